@@ -1,0 +1,42 @@
+// autodiff/backward.h — Backward, one walk over a list of records from its end.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "reel/autodiff/tape.h"
+
+namespace reel {
+
+/// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record that has any.
+///
+/// Contributions made inside a loop to a value from before it are added up per iteration first, then over iterations,
+/// and then join the others: that is what *sum* outputs of a traced loop do, so both modes give the same bits.
+class Backward {
+ public:
+  Backward(RecordingTape& tape, bool let_go);
+
+  /// Only paths from these values matter.
+  void want(const std::vector<ValueId>& sources);
+  void accumulate(ValueId number, Tensor cotangent);
+  void run();
+  const Tensor& cotangent(ValueId number) const { return cotangents_[number]; }
+
+ private:
+  friend class TapeVjp;
+  struct Loop {
+    ValueId values_before;
+    std::unordered_map<ValueId, Tensor> iteration, total;
+  };
+  void visit(const Record& record);
+  void visit_mark(const Record& mark);
+  static void add_into(Tensor& sum, Tensor term);
+
+  RecordingTape& tape_;
+  bool let_go_;
+  Tensors cotangents_;
+  std::vector<std::uint8_t> is_needed_, is_source_;
+  std::vector<Loop> loops_;
+};
+
+}  // namespace reel

@@ -1,0 +1,312 @@
+// The vjp of a loop is a loop that runs backwards over the same iterations.
+#include <algorithm>
+#include <optional>
+
+#include "reel/autodiff/reverse_graph.h"
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// Which carries have a cotangent that can be other than zero, and that somebody wants: a fixpoint over the body.
+std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
+  const Graph& body = *attrs.body.graph;
+  const int carries = attrs.carries;
+  std::vector<std::uint8_t> cotangent(carries), wanted(carries);
+  for (int i = 0; i < carries; ++i) {
+    cotangent[i] = at.has_cotangent(i);
+    wanted[i] = at.needs(attrs.first_carry() + i);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<std::uint8_t> outputs(body.outputs.size(), 0);
+    for (int i = 0; i < carries; ++i) outputs[i] = cotangent[i];
+    for (int i = carries; i < carries + attrs.stacks + attrs.sums; ++i) outputs[i] = at.has_cotangent(i);
+    const std::vector<std::uint8_t> inputs = reached_inputs(body, outputs);
+    for (int i = 0; i < carries; ++i)
+      if (inputs[1 + i] && !cotangent[i]) cotangent[i] = changed = true;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<std::uint8_t> inputs(body.inputs.size(), 0);
+    for (int i = 0; i < carries; ++i) inputs[1 + i] = wanted[i];
+    for (int i = 0; i < attrs.slices; ++i) inputs[1 + carries + i] = at.needs(attrs.first_slice() + i);
+    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+      inputs[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
+    const std::vector<std::uint8_t> outputs = reached_outputs(body, inputs);
+    for (int i = 0; i < carries; ++i)
+      if (outputs[i] && !wanted[i]) wanted[i] = changed = true;
+  }
+  for (int i = 0; i < carries; ++i)
+    cotangent[i] = cotangent[i] && wanted[i] && is_float(body.types[body.outputs[i]].dtype());
+  return cotangent;
+}
+
+/// The forward loop with more stacks: what the reverse loop reads.
+///
+/// dim: what the loop runs along, if that has a Dim. Values go into a list where they cannot be one tensor: where their
+/// sizes change, where there is no dim, or where one is named and the other is not.
+LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed, const std::optional<Dim>& dim) {
+  LoopAttrs result = attrs;
+  const std::size_t extra = reversed.saved.size();
+  for (const Saved& saved : reversed.saved) {
+    const bool clashes = dim && saved.type.rank() && saved.type.is_named() != dim->is_named();
+    result.list_stacks.push_back(saved.is_local || saved.type.is_list() || !dim || clashes);
+  }
+  result.stacks += static_cast<int>(extra);
+  if (result.makes_dim) {
+    result.stack_dims.assign(attrs.stacks, *dim);
+    result.makes_dim = false;
+  }
+  result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
+  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  return result;
+}
+
+/// Its body: the forward graph, with the saved values behind the stacks.
+Ref<Graph> with_outputs(const ReversedGraph& reversed, const LoopAttrs& attrs) {
+  Ref<Graph> body(new Graph(*reversed.forward));
+  std::vector<ValueId> extra;
+  for (const Saved& saved : reversed.saved) extra.push_back(saved.value);
+  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(), extra.end());
+  body->seal();
+  return body;
+}
+
+/// What the dims of the body are called where the loop stands.
+DimEnv body_env(const LoopAttrs& attrs, Vjp& at) {
+  const Graph& body = *attrs.body.graph;
+  DimEnv env = attrs.body.env();
+  for (int i = 0; i < attrs.carries; ++i)
+    env.bind(body.types[body.inputs[1 + i]], at.input_type(attrs.first_carry() + i));
+  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+    env.bind(body.types[body.inputs[body.formal_count + i]], at.input_type(attrs.first_capture() + attrs.body_captures[i]));
+  return env;
+}
+
+}  // namespace
+
+void loop_vjp(Vjp& at) {
+  const LoopAttrs& attrs = at.attr<LoopAttrs>();
+  const Graph& body = *attrs.body.graph;
+  const std::vector<std::uint8_t> active = active_carries(attrs, at);
+
+  ReversalSpec spec;
+  spec.has_cotangent.assign(active.begin(), active.end());
+  for (int i = attrs.carries; i < attrs.carries + attrs.stacks + attrs.sums; ++i)
+    spec.has_cotangent.push_back(at.has_cotangent(i));
+  spec.is_wanted.assign(body.inputs.size(), 0);
+  spec.is_free.assign(body.inputs.size(), 1);
+  for (int i = 0; i < attrs.carries; ++i) {
+    spec.is_wanted[1 + i] = active[i];
+    spec.is_free[1 + i] = 0;
+  }
+  for (int i = 0; i < attrs.slices; ++i) spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
+  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+    spec.is_wanted[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
+  for (int i = 0; i < attrs.stacks; ++i) spec.kept_anyway.push_back(attrs.carries + i);
+  const ReversedGraph reversed = reverse_graph(body, spec);
+
+  // The forward loop once more, with what is to be saved. A pass makes the two one (trace/passes/merge_loops.cpp).
+  Tensors inputs;
+  for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
+  std::optional<Dim> dim;
+  if (attrs.makes_dim)
+    dim = at.output_type(attrs.token_output()).dims()[1];
+  else if (attrs.slices > 0 && !at.input_type(attrs.first_slice()).is_list())
+    dim = leading_dim(at.input_type(attrs.first_slice()));
+  DimEnv env = body_env(attrs, at);
+  LoopAttrs forward = with_saved(attrs, reversed, dim);
+  forward.body = make_sub_graph(with_outputs(reversed, attrs), env);
+  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(forward));
+
+  // The reverse loop: its body's inputs are position, cotangents of carries, slices, captures.
+  LoopAttrs back;
+  back.name = attrs.name.empty() ? "" : attrs.name + " reversed";
+  back.is_reverse = !attrs.is_reverse;
+  back.entry_dims = attrs.entry_dims;
+  back.has_bound = true;
+  Tensors back_inputs{outputs[forward.trips_output()]};
+  if (attrs.has_lengths || attrs.makes_lengths()) {
+    back.has_lengths = true;
+    back_inputs.push_back(attrs.makes_lengths() ? outputs[forward.lengths_output()] : at.input(attrs.has_bound));
+  }
+  Ref<Graph> graph(new Graph(*reversed.graph));
+  const std::vector<ValueId> given = graph->inputs;  // in the order of the lists of `reversed`
+  std::vector<ValueId> carries, slices, captures;
+  Tensors slice_values, capture_values;
+  std::vector<Fill> slice_fills, capture_fills;
+  ValueId position = ~0u;
+  std::size_t next = 0;
+  const auto take_slice = [&](const Tensor& value, Fill fill) {
+    slices.push_back(given[next++]);
+    slice_values.push_back(value);
+    slice_fills.push_back(fill);
+  };
+  const auto take_capture = [&](const Tensor& value, Fill fill) {
+    captures.push_back(given[next++]);
+    capture_values.push_back(value);
+    capture_fills.push_back(fill);
+  };
+  for (const int i : reversed.cotangents) {
+    if (i < attrs.carries) {
+      carries.push_back(given[next++]);
+      Tensor cotangent = at.has_cotangent(i) ? at.cotangent(i) : Tensor();
+      if (!cotangent.is_defined()) {
+        const Tensor& last = outputs[i];
+        cotangent = last.type().is_list() ? empty_list(last.type()) : zeros_like(last);
+      }
+      back_inputs.push_back(std::move(cotangent));
+      back.fills.push_back(Fill::zero);
+    } else if (i < attrs.carries + attrs.stacks) {
+      take_slice(at.cotangent(i), Fill::zero);
+    } else {
+      take_capture(at.cotangent(i), Fill::zero);
+    }
+  }
+  back.carries = static_cast<int>(carries.size());
+  for (const int i : reversed.inputs) {
+    if (i == 0) {
+      position = given[next++];
+    } else if (i < static_cast<int>(body.formal_count)) {
+      take_slice(at.input(attrs.first_slice() + i - 1 - attrs.carries), attrs.fills[i - 1]);
+    } else {
+      const int capture = attrs.body_captures[i - body.formal_count];
+      take_capture(at.input(attrs.first_capture() + capture), attrs.fills[attrs.carries + attrs.slices + capture]);
+    }
+  }
+  for (const int i : reversed.kept) take_slice(outputs[i], Fill::live);
+  for (std::size_t i = 0; i < reversed.saved.size(); ++i)
+    take_slice(outputs[attrs.carries + attrs.stacks + i], Fill::live);
+  for (const Tensor& constant : reversed.captured) take_capture(constant, Fill::live);
+  if (position == ~0u) position = graph->add_value(TensorType(i64));
+  graph->inputs = {position};
+  graph->inputs.insert(graph->inputs.end(), carries.begin(), carries.end());
+  graph->inputs.insert(graph->inputs.end(), slices.begin(), slices.end());
+  graph->formal_count = graph->inputs.size();
+  graph->inputs.insert(graph->inputs.end(), captures.begin(), captures.end());
+  back.slices = static_cast<int>(slices.size());
+  back.fills.insert(back.fills.end(), slice_fills.begin(), slice_fills.end());
+
+  // Its outputs, in the order of the forward body's inputs: cotangents of carries, slices, captures.
+  const std::vector<ValueId> outs = graph->outputs;
+  std::vector<ValueId> stacks, sums, lasts;
+  std::vector<int> stack_of, sum_of;  // slices and captures of the forward loop
+  for (std::size_t k = 0; k < reversed.wanted.size(); ++k) {
+    const int i = reversed.wanted[k];
+    if (i <= attrs.carries) {
+      lasts.push_back(outs[k]);
+    } else if (i < static_cast<int>(body.formal_count)) {
+      const int slice = i - 1 - attrs.carries;
+      const TensorType& type = at.input_type(attrs.first_slice() + slice);
+      stack_of.push_back(slice);
+      stacks.push_back(outs[k]);
+      back.list_stacks.push_back(type.is_list());
+      back.stack_dims.push_back(leading_dim(type));
+    } else {
+      sum_of.push_back(attrs.body_captures[i - body.formal_count]);
+      sums.push_back(outs[k]);
+    }
+  }
+  back.stacks = static_cast<int>(stacks.size());
+  back.sums = static_cast<int>(sums.size());
+  graph->outputs = lasts;
+  graph->outputs.insert(graph->outputs.end(), stacks.begin(), stacks.end());
+  graph->outputs.insert(graph->outputs.end(), sums.begin(), sums.end());
+  graph->name = body.name + " reversed";
+  graph->seal();
+  back.body = make_sub_graph(graph, env);
+
+  back_inputs.insert(back_inputs.end(), slice_values.begin(), slice_values.end());
+  CaptureList list;
+  back.body_captures = list.add(capture_values);
+  std::vector<Fill> fills(list.tensors().size(), Fill::live);
+  for (std::size_t i = 0; i < capture_values.size(); ++i) fills[back.body_captures[i]] = capture_fills[i];
+  back.fills.insert(back.fills.end(), fills.begin(), fills.end());
+  back_inputs.insert(back_inputs.end(), list.tensors().begin(), list.tensors().end());
+  const Tensors results = bind_all(loop_op, back_inputs, make_attrs(back));
+
+  int last = 0;
+  for (int i = 0; i < attrs.carries; ++i)
+    if (active[i]) at.add(attrs.first_carry() + i, results[last++]);
+  for (std::size_t k = 0; k < stack_of.size(); ++k)
+    at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
+  for (std::size_t k = 0; k < sum_of.size(); ++k)
+    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k]);
+}
+
+namespace {
+
+/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted captures.
+struct ReversedBranch {
+  Ref<Graph> graph;
+  Tensors captured;  // of the new cond
+};
+
+ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at,
+                              const std::vector<int>& wanted) {
+  const Graph& forward = *branch.graph;
+  ReversalSpec spec;
+  spec.recomputes_all = true;
+  for (std::size_t i = 0; i < forward.outputs.size(); ++i) spec.has_cotangent.push_back(at.has_cotangent(i));
+  spec.is_free.assign(forward.inputs.size(), 1);
+  for (std::size_t i = 0; i < forward.inputs.size(); ++i)
+    spec.is_wanted.push_back(std::count(wanted.begin(), wanted.end(), places[i]) != 0);
+  const ReversedGraph reversed = reverse_graph(forward, spec);
+
+  // Wrapped so that both branches return the same list: zeros for captures that this one does not use.
+  GraphBuilder builder(forward.name + " reversed");
+  ModeScope scope(builder.scope());
+  Tensors inputs;
+  for (const int i : reversed.cotangents) inputs.push_back(at.cotangent(i));
+  for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
+  inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
+  for (Tensor& input : inputs) input = builder.lift(input);
+  DimEnv env = branch.env();
+  for (std::size_t i = 0; i < forward.inputs.size(); ++i)
+    env.bind(forward.types[forward.inputs[i]], at.input_type(1 + places[i]));
+  const Tensors gradients = replay(*reversed.graph, inputs, env);
+  Tensors outputs;
+  for (const int capture : wanted) {
+    Tensor sum;
+    for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
+      if (places[reversed.wanted[k]] == capture) sum = gradients[k];
+    if (!sum.is_defined()) {
+      const Tensor& like = at.input(1 + capture);
+      sum = like.type().is_list() ? empty_list(like.type()) : zeros_like(like);
+    }
+    outputs.push_back(std::move(sum));
+  }
+  Ref<Graph> graph = builder.finish(outputs);
+  return {std::move(graph), builder.captured()};
+}
+
+}  // namespace
+
+void cond_vjp(Vjp& at) {
+  const CondAttrs& attrs = at.attr<CondAttrs>();
+  std::vector<int> wanted;
+  for (std::size_t i = 1; i < at.input_count(); ++i)
+    if (at.needs(i)) wanted.push_back(static_cast<int>(i - 1));
+  const ReversedBranch yes = reverse_branch(attrs.on_true, attrs.true_captures, at, wanted);
+  const ReversedBranch no = reverse_branch(attrs.on_false, attrs.false_captures, at, wanted);
+  CondAttrs back;
+  CaptureList list;
+  back.true_captures = list.add(yes.captured);
+  back.false_captures = list.add(no.captured);
+  back.on_true = make_sub_graph(yes.graph);
+  back.on_false = make_sub_graph(no.graph);
+  Tensors inputs{at.input(0)};
+  inputs.insert(inputs.end(), list.tensors().begin(), list.tensors().end());
+  const Tensors results = bind_all(cond_op, inputs, make_attrs(back));
+  for (std::size_t k = 0; k < wanted.size(); ++k) at.add(1 + wanted[k], results[k]);
+}
+
+}  // namespace reel

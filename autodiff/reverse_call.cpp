@@ -1,0 +1,30 @@
+#include "reel/autodiff/reverse_call.h"
+
+#include "reel/autodiff/reverse_graph.h"
+
+namespace reel {
+
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs, bool saves_nothing) {
+  ReversalSpec spec;
+  spec.is_enclosed = false;
+  spec.recomputes_all = saves_nothing;
+  for (const ValueId v : graph.outputs) spec.has_cotangent.push_back(is_float(graph.types[v].dtype()));
+  spec.is_wanted = wanted_inputs;
+  spec.is_free.assign(graph.inputs.size(), 1);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) spec.kept_anyway.push_back(static_cast<int>(i));
+  if (saves_nothing) spec.kept_anyway.clear();
+  const ReversedGraph reversed = reverse_graph(graph, spec);
+  ReversibleGraph result;
+  result.forward = Ref<Graph>(new Graph(*reversed.forward));
+  for (const int i : reversed.kept) result.forward->outputs.push_back(reversed.forward->outputs[i]);
+  for (const Saved& saved : reversed.saved) result.forward->outputs.push_back(saved.value);
+  result.forward->seal();
+  result.reverse = reversed.graph;
+  result.cotangents = reversed.cotangents;
+  result.inputs = reversed.inputs;
+  result.wanted = reversed.wanted;
+  result.captured = reversed.captured;
+  return result;
+}
+
+}  // namespace reel

@@ -1,0 +1,24 @@
+// autodiff/reverse_call.h — what a call of a whole graph must keep so that it can be reversed.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A graph with more outputs, and the graph that reads them: cotangents of its floating outputs (all of them), then
+/// inputs, then what was saved -> cotangents of its wanted inputs.
+struct ReversibleGraph {
+  Ref<Graph> forward;             ///< outputs: those of the graph, then what is saved
+  Ref<Graph> reverse;
+  std::vector<int> cotangents;    ///< which outputs' cotangents `reverse` takes first
+  std::vector<int> inputs;        ///< then these inputs
+  std::vector<int> wanted;        ///< what it gives: cotangents of these inputs
+  Tensors captured;               ///< and takes last
+};
+
+/// saves_nothing: the reverse graph computes everything again from the inputs.
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs, bool saves_nothing);
+
+}  // namespace reel

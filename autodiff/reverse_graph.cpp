@@ -1,0 +1,311 @@
+#include "reel/autodiff/reverse_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "reel/autodiff/tape.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/merge_equal.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+Tensor zeros_of(const Tensor& x) {
+  if (x.type().is_list()) return empty_list(x.type());
+  return x.type().is_known() ? zeros(x.type()) : zeros_like(x);
+}
+
+/// Forward records applied again, then reverse ones: everything that could be needed, in one graph.
+struct Both {
+  Ref<Graph> graph;
+  Tensors captured;
+  std::size_t forward_records = 0;
+  std::vector<ValueId> forward_outputs;    // the value here of each output of the forward graph
+  std::vector<int> cotangents, wanted;     // as in ReversedGraph
+  std::vector<std::pair<Dim, Dim>> dims;   // the forward graph's own dims, and what they are called here
+};
+
+Both record_both(const Graph& forward, const ReversalSpec& spec) {
+  Both both;
+  GraphBuilder builder(forward.name + " reversed");
+  ModeScope scope(builder.scope());
+  Tensors inputs, targets, cotangents, sources;
+  for (const ValueId v : forward.inputs) inputs.push_back(builder.add_input(forward.types[v]));
+  RecordingTape tape;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (spec.is_wanted[i]) {
+      tape.watch(inputs[i]);
+      sources.push_back(inputs[i]);
+      both.wanted.push_back(static_cast<int>(i));
+    }
+  DimEnv env;
+  Tensors values;
+  const Tensors outputs = replay(forward, inputs, env, &values);
+  both.forward_records = builder.record_count();
+  for (const TensorType& type : forward.types)
+    for_each_symbol(type, [&](const Dim& dim) {
+      if (env.knows(dim)) both.dims.emplace_back(dim, env.resolve(dim));
+    });
+  // A cotangent has the dims of what was just applied again, which may have been born there.
+  for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
+    if (spec.has_cotangent[i]) {
+      both.cotangents.push_back(static_cast<int>(i));
+      targets.push_back(outputs[i]);
+      cotangents.push_back(builder.add_input(outputs[i].type()));
+    }
+  Tensors gradients = tape.gradient(targets, cotangents, sources);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!gradients[i].is_defined()) gradients[i] = zeros_of(sources[i]);
+  std::vector<ValueId> forward_outputs, renumbered;
+  for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
+  const Ref<Graph> recorded = builder.finish(gradients);
+  both.captured = builder.captured();
+  // A loop and the loop that its vjp asks for become one, among the forward records.
+  both.graph = merge_equal(*recorded, &renumbered, &both.forward_records);
+  for (const ValueId v : forward_outputs) both.forward_outputs.push_back(renumbered[v]);
+  return both;
+}
+
+/// Which values and records the reversed graph takes over from Both.
+class Cut {
+ public:
+  Cut(const Graph& forward, const ReversalSpec& spec, const Both& both) : spec_(spec), both_(both) {
+    const Graph& graph = *both.graph;
+    maker_.assign(graph.types.size(), -1);
+    for (std::size_t r = 0; r < graph.records.size(); ++r)
+      for (const ValueId v : graph.outputs_of(graph.records[r])) maker_[v] = static_cast<int>(r);
+    source_.assign(graph.types.size(), Source::made);
+    takes_.assign(graph.records.size(), 0);
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      const bool is_forward_input = i < forward.inputs.size();
+      source_[graph.inputs[i]] = !is_forward_input || spec.is_free[i] ? Source::input : Source::unknown;
+    }
+    for (const int i : spec.kept_anyway)
+      if (source_[both.forward_outputs[i]] != Source::input) source_[both.forward_outputs[i]] = Source::kept;
+    for (std::size_t r = 0; r < both.forward_records; ++r)
+      for (const ValueId v : graph.outputs_of(graph.records[r]))
+        if (source_[v] == Source::made) source_[v] = Source::unknown;
+    choose();
+  }
+
+  enum class Source : std::uint8_t { made, input, kept, saved, unknown };
+  Source source(ValueId v) const { return source_[v]; }
+  bool takes(std::size_t record) const { return takes_[record]; }
+  bool is_used(ValueId v) const { return used_.count(v) != 0; }
+  const std::vector<Dim>& symbols() const { return symbols_; }
+
+ private:
+  bool is_cheap(const Record& record) const {
+    if (record.op->has_effect) return false;
+    return record.op->pointwise || record.input_count == 0;
+  }
+  /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is kept.)
+  bool can_recompute(ValueId v) {
+    if (source_[v] != Source::unknown) return true;
+    if (const auto found = cheap_.find(v); found != cheap_.end()) return found->second;
+    bool result = false;
+    if (maker_[v] >= 0) {
+      const Record& record = both_.graph->records[maker_[v]];
+      result = is_cheap(record);
+      const auto in = both_.graph->inputs_of(record);
+      for (std::size_t i = 0; result && i < in.size(); ++i) result = can_recompute(in[i]);
+    }
+    return cheap_[v] = result;
+  }
+  void use(ValueId v) {
+    if (!used_.insert(v).second) return;
+    if (source_[v] == Source::unknown) {
+      if (spec_.recomputes_all ? maker_[v] >= 0 : can_recompute(v))
+        source_[v] = Source::made;
+      else
+        source_[v] = Source::saved;
+    }
+    if (source_[v] == Source::made) take(maker_[v]);
+  }
+  void take(int r) {
+    if (takes_[r]) return;
+    takes_[r] = 1;
+    const Record& record = both_.graph->records[r];
+    for (const ValueId v : both_.graph->outputs_of(record))
+      if (source_[v] == Source::unknown) source_[v] = Source::made;
+    if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { symbols_.push_back(dim); });
+    for (const ValueId v : both_.graph->inputs_of(record)) pending_.push_back(v);
+  }
+  void choose() {
+    // What reverse records read that is costly is saved first: what is element-wise from it then need not be.
+    std::vector<ValueId> reads;
+    const Graph& graph = *both_.graph;
+    std::vector<std::uint8_t> live(graph.types.size(), 0);
+    for (const ValueId v : graph.outputs) live[v] = 1, reads.push_back(v);
+    for (std::size_t r = graph.records.size(); r-- > both_.forward_records;) {
+      const auto out = graph.outputs_of(graph.records[r]);
+      if (!std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
+      for (const ValueId v : graph.inputs_of(graph.records[r])) live[v] = 1, reads.push_back(v);
+    }
+    if (!spec_.recomputes_all)
+      for (const ValueId v : reads)
+        if (source_[v] == Source::unknown && (maker_[v] < 0 || !is_cheap(graph.records[maker_[v]])))
+          source_[v] = Source::saved;
+    for (const ValueId v : graph.outputs) pending_.push_back(v);
+    while (!pending_.empty()) {
+      const ValueId v = pending_.back();
+      pending_.pop_back();
+      use(v);
+    }
+  }
+
+  const ReversalSpec& spec_;
+  const Both& both_;
+  std::vector<int> maker_;
+  std::vector<Source> source_;
+  std::vector<std::uint8_t> takes_;
+  std::unordered_set<ValueId> used_;
+  std::unordered_map<ValueId, bool> cheap_;
+  std::vector<ValueId> pending_;
+  std::vector<Dim> symbols_;
+};
+
+/// The forward records as a graph of their own, with the numbers that values have in `both`.
+Ref<Graph> forward_part(const Both& both, const Graph& forward) {
+  Ref<Graph> graph(new Graph);
+  const Graph& from = *both.graph;
+  graph->name = forward.name;
+  graph->types = from.types;
+  graph->inputs.assign(from.inputs.begin(), from.inputs.begin() + forward.inputs.size());
+  graph->formal_count = forward.formal_count;
+  for (std::size_t r = 0; r < both.forward_records; ++r) {
+    const Record& record = from.records[r];
+    graph->append(*record.op, record.attrs, from.inputs_of(record), from.outputs_of(record));
+  }
+  graph->outputs = both.forward_outputs;
+  return graph;
+}
+
+}  // namespace
+
+ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
+  const Both both = record_both(forward, spec);
+  const Graph& from = *both.graph;
+  const Cut cut(forward, spec, both);
+  ReversedGraph result;
+  result.graph = Ref<Graph>(new Graph);
+  result.cotangents = both.cotangents;
+  result.wanted = both.wanted;
+  Graph& to = *result.graph;
+  to.name = from.name;
+  std::vector<ValueId> value(from.types.size(), ~0u);
+  const auto add_input = [&](ValueId v) { to.inputs.push_back(value[v] = to.add_value(from.types[v])); };
+
+  std::unordered_set<const DimNode*> own;  // dims that runs of the forward graph bring along
+  for (const auto& [symbol, here] : both.dims) own.insert(here.node());
+  std::unordered_set<const DimNode*> local;  // of those: born in the graph, or a size that may change
+  for (std::size_t i = 0; i < both.dims.size(); ++i)
+    if (both.dims[i].first.node() != both.dims[i].second.node() || !both.dims[i].first.is_named())
+      local.insert(both.dims[i].second.node());
+  const auto is_local = [&](const TensorType& type) {
+    bool result = false;
+    for_each_symbol(type, [&](const Dim& dim) { result = result || local.count(dim.node()); });
+    return result;
+  };
+
+  const std::size_t forward_inputs = forward.inputs.size();
+  for (std::size_t i = 0; i < both.cotangents.size(); ++i) add_input(from.inputs[forward_inputs + i]);
+  for (std::size_t i = 0; i < forward_inputs; ++i)
+    if (cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i])) {
+      result.inputs.push_back(static_cast<int>(i));
+      add_input(from.inputs[i]);
+    }
+  for (const int i : spec.kept_anyway) {
+    const ValueId v = both.forward_outputs[i];
+    if (cut.source(v) == Cut::Source::kept && cut.is_used(v) && value[v] == ~0u) {
+      result.kept.push_back(i);
+      add_input(v);
+    }
+  }
+  result.forward = forward_part(both, forward);
+  for (ValueId v = 0; v < from.types.size(); ++v)
+    if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) {
+      result.saved.push_back({v, from.types[v], is_local(from.types[v])});
+      add_input(v);
+    }
+
+  // Dims that the taken records mention, and that no input so far brings along, come as tokens.
+  std::unordered_set<const DimNode*> bound;
+  for (const ValueId v : to.inputs) for_each_symbol(to.types[v], [&](const Dim& dim) { bound.insert(dim.node()); });
+  for (std::size_t r = 0; r < from.records.size(); ++r)
+    if (cut.takes(r))
+      for (const ValueId v : from.outputs_of(from.records[r]))
+        if (from.records[r].op->kernel_decides_types)
+          for_each_symbol(from.types[v], [&](const Dim& dim) { bound.insert(dim.node()); });
+  for (const Dim& dim : cut.symbols()) {
+    if (!(spec.is_enclosed ? local : own).count(dim.node()) || !bound.insert(dim.node()).second) continue;
+    const TensorType type = token_type(dim);
+    result.saved.push_back({append_dim_token(*result.forward, dim), type, true});
+    to.inputs.push_back(to.add_value(type));
+  }
+  to.formal_count = to.inputs.size();
+  for (std::size_t i = forward_inputs + both.cotangents.size(); i < from.inputs.size(); ++i)
+    if (cut.is_used(from.inputs[i])) {
+      add_input(from.inputs[i]);
+      result.captured.push_back(both.captured[i - forward_inputs - both.cotangents.size()]);
+    }
+
+  for (std::size_t r = 0; r < from.records.size(); ++r) {
+    if (!cut.takes(r)) continue;
+    const Record& record = from.records[r];
+    std::vector<ValueId> in, out;
+    for (const ValueId v : from.inputs_of(record)) in.push_back(value[v]);
+    if (record.op->has_effect && r < both.forward_records) {
+      value[from.outputs_of(record)[0]] = in[0];  // it was printed when it was first computed
+      continue;
+    }
+    for (const ValueId v : from.outputs_of(record)) {
+      const ValueId copy = to.add_value(from.types[v]);
+      if (value[v] == ~0u) value[v] = copy;
+      out.push_back(copy);
+    }
+    to.append(*record.op, record.attrs, in, out);
+  }
+  for (const ValueId v : from.outputs) to.outputs.push_back(value[v]);
+  to.seal();
+  result.forward->seal();
+  return result;
+}
+
+std::vector<std::uint8_t> reached_inputs(const Graph& graph, const std::vector<std::uint8_t>& outputs) {
+  std::vector<std::uint8_t> live(graph.types.size(), 0);
+  const auto is_path = [&](ValueId v) { return is_float(graph.types[v].dtype()); };
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    if (outputs[i] && is_path(graph.outputs[i])) live[graph.outputs[i]] = 1;
+  for (std::size_t r = graph.records.size(); r-- > 0;) {
+    const Record& record = graph.records[r];
+    const auto out = graph.outputs_of(record);
+    if (!record.op->vjp || !std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
+    for (const ValueId v : graph.inputs_of(record)) live[v] = live[v] || is_path(v);
+  }
+  std::vector<std::uint8_t> result;
+  for (const ValueId v : graph.inputs) result.push_back(live[v]);
+  return result;
+}
+
+std::vector<std::uint8_t> reached_outputs(const Graph& graph, const std::vector<std::uint8_t>& inputs) {
+  std::vector<std::uint8_t> live(graph.types.size(), 0);
+  const auto is_path = [&](ValueId v) { return is_float(graph.types[v].dtype()); };
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    if (inputs[i] && is_path(graph.inputs[i])) live[graph.inputs[i]] = 1;
+  for (const Record& record : graph.records) {
+    const auto in = graph.inputs_of(record);
+    if (!record.op->vjp || !std::any_of(in.begin(), in.end(), [&](ValueId v) { return live[v]; })) continue;
+    for (const ValueId v : graph.outputs_of(record)) live[v] = live[v] || is_path(v);
+  }
+  std::vector<std::uint8_t> result;
+  for (const ValueId v : graph.outputs) result.push_back(live[v]);
+  return result;
+}
+
+}  // namespace reel

@@ -1,0 +1,128 @@
+#include "reel/autodiff/tape.h"
+
+#include "reel/autodiff/backward.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+bool is_differentiable(const Tensor& tensor) { return is_float(tensor.dtype()); }
+
+Tensor in_context(const Tensor& tensor) { return mode.builder ? mode.builder->lift(tensor) : tensor; }
+
+}  // namespace
+
+RecordingTape::RecordingTape(bool is_persistent) : is_persistent_(is_persistent), first_id_(next_block_id()) {
+  outer = mode.tape;
+  mode.tape = this;
+}
+
+RecordingTape::~RecordingTape() { stop(); }
+
+void RecordingTape::stop() {
+  for (Recorder** link = &mode.tape; *link; link = &(*link)->outer)
+    if (*link == this) {
+      *link = outer;
+      break;
+    }
+  is_recording_ = false;
+}
+
+ValueId RecordingTape::number_of(const Tensor& tensor) const {
+  const std::uint64_t id = tensor.block()->id;
+  if (id - first_id_ < numbers_.size() && numbers_[id - first_id_]) return numbers_[id - first_id_];
+  if (older_.empty()) return kUntracked;
+  const auto found = older_.find(id);
+  return found == older_.end() ? kUntracked : found->second;
+}
+
+void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
+  const std::uint64_t offset = tensor.block()->id - first_id_;
+  constexpr std::uint64_t kFarAway = std::uint64_t{1} << 43;  // an older tensor, or another thread's
+  if (offset >= kFarAway) {
+    older_[tensor.block()->id] = number;
+    return;
+  }
+  if (offset >= numbers_.size()) {
+    if (offset >= numbers_.capacity()) numbers_.reserve(std::max<std::size_t>(2 * offset, 64));
+    numbers_.resize(offset + 1, kUntracked);
+  }
+  numbers_[offset] = number;
+}
+
+void RecordingTape::watch(const Tensor& given) {
+  const Tensor tensor = in_context(given);
+  if (is_differentiable(tensor) && number_of(tensor) == kUntracked) set_number(tensor, ++count_);
+}
+
+void RecordingTape::record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) {
+  if (!op.vjp) return;
+  bool is_tracked = false;
+  const std::size_t first = list_.operands.size();
+  for (const Input& input : inputs) {
+    const ValueId number = number_of(*input.tensor);
+    is_tracked = is_tracked || number != kUntracked;
+    list_.operands.push_back(number);
+  }
+  if (!is_tracked) {
+    list_.operands.resize(first);
+    return;
+  }
+  const auto reads = [](std::uint32_t set, std::size_t i) { return set >> std::min<std::size_t>(i, 31) & 1; };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = *inputs[i].tensor;
+    operands_.push_back({reads(op.reads.inputs, i) ? input : Tensor(), input.type()});
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ValueId number = kUntracked;
+    if (is_differentiable(outputs[i])) set_number(outputs[i], number = ++count_);
+    list_.operands.push_back(number);
+    operands_.push_back({reads(op.reads.outputs, i) ? outputs[i] : Tensor(), outputs[i].type()});
+  }
+  list_.records.push_back({&op, attrs, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(inputs.size()),
+                           static_cast<std::uint32_t>(outputs.size())});
+}
+
+void RecordingTape::mark(Mark what) {
+  ValueId values_before = 0;
+  if (what == Mark::loop_begins) open_loops_.push_back(count_);
+  if (open_loops_.empty()) return;  // the loop began before the tape
+  if (what == Mark::loop_ends) {
+    values_before = open_loops_.back();
+    open_loops_.pop_back();
+  }
+  // A mark is a record without an op; input_count says what it marks, output_count how many values the loop found.
+  list_.records.push_back({nullptr, {}, static_cast<std::uint32_t>(list_.operands.size()),
+                           static_cast<std::uint32_t>(what), values_before});
+}
+
+Tensor seed(const Tensor& target, const Tensor& cotangent) {
+  if (!cotangent.is_defined()) return ones_like(target);
+  if (cotangent.type() != target.type() && target.type().is_known() && cotangent.type().is_known())
+    throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(), " was given for a value of type ", target.type()));
+  return cotangent;
+}
+
+Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources) {
+  if (is_spent_)
+    throw ArgumentError("Tape: gradient was asked twice of a tape that is not persistent; make it with Tape(persistent)");
+  is_spent_ = !is_persistent_;
+  // What backward applies concerns the tapes around this one only.
+  ModeScope scope({mode.builder, is_recording_ ? outer : mode.tape, mode.entries});
+  Backward backward(*this, !is_persistent_);
+  std::vector<ValueId> wanted;
+  for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
+  backward.want(wanted);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Tensor target = in_context(targets[i]);
+    if (number_of(target) != kUntracked) backward.accumulate(number_of(target), seed(target, cotangents[i]));
+  }
+  backward.run();
+  Tensors result;
+  for (const ValueId number : wanted) result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
+  return result;
+}
+
+}  // namespace reel

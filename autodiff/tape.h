@@ -1,0 +1,67 @@
+// autodiff/tape.h — RecordingTape, the list of applied ops that backward walks.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "reel/core/graph.h"
+#include "reel/core/mode.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Records the ops applied on this thread to watched tensors, and to what came of them, until it is destroyed.
+///
+/// Works in eager mode and inside a trace alike: it holds tensors, and never looks at their values. Of each op it keeps
+/// the inputs and outputs that the op's vjp reads, and of others the type. Tapes may be nested: an inner tape's gradient
+/// is recorded on the outer one. (Frontend's Tape wraps this class for trees.)
+class RecordingTape final : public Recorder {
+ public:
+  explicit RecordingTape(bool is_persistent = false);
+  ~RecordingTape() override;
+  RecordingTape(const RecordingTape&) = delete;
+  RecordingTape& operator=(const RecordingTape&) = delete;
+
+  /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are ignored.
+  void watch(const Tensor& tensor);
+  /// The cotangents of `sources`, given those of `targets` (an empty one stands for ones).
+  ///
+  /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is not persistent
+  /// lets go of what it kept while it walks, and throws ArgumentError when asked a second time.
+  Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources);
+
+  void record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) override;
+  void mark(Mark what) override;
+
+  /// Ends recording; gradient may still be asked.
+  void stop();
+
+  /// How many records it holds, marks of loops included.
+  std::size_t size() const { return list_.records.size(); }
+
+ private:
+  friend class Backward;
+  friend class TapeVjp;
+  static constexpr ValueId kUntracked = 0;
+
+  struct Operand {
+    Tensor kept;      // empty unless the vjp reads the value
+    TensorType type;
+  };
+  ValueId number_of(const Tensor& tensor) const;
+  void set_number(const Tensor& tensor, ValueId number);
+
+  bool is_persistent_, is_spent_ = false, is_recording_ = true;
+  std::uint64_t first_id_;
+  Records list_;                       // a record without an op is a mark
+  std::vector<Operand> operands_;      // beside list_.operands
+  std::vector<ValueId> open_loops_;    // how many values there were when each began
+  ValueId count_ = 0;                  // values are numbered from 1 in the order of their making
+  std::vector<ValueId> numbers_;       // by block id - first_id_
+  std::unordered_map<std::uint64_t, ValueId> older_;  // tensors made before the tape, or on another thread
+};
+
+/// ȳ, or ones of y's type: what a gradient starts from.
+Tensor seed(const Tensor& target, const Tensor& cotangent);
+
+}  // namespace reel

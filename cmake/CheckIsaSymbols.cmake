@@ -1,0 +1,18 @@
+# cmake -D NM=... -D OBJECTS=... -P CheckIsaSymbols.cmake
+#
+# Of an inline function that several files use the linker keeps one copy, any of them. Objects compiled for newer
+# processors must therefore define no such (weak) function outside their own namespace reel::ISA.
+if(NOT OBJECTS)
+  message(FATAL_ERROR "no objects given")
+endif()
+foreach(object IN LISTS OBJECTS)
+  string(REGEX MATCH "\\.(avx[0-9]+)\\.cpp" _ ${object})
+  set(own "reel::${CMAKE_MATCH_1}::")
+  execute_process(COMMAND ${NM} --defined-only --demangle ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[0-9a-f]+ [WVu] [^\n]*" weak "${symbols}")
+  list(FILTER weak EXCLUDE REGEX "${own}|DW\\.ref\\.")
+  if(weak)
+    list(JOIN weak "\n  " weak)
+    message(SEND_ERROR "${object} shares with other objects:\n  ${weak}")
+  endif()
+endforeach()

@@ -1,0 +1,16 @@
+# Installs headers, the library, and what find_package(reel) reads.
+include(CMakePackageConfigHelpers)
+
+install(FILES reel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
+foreach(folder core eager trace autodiff frontend)
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/reel)
+install(TARGETS reel EXPORT reel-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT reel-targets NAMESPACE reel:: DESTINATION ${package})
+configure_package_config_file(cmake/reel-config.cmake.in ${PROJECT_BINARY_DIR}/reel-config.cmake
+  INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/reel-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/reel-config.cmake ${PROJECT_BINARY_DIR}/reel-config-version.cmake
+  DESTINATION ${package})

@@ -1,0 +1,42 @@
+// core/dim_env.h — DimEnv, what the symbolic dims of a graph stand for while it runs.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "reel/core/dim.h"
+#include "reel/core/tensor_type.h"
+
+namespace reel {
+
+/// Maps the symbols of one graph to the dims of one run of it.
+///
+/// A symbol is bound where a value whose type mentions it first appears: at an input, or at the node that makes it.
+/// A static dim born in the trace is bound to a fresh dim of its size when it is first asked for.
+class DimEnv {
+ public:
+  Dim resolve(const Dim& symbol);
+  TensorType resolve(const TensorType& type);
+  /// Binds what `formal` mentions and is not bound yet to the dims of `actual`.
+  void bind(const TensorType& formal, const TensorType& actual);
+  void bind(const Dim& symbol, const Dim& actual);
+  bool knows(const Dim& symbol) const { return find(symbol) != nullptr; }
+
+ private:
+  const Dim* find(const Dim& symbol) const;
+  std::vector<std::pair<Dim, Dim>> bindings_;
+};
+
+/// Calls fn for every symbol of the type, those that its ragged dims' lengths run over included.
+template <class Fn>
+void for_each_symbol(const Dim& dim, Fn&& fn) {
+  if (dim.is_symbol()) fn(dim);
+  for (const Dim& of : dim.length_dims()) for_each_symbol(of, fn);
+}
+template <class Fn>
+void for_each_symbol(const TensorType& type, Fn&& fn) {
+  if (type.node()->has_symbols)
+    for (const Dim& dim : type.dims()) for_each_symbol(dim, fn);
+}
+
+}  // namespace reel

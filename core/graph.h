@@ -1,0 +1,93 @@
+// core/graph.h — Records, the list of applied ops that is both tape and graph; Graph, such a list with inputs and outputs.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// "This op was applied to these values, and gave those."
+struct Record {
+  const Op* op;
+  AttrsRef attrs;
+  std::uint32_t first;         ///< of its operands in Records::operands: inputs, then outputs
+  std::uint32_t input_count, output_count;
+};
+
+/// Records in the order in which they were made; values are numbers.
+struct Records {
+  std::vector<Record> records;
+  std::vector<ValueId> operands;
+
+  std::span<const ValueId> inputs_of(const Record& r) const { return {operands.data() + r.first, r.input_count}; }
+  std::span<const ValueId> outputs_of(const Record& r) const {
+    return {operands.data() + r.first + r.input_count, r.output_count};
+  }
+  std::span<ValueId> inputs_of(const Record& r) { return {operands.data() + r.first, r.input_count}; }
+  std::span<ValueId> outputs_of(const Record& r) {
+    return {operands.data() + r.first + r.input_count, r.output_count};
+  }
+  void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out);
+};
+
+/// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
+///
+/// Immutable once shared. Each value is made once: by being an input, or by one record.
+class Graph : public RefCounted, public Records {
+ public:
+  std::string name;
+  std::vector<TensorType> types;      ///< by value
+  std::vector<ValueId> inputs;
+  std::size_t formal_count = 0;       ///< inputs[formal_count..] are captures
+  std::vector<ValueId> outputs;
+
+  ValueId add_value(const TensorType& type);
+  std::size_t capture_count() const { return inputs.size() - formal_count; }
+
+  /// What a run needs and the records do not say; computed once, by seal().
+  struct Schedule {
+    std::vector<std::uint8_t> last_use;          ///< by operand: a run may drop the value after this record
+    std::vector<std::uint8_t> attrs_have_symbols, outputs_have_symbols;  ///< by record
+    std::vector<Dim> free_symbols;               ///< mentioned here, bound by an enclosing graph
+  };
+  void seal();
+  const Schedule& schedule() const { return schedule_; }
+
+  static void destroy(const Graph* graph) { delete graph; }
+
+ private:
+  Schedule schedule_;
+};
+using GraphRef = Ref<const Graph>;
+
+/// The text dump: one line per record, sub-graphs indented, values numbered in order of appearance.
+std::ostream& operator<<(std::ostream& out, const Graph& graph);
+
+/// Throws InternalError when a record reads what is not made before it, a type differs from its op's rule, or a
+/// symbol is mentioned that nothing binds. `after` names the transformation to blame.
+void verify(const Graph& graph, const char* after);
+
+/// A graph as an attribute, with what its free symbols stand for where it is used.
+struct SubGraph {
+  GraphRef graph;
+  std::vector<std::pair<Dim, Dim>> bindings;
+  explicit operator bool() const { return static_cast<bool>(graph); }
+  bool operator==(const SubGraph& other) const { return graph == other.graph && bindings == other.bindings; }
+  /// An environment for a run of the graph, the bindings in place.
+  DimEnv env() const;
+};
+std::ostream& operator<<(std::ostream& out, const SubGraph& sub);
+SubGraph make_sub_graph(GraphRef graph);
+/// The same where the graph's free symbols are known under other names, which `env` gives.
+SubGraph make_sub_graph(GraphRef graph, DimEnv& env);
+
+// As a field of attributes (core/attrs.h).
+std::size_t hash_of(const SubGraph& sub);
+SubGraph resolve(const SubGraph& sub, DimEnv& env);
+void each_symbol(const SubGraph& sub, const attr::SymbolFn& fn);
+
+}  // namespace reel

@@ -1,0 +1,126 @@
+#include "reel/core/graph_builder.h"
+
+#include <atomic>
+
+#include "reel/core/bind.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+std::atomic<std::uint64_t> next_serial{1};
+}
+
+GraphBuilder::GraphBuilder(std::string name) : outer_(mode.builder), serial_(next_serial++), graph_(new Graph) {
+  graph_->name = std::move(name);
+}
+
+GraphBuilder& GraphBuilder::root() {
+  GraphBuilder* builder = this;
+  while (builder->outer_) builder = builder->outer_;
+  return *builder;
+}
+
+void GraphBuilder::rename(const Dim& actual, const Dim& symbol) { renames_.emplace(actual.node(), symbol); }
+
+Dim GraphBuilder::canonical(const Dim& dim) {
+  const auto found = renames_.find(dim.node());
+  if (found == renames_.end()) return dim;
+  guarded_.insert(found->second.node());
+  return found->second;
+}
+
+Tensor GraphBuilder::add_input(const TensorType& type) {
+  const ValueId v = graph_->add_value(type);
+  graph_->inputs.push_back(v);
+  return Tensor(allocate_promise(type, serial_, v));
+}
+
+Tensor GraphBuilder::lift(const Tensor& tensor) {
+  if (!tensor.is_defined()) throw ArgumentError("an op was given an empty Tensor");
+  if (tensor.is_traced()) {
+    if (tensor.block()->builder == serial_) return tensor;
+    const GraphBuilder* builder = outer_;
+    while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer_;
+    if (!builder)
+      throw TraceError(str("a value of type ", tensor.type(), " is used outside the trace, or the body or branch of a "
+                           "loop, in which it was made; values leave a body only through its state or outputs"));
+  }
+  const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());
+  if (fresh) {
+    TensorType type = tensor.type();
+    if (!type.node()->is_permanent) type = type.with(type.dims());  // dims of arguments become their symbols
+    const ValueId v = graph_->add_value(type);
+    capture_values_.push_back(v);
+    captured_.push_back(tensor);
+    it->second = Tensor(allocate_promise(type, serial_, v));
+  }
+  return it->second;
+}
+
+ValueId GraphBuilder::value(const Tensor& tensor) { return lift(tensor).block()->value; }
+
+Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, Inputs inputs) {
+  std::vector<ValueId> in, out;
+  TypeList in_types, out_types;
+  for (const Input& input : inputs) {
+    in.push_back(value(*input.tensor));
+    in_types.push_back(graph_->types[in.back()]);
+  }
+  TypeArgs args{op, attrs.get(), in_types, out_types};
+  op.type(args);
+  Tensors results;
+  for (const TensorType& type : out_types.span()) {
+    out.push_back(graph_->add_value(type));
+    results.emplace_back(allocate_promise(type, serial_, out.back()));
+  }
+  graph_->append(op, attrs, in, out);
+  return results;
+}
+
+Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
+  for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
+  graph_->formal_count = graph_->inputs.size();
+  graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
+  graph_->seal();
+  return graph_;
+}
+
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept) {
+  const Graph::Schedule& schedule = graph.schedule();
+  Tensors values(graph.types.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ValueId v = graph.inputs[i];
+    env.bind(graph.types[v], inputs[i].type());
+    values[v] = inputs[i];
+  }
+  std::vector<Input> in;
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const Record& record = graph.records[r];
+    const auto from = graph.inputs_of(record);
+    const auto to = graph.outputs_of(record);
+    in.clear();
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      in.emplace_back(values[from[k]]);
+      in.back().temporary = !kept && schedule.last_use[record.first + k];
+    }
+    AttrsRef attrs = record.attrs;
+    if (schedule.attrs_have_symbols[r]) attrs = attrs->resolve(env);
+    if (to.size() == 1) {
+      values[to[0]] = reel::bind(*record.op, in, std::move(attrs));
+    } else {
+      Tensors out = bind_all(*record.op, in, std::move(attrs));
+      for (std::size_t k = 0; k < to.size(); ++k) values[to[k]] = std::move(out[k]);
+    }
+    if (schedule.outputs_have_symbols[r])
+      for (ValueId v : to) env.bind(graph.types[v], values[v].type());
+    if (!kept)
+      for (std::size_t k = 0; k < from.size(); ++k)
+        if (schedule.last_use[record.first + k]) values[from[k]] = Tensor();
+  }
+  Tensors outputs;
+  for (ValueId v : graph.outputs) outputs.push_back(values[v]);
+  if (kept) *kept = std::move(values);
+  return outputs;
+}
+
+}  // namespace reel

@@ -1,0 +1,202 @@
+#include "reel/core/merge_equal.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+namespace {
+
+struct Emitted {
+  const Op* op;
+  AttrsRef attrs;
+  std::vector<ValueId> in, out;
+};
+
+class Merger {
+ public:
+  Merger(const Graph& from) : from_(from), value_(from.types.size(), ~0u) {}
+
+  Ref<Graph> run(std::vector<ValueId>* values, std::size_t* boundary) {
+    Ref<Graph> to(new Graph);
+    to_ = to.get();
+    to_->name = from_.name;
+    to_->formal_count = from_.formal_count;
+    for (const ValueId v : from_.inputs) to_->inputs.push_back(value_[v] = to_->add_value(from_.types[v]));
+    std::size_t forward = 0;
+    for (std::size_t r = 0; r < from_.records.size(); ++r) {
+      if (boundary && r == *boundary) forward = emitted_.size();
+      visit(from_.records[r]);
+    }
+    if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
+    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out);
+    for (const ValueId v : from_.outputs) to_->outputs.push_back(value_[v]);
+    to_->seal();
+    if (values) *values = value_;
+    return to;
+  }
+
+ private:
+  void visit(const Record& record) {
+    Emitted next{record.op, record.attrs, {}, {}};
+    for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
+    if (next.attrs && renames_) next.attrs = next.attrs->resolve(renamed_);
+    if (record.op->is_identity) {
+      alias(from_.outputs_of(record)[0], next.in[0]);
+      return;
+    }
+    if (record.op == &loop_op) {
+      if (merge_loop(record, next)) return;
+    } else if (!has_effects(record)) {
+      auto [it, end] = known_.equal_range(hash(next));
+      for (; it != end; ++it) {
+        const Emitted& same = emitted_[it->second];
+        if (same.op != next.op || same.in != next.in) continue;
+        if (next.attrs ? !same.attrs || !same.attrs->equals(*next.attrs) : static_cast<bool>(same.attrs)) continue;
+        const auto out = from_.outputs_of(record);
+        for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
+        return;
+      }
+    }
+    emit(record, std::move(next));
+  }
+
+  void emit(const Record& record, Emitted next) {
+    for (const ValueId v : from_.outputs_of(record))
+      next.out.push_back(value_[v] = to_->add_value(renames_ ? renamed_.resolve(from_.types[v]) : from_.types[v]));
+    if (record.op == &loop_op) loops_.push_back(emitted_.size());
+    known_.emplace(hash(next), emitted_.size());
+    emitted_.push_back(std::move(next));
+  }
+
+  /// `v` is the value `same`; dims that were born with it are those born with the other.
+  void alias(ValueId v, ValueId same) {
+    value_[v] = same;
+    if (!from_.types[v].node()->has_symbols || from_.types[v] == to_->types[same]) return;
+    for (int i = 0; i < from_.types[v].rank(); ++i) {
+      const Dim &dim = from_.types[v].dims()[i], &other = to_->types[same].dims()[i];
+      if (dim.node() == other.node() || !dim.is_symbol()) continue;
+      renamed_.bind(dim, other);
+      renames_ = true;
+    }
+  }
+
+  static std::size_t hash(const Emitted& e) {
+    std::size_t result = reinterpret_cast<std::size_t>(e.op);
+    for (const ValueId v : e.in) result = attr::mix(result, v);
+    return e.attrs ? attr::mix(result, e.attrs->hash()) : result;
+  }
+
+  static const Graph* origin(const LoopAttrs& attrs) {
+    return attrs.origin ? attrs.origin.get() : attrs.body.graph.get();
+  }
+
+  bool merge_loop(const Record& record, const Emitted& next) {
+    const auto& b = get<LoopAttrs>(next.attrs.get());
+    for (const std::size_t index : loops_) {
+      Emitted& first = emitted_[index];
+      if (first.in != next.in) continue;
+      const auto& a = get<LoopAttrs>(first.attrs.get());
+      if (origin(a) != origin(b) || a.cond.graph != b.cond.graph || a.is_reverse != b.is_reverse) continue;
+      unite(first, record, a, b);
+      return true;
+    }
+    return false;
+  }
+
+  /// The first loop computes what the second one does as well: both bodies over the same inputs, equal things once.
+  void unite(Emitted& first, const Record& record, const LoopAttrs a, const LoopAttrs& b) {
+    const Graph &left = *a.body.graph, &right = *b.body.graph;
+    Graph both(left);
+    std::vector<ValueId> place(right.types.size(), ~0u);
+    for (std::size_t i = 0; i < right.inputs.size(); ++i) place[right.inputs[i]] = left.inputs[i];
+    for (const Record& r : right.records) {
+      std::vector<ValueId> in, out;
+      for (const ValueId v : right.inputs_of(r)) in.push_back(place[v]);
+      for (const ValueId v : right.outputs_of(r)) out.push_back(place[v] = both.add_value(right.types[v]));
+      both.append(*r.op, r.attrs, in, out);
+    }
+    for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
+    both.seal();
+    const Ref<Graph> merged = merge_equal(both);
+    // merged->outputs: carries, stacks and sums of the left body, then those of the right one.
+    const std::vector<ValueId> outs = merged->outputs;
+    const std::size_t left_count = left.outputs.size();
+    const auto term = [&](bool is_right, int i) { return outs[(is_right ? left_count : 0) + i]; };
+
+    LoopAttrs united = a;
+    united.origin = Ref<const Graph>(origin(a));
+    std::vector<ValueId> stacks, sums;
+    std::vector<std::size_t> stack_place, sum_place;  // of b's, among the united ones
+    for (int i = 0; i < a.stacks; ++i) stacks.push_back(term(false, a.carries + i));
+    for (int i = 0; i < a.sums; ++i) sums.push_back(term(false, a.carries + a.stacks + i));
+    for (int i = 0; i < b.stacks; ++i) {
+      const ValueId v = term(true, b.carries + i);
+      std::size_t at = 0;
+      while (at < stacks.size() && (stacks[at] != v || united.list_stacks[at] != b.list_stacks[i])) ++at;
+      if (at == stacks.size()) {
+        stacks.push_back(v);
+        united.list_stacks.push_back(b.list_stacks[i]);
+        if (!united.makes_dim) united.stack_dims.push_back(b.stack_dims[i]);
+      }
+      stack_place.push_back(at);
+    }
+    for (int i = 0; i < b.sums; ++i) {
+      const ValueId v = term(true, b.carries + b.stacks + i);
+      const auto at = std::find(sums.begin(), sums.end(), v) - sums.begin();
+      if (at == static_cast<std::ptrdiff_t>(sums.size())) sums.push_back(v);
+      sum_place.push_back(static_cast<std::size_t>(at));
+    }
+    united.stacks = static_cast<int>(stacks.size());
+    united.sums = static_cast<int>(sums.size());
+    merged->outputs.assign(outs.begin(), outs.begin() + a.carries);
+    merged->outputs.insert(merged->outputs.end(), stacks.begin(), stacks.end());
+    merged->outputs.insert(merged->outputs.end(), sums.begin(), sums.end());
+    merged->name = left.name;
+    merged->seal();
+    DimEnv names = a.body.env();
+    for (const auto& [symbol, actual] : b.body.bindings) names.bind(symbol, actual);
+    united.body = make_sub_graph(merged, names);
+
+    // The outputs of the first loop keep their values; new ones stand for what only the second had.
+    const std::vector<ValueId> had = first.out;
+    const auto second = from_.outputs_of(record);
+    std::vector<ValueId> out(had.begin(), had.begin() + a.carries + a.stacks);
+    for (int i = 0; i < b.carries; ++i) alias(second[i], had[i]);
+    for (int i = 0; i < b.stacks; ++i) {
+      if (stack_place[i] >= out.size() - a.carries)
+        out.push_back(to_->add_value(renames_ ? renamed_.resolve(from_.types[second[b.carries + i]]) : from_.types[second[b.carries + i]]));
+      alias(second[b.carries + i], out[a.carries + stack_place[i]]);
+    }
+    const std::size_t first_sum = out.size();
+    out.insert(out.end(), had.begin() + a.carries + a.stacks, had.begin() + a.carries + a.stacks + a.sums);
+    for (int i = 0; i < b.sums; ++i) {
+      const ValueId v = second[b.carries + b.stacks + i];
+      if (first_sum + sum_place[i] >= out.size()) out.push_back(to_->add_value(from_.types[v]));
+      alias(v, out[first_sum + sum_place[i]]);
+    }
+    const std::size_t a_rest = a.trips_output(), b_rest = b.trips_output();
+    out.insert(out.end(), had.begin() + a_rest, had.end());
+    for (std::size_t i = b_rest; i < second.size(); ++i) alias(second[i], had[a_rest + i - b_rest]);
+    first.out = std::move(out);
+    first.attrs = make_attrs(std::move(united));
+  }
+
+  const Graph& from_;
+  Graph* to_ = nullptr;
+  std::vector<ValueId> value_;
+  std::vector<Emitted> emitted_;
+  std::vector<std::size_t> loops_;
+  std::unordered_multimap<std::size_t, std::size_t> known_;
+  DimEnv renamed_;
+  bool renames_ = false;
+};
+
+}  // namespace
+
+Ref<Graph> merge_equal(const Graph& graph, std::vector<ValueId>* values, std::size_t* boundary) {
+  return Merger(graph).run(values, boundary);
+}
+
+}  // namespace reel

@@ -1,0 +1,55 @@
+// core/mode.h — what is active on this thread: a trace, tapes, a scan with ended entries.
+#pragma once
+
+#include <span>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// A tape, as the door sees it: told of every op that is applied while it is active.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual void record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) = 0;
+  /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
+  enum class Mark { loop_begins, iteration_begins, loop_ends };
+  virtual void mark(Mark) = 0;
+
+  Recorder* outer = nullptr;  ///< the tape that was active before this one
+};
+
+/// Replaces what an op of a scan's body reads from outside, for entries that have ended (eager mode only).
+class EntryScope {
+ public:
+  virtual ~EntryScope() = default;
+  virtual Tensor visible(const Tensor& input) = 0;
+};
+
+struct Mode {
+  GraphBuilder* builder = nullptr;  ///< the innermost trace; null in eager mode
+  Recorder* tape = nullptr;         ///< the innermost tape that was opened inside it
+  EntryScope* entries = nullptr;
+};
+inline constinit thread_local Mode mode;
+
+inline bool is_tracing() { return mode.builder != nullptr; }
+
+/// Sets the mode for a scope, and sets it back however the scope is left.
+class ModeScope {
+ public:
+  explicit ModeScope(Mode next) : before_(mode) { mode = next; }
+  ~ModeScope() { mode = before_; }
+  ModeScope(const ModeScope&) = delete;
+  ModeScope& operator=(const ModeScope&) = delete;
+
+ private:
+  Mode before_;
+};
+
+/// Marks a loop on all active tapes.
+inline void mark_tapes(Recorder::Mark what) {
+  for (Recorder* tape = mode.tape; tape; tape = tape->outer) tape->mark(what);
+}
+
+}  // namespace reel

@@ -1,0 +1,105 @@
+// core/op.h — Op, everything that the library knows about one operation, in one place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reel/core/attrs.h"
+#include "reel/core/errors.h"
+#include "reel/core/fwd.h"
+#include "reel/core/type_list.h"
+
+namespace reel {
+
+/// An argument of an op. A temporary that nobody else holds may give its buffer to the result.
+struct Input {
+  const Tensor* tensor;
+  bool temporary = false;
+  Input(const Tensor& tensor) : tensor(&tensor) {}
+  Input(Tensor&& tensor) : tensor(&tensor), temporary(true) {}
+};
+using Inputs = std::span<const Input>;
+
+/// What a type rule sees: attributes and the types that come in; it checks them and lists the types that go out.
+struct TypeArgs {
+  const Op& op;
+  const Attrs* attrs;
+  std::span<const TensorType> in;
+  TypeList& out;
+  template <class T>
+  const T& attr() const {
+    return get<T>(attrs);
+  }
+};
+using TypeRule = void (*)(TypeArgs&);
+
+/// What a kernel sees. Types are checked already; outputs are made by make() or reuse().
+struct KernelArgs {
+  const Op& op;
+  const Attrs* attrs;
+  Inputs in;
+  std::span<const TensorType> types;  ///< of the outputs; empty for ops whose kernel decides them
+  std::span<Tensor> out;
+  Tensors* decided = nullptr;         ///< for ops whose kernel decides types: the outputs, as many as there are
+
+  template <class T>
+  const T& attr() const {
+    return get<T>(attrs);
+  }
+  const Tensor& input(std::size_t i) const { return *in[i].tensor; }
+  /// Allocates output i, uninitialised.
+  Tensor& make(std::size_t i = 0) const { return out[i] = Tensor(allocate_block(types[i])); }
+  /// Output i in the buffer of an input of its type that nobody else holds, or in a new one.
+  Tensor& reuse(std::size_t i = 0) const;
+  /// Output i as a view of an input's storage, `offset` bytes in.
+  Tensor& alias(std::size_t i, std::size_t of, std::int64_t offset = 0) const;
+};
+using Kernel = void (*)(KernelArgs&);
+
+/// Which inputs and outputs a vjp reads (bit sets; bit 31 stands for 31 and all above).
+struct Reads {
+  std::uint32_t inputs = 0, outputs = 0;
+};
+inline constexpr std::uint32_t kAll = ~0u;
+
+/// One input of a sample: its type, and the interval that its elements are drawn from.
+struct SampleInput {
+  TensorType type;
+  double low = -2, high = 2;
+  /// The op is differentiable in it at generic points; false for indices, masks and the like.
+  bool differentiable = true;
+};
+/// One way to call an op, for the tests that every op must pass.
+struct Sample {
+  std::vector<SampleInput> inputs;
+  AttrsRef attrs = {};
+};
+using Samples = std::vector<Sample>;
+
+/// One operation. Objects of this type are constants, one per op, in the file of the op's family.
+struct Op {
+  std::string_view name;
+  TypeRule type = nullptr;
+  Kernel kernel = nullptr;
+  /// Computes cotangents of inputs from those of outputs, with ops. Null with a reason in no_vjp.
+  void (*vjp)(Vjp&) = nullptr;
+  const char* no_vjp = nullptr;
+  Reads reads = {};
+  Samples (*samples)() = nullptr;
+  /// Output types depend on values: the kernel sets them, the type rule serves traces only.
+  bool kernel_decides_types = false;
+  /// Result element i depends on operands' elements i only: cheaper to compute again than to save.
+  bool pointwise = false;
+  /// Gives its input under another identity, for tapes: a graph needs it not.
+  bool is_identity = false;
+  /// Has an effect besides its result (print): never dropped, merged or repeated.
+  bool has_effect = false;
+};
+
+/// All ops, in the order of their families: for tests and for reading files.
+std::span<const Op* const> all_ops();
+
+}  // namespace reel

@@ -1,0 +1,212 @@
+// Element-wise ops on two operands: arithmetic, comparisons, logic.
+#include "reel/core/bind.h"
+#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/elementwise_rules.h"
+#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// Cotangents of the operands of a binary op, given at the result's dims.
+void add_first(Vjp& at, Tensor cotangent) {
+  at.add(0, unbroadcast(std::move(cotangent), at.input_type(0)));
+}
+void add_second(Vjp& at, Tensor cotangent) {
+  at.add(1, unbroadcast(std::move(cotangent), at.input_type(1)));
+}
+
+}  // namespace
+
+// ---- Arithmetic ---------------------------------------------------------------------------------
+
+constinit const Op add_op{
+    .name = "add",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::add>,
+    .vjp =
+        [](Vjp& at) {
+          if (at.needs(0)) add_first(at, at.cotangent());
+          if (at.needs(1)) add_second(at, at.cotangent());
+        },
+    .samples = [] { return binary_samples(-2, 2, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op sub_op{
+    .name = "sub",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::sub>,
+    .vjp =
+        [](Vjp& at) {
+          if (at.needs(0)) add_first(at, at.cotangent());
+          if (at.needs(1)) at.add(1, neg(unbroadcast(at.cotangent(), at.input_type(1))));
+        },
+    .samples = [] { return binary_samples(-2, 2, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op mul_op{
+    .name = "mul",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::mul>,
+    .vjp =
+        [](Vjp& at) {
+          if (at.needs(0)) add_first(at, at.cotangent() * at.input(1));
+          if (at.needs(1)) add_second(at, at.cotangent() * at.input(0));
+        },
+    .reads = kReadsBoth,
+    .samples = [] { return binary_samples(-2, 2, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op div_op{
+    .name = "div",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::div>,
+    .vjp =
+        [](Vjp& at) {  // y = a / b: ā = ȳ / b, b̄ = -ȳ y / b
+          const Tensor quotient = at.cotangent() / at.input(1);
+          if (at.needs(0)) add_first(at, quotient);
+          if (at.needs(1)) at.add(1, neg(unbroadcast(quotient * at.output(), at.input_type(1))));
+        },
+    .reads = {.inputs = 2, .outputs = 1},
+    .samples = [] { return binary_samples(-2, 2, 0.5, 2); },
+    .pointwise = true,
+};
+constinit const Op remainder_op{
+    .name = "remainder",
+    .type = binary_type<Takes::integers>,
+    .kernel = binary_kernel<Binary::remainder>,
+    .no_vjp = "integers have no gradient",
+    .samples = [] { return binary_samples(-7, 7, -3, 3, i32); },
+    .pointwise = true,
+};
+constinit const Op floor_divide_op{
+    .name = "floor_divide",
+    .type = binary_type<Takes::integers>,
+    .kernel = binary_kernel<Binary::floor_divide>,
+    .no_vjp = "integers have no gradient",
+    .samples = [] { return binary_samples(-7, 7, -3, 3, i32); },
+    .pointwise = true,
+};
+constinit const Op mod_op{
+    .name = "mod",
+    .type = binary_type<Takes::integers>,
+    .kernel = binary_kernel<Binary::mod>,
+    .no_vjp = "integers have no gradient",
+    .samples = [] { return binary_samples(-7, 7, -3, 3, i32); },
+    .pointwise = true,
+};
+constinit const Op pow_op{
+    .name = "pow",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::pow>,
+    .vjp =
+        [](Vjp& at) {  // y = a^b: ā = ȳ b a^(b-1), 0 for 0^0; b̄ = ȳ y log a, 0 where a is 0
+          const Tensor &a = at.input(0), &b = at.input(1), g = at.cotangent();
+          if (at.needs(0)) add_first(at, g * (b * pow(where(a == 0 && b == 0, 1, a), b - 1)));
+          if (at.needs(1)) {
+            const Tensor is_zero = a == 0;
+            add_second(at, where(is_zero, 0, g * (at.output() * log(where(is_zero, 1, a)))));
+          }
+        },
+    .reads = {.inputs = 3, .outputs = 1},
+    .samples = [] { return binary_samples(0.5, 2, -2, 2); },
+    .pointwise = true,
+};
+// Equal operands share the gradient.
+constinit const Op maximum_op{
+    .name = "maximum",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::maximum>,
+    .vjp =
+        [](Vjp& at) {
+          const Tensor &a = at.input(0), &b = at.input(1), g = at.cotangent();
+          const Tensor shared = where(a == b, g * 0.5, 0);
+          if (at.needs(0)) add_first(at, where(a > b, g, shared));
+          if (at.needs(1)) add_second(at, where(a < b, g, shared));
+        },
+    .reads = kReadsBoth,
+    .samples = [] { return binary_samples(-2, 2, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op minimum_op{
+    .name = "minimum",
+    .type = binary_type<Takes::numbers>,
+    .kernel = binary_kernel<Binary::minimum>,
+    .vjp =
+        [](Vjp& at) {
+          const Tensor &a = at.input(0), &b = at.input(1), g = at.cotangent();
+          const Tensor shared = where(a == b, g * 0.5, 0);
+          if (at.needs(0)) add_first(at, where(a < b, g, shared));
+          if (at.needs(1)) add_second(at, where(a > b, g, shared));
+        },
+    .reads = kReadsBoth,
+    .samples = [] { return binary_samples(-2, 2, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op tanh_grad_op{
+    .name = "tanh_grad",
+    .type = binary_type<Takes::floats>,
+    .kernel = binary_kernel<Binary::tanh_grad>,
+    .vjp =
+        [](Vjp& at) {  // z = (1 - y²) g: ȳ = -2 y g z̄, ḡ = (1 - y²) z̄
+          const Tensor &y = at.input(0), &g = at.input(1), z = at.cotangent();
+          if (at.needs(0)) at.add(0, neg(unbroadcast((y + y) * g * z, at.input_type(0))));
+          if (at.needs(1)) add_second(at, bind(tanh_grad_op, {y, z}));
+        },
+    .reads = kReadsBoth,
+    .samples = [] { return binary_samples(-0.9, 0.9, -2, 2); },
+    .pointwise = true,
+};
+constinit const Op sigmoid_grad_op{
+    .name = "sigmoid_grad",
+    .type = binary_type<Takes::floats>,
+    .kernel = binary_kernel<Binary::sigmoid_grad>,
+    .vjp =
+        [](Vjp& at) {  // z = y (1 - y) g: ȳ = (1 - 2 y) g z̄, ḡ = y (1 - y) z̄
+          const Tensor &y = at.input(0), &g = at.input(1), z = at.cotangent();
+          if (at.needs(0)) add_first(at, (1 - (y + y)) * g * z);
+          if (at.needs(1)) add_second(at, bind(sigmoid_grad_op, {y, z}));
+        },
+    .reads = kReadsBoth,
+    .samples = [] { return binary_samples(0.1, 0.9, -2, 2); },
+    .pointwise = true,
+};
+
+// ---- Comparisons and logic ----------------------------------------------------------------------
+
+namespace {
+
+constexpr Op comparison(std::string_view name, Kernel kernel) {
+  return Op{
+      .name = name,
+      .type = binary_type<Takes::all, true>,
+      .kernel = kernel,
+      .no_vjp = "booleans have no gradient",
+      .samples = [] { return binary_samples(-2, 2, -2, 2); },
+      .pointwise = true,
+  };
+}
+constexpr Op logic(std::string_view name, Kernel kernel) {
+  return Op{
+      .name = name,
+      .type = binary_type<Takes::booleans>,
+      .kernel = kernel,
+      .no_vjp = "booleans have no gradient",
+      .samples = [] { return binary_samples(0, 1, 0, 1, boolean); },
+      .pointwise = true,
+  };
+}
+
+}  // namespace
+
+constinit const Op equal_op = comparison("equal", binary_kernel<Binary::equal>);
+constinit const Op not_equal_op = comparison("not_equal", binary_kernel<Binary::not_equal>);
+constinit const Op less_op = comparison("less", binary_kernel<Binary::less>);
+constinit const Op less_equal_op = comparison("less_equal", binary_kernel<Binary::less_equal>);
+constinit const Op greater_op = comparison("greater", binary_kernel<Binary::greater>);
+constinit const Op greater_equal_op =
+    comparison("greater_equal", binary_kernel<Binary::greater_equal>);
+constinit const Op logical_and_op = logic("logical_and", binary_kernel<Binary::logical_and>);
+constinit const Op logical_or_op = logic("logical_or", binary_kernel<Binary::logical_or>);
+
+}  // namespace reel

@@ -1,0 +1,431 @@
+// Ops that make tensors from numbers: full, constant, full_like, range, one_hot.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "reel/core/bind.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/strided.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+// ---- Numbers -------------------------------------------------------------------------------------------------------
+
+/// A number as an attribute: `number` for floats and booleans, `integer` for integers, exact both; the other is zero.
+struct Number {
+  double number = 0;
+  std::int64_t integer = 0;
+
+  template <class T>
+  T as() const {
+    if constexpr (std::is_same_v<T, bool>)
+      return number != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(integer);
+    else
+      return static_cast<T>(number);
+  }
+};
+
+/// Throws DTypeError when a tensor of the dtype cannot hold the number.
+Number checked(std::string_view op, DType dtype, DType kind, double number, std::int64_t integer) {
+  if (is_float(dtype)) return {number, 0};
+  if (dtype == boolean) {
+    if (number != 0 && number != 1)
+      throw DTypeError(str(op, ": ", number, " is no boolean; give true or false, 1 or 0"));
+    return {number, 0};
+  }
+  if (kind == f64) {
+    if (std::trunc(number) != number)
+      throw DTypeError(str(op, ": ", number, " does not fit ", dtype, ", which holds integers; give a dtype of f32 or f64"));
+    if (std::abs(number) >= 0x1p63) throw DTypeError(str(op, ": ", number, " does not fit ", dtype));
+    integer = static_cast<std::int64_t>(number);
+  }
+  if (dtype == i32 && integer != static_cast<std::int32_t>(integer))
+    throw DTypeError(str(op, ": ", integer, " does not fit i32; give the dtype i64"));
+  return {0, integer};
+}
+Number checked(std::string_view op, DType dtype, const NestedList& value) {
+  if (value.is_list()) throw ArgumentError(str(op, ": takes one number, not a list; use tensor() for lists"));
+  return checked(op, dtype, value.kind(), value.number(), value.integer());
+}
+
+DType default_dtype(DType kind) { return kind == f64 ? f32 : kind == i64 ? i32 : boolean; }
+
+void fill(const Tensor& tensor, const Number& value) {
+  visit(tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T element = value.as<T>();
+    if (tensor.type().numel() == 1)
+      *tensor.data<T>() = element;
+    else
+      fill_items(sizeof(T), tensor.data<void>(), tensor.type().numel(), &element);
+  });
+}
+
+// ---- full ----------------------------------------------------------------------------------------------------------
+
+struct FullAttrs {
+  TensorType type{f32};
+  double number = 0;
+  std::int64_t integer = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &FullAttrs::type);
+    f("number", &FullAttrs::number);
+    f("integer", &FullAttrs::integer);
+  }
+};
+
+TensorType ragged_type(DType dtype) {
+  static const Dim& batch = *new Dim("batch", 3);
+  static const Dim& time = *new Dim("time", tensor({3, 0, 1}, {batch}));
+  return TensorType(dtype, {batch, time});
+}
+
+const Op full_op{
+    .name = "full",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<FullAttrs>().type); },
+    .kernel =
+        [](KernelArgs& a) {
+          const FullAttrs& attrs = a.attr<FullAttrs>();
+          fill(a.make(), {attrs.number, attrs.integer});
+        },
+    .no_vjp = "has no inputs",
+    .samples =
+        [] {
+          return Samples{{{}, make_attrs(FullAttrs{TensorType(f32, {2, 3}), 0.1, 0})},
+                         {{}, make_attrs(FullAttrs{TensorType(i64, {2}), 0, (std::int64_t{1} << 53) + 1})},
+                         {{}, make_attrs(FullAttrs{TensorType(boolean, {0, 2}), 1, 0})},
+                         {{}, make_attrs(FullAttrs{ragged_type(f32), -1, 0})}};
+        },
+};
+
+Tensor full_of(const TensorType& type, const Number& value) {
+  if (type.is_list()) throw ArgumentError(str("full: ", type, " is the type of a TensorArray, not of a tensor"));
+  if (is_tracing()) return bind(full_op, {}, make_attrs(FullAttrs{type, value.number, value.integer}));
+  if (!type.is_known()) throw ShapeError(str("full: ", type, " has an axis of unknown size; give every dim a size"));
+  // Without inputs there is nothing that a tape could want to know.
+  Tensor result(allocate_block(type));
+  fill(result, value);
+  return result;
+}
+
+const TensorType& scalar_type(DType dtype) {
+  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
+                                     TensorType(boolean)};
+  return types[static_cast<int>(dtype)];
+}
+
+// ---- full_like -----------------------------------------------------------------------------------------------------
+
+struct FullLikeAttrs {
+  double value = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("value", &FullLikeAttrs::value);
+  }
+};
+
+Number number_for(DType dtype, int value) {
+  return is_integer(dtype) ? Number{0, value} : Number{static_cast<double>(value), 0};
+}
+
+const Op full_like_op{
+    .name = "full_like",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          Tensor& out = a.make();  // not in x's buffer: x may be needed no more, but its shape is not worth a dependency
+          fill(out, number_for(out.dtype(), static_cast<int>(a.attr<FullLikeAttrs>().value)));
+        },
+    .no_vjp = "depends on the shape of its input only",
+    .samples =
+        [] {
+          return Samples{{{{TensorType(f32, {2, 3}), -2, 2, false}}, make_attrs(FullLikeAttrs{1})},
+                         {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
+                         {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
+        },
+};
+
+Tensor full_like(const Tensor& x, int value) {
+  const TensorType& type = x.type();
+  const Number number = number_for(type.dtype(), value);
+  // Plain sizes that are known, and a tensor from outside the trace, need no x to tell them.
+  if (type.node()->is_permanent) return full_of(type, number);
+  if (!x.is_traced()) return full_of(is_tracing() ? type.with(type.dims()) : type, number);
+  return bind(full_like_op, {x}, make_attrs(FullLikeAttrs{static_cast<double>(value)}));
+}
+
+// ---- constant ------------------------------------------------------------------------------------------------------
+
+/// Numbers that a traced function names: recorded with the graph, where an eager tensor would be a capture.
+struct ConstantAttrs {
+  Tensor data;            ///< eager, all elements along one plain axis
+  TensorType type{f32};   ///< of the result; its dims may be symbols
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &ConstantAttrs::type);
+    f("data", &ConstantAttrs::data);
+  }
+};
+
+void check_count(std::int64_t count, const TensorType& type) {
+  if (type.is_known() && type.numel() != count)
+    throw ShapeError(str("tensor: ", count, " values given for ", type, ", which has ", type.numel(), " elements"));
+}
+
+const Op constant_op{
+    .name = "constant",
+    .type =
+        [](TypeArgs& a) {
+          const ConstantAttrs& attrs = a.attr<ConstantAttrs>();
+          check_count(attrs.data.type().numel(), attrs.type);
+          a.out.push_back(attrs.type);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& data = a.attr<ConstantAttrs>().data;
+          a.out[0] = Tensor(allocate_view(a.types[0], data.ref(), data.block()->data));
+        },
+    .no_vjp = "has no inputs",
+    .samples =
+        [] {
+          return Samples{{{}, make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}), TensorType(f32, {2, 3})})},
+                         {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
+                         {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
+        },
+};
+
+/// A tensor of `count` elements, which write(pointer) puts there as elements of the dtype.
+template <class Write>
+Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& write) {
+  const TensorType type(dtype, dims);
+  check_count(count, type);
+  if (!is_tracing()) {
+    Tensor result(allocate_block(type));
+    write(result.data<void>());
+    return result;
+  }
+  Tensor data;
+  {
+    ModeScope eager({});
+    data = Tensor(allocate_block(TensorType(dtype, {Dim(count)})));
+    write(data.data<void>());
+  }
+  return bind(constant_op, {}, make_attrs(ConstantAttrs{std::move(data), type}));
+}
+
+// ---- Nested lists --------------------------------------------------------------------------------------------------
+
+/// Walks nested lists: reads their shape off the first items, and sees that the others agree.
+class NestedReader {
+ public:
+  explicit NestedReader(std::initializer_list<NestedList> values) {
+    sizes_.push_back(static_cast<std::int64_t>(values.size()));
+    bool is_first = true;
+    for (const NestedList& item : values) {
+      read(item, 1, is_first);
+      is_first = false;
+    }
+  }
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  const std::vector<const NestedList*>& numbers() const { return numbers_; }
+
+ private:
+  void read(const NestedList& item, std::size_t depth, bool is_first) {
+    if (is_first && item.is_list()) sizes_.push_back(static_cast<std::int64_t>(item.items().size()));
+    if (item.is_list() != (depth < sizes_.size()))
+      throw ShapeError(str("tensor: the lists are uneven: a number stands beside a list"));
+    if (!item.is_list()) {
+      numbers_.push_back(&item);
+      return;
+    }
+    if (static_cast<std::int64_t>(item.items().size()) != sizes_[depth])
+      throw ShapeError(str("tensor: the lists are uneven: one of ", item.items().size(), " items stands beside one of ",
+                           sizes_[depth]));
+    for (const NestedList& inner : item.items()) {
+      read(inner, depth + 1, is_first);
+      is_first = false;
+    }
+  }
+
+  std::vector<std::int64_t> sizes_;
+  std::vector<const NestedList*> numbers_;
+};
+
+void check_nesting(const std::vector<std::int64_t>& sizes, const Dims& dims, DType dtype) {
+  bool fits = sizes.size() == dims.size();
+  for (std::size_t i = 0; fits && i < sizes.size(); ++i)
+    fits = !dims[i].has_size() || dims[i].size() == sizes[i];
+  if (!fits)
+    throw ShapeError(str("tensor: lists nested as [", join(sizes, ","), "] do not fit ", dtype, dims,
+                         "; nest them as the dims, or give one flat list"));
+}
+
+DType dtype_of_numbers(const std::vector<const NestedList*>& numbers) {
+  if (numbers.empty()) return f32;
+  DType kind = boolean;
+  for (const NestedList* number : numbers) {
+    if (number->kind() == f64) return f32;
+    if (number->kind() == i64) kind = i64;
+  }
+  return default_dtype(kind);
+}
+
+// ---- range, one_hot ------------------------------------------------------------------------------------------------
+
+struct DimAttrs {
+  Dim dim{0};
+  DType dtype = i32;
+  template <class F>
+  static void fields(F&& f) {
+    f("dim", &DimAttrs::dim);
+    f("dtype", &DimAttrs::dtype);
+  }
+};
+
+const Op range_op{
+    .name = "range",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [dim, dtype] = a.attr<DimAttrs>();
+          if (dtype == boolean) throw DTypeError(str("range: positions along ", dim, " are numbers, not boolean"));
+          a.out.push_back(TensorType(dtype, {dim}));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& out = a.make();
+          visit(out.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            if constexpr (!std::is_same_v<T, bool>) std::iota(out.data<T>(), out.data<T>() + out.type().numel(), T{0});
+          });
+        },
+    .no_vjp = "has no inputs",
+    .samples =
+        [] {
+          return Samples{{{}, make_attrs(DimAttrs{Dim(5), i32})},
+                         {{}, make_attrs(DimAttrs{Dim("time", 3), f64})},
+                         {{}, make_attrs(DimAttrs{ragged_type(f32).dims()[1], f32})},
+                         {{}, make_attrs(DimAttrs{Dim(0), i64})}};
+        },
+};
+
+template <class Index>
+void set_hot(const Tensor& indices, const Tensor& out, std::int64_t classes) {
+  const Index* at = indices.data<Index>();
+  visit(out.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* row = out.data<T>();
+    for (std::int64_t i = 0; i < indices.type().numel(); ++i, row += classes)
+      if (at[i] >= 0 && at[i] < classes) row[at[i]] = T{1};
+  });
+}
+
+const Op one_hot_op{
+    .name = "one_hot",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [classes, dtype] = a.attr<DimAttrs>();
+          const TensorType& indices = a.in[0];
+          if (!is_integer(indices.dtype()))
+            throw DTypeError(str("one_hot: indices must be integers, got ", indices, "; cast them to i32"));
+          if (classes.is_named() && contains(indices.dims(), classes))
+            throw ShapeError(str("one_hot: indices ", indices, " have the dim ", classes, " of the classes already"));
+          a.out.push_back(TensorType(dtype, insert_dim(indices.dims(), indices.rank(), classes)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& indices = a.input(0);
+          const Tensor& out = a.make();
+          if (out.type().bytes() == 0) return;
+          std::memset(out.data<void>(), 0, static_cast<std::size_t>(out.type().bytes()));
+          const std::int64_t classes = out.type().sizes().back();
+          indices.dtype() == i32 ? set_hot<std::int32_t>(indices, out, classes) : set_hot<std::int64_t>(indices, out, classes);
+        },
+    .no_vjp = "indices are integers",
+    .samples =
+        [] {
+          return Samples{{{{TensorType(i32, {2, 3}), -1, 4, false}}, make_attrs(DimAttrs{Dim(4), f32})},
+                         {{{TensorType(i64), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), boolean})},
+                         {{{ragged_type(i32), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), f64})},
+                         {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
+        },
+};
+
+}  // namespace
+
+// ---- Public functions ----------------------------------------------------------------------------------------------
+
+Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims, std::optional<DType> dtype) {
+  const NestedReader lists(values);
+  const auto& numbers = lists.numbers();
+  const DType type = dtype.value_or(dtype_of_numbers(numbers));
+  if (!dims.empty() && lists.sizes().size() > 1) check_nesting(lists.sizes(), dims, type);
+  std::vector<Number> checked_numbers;
+  checked_numbers.reserve(numbers.size());
+  for (const NestedList* number : numbers) checked_numbers.push_back(checked("tensor", type, *number));
+  const Dims plain(lists.sizes().begin(), lists.sizes().end());
+  return make_tensor(static_cast<std::int64_t>(numbers.size()), dims.empty() ? plain : dims, type, [&](void* to) {
+    visit(type, [&](auto zero) {
+      using T = decltype(zero);
+      T* element = static_cast<T*>(to);
+      for (const Number& number : checked_numbers) *element++ = number.as<T>();
+    });
+  });
+}
+
+template <class T>
+Tensor tensor(const std::vector<T>& values, const Dims& dims, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(dtype_of<T>());
+  const auto count = static_cast<std::int64_t>(values.size());
+  constexpr DType kKind = std::is_same_v<T, bool> ? boolean : std::is_integral_v<T> ? i64 : f64;
+  if (!is_float(type) && type != dtype_of<T>())
+    for (const T value : values)
+      checked("tensor", type, kKind, static_cast<double>(value), static_cast<std::int64_t>(value));
+  return make_tensor(count, dims.empty() ? Dims{Dim(count)} : dims, type, [&](void* to) {
+    visit(type, [&](auto zero) {
+      using To = decltype(zero);
+      std::transform(values.begin(), values.end(), static_cast<To*>(to), [](T value) { return static_cast<To>(value); });
+    });
+  });
+}
+template Tensor tensor(const std::vector<float>&, const Dims&, std::optional<DType>);
+template Tensor tensor(const std::vector<double>&, const Dims&, std::optional<DType>);
+template Tensor tensor(const std::vector<std::int32_t>&, const Dims&, std::optional<DType>);
+template Tensor tensor(const std::vector<std::int64_t>&, const Dims&, std::optional<DType>);
+template Tensor tensor(const std::vector<bool>&, const Dims&, std::optional<DType>);
+
+Tensor scalar(const NestedList& value, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(default_dtype(value.kind()));
+  return full_of(scalar_type(type), checked("scalar", type, value));
+}
+
+Tensor zeros(const TensorType& type) { return full_of(type, {}); }
+Tensor zeros(const Dims& dims, DType dtype) { return zeros(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims)); }
+Tensor ones(const Dims& dims, DType dtype) { return full(dims, 1, dtype); }
+Tensor full(const Dims& dims, const NestedList& value, DType dtype) {
+  return full_of(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims), checked("full", dtype, value));
+}
+Tensor zeros_like(const Tensor& x) { return full_like(x, 0); }
+Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
+
+Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }
+Tensor range(const Dim& dim, DType dtype) { return bind(range_op, {}, make_attrs(DimAttrs{canonical(dim), dtype})); }
+Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype) {
+  return bind(one_hot_op, {indices}, make_attrs(DimAttrs{canonical(classes), dtype}));
+}
+
+namespace {
+const Op* const kCreationOps[] = {&full_op, &full_like_op, &constant_op, &range_op, &one_hot_op};
+}
+std::span<const Op* const> creation_ops() { return kCreationOps; }
+
+}  // namespace reel

@@ -1,0 +1,132 @@
+// The public functions and operators of element-wise ops, and the numbers that they take.
+#include "reel/core/ops/elementwise.h"
+
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+std::string text(const Arg& number) {
+  if (!number.is_floating()) return str(number.integer());
+  std::string result = str(number.number());
+  if (result.find_first_not_of("-0123456789") == std::string::npos) result += ".0";
+  return result;
+}
+
+Tensor apply(const Op& op, const Arg& x) {
+  if (x.is_number())
+    throw ArgumentError(str(op.name, ": takes a tensor, but was given the number ", text(x),
+                            "; write scalar(", text(x), ')'));
+  return bind(op, {x.input()});
+}
+
+Tensor apply(const Op& op, const Arg& a, const Arg& b) {
+  if (!a.is_number() && !b.is_number()) return bind(op, {a.input(), b.input()});
+  if (a.is_number() && b.is_number())
+    throw ArgumentError(str(op.name, ": both operands are numbers, ", text(a), " and ", text(b),
+                            "; one must be a tensor, e.g. scalar(", text(a), ')'));
+  if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
+  return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
+}
+
+}  // namespace
+
+Tensor literal(std::string_view op, const Arg& number, std::string_view role,
+               const TensorType& met) {
+  const DType dtype = met.dtype();
+  if (is_float(dtype)) return literal(number, dtype);
+  const auto refuse = [&](const char* what, DType repair) {
+    throw DTypeError(str(op, ": the literal ", text(number), " is ", what, ", but ", role, " is ",
+                         met, "; cast the tensor, e.g. cast(", role, ", ", repair, ')'));
+  };
+  if (number.is_floating()) refuse("floating", f32);
+  if (dtype == boolean && number.integer() != 0 && number.integer() != 1)
+    refuse("neither 0 nor 1", i32);
+  if (dtype == i32 && number.integer() != static_cast<std::int32_t>(number.integer()))
+    refuse("out of range", i64);
+  return literal(number, dtype);
+}
+
+Tensor literal(const Arg& number, DType dtype) {
+  const std::int64_t integer = number.integer();
+  if (is_tracing())
+    return is_float(dtype)    ? full({}, number.number(), dtype)
+           : dtype == boolean ? full({}, integer != 0, dtype)
+                              : full({}, integer, dtype);
+  // Eagerly, a tape has nothing to learn from how a constant was made.
+  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64), TensorType(boolean)};
+  Tensor result(allocate_block(types[column_of(dtype)]));
+  visit(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>)
+      *result.data<T>() = static_cast<T>(number.number());
+    else
+      *result.data<T>() = static_cast<T>(integer);
+  });
+  return result;
+}
+
+Tensor neg(const Arg& x) { return apply(neg_op, x); }
+Tensor abs(const Arg& x) { return apply(abs_op, x); }
+Tensor exp(const Arg& x) { return apply(exp_op, x); }
+Tensor log(const Arg& x) { return apply(log_op, x); }
+Tensor sqrt(const Arg& x) { return apply(sqrt_op, x); }
+Tensor square(const Arg& x) { return apply(square_op, x); }
+Tensor tanh(const Arg& x) { return apply(tanh_op, x); }
+Tensor sigmoid(const Arg& x) { return apply(sigmoid_op, x); }
+Tensor relu(const Arg& x) { return apply(relu_op, x); }
+Tensor logical_not(const Arg& x) { return apply(logical_not_op, x); }
+
+Tensor add(const Arg& a, const Arg& b) { return apply(add_op, a, b); }
+Tensor sub(const Arg& a, const Arg& b) { return apply(sub_op, a, b); }
+Tensor mul(const Arg& a, const Arg& b) { return apply(mul_op, a, b); }
+Tensor div(const Arg& a, const Arg& b) { return apply(div_op, a, b); }
+Tensor remainder(const Arg& a, const Arg& b) { return apply(remainder_op, a, b); }
+Tensor floor_divide(const Arg& a, const Arg& b) { return apply(floor_divide_op, a, b); }
+Tensor mod(const Arg& a, const Arg& b) { return apply(mod_op, a, b); }
+Tensor pow(const Arg& a, const Arg& b) { return apply(pow_op, a, b); }
+Tensor maximum(const Arg& a, const Arg& b) { return apply(maximum_op, a, b); }
+Tensor minimum(const Arg& a, const Arg& b) { return apply(minimum_op, a, b); }
+
+Tensor equal(const Arg& a, const Arg& b) { return apply(equal_op, a, b); }
+Tensor not_equal(const Arg& a, const Arg& b) { return apply(not_equal_op, a, b); }
+Tensor less(const Arg& a, const Arg& b) { return apply(less_op, a, b); }
+Tensor less_equal(const Arg& a, const Arg& b) { return apply(less_equal_op, a, b); }
+Tensor greater(const Arg& a, const Arg& b) { return apply(greater_op, a, b); }
+Tensor greater_equal(const Arg& a, const Arg& b) { return apply(greater_equal_op, a, b); }
+Tensor logical_and(const Arg& a, const Arg& b) { return apply(logical_and_op, a, b); }
+Tensor logical_or(const Arg& a, const Arg& b) { return apply(logical_or_op, a, b); }
+
+Tensor operator+(const Arg& a, const Arg& b) { return apply(add_op, a, b); }
+Tensor operator-(const Arg& a, const Arg& b) { return apply(sub_op, a, b); }
+Tensor operator*(const Arg& a, const Arg& b) { return apply(mul_op, a, b); }
+Tensor operator/(const Arg& a, const Arg& b) { return apply(div_op, a, b); }
+Tensor operator%(const Arg& a, const Arg& b) { return apply(remainder_op, a, b); }
+Tensor operator==(const Arg& a, const Arg& b) { return apply(equal_op, a, b); }
+Tensor operator!=(const Arg& a, const Arg& b) { return apply(not_equal_op, a, b); }
+Tensor operator<(const Arg& a, const Arg& b) { return apply(less_op, a, b); }
+Tensor operator<=(const Arg& a, const Arg& b) { return apply(less_equal_op, a, b); }
+Tensor operator>(const Arg& a, const Arg& b) { return apply(greater_op, a, b); }
+Tensor operator>=(const Arg& a, const Arg& b) { return apply(greater_equal_op, a, b); }
+Tensor operator&&(const Arg& a, const Arg& b) { return apply(logical_and_op, a, b); }
+Tensor operator||(const Arg& a, const Arg& b) { return apply(logical_or_op, a, b); }
+
+namespace {
+const Op* const kElementwiseOps[] = {
+    &neg_op,     &abs_op,        &exp_op,       &log_op,           &sqrt_op,        &square_op,
+    &tanh_op,    &sigmoid_op,    &relu_op,      &logical_not_op,   &add_op,         &sub_op,
+    &mul_op,     &div_op,        &remainder_op, &floor_divide_op,  &mod_op,         &pow_op,
+    &maximum_op, &minimum_op,    &tanh_grad_op, &sigmoid_grad_op,  &equal_op,       &not_equal_op,
+    &less_op,    &less_equal_op, &greater_op,   &greater_equal_op, &logical_and_op, &logical_or_op,
+    &sum_to_op,
+};
+}
+std::span<const Op* const> elementwise_ops() { return kElementwiseOps; }
+
+}  // namespace reel

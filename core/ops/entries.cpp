@@ -1,0 +1,143 @@
+#include "reel/core/ops/entries.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// The transposed op of fill_live: cotangents of ended entries join that of the first live one.
+Tensor collect_live(const Tensor& g, const Tensor& mask);
+
+/// Walks x as [entries] x [inner]: the mask's dims first. The public functions transpose so that this holds.
+struct Rows {
+  std::int64_t count, bytes;
+  std::int64_t first_live;  // -1: none
+};
+Rows rows_of(const Tensor& x, const Tensor& mask) {
+  const std::int64_t count = mask.type().numel();
+  const bool* live = mask.data<bool>();
+  const std::int64_t first = std::find(live, live + count, true) - live;
+  return {count, count ? x.type().bytes() / count : 0, first < count ? first : -1};
+}
+
+const Op fill_live_op{
+    .name = "fill_live",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor &x = a.input(0), &mask = a.input(1);
+          const Rows rows = rows_of(x, mask);
+          Tensor& out = a.make();
+          std::memcpy(out.data<char>(), x.data<char>(), static_cast<std::size_t>(x.type().bytes()));
+          if (rows.first_live < 0) return;
+          const char* source = x.data<char>() + rows.first_live * rows.bytes;
+          for (std::int64_t i = 0; i < rows.count; ++i)
+            if (!mask.data<bool>()[i]) std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
+        },
+    // What ended entries show came from the first live one; see collect_live.
+    .vjp = [](Vjp& at) { at.add(0, collect_live(at.cotangent(), at.input(1))); },
+    .reads = {.inputs = 0b10},
+    .samples =
+        [] {
+          const Dim batch("batch", 3);
+          return Samples{{{{TensorType(f32, {batch, Dim("width", 2)})}, {TensorType(boolean, {batch}), 0, 1, false}}}};
+        },
+};
+
+const Op collect_live_op{
+    .name = "collect_live",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor &g = a.input(0), &mask = a.input(1);
+          const Rows rows = rows_of(g, mask);
+          Tensor& out = a.make();
+          visit(g.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            const T* from = g.data<T>();
+            T* to = out.data<T>();
+            if (rows.first_live < 0) {
+              std::copy(from, from + g.type().numel(), to);
+              return;
+            }
+            const std::int64_t width = rows.bytes / static_cast<std::int64_t>(sizeof(T));
+            T* first = to + rows.first_live * width;
+            std::copy(from + rows.first_live * width, from + (rows.first_live + 1) * width, first);
+            for (std::int64_t i = 0; i < rows.count; ++i) {
+              if (i == rows.first_live) continue;
+              const bool is_live = mask.data<bool>()[i];
+              for (std::int64_t k = 0; k < width; ++k) {
+                to[i * width + k] = is_live ? from[i * width + k] : T{};
+                if (!is_live) first[k] = static_cast<T>(first[k] + from[i * width + k]);
+              }
+            }
+          });
+        },
+    .vjp = [](Vjp& at) { at.add(0, fill_live(at.cotangent(), at.input(1))); },
+    .reads = {.inputs = 0b10},
+    .samples = fill_live_op.samples,
+};
+
+/// Brings the dims of the mask to the front.
+Dims with_entries_first(const TensorType& type, const Tensor& mask) {
+  Dims dims = mask.dims();
+  for (const Dim& dim : type.dims())
+    if (!contains(mask.dims(), dim)) dims.push_back(dim);
+  return dims;
+}
+
+Tensor collect_live(const Tensor& g, const Tensor& mask) { return bind(collect_live_op, {g, mask}); }
+
+}  // namespace
+
+std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live) {
+  if (type.is_list() || !type.is_named()) return std::nullopt;
+  std::vector<Axis> missing;
+  for (const Dim& dim : live.dims())
+    if (!contains(type.dims(), dim)) missing.push_back(dim);
+  if (static_cast<int>(missing.size()) == live.rank()) return std::nullopt;
+  if (missing.empty()) return live;
+  return any(live, Axes(missing));
+}
+
+Tensor fill_live(const Tensor& x, const Tensor& live) {
+  const std::optional<Tensor> mask = leaf_mask(x.type(), live);
+  if (!mask) return x;
+  const Dims dims = with_entries_first(x.type(), *mask);
+  if (dims == x.dims()) return bind(fill_live_op, {x, *mask});
+  return transpose(bind(fill_live_op, {transpose(x, dims), *mask}), x.dims());
+}
+
+Tensor zero_ended(const Tensor& x, const Tensor& live) {
+  const std::optional<Tensor> mask = leaf_mask(x.type(), live);
+  if (!mask) return x;
+  return transpose(where(*mask, x, zeros_like(x)), x.dims());
+}
+
+Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live) {
+  const std::optional<Tensor> mask = leaf_mask(next.type(), live);
+  if (!mask) return next;
+  return where(*mask, next, before);
+}
+
+bool all_live(const Tensor& live) {
+  const bool* values = live.data<bool>();
+  return std::all_of(values, values + live.type().numel(), [](bool b) { return b; });
+}
+bool any_live(const Tensor& live) {
+  const bool* values = live.data<bool>();
+  return std::any_of(values, values + live.type().numel(), [](bool b) { return b; });
+}
+
+namespace {
+const Op* const kEntryOps[] = {&fill_live_op, &collect_live_op};
+}
+std::span<const Op* const> entry_ops() { return kEntryOps; }
+
+}  // namespace reel

@@ -1,0 +1,144 @@
+#include "reel/core/ops/gemm.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "reel/core/errors.h"
+#include "reel/core/ops/isa.h"
+#include "reel/core/ops/strided.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+const ProductTable& table() {
+  static const ProductTable& chosen = for_this_processor(sse42::products, avx2::products, avx512::products);
+  return chosen;
+}
+
+struct Freer {
+  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(64)); }
+};
+template <class T>
+using Scratch = std::unique_ptr<T, Freer>;
+template <class T>
+Scratch<T> scratch(std::int64_t count) {
+  return Scratch<T>(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
+}
+
+/// oneDNN would use all of OpenMP's threads: parallelism is ours, outside a product.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Beyond this many elements of a, oneDNN's copies for the cache pay; below, our kernel is as fast or faster.
+constexpr std::int64_t kMostOurs = 128 * 1024;
+/// Columns of a transposed b are copied in blocks of about so many elements, which stay in the second-level cache.
+constexpr std::int64_t kTransposed = 128 * 1024;
+
+template <class T>
+void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c);
+
+void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  if (s.a_step != 1 && s.a_row != 1) {
+    const Scratch<float> copy = scratch<float>(s.m * s.k);
+    copy_strided(sizeof(float), {{s.m, s.k, s.a_row}, {s.k, 1, s.a_step}}, copy.get(), a);
+    MatrixSizes with_copy = s;
+    with_copy.a_row = s.k;
+    with_copy.a_step = 1;
+    return large_product(with_copy, copy.get(), b, c);
+  }
+  // Where there is one row or column, its step says nothing, and may be less than oneDNN asks for.
+  const bool is_transposed = s.a_step != 1;
+  const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
+  const OneThread one_thread;
+  const dnnl_status_t status = dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
+                                          std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
+  if (status != dnnl_success) throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
+}
+
+/// b_step is 1.
+template <class T>
+void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (s.m * s.k > kMostOurs) return large_product(s, a, b, c);
+    table().rows_f32(s, a, b, c);
+  } else if constexpr (std::is_same_v<T, double>) {
+    table().rows_f64(s, a, b, c);
+  } else if constexpr (sizeof(T) == 4) {
+    table().rows_i32(s, a, b, c);
+  } else {
+    table().rows_i64(s, a, b, c);
+  }
+}
+
+/// Copies b into rows, some columns at a time.
+template <class T>
+void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const std::int64_t width = std::min(s.n, std::max<std::int64_t>(64, kTransposed / s.k / 64 * 64));
+  const Scratch<T> copy = scratch<T>(s.k * width);
+  MatrixSizes block = s;
+  block.b_step = 1;
+  for (std::int64_t j = 0; j < s.n; j += width) {
+    block.n = block.b_row = std::min(width, s.n - j);
+    copy_strided(sizeof(T), {{s.k, block.n, s.b_row}, {block.n, 1, s.b_step}}, copy.get(), b + j * s.b_step);
+    rows_product(block, a, copy.get(), c + j);
+  }
+}
+
+template <class T>
+void product(MatrixSizes s, const T* a, const T* b, T* c) {
+  if (s.m == 0 || s.n == 0) return;
+  if (s.k == 0) {
+    for (std::int64_t i = 0; i < s.m && !s.add; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
+    return;
+  }
+  if (s.n == 1 && s.c_row == 1 && s.m > 1) {  // cᵀ = bᵀ·aᵀ: one row, and the long side in vectors
+    std::swap(a, b);
+    s = {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add};
+  }
+  if (s.k == 1) s.a_step = 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    // Adding up the lanes of a vector costs about as much per element of c as transposing 5 elements of b.
+    const bool are_runs = s.a_step == 1 && (s.b_row == 1 || s.k == 1), are_rows = s.b_step == 1 && s.n > 1;
+    if (are_runs && !are_rows && (s.m <= 3 || 5 * s.m <= s.k)) {
+      if constexpr (std::is_same_v<T, float>)
+        return table().runs_f32(s, a, b, c);
+      else
+        return table().runs_f64(s, a, b, c);
+    }
+  }
+  if (s.b_step == 1 || s.n == 1)
+    rows_product(s, a, b, c);
+  else
+    copied_product(s, a, b, c);
+}
+
+}  // namespace
+
+void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
+  visit(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, bool>)
+      throw InternalError("a product of booleans");
+    else
+      product(sizes, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
+  });
+}
+
+}  // namespace reel

@@ -1,0 +1,138 @@
+// Ops that give back what they are given: print, ensure_shape, stop_gradient.
+#include <iostream>
+
+#include "reel/core/bind.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/partial_shape.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+
+bool PartialShape::allows(const Dims& dims) const {
+  if (!has_rank_) return true;
+  if (dims.size() != dims_.size()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool says_something = dims_[i].is_named() || dims_[i].has_size();
+    if (says_something && !(dims[i] == dims_[i])) return false;
+  }
+  return true;
+}
+
+std::ostream& operator<<(std::ostream& out, const PartialShape& shape) {
+  if (!shape.has_rank()) return out << "of unknown rank";
+  return out << shape.dims();
+}
+
+namespace {
+
+void same_type(TypeArgs& a) { a.out.push_back(a.in[0]); }
+/// The same storage under a new identity: a tape must see another value than the input.
+void share(KernelArgs& a) { a.alias(0, 0); }
+void share_any(KernelArgs& a) {
+  if (a.input(0).block()->kind == BlockKind::list)
+    a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
+  else
+    share(a);
+}
+
+Samples some_samples() {
+  static const Dim& batch = *new Dim("batch", 2);
+  static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
+  return {{{{TensorType(f32, {2, 3})}}}, {{{TensorType(f32, {batch, time})}}}, {{{TensorType(f32, {0, 3})}}}};
+}
+
+struct PrintAttrs {
+  std::string label;
+  template <class F>
+  static void fields(F&& f) {
+    f("label", &PrintAttrs::label);
+  }
+};
+
+const Op print_op{
+    .name = "print",
+    .type = same_type,
+    .kernel =
+        [](KernelArgs& a) {
+          const std::string& label = a.attr<PrintAttrs>().label;
+          std::cout << (label.empty() ? "" : label + ": ") << a.input(0) << std::endl;
+          share_any(a);
+        },
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+    .samples =
+        [] {
+          Samples samples = some_samples();
+          for (Sample& sample : samples) sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
+          return samples;
+        },
+    .has_effect = true,
+};
+
+const Op stop_gradient_op{
+    .name = "stop_gradient",
+    .type = same_type,
+    .kernel = share_any,
+    .no_vjp = "lets no gradient through",
+    .samples = some_samples,
+    .pointwise = true,
+};
+
+const Op identity_op{
+    .name = "identity",
+    .type = same_type,
+    .kernel = share_any,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+    .samples = some_samples,
+    .pointwise = true,
+    .is_identity = true,
+};
+
+struct ShapeAttrs {
+  Dims dims;
+  template <class F>
+  static void fields(F&& f) {
+    f("dims", &ShapeAttrs::dims);
+  }
+};
+
+const Op ensure_shape_op{
+    .name = "ensure_shape",
+    .type =
+        [](TypeArgs& a) {
+          const Dims& wanted = a.attr<ShapeAttrs>().dims;
+          const TensorType& x = a.in[0];
+          Dims dims = x.dims();
+          bool fits = wanted.size() == dims.size();
+          for (std::size_t i = 0; fits && i < dims.size(); ++i) {
+            const bool says_something = wanted[i].is_named() || wanted[i].has_size();
+            if (!says_something || dims[i] == wanted[i]) continue;
+            fits = !dims[i].has_size() && !dims[i].is_named();
+            dims[i] = wanted[i];
+          }
+          if (!fits) throw ShapeError(str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted)));
+          a.out.push_back(x.with(dims));
+        },
+    .kernel = share,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+    .samples = [] { return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ShapeAttrs{{unknown, 3}})}}; },
+};
+
+}  // namespace
+
+Tensor print(const Tensor& x, const std::string& label) { return bind(print_op, {x}, make_attrs(PrintAttrs{label})); }
+Tensor stop_gradient(const Tensor& x) { return bind(stop_gradient_op, {x}); }
+Tensor identity(const Tensor& x) { return bind(identity_op, {x}); }
+Tensor ensure_shape(const Tensor& x, const PartialShape& shape) {
+  if (!shape.has_rank()) return x;
+  return bind(ensure_shape_op, {x}, make_attrs(ShapeAttrs{shape.dims()}));
+}
+
+namespace {
+const Op* const kIdentityOps[] = {&print_op, &stop_gradient_op, &identity_op, &ensure_shape_op};
+}
+std::span<const Op* const> identity_ops() { return kIdentityOps; }
+
+}  // namespace reel

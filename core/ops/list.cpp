@@ -1,0 +1,398 @@
+#include "reel/core/ops/list.h"
+
+#include <cstring>
+
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/persistent_list.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+struct ListData final : Attachment {
+  PersistentList items;
+};
+
+const PersistentList& items_of(const Tensor& list) {
+  return static_cast<const ListData*>(list.block()->attachment.get())->items;
+}
+
+/// The items, to be changed: in place when nobody else can see them.
+Ref<ListData> editable(const Input& input) {
+  Block* block = input.tensor->block();
+  if (input.temporary && input.tensor->ref().unique() && block->attachment.unique())
+    return Ref<ListData>(const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
+  Ref<ListData> copy(new ListData);
+  copy->items = items_of(*input.tensor);
+  return copy;
+}
+
+/// One edit of an input list. The reference it holds on the block goes first, so that nodes count one owner.
+template <class Edit>
+Tensor edited(const Input& input, const TensorType& type, Edit&& edit) {
+  Ref<ListData> data = editable(input);
+  edit(data->items);
+  return Tensor(allocate_list(type, data));
+}
+
+std::int64_t index_of(const Tensor& index) {
+  return index.dtype() == i64 ? *index.data<std::int64_t>() : *index.data<std::int32_t>();
+}
+
+void check_index(const TensorType& index, std::string_view op) {
+  if (!is_integer(index.dtype()))
+    throw DTypeError(str(op, ": a TensorArray index must be an integer, got ", index));
+  if (index.rank()) throw ShapeError(str(op, ": a TensorArray index must be a scalar, got ", index));
+}
+
+/// Whether x may be an element: same dtype and dims, sizes that one side does not know aside.
+bool fits(const TensorType& x, const TensorType& element) {
+  if (x.dtype() != element.dtype() || x.rank() != element.rank()) return false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim &a = x.dims()[i], &b = element.dims()[i];
+    if (a == b) continue;
+    if (a.is_named() || b.is_named() || (a.has_size() && b.has_size())) return false;
+  }
+  return true;
+}
+
+void check_element(const TensorType& x, const TensorType& list, std::string_view op) {
+  if (x.dtype() != list.dtype())
+    throw DTypeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ", list.element(),
+                         ": dtypes differ; cast the element to ", list.dtype()));
+  if (!fits(x, list.element()))
+    throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ", list.element(), ": dims differ"));
+}
+
+Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
+  const Tensor& found = items_of(list).get(index);
+  if (found.is_defined()) return found;
+  const TensorType element = list.type().element();
+  if (!element.is_known())
+    throw IndexError(str("TensorArray: element ", index, " was never written, and its shape, ", element, ", is not known"));
+  return zeros(element);
+}
+
+struct NewAttrs {
+  TensorType element{f32};
+  std::int64_t size = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("element", &NewAttrs::element);
+    f("size", &NewAttrs::size);
+  }
+};
+
+const Op list_new_op{
+    .name = "list_new",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<NewAttrs>().element.as_list()); },
+    .kernel =
+        [](KernelArgs& a) {
+          Ref<ListData> data(new ListData);
+          data->items.resize(a.attr<NewAttrs>().size);
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .no_vjp = "has no inputs",
+    .samples = [] { return Samples{{{}, make_attrs(NewAttrs{TensorType(f32, {2}), 3})}}; },
+};
+
+struct WriteAttrs {
+  bool may_grow = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("may_grow", &WriteAttrs::may_grow);
+  }
+};
+
+Tensor list_drop(const Tensor& list, const Tensor& index);
+Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type);
+
+const Op list_write_op{
+    .name = "list_write",
+    .type =
+        [](TypeArgs& a) {
+          check_element(a.in[1], a.in[0], a.attr<WriteAttrs>().may_grow ? "TensorArray push_back" : "TensorArray write");
+          check_index(a.in[2], "TensorArray write");
+          a.out.push_back(a.in[0]);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::int64_t index = index_of(a.input(2)), size = items_of(a.input(0)).size();
+          if (index < 0 || (index >= size && !a.attr<WriteAttrs>().may_grow))
+            throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
+                                 " elements; an array made with .dynamic_size = true grows"));
+          a.out[0] = edited(a.in[0], a.types[0], [&](PersistentList& items) { items.set(index, a.input(1)); });
+        },
+    // x̄ = l̄[i]; the list before has no part in what was written.
+    .vjp =
+        [](Vjp& at) {
+          const Tensor cotangent = at.cotangent();
+          if (at.needs(1)) at.add(1, list_read(cotangent, at.input(2), true));
+          if (at.needs(0)) at.add(0, list_drop(cotangent, at.input(2)));
+        },
+    .reads = {.inputs = 0b100},
+    .samples = [] { return Samples{}; },
+};
+
+const Op list_drop_op{
+    .name = "list_drop",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::int64_t index = index_of(a.input(1));
+          a.out[0] = edited(a.in[0], a.types[0], [&](PersistentList& items) {
+            if (items.get(index).is_defined()) items.set(index, Tensor());
+          });
+        },
+    .vjp = [](Vjp& at) { at.add(0, list_drop(at.cotangent(), at.input(1))); },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return Samples{}; },
+};
+Tensor list_drop(const Tensor& list, const Tensor& index) { return bind(list_drop_op, {list, index}); }
+
+struct ReadAttrs {
+  bool is_lenient = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("is_lenient", &ReadAttrs::is_lenient);
+  }
+};
+
+const Op list_read_op{
+    .name = "list_read",
+    .type =
+        [](TypeArgs& a) {
+          check_index(a.in[1], "TensorArray read");
+          a.out.push_back(a.in[0].element());
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
+          if (!a.attr<ReadAttrs>().is_lenient && (index < 0 || index >= size))
+            throw IndexError(str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
+          a.decided->push_back(element_or_zeros(a.input(0), index));
+        },
+    .vjp = [](Vjp& at) { at.add(0, list_one_hot(at.cotangent(), at.input(1), at.input_type(0))); },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return Samples{}; },
+    .kernel_decides_types = true,
+};
+
+struct ListTypeAttrs {
+  TensorType type{f32};
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &ListTypeAttrs::type);
+  }
+};
+
+const Op list_one_hot_op{
+    .name = "list_one_hot",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .kernel =
+        [](KernelArgs& a) {
+          Ref<ListData> data(new ListData);
+          data->items.set(index_of(a.input(1)), a.input(0));
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .vjp = [](Vjp& at) { at.add(0, list_read(at.cotangent(), at.input(1), true)); },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return Samples{}; },
+};
+Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type) {
+  return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{list_type}));
+}
+
+const Op list_index_op{
+    .name = "list_index",
+    .type =
+        [](TypeArgs& a) {
+          check_index(a.in[1], "TensorArray read");
+          a.out.push_back(a.in[1]);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
+          if (index < -size || index >= size)
+            throw IndexError(str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
+          const std::int64_t result = index < 0 ? index + size : index;
+          Tensor& out = a.make();
+          if (out.dtype() == i64)
+            *out.data<std::int64_t>() = result;
+          else
+            *out.data<std::int32_t>() = static_cast<std::int32_t>(result);
+        },
+    .no_vjp = "an index is an integer",
+    .samples = [] { return Samples{}; },
+};
+
+struct StackAttrs {
+  std::optional<Dim> dim;
+  bool is_lenient = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("dim", &StackAttrs::dim);
+    f("is_lenient", &StackAttrs::is_lenient);
+  }
+};
+
+Dims behind(const Dim& dim, const TensorType& element) {
+  Dims dims{dim};
+  dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+  return dims;
+}
+
+const Op list_stack_op{
+    .name = "list_stack",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType element = a.in[0].element();
+          a.out.push_back(element.with(behind(a.attr<StackAttrs>().dim.value_or(Dim::unknown()), element)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const StackAttrs& attrs = a.attr<StackAttrs>();
+          const PersistentList& items = items_of(a.input(0));
+          const bool has_size = attrs.dim && attrs.dim->has_size();
+          const std::int64_t count = has_size ? attrs.dim->size() : items.size();
+          if (count != items.size() && !attrs.is_lenient)
+            throw ShapeError(str("TensorArray stack: dim ", *attrs.dim, " has size ", count, ", but the array has ",
+                                 items.size(), " elements"));
+          TensorType element = a.input(0).type().element();
+          items.each([&](std::int64_t i, const Tensor& x) {
+            if (element.is_known() && x.type() != element)
+              throw ShapeError(str("TensorArray stack: element ", i, " is ", x.type(), ", others are ", element,
+                                   "; elements to be stacked must have equal shapes"));
+            element = x.type();
+          });
+          if (!element.is_known() && count)
+            throw ShapeError(str("TensorArray stack: no element was written, and their shape, ", element, ", is not known"));
+          if (!element.is_known()) {  // nothing to stack: an unknown size counts as none
+            Dims dims;
+            for (const Dim& dim : element.dims()) dims.push_back(dim.has_size() ? dim : Dim(0));
+            element = element.with(dims);
+          }
+          const Dim leading = has_size ? *attrs.dim : Dim(count);
+          Tensor out(allocate_block(element.with(behind(leading, element))));
+          char* to = out.data<char>();
+          const std::size_t bytes = static_cast<std::size_t>(element.bytes());
+          if (bytes) {
+            for (std::int64_t i = 0; i < count; ++i, to += bytes) {
+              const Tensor& x = items.get(i);
+              if (x.is_defined())
+                std::memcpy(to, x.data<char>(), bytes);
+              else
+                std::memset(to, 0, bytes);
+            }
+          }
+          a.decided->push_back(std::move(out));
+        },
+    .vjp = [](Vjp& at) { at.add(0, list_unstack(at.cotangent())); },
+    .samples = [] { return Samples{}; },
+    .kernel_decides_types = true,
+};
+
+TensorType slice_type(const TensorType& x) { return x.with(Dims(x.dims().begin() + 1, x.dims().end())); }
+
+const Op list_unstack_op{
+    .name = "list_unstack",
+    .type =
+        [](TypeArgs& a) {
+          if (!a.in[0].rank()) throw ShapeError(str("TensorArray unstack: ", a.in[0], " has no axis to take apart"));
+          a.out.push_back(slice_type(a.in[0]).as_list());
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& x = a.input(0);
+          const TensorType element = a.types[0].element();
+          Ref<ListData> data(new ListData);
+          const std::int64_t count = x.type().sizes()[0];
+          for (std::int64_t i = 0; i < count; ++i)
+            data->items.set(i, Tensor(allocate_view(element, x.ref(), x.data<char>() + i * element.bytes())));
+          data->items.resize(count);
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .vjp =
+        [](Vjp& at) {
+          const TensorType& x = at.input_type(0);
+          Tensor stacked = list_stack(at.cotangent(), x.dims()[0], true);
+          at.add(0, std::move(stacked));
+        },
+    .samples = [] { return Samples{}; },
+};
+
+const Op list_size_op{
+    .name = "list_size",
+    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
+    .kernel = [](KernelArgs& a) { *a.make().data<std::int32_t>() = static_cast<std::int32_t>(items_of(a.input(0)).size()); },
+    .no_vjp = "a size is an integer",
+    .samples = [] { return Samples{}; },
+};
+
+const Op list_add_op{
+    .name = "list_add",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          ModeScope plain({});
+          // Into the fuller one: cotangents of many reads grow one element at a time.
+          const bool swap = items_of(a.input(1)).written() > items_of(a.input(0)).written();
+          const Input &into = a.in[swap], &from = a.in[!swap];
+          const PersistentList other = items_of(*from.tensor);
+          a.out[0] = edited(into, a.types[0], [&](PersistentList& items) {
+            items.merge(other, [](const Tensor& x, const Tensor& y) { return x.type().is_list() ? list_add(x, y) : add(x, y); });
+          });
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, at.cotangent());
+          at.add(1, at.cotangent());
+        },
+    .samples = [] { return Samples{}; },
+};
+
+}  // namespace
+
+Tensor list_new(const TensorType& element, std::int64_t size) { return bind(list_new_op, {}, make_attrs(NewAttrs{element, size})); }
+Tensor empty_list(const TensorType& list_type) { return list_new(list_type.element(), 0); }
+
+Tensor list_write(Tensor list, const Tensor& x, const Tensor& index, bool may_grow) {
+  return bind(list_write_op, {std::move(list), x, index}, make_attrs(WriteAttrs{may_grow}));
+}
+Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
+  return bind(list_read_op, {list, index}, make_attrs(ReadAttrs{is_lenient}));
+}
+Tensor list_index(const Tensor& list, const Tensor& index) { return bind(list_index_op, {list, index}); }
+Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient) {
+  return bind(list_stack_op, {list}, make_attrs(StackAttrs{dim, is_lenient}));
+}
+Tensor list_unstack(const Tensor& x) { return bind(list_unstack_op, {x}); }
+Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
+Tensor list_add(Tensor a, Tensor b) { return bind(list_add_op, {std::move(a), std::move(b)}); }
+
+Tensor make_list(const TensorType& element, const Tensors& elements) {
+  Ref<ListData> data(new ListData);
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (elements[i].is_defined()) data->items.set(static_cast<std::int64_t>(i), elements[i]);
+  data->items.resize(static_cast<std::int64_t>(elements.size()));
+  return Tensor(allocate_list(element.as_list(), data));
+}
+
+Tensors list_elements(const Tensor& list) {
+  Tensors result(static_cast<std::size_t>(items_of(list).size()));
+  items_of(list).each([&](std::int64_t i, const Tensor& x) { result[static_cast<std::size_t>(i)] = x; });
+  return result;
+}
+
+namespace {
+const Op* const kListOps[] = {&list_new_op, &list_write_op, &list_drop_op,  &list_read_op,    &list_one_hot_op,
+                              &list_index_op, &list_stack_op, &list_unstack_op, &list_size_op, &list_add_op};
+}
+std::span<const Op* const> list_ops() { return kListOps; }
+
+}  // namespace reel

@@ -1,0 +1,121 @@
+// core/ops/loop.h — the one structured loop: while_loop, scan, and every gradient of them are nodes of this op.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// What a loop's ended entries see of a carry or a slice while others still run (their results are thrown away).
+enum class Fill : std::uint8_t {
+  live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on their account
+  zero,  ///< zeros: cotangents, which must not count in sums over entries
+};
+
+/// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
+///
+/// inputs of the op:   [bound] [lengths] carries... slices... captures...
+/// inputs of body:     position (i64), carries..., one slice each..., captures (those of body_captures)...
+/// outputs of body:    carries..., terms of stacks..., terms of sums...
+/// inputs of cond:     trips so far (i64), carries..., captures (those of cond_captures)...
+/// outputs of the op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)], [token of a new dim]
+///
+/// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has one element per
+/// iteration. Iteration k works at position k, or in a reverse loop at trips - 1 - k.
+struct LoopAttrs {
+  std::string name;
+  SubGraph cond, body;             ///< cond may be absent
+  std::vector<int> cond_captures, body_captures;  ///< which captures of the op each graph takes, in its order
+  int carries = 0, slices = 0, stacks = 0, sums = 0;
+  bool has_bound = false, has_lengths = false;
+  bool is_reverse = false;
+  /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body, and before the
+  /// first one if cond_before_body.
+  bool is_scan = false, cond_before_body = true;
+  Dims entry_dims;                 ///< entries end one by one: the dims of lengths, or of what cond returns
+  std::vector<Fill> fills;         ///< of carries, slices and captures
+  bool makes_dim = false;          ///< stacks run along a new dim, whose size the loop finds out
+  std::string new_dim;             ///< its name; empty for a plain one
+  Dims stack_dims;                 ///< otherwise: the dim of each stack
+  std::vector<std::uint8_t> list_stacks;  ///< which stacks are lists
+  GraphRef origin;                 ///< the body as it was first recorded; later ones have the same records, and more
+
+  bool makes_lengths() const { return static_cast<bool>(cond) && !entry_dims.empty(); }
+
+  std::size_t first_carry() const { return has_bound + has_lengths; }
+  std::size_t first_slice() const { return first_carry() + carries; }
+  std::size_t first_capture() const { return first_slice() + slices; }
+  std::size_t first_stack() const { return carries; }
+  std::size_t first_sum() const { return first_stack() + stacks; }
+  std::size_t trips_output() const { return first_sum() + sums; }
+  std::size_t lengths_output() const { return trips_output() + 1; }
+  std::size_t token_output() const { return trips_output() + 1 + makes_lengths(); }
+
+  template <class F>
+  static void fields(F&& f) {
+    f("name", &LoopAttrs::name);
+    f("carries", &LoopAttrs::carries);
+    f("slices", &LoopAttrs::slices);
+    f("stacks", &LoopAttrs::stacks);
+    f("sums", &LoopAttrs::sums);
+    f("has_bound", &LoopAttrs::has_bound);
+    f("has_lengths", &LoopAttrs::has_lengths);
+    f("is_reverse", &LoopAttrs::is_reverse);
+    f("is_scan", &LoopAttrs::is_scan);
+    f("cond_before_body", &LoopAttrs::cond_before_body);
+    f("entry_dims", &LoopAttrs::entry_dims);
+    f("fills", &LoopAttrs::fills);
+    f("makes_dim", &LoopAttrs::makes_dim);
+    f("new_dim", &LoopAttrs::new_dim);
+    f("stack_dims", &LoopAttrs::stack_dims);
+    f("list_stacks", &LoopAttrs::list_stacks);
+    f("cond_captures", &LoopAttrs::cond_captures);
+    f("body_captures", &LoopAttrs::body_captures);
+    f("cond", &LoopAttrs::cond);
+    f("body", &LoopAttrs::body);
+  }
+};
+
+extern const Op loop_op;
+
+/// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types agree.
+struct CondAttrs {
+  SubGraph on_true, on_false;
+  std::vector<int> true_captures, false_captures;  ///< which captures of the op each branch takes, in its order
+  template <class F>
+  static void fields(F&& f) {
+    f("true_captures", &CondAttrs::true_captures);
+    f("false_captures", &CondAttrs::false_captures);
+    f("on_true", &CondAttrs::on_true);
+    f("on_false", &CondAttrs::on_false);
+  }
+};
+
+extern const Op cond_op;
+
+/// Whether running the record, or anything inside its sub-graphs, does something besides giving its result.
+bool has_effects(const Record& record);
+bool has_effects(const Graph& graph);
+
+// Each floor gives its part of these ops: running them (trace/executors), and differentiating them (autodiff).
+void run_loop(KernelArgs& args);
+void run_cond(KernelArgs& args);
+void loop_vjp(Vjp& at);
+void cond_vjp(Vjp& at);
+
+/// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
+inline Dim leading_dim(const TensorType& slices) { return slices.is_list() ? Dim(0) : slices.dims()[0]; }
+
+/// Captures of several graphs in one list without repetition, and where each graph finds its own.
+class CaptureList {
+ public:
+  std::vector<int> add(const Tensors& captured);
+  const Tensors& tensors() const { return tensors_; }
+
+ private:
+  Tensors tensors_;
+};
+
+}  // namespace reel

@@ -1,0 +1,50 @@
+#include "reel/core/ops/new_dims.h"
+
+#include <algorithm>
+
+#include "reel/core/errors.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+Dim canonical(const Dim& dim) {
+  return is_tracing() && dim.node() ? mode.builder->root().canonical(dim) : dim;
+}
+Dims canonical(const Dims& dims) {
+  Dims result;
+  result.reserve(dims.size());
+  for (const Dim& dim : dims) result.push_back(canonical(dim));
+  return result;
+}
+
+Dims with_dim(Dims dims, int axis, const Dim& dim) {
+  dims[static_cast<std::size_t>(axis)] = dim;
+  return dims;
+}
+Dims insert_dim(Dims dims, int axis, const Dim& dim) {
+  dims.insert(dims.begin() + axis, dim);
+  return dims;
+}
+Dims without_dim(Dims dims, int axis) {
+  dims.erase(dims.begin() + axis);
+  return dims;
+}
+
+bool has_unknown_size(const TensorType& type) {
+  if (type.is_known()) return false;
+  return std::any_of(type.dims().begin(), type.dims().end(),
+                     [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); });
+}
+
+void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const std::string& what) {
+  throw ShapeError(str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));
+}
+
+Tensor without_padding(const Tensor& g, int axis) {
+  return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
+}
+
+}  // namespace reel

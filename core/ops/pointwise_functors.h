@@ -1,0 +1,325 @@
+// core/ops/pointwise_functors.h — what each element-wise op computes, on a vector or one element.
+//
+// Everything stands in a namespace of the instruction set REEL_ISA that the including file is
+// compiled for, so that no function compiled for a newer processor is ever linked into the path of
+// an older one.
+#pragma once
+
+#ifndef REEL_ISA
+#error "define REEL_ISA as sse42, avx2 or avx512, to match the compiler's -m flags"
+#endif
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <xsimd/xsimd.hpp>
+
+namespace reel::REEL_ISA {
+
+template <class V>
+concept Batch = xsimd::is_batch<V>::value;
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+
+// Integers wrap around, which signed arithmetic in C++ leaves undefined.
+template <Integer T>
+using Bits = std::make_unsigned_t<T>;
+template <Integer T>
+constexpr T negative(T x) {
+  return static_cast<T>(Bits<T>{0} - static_cast<Bits<T>>(x));
+}
+template <Integer T>
+constexpr T product(T a, T b) {
+  return static_cast<T>(static_cast<Bits<T>>(a) * static_cast<Bits<T>>(b));
+}
+
+// ---- One operand --------------------------------------------------------------------------------
+
+struct Neg {
+  template <Batch V>
+  static V of(V x) {
+    return V(-0.0) - x;  // xsimd's own negation is 0 - x for AVX-512, which loses the sign of zero
+  }
+  template <Integer T>
+  static T of(T x) {
+    return negative(x);
+  }
+};
+struct Abs {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::abs(x);
+  }
+  template <Integer T>
+  static T of(T x) {
+    return x < 0 ? negative(x) : x;
+  }
+};
+struct Square {
+  template <Batch V>
+  static V of(V x) {
+    return x * x;
+  }
+  template <Integer T>
+  static T of(T x) {
+    return product(x, x);
+  }
+};
+struct Relu {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::select(x <= V(0.0), V(0.0), x);  // NaN stays
+  }
+  template <Integer T>
+  static T of(T x) {
+    return x < 0 ? T{0} : x;
+  }
+};
+struct Exp {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::exp(x);
+  }
+};
+struct Log {
+  template <Batch V>
+  static V of(V x) {
+    if constexpr (std::same_as<typename V::value_type, float>) {
+      return xsimd::log(x);
+    } else {  // xsimd 8.1 takes the exponent of subnormal doubles from before it scales them
+      const auto tiny = x < V(std::numeric_limits<double>::min());
+      const V result = xsimd::log(xsimd::select(tiny, x * V(0x1p54), x));
+      return xsimd::select(tiny, result - V(54 * 0.693147180559945309417), result);
+    }
+  }
+};
+struct Sqrt {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::sqrt(x);
+  }
+};
+struct Tanh {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::tanh(x);
+  }
+};
+struct Sigmoid {
+  template <Batch V>
+  static V of(V x) {
+    return V(1.0) / (V(1.0) + xsimd::exp(V(0.0) - x));  // saturates: exp gives inf or 0
+  }
+};
+struct LogicalNot {
+  template <std::same_as<bool> T>
+  static bool of(T x) {
+    return !x;
+  }
+};
+
+// ---- Two operands -------------------------------------------------------------------------------
+
+struct Add {
+  template <Batch V>
+  static V of(V a, V b) {
+    return a + b;
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    return static_cast<T>(static_cast<Bits<T>>(a) + static_cast<Bits<T>>(b));
+  }
+};
+struct Sub {
+  template <Batch V>
+  static V of(V a, V b) {
+    return a - b;
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    return static_cast<T>(static_cast<Bits<T>>(a) - static_cast<Bits<T>>(b));
+  }
+};
+struct Mul {
+  template <Batch V>
+  static V of(V a, V b) {
+    return a * b;
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    return product(a, b);
+  }
+};
+struct Div {
+  template <Batch V>
+  static V of(V a, V b) {
+    return a / b;
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    if (b == 0) return 0;
+    return b == -1 ? negative(a) : static_cast<T>(a / b);  // the smallest integer by -1 would trap
+  }
+};
+struct Remainder {
+  template <Integer T>
+  static T of(T a, T b) {
+    return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
+  }
+};
+struct FloorDivide {
+  template <Integer T>
+  static T of(T a, T b) {
+    const T rest = Remainder::of(a, b);
+    return static_cast<T>(Div::of(a, b) - (rest != 0 && (rest < 0) != (b < 0)));
+  }
+};
+struct Mod {
+  template <Integer T>
+  static T of(T a, T b) {
+    const T rest = Remainder::of(a, b);
+    return static_cast<T>(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);
+  }
+};
+struct Pow {
+  // Small whole exponents by repeated squaring, which is exact where the result is; others as exp(b
+  // log |a|), whose error grows with the argument of exp (about as many ulp). Special cases are
+  // those of IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
+  template <Batch V>
+  static V of(V a, V b) {
+    constexpr int kBits = 6;
+    const V n = xsimd::abs(b), one(1.0), zero(0.0);
+    const V infinity(std::numeric_limits<typename V::value_type>::infinity());
+    const auto is_small = (n < V(1 << kBits)) & (xsimd::trunc(n) == n);
+    V small = one;
+    if (xsimd::any(is_small)) {
+      V factor = a, rest = xsimd::select(is_small, n, zero);
+      for (int bit = 0; bit < kBits; ++bit) {
+        const V half = xsimd::floor(rest * V(0.5));
+        small = xsimd::select(half + half < rest, small * factor, small);
+        factor = factor * factor;
+        rest = half;
+      }
+      small = xsimd::select(b < zero, one / small, small);
+      if (xsimd::all(is_small)) return small;
+    }
+    const V size = xsimd::abs(a);
+    V other = xsimd::exp(b * Log::of(size));
+    const V half = b * V(0.5);
+    const auto is_whole = xsimd::trunc(b) == b,
+               is_odd = is_whole & (xsimd::trunc(half) < xsimd::ceil(half));
+    const V negative = xsimd::select(is_odd, zero - other, other);
+    const V nan(std::numeric_limits<typename V::value_type>::quiet_NaN());
+    other =
+        xsimd::select(a < zero, xsimd::select(is_whole | (size == infinity), negative, nan), other);
+    other = xsimd::select((a == one) | ((size == one) & (n == infinity)), one, other);
+    return xsimd::select(is_small, small, other);
+  }
+  // Negative exponents give the truncated quotient 1 / a^|b|; 0 where that would divide by zero.
+  template <Integer T>
+  static T of(T a, T b) {
+    if (b < 0) return a == 1 ? T{1} : a == -1 ? static_cast<T>(b % 2 ? -1 : 1) : T{0};
+    T result = 1;
+    for (; b; b >>= 1, a = product(a, a))
+      if (b & 1) result = product(result, a);
+    return result;
+  }
+};
+// NaN wins over numbers, as in NumPy.
+struct Maximum {
+  template <Batch V>
+  static V of(V a, V b) {
+    return xsimd::select((a > b) | xsimd::isnan(a), a, b);
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct Minimum {
+  template <Batch V>
+  static V of(V a, V b) {
+    return xsimd::select((a < b) | xsimd::isnan(a), a, b);
+  }
+  template <Integer T>
+  static T of(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+// The gradients of tanh and sigmoid at y, times g: (1 - y²) g and y (1 - y) g.
+struct TanhGrad {
+  template <Batch V>
+  static V of(V y, V g) {
+    return xsimd::fnma(y, y, V(1.0)) * g;
+  }
+};
+struct SigmoidGrad {
+  template <Batch V>
+  static V of(V y, V g) {
+    return y * (V(1.0) - y) * g;
+  }
+};
+
+// Comparisons are exact, so that plain loops do: the compiler turns them into vectors.
+struct Equal {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a == b; }
+};
+struct NotEqual {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a != b; }
+};
+struct Less {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a < b; }
+};
+struct LessEqual {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a <= b; }
+};
+struct Greater {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a > b; }
+};
+struct GreaterEqual {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static bool of(T a, T b) { return a >= b; }
+};
+struct LogicalAnd {
+  template <std::same_as<bool> T>
+  static bool of(T a, T b) {
+    return a & b;
+  }
+};
+struct LogicalOr {
+  template <std::same_as<bool> T>
+  static bool of(T a, T b) {
+    return a | b;
+  }
+};
+
+// Floats become integers towards zero; NaN becomes 0, and what is out of range the nearest that is
+// in it.
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::same_as<To, bool>) {
+    return x != From{0};
+  } else if constexpr (std::floating_point<From> && Integer<To>) {
+    constexpr From kLow =
+        static_cast<From>(std::numeric_limits<To>::min());  // a power of two: exact
+    if (x >= -kLow) return std::numeric_limits<To>::max();
+    if (x < kLow) return std::numeric_limits<To>::min();
+    return x == x ? static_cast<To>(x) : To{0};
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace reel::REEL_ISA

@@ -1,0 +1,396 @@
+// Sums of products: the op behind matmul, and behind its own vjp.
+#include <algorithm>
+#include <memory>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/gemm.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/strided.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// Axes by position, in pairs: a_contract[i] of a goes with b_contract[i] of b.
+struct DotAttrs {
+  std::vector<int> a_contract, b_contract, a_batch, b_batch;
+  template <class F>
+  static void fields(F&& f) {
+    f("a_contract", &DotAttrs::a_contract);
+    f("b_contract", &DotAttrs::b_contract);
+    f("a_batch", &DotAttrs::a_batch);
+    f("b_batch", &DotAttrs::b_batch);
+  }
+};
+
+bool has(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+/// The axes that are in neither list, in order.
+std::vector<int> others(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
+  std::vector<int> result;
+  result.reserve(static_cast<std::size_t>(rank));
+  for (int axis = 0; axis < rank; ++axis)
+    if (!has(contract, axis) && !has(batch, axis)) result.push_back(axis);
+  return result;
+}
+
+// ---- Type rule -----------------------------------------------------------------------------------------------------
+
+/// lhs f32[8,3] has 3 columns: what a message calls axis `axis`.
+std::string size_along(const char* role, const TensorType& type, int axis) {
+  const Dim& dim = type.dims()[static_cast<std::size_t>(axis)];
+  if (type.is_named()) return str(role, ' ', type, " has ", dim);
+  const int from_end = type.rank() - axis;
+  const char* unit = type.rank() == 1 ? " elements" : from_end == 1 ? " columns" : from_end == 2 ? " rows" : nullptr;
+  return unit ? str(role, ' ', type, " has ", dim, unit) : str(role, ' ', type, " has ", dim, " along axis ", axis);
+}
+
+/// Named dims are the same, or plain sizes equal; an unknown size may be any.
+bool may_match(const Dim& a, const Dim& b) {
+  if (a == b) return true;
+  return !a.is_named() && !b.is_named() && !(a.has_size() && b.has_size());
+}
+
+void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes, const std::vector<int>& b_axes, const char* what) {
+  const TensorType &a = args.in[0], &b = args.in[1];
+  for (std::size_t i = 0; i < a_axes.size(); ++i)
+    if (!may_match(a.dims()[static_cast<std::size_t>(a_axes[i])], b.dims()[static_cast<std::size_t>(b_axes[i])]))
+      throw ShapeError(str("matmul: ", what, a.is_named() || b.is_named() ? " dims" : " sizes", " differ: ",
+                           size_along("lhs", a, a_axes[i]), ", ", size_along("rhs", b, b_axes[i])));
+}
+
+void dot_type(TypeArgs& args) {
+  const TensorType &a = args.in[0], &b = args.in[1];
+  if (a.dtype() != b.dtype())
+    throw DTypeError(str("matmul: dtypes differ: lhs ", a, ", rhs ", b, "; cast one of them"));
+  if (a.dtype() == boolean)
+    throw DTypeError(str("matmul: booleans have no product: lhs ", a, ", rhs ", b, "; cast them"));
+  const DotAttrs& attrs = args.attr<DotAttrs>();
+  check_pairs(args, attrs.a_contract, attrs.b_contract, "inner");
+  check_pairs(args, attrs.a_batch, attrs.b_batch, "batch");
+  Dims dims;
+  dims.reserve(static_cast<std::size_t>(a.rank() + b.rank()));
+  for (std::size_t i = 0; i < attrs.a_batch.size(); ++i) {
+    const Dim& dim = a.dims()[static_cast<std::size_t>(attrs.a_batch[i])];
+    dims.push_back(dim.is_named() || dim.has_size() ? dim : b.dims()[static_cast<std::size_t>(attrs.b_batch[i])]);
+  }
+  for (int axis : others(a.rank(), attrs.a_contract, attrs.a_batch)) dims.push_back(a.dims()[static_cast<std::size_t>(axis)]);
+  for (int axis : others(b.rank(), attrs.b_contract, attrs.b_batch)) dims.push_back(b.dims()[static_cast<std::size_t>(axis)]);
+  args.out.push_back(a.with(dims));
+}
+
+// ---- Kernel --------------------------------------------------------------------------------------------------------
+
+/// Some axes walked as one: `size` elements, `step` apart. Not possible where they have gaps or another order.
+struct Run {
+  std::int64_t size = 1, step = 1;
+  bool is_whole = true;
+};
+Run merge(const std::vector<int>& axes, const TensorType& type, const Steps& steps) {
+  Run run;
+  for (int axis : axes) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t size = type.sizes()[i];
+    if (size == 1) continue;
+    if (run.size != 1 && run.step != size * steps[i]) run.is_whole = false;
+    run = {run.size * size, steps[i], run.is_whole};
+  }
+  return run;
+}
+
+/// One operand of a product of matrices: where each of its groups of axes lies.
+struct Operand {
+  const TensorType& type;
+  const char* data;
+  Steps steps;
+  std::vector<int> batch, free, contract;
+  std::unique_ptr<char[]> copy;
+
+  Operand(const Tensor& tensor, std::vector<int> batch_axes, std::vector<int> contract_axes)
+      : type(tensor.type()), data(tensor.data<char>()), steps(steps_of(type)), batch(std::move(batch_axes)),
+        free(others(type.rank(), contract_axes, batch)), contract(std::move(contract_axes)) {}
+
+  Run rows() const { return merge(free, type, steps); }
+  Run inner() const { return merge(contract, type, steps); }
+
+  /// Copies the elements, the groups in the order given, so that each becomes a run.
+  void rearrange(const std::vector<int>& middle, const std::vector<int>& last) {
+    StridedAxes axes;
+    const Steps from = steps;
+    std::int64_t step = type.numel();
+    for (const std::vector<int>* group : {static_cast<const std::vector<int>*>(&batch), &middle, &last})
+      for (int axis : *group) {
+        const auto i = static_cast<std::size_t>(axis);
+        step /= type.sizes()[i];
+        steps[i] = step;
+        axes.push_back({type.sizes()[i], step, from[i]});
+      }
+    copy.reset(new char[static_cast<std::size_t>(type.bytes())]);
+    copy_strided(size_of(type.dtype()), axes, copy.get(), data);
+    data = copy.get();
+  }
+};
+
+/// Puts the pairs of contracted axes into the order in which they lie in one operand.
+void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
+  for (std::size_t i = 1; i < by.size(); ++i)
+    for (std::size_t j = i; j > 0 && by[j] < by[j - 1]; --j) {
+      std::swap(by[j], by[j - 1]);
+      std::swap(along[j], along[j - 1]);
+    }
+}
+
+/// Calls fn(offset in a, offset in b) for every batch entry, in the order of the result.
+template <class Fn>
+void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int64_t in_a, std::int64_t in_b, const Fn& fn) {
+  if (level == a.batch.size()) return fn(in_a, in_b);
+  const auto i = static_cast<std::size_t>(a.batch[level]), j = static_cast<std::size_t>(b.batch[level]);
+  for (std::int64_t k = 0; k < a.type.sizes()[i]; ++k)
+    each_entry(a, b, level + 1, in_a + k * a.steps[i], in_b + k * b.steps[j], fn);
+}
+
+void dot_kernel(KernelArgs& args) {
+  const DotAttrs& attrs = args.attr<DotAttrs>();
+  Operand a(args.input(0), attrs.a_batch, attrs.a_contract), b(args.input(1), attrs.b_batch, attrs.b_contract);
+  Tensor& out = args.make();
+  if (out.type().numel() == 0) return;
+  const bool is_empty = a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
+  if (a.contract.size() > 1 && !is_empty) {
+    sort_pairs(a.contract, b.contract);
+    if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);
+  }
+  if (!is_empty && !(a.rows().is_whole && a.inner().is_whole)) a.rearrange(a.free, a.contract);
+  if (!is_empty && !(b.rows().is_whole && b.inner().is_whole)) b.rearrange(b.contract, b.free);
+  const Run rows = a.rows(), inner = a.inner(), columns = b.rows(), b_inner = b.inner();
+  const MatrixSizes sizes{.m = rows.size, .n = columns.size, .k = inner.size, .a_row = rows.step, .a_step = inner.step,
+                          .b_row = b_inner.step, .b_step = columns.step, .c_row = columns.size};
+  const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
+  char* to = out.data<char>();
+  each_entry(a, b, 0, 0, 0, [&](std::int64_t in_a, std::int64_t in_b) {
+    multiply(out.dtype(), sizes, a.data + in_a * item, b.data + in_b * item, to);
+    to += rows.size * columns.size * item;
+  });
+}
+
+// ---- vjp -----------------------------------------------------------------------------------------------------------
+
+/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both sides need them.
+Tensor masked_dot(const Tensor& a, const Tensor& b, DotAttrs attrs);
+
+std::vector<int> iota(std::size_t from, std::size_t count) {
+  std::vector<int> result;
+  for (std::size_t i = from; i < from + count; ++i) result.push_back(static_cast<int>(i));
+  return result;
+}
+bool is_sorted_range(const std::vector<int>& order) { return order == iota(0, order.size()); }
+
+/// The cotangent of one operand, "x": the result's cotangent g times the other operand, "y".
+///
+/// x's free axes come from g, its contracted ones from y, its batch axes from either. With x̄ = dot(g, y) the result has
+/// them in the order batch, free, contracted, with dot(y, g) in the order batch, contracted, free: whichever is x's own
+/// order spares a transposition.
+Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x, const std::vector<int>& x_contract,
+                         const std::vector<int>& x_batch, const std::vector<int>& y_contract,
+                         const std::vector<int>& y_batch, bool x_is_lhs) {
+  const std::vector<int> x_free = others(x.rank(), x_contract, x_batch);
+  const std::vector<int> y_free = others(y.rank(), y_contract, y_batch);
+  const std::size_t batch = x_batch.size();
+  const std::vector<int> g_batch = iota(0, batch);
+  const std::vector<int> g_y_free = iota(batch + (x_is_lhs ? x_free.size() : 0), y_free.size());
+  // y's contracted axes come out in y's order: by pairs, those of x.
+  std::vector<int> y_sorted = y_contract, x_sorted = x_contract;
+  sort_pairs(y_sorted, x_sorted);
+
+  const auto made = [&](const std::vector<int>& middle, const std::vector<int>& last) {
+    std::vector<int> axes = x_batch;  // of x, in the order in which the product has them
+    axes.insert(axes.end(), middle.begin(), middle.end());
+    axes.insert(axes.end(), last.begin(), last.end());
+    return axes;
+  };
+  std::vector<int> axes = made(x_sorted, x_free);
+  Tensor result;
+  if (is_sorted_range(axes) && !is_sorted_range(made(x_free, x_sorted))) {
+    result = masked_dot(y, g, {y_free, g_y_free, y_batch, g_batch});
+  } else {
+    axes = made(x_free, x_sorted);
+    result = masked_dot(g, y, {g_y_free, y_free, g_batch, y_batch});
+  }
+  if (!is_sorted_range(axes)) {
+    std::vector<Axis> order;
+    for (int axis = 0; axis < x.rank(); ++axis)
+      order.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin()));
+    result = transpose(result, Axes(std::move(order)));
+  }
+  // Where a trace does not know a plain size, the other operand may have said it, or has another symbol for it.
+  return result.type() == x ? result : reshape(result, x.dims());
+}
+
+void dot_vjp(Vjp& at) {
+  const DotAttrs& attrs = at.attr<DotAttrs>();
+  const Tensor g = at.cotangent();
+  if (at.needs(0))
+    at.add(0, operand_cotangent(g, at.input(1), at.input_type(0), attrs.a_contract, attrs.a_batch, attrs.b_contract,
+                                attrs.b_batch, true));
+  if (at.needs(1))
+    at.add(1, operand_cotangent(g, at.input(0), at.input_type(1), attrs.b_contract, attrs.b_batch, attrs.a_contract,
+                                attrs.a_batch, false));
+}
+
+Samples dot_samples() {
+  static const Dim& batch = *new Dim("batch", 2);
+  static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
+  static const Dim& in = *new Dim("in", 3);
+  static const Dim& out = *new Dim("out", 4);
+  const auto sample = [](const Dims& a, const Dims& b, DotAttrs attrs) {
+    return Sample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, make_attrs(std::move(attrs))};
+  };
+  return {
+      sample({2, 3}, {3, 4}, {{1}, {0}, {}, {}}),
+      sample({2, 3}, {4, 3}, {{1}, {1}, {}, {}}),
+      sample({3, 2}, {3, 4}, {{0}, {0}, {}, {}}),
+      sample({3, 5}, {4, 3}, {{0}, {1}, {}, {}}),
+      sample({5}, {5}, {{0}, {0}, {}, {}}),
+      sample({5}, {5, 2}, {{0}, {0}, {}, {}}),
+      sample({2, 5}, {5}, {{1}, {0}, {}, {}}),
+      sample({2}, {3}, {}),
+      sample({}, {3}, {}),
+      sample({0, 3}, {3, 4}, {{1}, {0}, {}, {}}),
+      sample({2, 0}, {0, 4}, {{1}, {0}, {}, {}}),
+      sample({2, 3, 4}, {2, 4, 5}, {{2}, {1}, {0}, {0}}),
+      sample({3, 2, 4}, {5, 2, 4}, {{2}, {2}, {1}, {1}}),
+      sample({2, 3, 4}, {4, 5, 3}, {{1, 2}, {2, 0}, {}, {}}),
+      sample({3, 4, 2}, {4, 3}, {{1}, {0}, {}, {}}),
+      sample({batch, in}, {in, out}, {{1}, {0}, {}, {}}),
+      sample({in, batch}, {out, batch, in}, {{0}, {2}, {1}, {1}}),
+      sample({batch, time, in}, {in, out}, {{2}, {0}, {}, {}}),
+      sample({batch, time, in}, {batch, time, in}, {{2}, {2}, {0, 1}, {0, 1}}),
+  };
+}
+
+const Op dot_op{
+    .name = "dot",
+    .type = dot_type,
+    .kernel = dot_kernel,
+    .vjp = dot_vjp,
+    .reads = {.inputs = 0b11},
+    .samples = dot_samples,
+};
+
+Tensor masked_dot(const Tensor& a, const Tensor& b, DotAttrs attrs) {
+  const bool masks_a = reduces_padding(a.type(), attrs.a_contract), masks_b = reduces_padding(b.type(), attrs.b_contract);
+  AttrsRef shared = make_attrs(std::move(attrs));
+  if (!masks_a && !masks_b) return bind(dot_op, {a, b}, std::move(shared));
+  return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b}, std::move(shared));
+}
+
+// ---- Public functions ----------------------------------------------------------------------------------------------
+
+int contracted_axis(const char* role, const TensorType& type, const Dim& dim, const char* other_role,
+                    const TensorType& other) {
+  if (!dim.is_named())
+    throw ArgumentError(str("matmul: a plain size, ", dim, ", names no dim to contract; give a named Dim, or no dim for ",
+                            "NumPy's rules"));
+  const int axis = find(type.dims(), dim);
+  if (axis >= 0) return axis;
+  std::string repair;
+  for (const Dim& same : type.dims())
+    if (same.is_named() && same.name() == dim.name())
+      repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"", dim.name(), "\")");
+  throw ShapeError(str("matmul: ", role, ' ', type, " has no dim ", dim, " to contract with ", other_role, ' ', other, repair));
+}
+
+/// Plain operands by NumPy's rules: what is not a matrix in front is a batch axis, aligned from the right.
+struct PlainAxes {
+  DotAttrs attrs;
+  std::vector<int> a_ones, b_ones;  ///< axes of size 1 that meet a longer one: dropped
+  std::vector<int> order;           ///< where NumPy's axes are in the result; empty where they are in place
+};
+
+PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
+  PlainAxes result;
+  DotAttrs& attrs = result.attrs;
+  const int a_batch = std::max(a.rank() - 2, 0), b_batch = std::max(b.rank() - 2, 0);
+  const int batch = std::max(a_batch, b_batch);
+  enum class From { both, a, b };
+  std::vector<From> from;
+  for (int i = 0; i < batch; ++i) {
+    const int in_a = i - (batch - a_batch), in_b = i - (batch - b_batch);
+    if (in_a < 0 || in_b < 0) {
+      from.push_back(in_a < 0 ? From::b : From::a);
+      continue;
+    }
+    const bool a_is_one = a.sizes()[static_cast<std::size_t>(in_a)] == 1, b_is_one = b.sizes()[static_cast<std::size_t>(in_b)] == 1;
+    if (a_is_one != b_is_one) {
+      (a_is_one ? result.a_ones : result.b_ones).push_back(a_is_one ? in_a : in_b);
+      from.push_back(a_is_one ? From::b : From::a);
+      continue;
+    }
+    attrs.a_batch.push_back(in_a);
+    attrs.b_batch.push_back(in_b);
+    from.push_back(From::both);
+  }
+  attrs.a_contract = {a.rank() - 1};
+  attrs.b_contract = {std::max(b.rank() - 2, 0)};
+  // The result has the batch axes of both, then a's with its rows, then b's with its columns; NumPy wants all batch
+  // axes in front.
+  const auto count = [&](From which) { return static_cast<int>(std::count(from.begin(), from.end(), which)); };
+  int next_both = 0, next_a = count(From::both), next_b = next_a + count(From::a) + (a.rank() > 1);
+  for (From which : from) result.order.push_back(which == From::both ? next_both++ : which == From::a ? next_a++ : next_b++);
+  if (a.rank() > 1) result.order.push_back(next_a);
+  if (b.rank() > 1) result.order.push_back(next_b);
+  if (is_sorted_range(result.order)) result.order.clear();
+  return result;
+}
+
+/// Without these axes of size 1; what is left keeps its order.
+Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>& contract, std::vector<int>& batch) {
+  if (ones.empty()) return x;
+  for (std::vector<int>* axes : {&contract, &batch})
+    for (int& axis : *axes) axis -= static_cast<int>(std::count_if(ones.begin(), ones.end(), [&](int one) { return one < axis; }));
+  return sum(x, Axes(std::vector<Axis>(ones.begin(), ones.end())));  // of one element each: shares storage
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
+  DotAttrs attrs;
+  for (const Dim& dim : contracted) {
+    const int in_a = contracted_axis("lhs", a.type(), dim, "rhs", b.type());
+    const int in_b = contracted_axis("rhs", b.type(), dim, "lhs", a.type());
+    if (has(attrs.a_contract, in_a)) throw ArgumentError(str("matmul: dim ", dim, " is to be contracted twice"));
+    attrs.a_contract.push_back(in_a);
+    attrs.b_contract.push_back(in_b);
+  }
+  if (a.type().is_named() && b.type().is_named())
+    for (int axis = 0; axis < a.rank(); ++axis) {
+      const int in_b = has(attrs.a_contract, axis) ? -1 : find(b.dims(), a.dims()[static_cast<std::size_t>(axis)]);
+      if (in_b < 0) continue;
+      attrs.a_batch.push_back(axis);
+      attrs.b_batch.push_back(in_b);
+    }
+  return masked_dot(a, b, std::move(attrs));
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  const TensorType &lhs = a.type(), &rhs = b.type();
+  if (lhs.is_named() || rhs.is_named())
+    throw ArgumentError(str("matmul: lhs ", lhs, ", rhs ", rhs, ": with named dims, say which to contract, as in ",
+                            "matmul(a, b, dim)"));
+  if (lhs.rank() == 0 || rhs.rank() == 0)
+    throw ShapeError(str("matmul: lhs ", lhs, ", rhs ", rhs, ": a scalar has no axis to contract; use *"));
+  PlainAxes axes = plain_axes(lhs, rhs);
+  const Tensor left = drop_ones(a, axes.a_ones, axes.attrs.a_contract, axes.attrs.a_batch);
+  const Tensor right = drop_ones(b, axes.b_ones, axes.attrs.b_contract, axes.attrs.b_batch);
+  Tensor result = bind(dot_op, {left, right}, make_attrs(std::move(axes.attrs)));
+  return axes.order.empty() ? result : transpose(result, Axes(std::vector<Axis>(axes.order.begin(), axes.order.end())));
+}
+
+namespace {
+const Op* const kProductOps[] = {&dot_op};
+}
+std::span<const Op* const> product_ops() { return kProductOps; }
+
+}  // namespace reel

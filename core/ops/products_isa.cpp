@@ -1,0 +1,189 @@
+// Our own loops for matrix products: small ones, those with a vector, and all that are not f32. Compiled three times,
+// with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp picks one of the tables when the program starts.
+#include "reel/core/ops/product_table.h"
+#include "reel/core/ops/vector_isa.h"
+
+namespace reel::REEL_ISA {
+namespace {
+
+// A tile of the result is held in registers: rows times vectors of accumulators, with room for one row of b and one
+// element of a. AVX-512 has 32 registers, the others 16.
+#if defined(__AVX512F__)
+constexpr int kMostRows = 6, kMostVectors = 4, kMostRunRows = 4;
+#else
+constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
+#endif
+constexpr int kRunColumns = 4;
+
+template <class T>
+using Tile = void (*)(const MatrixSizes&, const T*, const T*, T*, std::int64_t);
+
+/// R rows and C vectors of c go on from what they hold, or from zero; the last vector has `part` columns if kPart.
+template <class T, int R, int C, bool kPart>
+void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
+  constexpr int kStep = kLanes<T>;
+  Vector<T> sum[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < C; ++v) {
+      const T* from = c + r * s.c_row + v * kStep;
+      sum[r][v] = !s.add ? Vector<T>(T(0)) : kPart && v == C - 1 ? load_part(from, part) : load(from);
+    }
+  for (std::int64_t k = s.k; k-- > 0; a += s.a_step, b += s.b_row) {
+    Vector<T> row[C];
+#pragma GCC unroll 8
+    for (int v = 0; v < C; ++v)
+      row[v] = kPart && v == C - 1 ? load_part(b + v * kStep, part) : load(b + v * kStep);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vector<T> factor(a[r * s.a_row]);
+#pragma GCC unroll 8
+      for (int v = 0; v < C; ++v) sum[r][v] = xsimd::fma(factor, row[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < C; ++v) {
+      T* to = c + r * s.c_row + v * kStep;
+      if (kPart && v == C - 1)
+        store_part(to, sum[r][v], part);
+      else
+        sum[r][v].store_unaligned(to);
+    }
+}
+
+template <class T, int C, bool kPart>
+Tile<T> rows_tile_of(std::int64_t rows) {
+  constexpr Tile<T> tiles[kMostRows] = {rows_tile<T, 1, C, kPart>, rows_tile<T, 2, C, kPart>, rows_tile<T, 3, C, kPart>,
+                                        rows_tile<T, 4, C, kPart>, rows_tile<T, 5, C, kPart>, rows_tile<T, 6, C, kPart>};
+  return tiles[rows - 1];
+}
+template <class T, bool kPart>
+Tile<T> rows_tile_of(std::int64_t rows, int vectors) {
+  if constexpr (kMostVectors > 2) {
+    if (vectors == 4) return rows_tile_of<T, 4, kPart>(rows);
+    if (vectors == 3) return rows_tile_of<T, 3, kPart>(rows);
+  }
+  return vectors == 2 ? rows_tile_of<T, 2, kPart>(rows) : rows_tile_of<T, 1, kPart>(rows);
+}
+
+template <class T>
+void rows_block(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const std::int64_t blocks = (s.m + kMostRows - 1) / kMostRows;
+  std::int64_t columns;
+  for (std::int64_t j = 0; j < s.n; j += columns) {
+    columns = kMostVectors * kLanes<T>;
+    if (s.n - j < columns) columns = s.n - j;
+    const int vectors = static_cast<int>((columns + kLanes<T> - 1) / kLanes<T>);
+    const std::int64_t part = columns - (vectors - 1) * kLanes<T>;
+    std::int64_t rows;
+    for (std::int64_t i = 0, block = 0; i < s.m; i += rows, ++block) {
+      rows = (s.m - i) / (blocks - block);  // tiles of nearly equal height
+      const Tile<T> tile =
+          part == kLanes<T> ? rows_tile_of<T, false>(rows, vectors) : rows_tile_of<T, true>(rows, vectors);
+      tile(s, a + i * s.a_row, b + j, c + i * s.c_row + j, part);
+    }
+  }
+}
+
+/// Blocks only decide what is read when: every element of c goes through the same chain of multiply-adds.
+template <class T>
+void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  // With one or two rows, reading b is all that costs: a few of its long rows at a time are read from end to end.
+  // With more, what a column of tiles reads of b, and a block of a, are read again and stay in the cache.
+  constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240;
+  const bool is_thin = s.m <= 2 && s.n >= 256;
+  MatrixSizes block = s;
+  for (std::int64_t k = 0; k < s.k; k += block.k) {
+    block.k = is_thin ? 8 : kCached;
+    if (s.k - k < block.k) block.k = s.k - k;
+    for (std::int64_t i = 0; i < s.m; i += kRows) {
+      block.m = s.m - i < kRows ? s.m - i : kRows;
+      rows_block(block, a + i * s.a_row + k * s.a_step, b + k * s.b_row, c + i * s.c_row);
+    }
+    block.add = true;
+  }
+}
+
+/// R rows and C columns of c, each the product of two runs: vectors of partial sums along k, added up at the end.
+template <class T, int R, int C>
+void runs_tile(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  constexpr int kStep = kLanes<T>;
+  Vector<T> sum[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) sum[r][j] = Vector<T>(T(0));
+  const auto step = [&](auto loaded, std::int64_t k) __attribute__((always_inline)) {
+    Vector<T> left[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) left[r] = loaded(a + r * s.a_row + k);
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) {
+      const Vector<T> right = loaded(b + j * s.b_step + k);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum[r][j] = xsimd::fma(left[r], right, sum[r][j]);
+    }
+  };
+  std::int64_t k = 0;
+  for (; k + kStep <= s.k; k += kStep) step([](const T* from) { return load(from); }, k);
+  if (k < s.k) step([part = s.k - k](const T* from) { return load_part(from, part); }, k);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    T total[C];
+    if constexpr (C == kRunColumns)
+      sum_lanes(sum[r], total);
+    else
+      total[0] = sum_lanes(sum[r][0]);
+    T* to = c + r * s.c_row;
+#pragma GCC unroll 8
+    for (int j = 0; j < C; ++j) to[j] = s.add ? to[j] + total[j] : total[j];
+  }
+}
+
+template <class T, int R>
+void runs_rows(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  std::int64_t j = 0;
+  for (; j + kRunColumns <= s.n; j += kRunColumns) runs_tile<T, R, kRunColumns>(s, a, b + j * s.b_step, c + j);
+  for (; j < s.n; ++j) runs_tile<T, R, 1>(s, a, b + j * s.b_step, c + j);
+}
+
+template <class T>
+void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  constexpr ProductLoop<T> of_rows[] = {runs_rows<T, 1>, runs_rows<T, 2>, runs_rows<T, 3>, runs_rows<T, kMostRunRows>};
+  std::int64_t rows;
+  for (std::int64_t i = 0; i < s.m; i += rows) {
+    const std::int64_t blocks = (s.m - i + kMostRunRows - 1) / kMostRunRows;
+    rows = (s.m - i) / blocks;
+    of_rows[rows - 1](s, a + i * s.a_row, b, c + i * s.c_row);
+  }
+}
+
+/// Integers wrap around, as unsigned arithmetic does.
+template <class T, class U>
+__attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    U* __restrict to = reinterpret_cast<U*>(c + i * s.c_row);
+    for (std::int64_t j = 0; j < s.n && !s.add; ++j) to[j] = 0;
+    for (std::int64_t k = 0; k < s.k; ++k) {
+      const U factor = static_cast<U>(a[i * s.a_row + k * s.a_step]);
+      const U* __restrict row = reinterpret_cast<const U*>(b + k * s.b_row);
+      for (std::int64_t j = 0; j < s.n; ++j) to[j] += factor * row[j];
+    }
+  }
+}
+
+}  // namespace
+
+constinit const ProductTable products{
+    .rows_f32 = rows_product<float>,
+    .rows_f64 = rows_product<double>,
+    .rows_i32 = integer_product<std::int32_t, std::uint32_t>,
+    .rows_i64 = integer_product<std::int64_t, std::uint64_t>,
+    .runs_f32 = runs_product<float>,
+    .runs_f64 = runs_product<double>,
+};
+
+}  // namespace reel::REEL_ISA

@@ -1,0 +1,351 @@
+// The loops of reductions. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it;
+// reductions.cpp picks one of the tables when the program starts.
+#include "reel/core/ops/reduction_table.h"
+#include "reel/core/ops/vector_isa.h"
+
+namespace reel::REEL_ISA {
+namespace {
+
+constexpr std::int64_t kColumns = 512;  // accumulators of that many columns stay in the first-level cache
+
+template <class T>
+constexpr T lowest() {
+  if constexpr (sizeof(T) == 4) return std::is_same_v<T, float> ? -__builtin_inff() : T(-2147483647 - 1);
+  return std::is_same_v<T, double> ? -__builtin_inf() : T(-9223372036854775807LL - 1);
+}
+
+// ---- How elements are combined -------------------------------------------------------------------------------------
+
+/// Floats are added up in double: a million of them keep an error of a few 1e-8, in whatever order.
+template <class T>
+struct SumFloats {
+  using Element = T;
+  using Sum = double;
+  using Sums = Vector<double>;
+  static constexpr int kWidth = kLanes<double>;
+  static constexpr Sum kNone = 0;
+  static Sums load(const T* x) { return widen(x); }
+  static Sum of(Sum a, Sum b) { return a + b; }
+  static Sums of(const Sums& a, const Sums& b) { return a + b; }
+};
+
+/// NaN wins, as in NumPy.
+template <class T>
+struct MaxFloats {
+  using Element = T;
+  using Sum = T;
+  using Sums = Vector<T>;
+  static constexpr int kWidth = kLanes<T>;
+  static constexpr Sum kNone = lowest<T>();
+  static Sums load(const T* x) { return REEL_ISA::load(x); }
+  static Sum of(Sum a, Sum b) { return b > a || b != b ? b : a; }
+  static Sums of(const Sums& a, const Sums& b) { return xsimd::select((b > a) | (b != b), b, a); }
+};
+
+// Integers, which wrap around, and booleans: the compiler makes vectors of these.
+template <class T, class U>
+struct SumIntegers {
+  using Element = T;
+  using Sum = U;
+  static constexpr Sum kNone = 0;
+  static Sum of(Sum a, Sum b) { return a + b; }
+};
+template <class T>
+struct MaxIntegers {
+  using Element = T;
+  using Sum = T;
+  static constexpr Sum kNone = lowest<T>();
+  static Sum of(Sum a, Sum b) { return b > a ? b : a; }
+};
+struct Any {
+  using Element = std::uint8_t;
+  using Sum = std::uint8_t;
+  static constexpr Sum kNone = 0;
+  static Sum of(Sum a, Sum b) { return a | b; }
+};
+struct All {
+  using Element = std::uint8_t;
+  using Sum = std::uint8_t;
+  static constexpr Sum kNone = 1;
+  static Sum of(Sum a, Sum b) { return a & b; }
+};
+
+template <class P>
+concept HasVectors = requires { P::kWidth; };
+
+// ---- Walking -------------------------------------------------------------------------------------------------------
+
+/// A contiguous run.
+template <class P>
+__attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x, std::int64_t n) {
+  typename P::Sum result = P::kNone;
+  std::int64_t i = 0;
+  if constexpr (HasVectors<P>) {
+    constexpr int kWidth = P::kWidth;
+    if (n >= 2 * kWidth) {
+      typename P::Sums sums[4] = {typename P::Sums(P::kNone), typename P::Sums(P::kNone), typename P::Sums(P::kNone),
+                                  typename P::Sums(P::kNone)};
+      for (; i + 4 * kWidth <= n; i += 4 * kWidth)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) sums[k] = P::of(sums[k], P::load(x + i + k * kWidth));
+      for (; i + kWidth <= n; i += kWidth) sums[0] = P::of(sums[0], P::load(x + i));
+      alignas(64) typename P::Sum lanes[kWidth];
+      P::of(P::of(sums[0], sums[1]), P::of(sums[2], sums[3])).store_aligned(lanes);
+      for (int k = 0; k < kWidth; ++k) result = P::of(result, lanes[k]);
+    }
+  }
+  for (; i < n; ++i) result = P::of(result, static_cast<typename P::Sum>(x[i]));
+  return result;
+}
+
+/// sums[j] gets x[k·step + j] for all k; four rows at a time, so that the sums are seldom loaded and stored.
+template <class P>
+__attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n, std::int64_t step,
+                                                    std::int64_t width, typename P::Sum* __restrict sums) {
+  using Sum = typename P::Sum;
+  const auto rows = [&](auto count, const typename P::Element* row) __attribute__((always_inline)) {
+    constexpr int kCount = decltype(count)::value;
+    std::int64_t j = 0;
+    if constexpr (HasVectors<P>) {
+      for (; j + P::kWidth <= width; j += P::kWidth) {
+        auto total = P::load(row + j);
+        if constexpr (kCount == 4)
+          total = P::of(P::of(total, P::load(row + step + j)),
+                        P::of(P::load(row + 2 * step + j), P::load(row + 3 * step + j)));
+        P::of(P::Sums::load_unaligned(sums + j), total).store_unaligned(sums + j);
+      }
+    }
+    for (; j < width; ++j) {
+      Sum total = static_cast<Sum>(row[j]);
+      if constexpr (kCount == 4)
+        total = P::of(P::of(total, static_cast<Sum>(row[step + j])),
+                      P::of(static_cast<Sum>(row[2 * step + j]), static_cast<Sum>(row[3 * step + j])));
+      sums[j] = P::of(sums[j], total);
+    }
+  };
+  std::int64_t k = 0;
+  for (; k + 4 <= n; k += 4) rows(std::integral_constant<int, 4>{}, x + k * step);
+  for (; k < n; ++k) rows(std::integral_constant<int, 1>{}, x + k * step);
+}
+
+template <class P>
+void reduce(const void* from, void* to, const Reduced& s) {
+  using Element = typename P::Element;
+  using Sum = typename P::Sum;
+  const auto* x = static_cast<const Element*>(from);
+  auto* out = static_cast<Element*>(to);
+  if (s.inner == 1) {
+    for (std::int64_t o = 0; o < s.outer; ++o) out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
+    return;
+  }
+  // Few columns: several rows are taken for one, and their sums added up at the end.
+  const std::int64_t together = s.inner < 32 && s.n * s.inner >= 128 ? 64 / s.inner : 1;
+  alignas(64) Sum sums[kColumns];
+  for (std::int64_t o = 0; o < s.outer; ++o, x += s.n * s.inner, out += s.inner)
+    for (std::int64_t j = 0; j < s.inner; j += kColumns) {
+      const std::int64_t width = s.inner - j < kColumns ? s.inner - j : kColumns;
+      const std::int64_t wide = together * width, first = s.n / together;
+      for (std::int64_t i = 0; i < wide; ++i) sums[i] = P::kNone;
+      reduce_columns<P>(x + j, first, together * s.inner, wide, sums);
+      for (std::int64_t i = width; i < wide; ++i) sums[i % width] = P::of(sums[i % width], sums[i]);
+      reduce_columns<P>(x + j + first * together * s.inner, s.n - first * together, s.inner, width, sums);
+      for (std::int64_t i = 0; i < width; ++i) out[j + i] = static_cast<Element>(sums[i]);
+    }
+}
+
+// ---- argmax --------------------------------------------------------------------------------------------------------
+
+template <class T>
+__attribute__((optimize("O3"))) void argmax(const void* from, void* to, const Reduced& s) {
+  const T* x = static_cast<const T*>(from);
+  auto* out = static_cast<std::int32_t*>(to);
+  if (s.inner == 1) {
+    for (std::int64_t o = 0; o < s.outer; ++o, x += s.n) {
+      T best;
+      if constexpr (std::is_floating_point_v<T>)
+        best = reduce_run<MaxFloats<T>>(x, s.n);
+      else
+        best = reduce_run<MaxIntegers<T>>(x, s.n);
+      std::int64_t at = 0;
+      while (at < s.n && x[at] != best && x[at] == x[at]) ++at;
+      out[o] = static_cast<std::int32_t>(at < s.n ? at : 0);
+    }
+    return;
+  }
+  T best[kColumns];
+  std::int32_t at[kColumns];
+  for (std::int64_t o = 0; o < s.outer; ++o, x += s.n * s.inner, out += s.inner)
+    for (std::int64_t j = 0; j < s.inner; j += kColumns) {
+      const std::int64_t width = s.inner - j < kColumns ? s.inner - j : kColumns;
+      for (std::int64_t i = 0; i < width; ++i) best[i] = lowest<T>(), at[i] = 0;
+      for (std::int64_t k = 0; k < s.n; ++k) {
+        const T* row = x + k * s.inner + j;
+        for (std::int64_t i = 0; i < width; ++i) {
+          const bool is_better = (row[i] > best[i]) | ((row[i] != row[i]) & (best[i] == best[i]));
+          best[i] = is_better ? row[i] : best[i];
+          at[i] = is_better ? static_cast<std::int32_t>(k) : at[i];
+        }
+      }
+      for (std::int64_t i = 0; i < width; ++i) out[j + i] = at[i];
+    }
+}
+
+// ---- softmax and its relatives -------------------------------------------------------------------------------------
+// Everything is relative to the row's largest element m. An element of -inf has no share at all, whatever m is: it may
+// stand for padding.
+
+/// exp(x - m), or 0 for x = -inf.
+template <class T>
+Vector<T> share(const Vector<T>& x, const Vector<T>& m) {
+  return xsimd::select(x == Vector<T>(lowest<T>()), Vector<T>(T(0)), xsimd::exp(x - m));
+}
+
+/// Calls fn(j, count, load, store) for vectors of `count` elements, the last one being part of a vector.
+template <class T, class Fn>
+inline void each_vector(std::int64_t n, const Fn& fn) {
+  std::int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>)
+    fn(j, [](const T* x) { return load(x); }, [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
+  if (const std::int64_t part = n - j)
+    fn(j, [part](const T* x) { return load_part(x, part); }, [part](T* to, const Vector<T>& v) { store_part(to, v, part); });
+}
+
+/// Σ exp(x - m) over a run.
+template <class T>
+double sum_of_shares(const T* x, std::int64_t n, T m) {
+  double sum = 0;
+  alignas(64) T shares[256];
+  for (std::int64_t i = 0; i < n; i += 256) {
+    const std::int64_t count = n - i < 256 ? n - i : 256;
+    each_vector<T>(count, [&](std::int64_t j, auto load, auto store) {
+      store(shares + j, share<T>(load(x + i + j), Vector<T>(m)));
+    });
+    sum += reduce_run<SumFloats<T>>(shares, count);
+  }
+  return sum;
+}
+
+/// m + log Σ exp(x - m), for m the largest: -inf and inf are their own, for nothing and without a warning.
+template <class T>
+T log_of_sum(T m, double sum) {
+  const bool is_infinite = m - m != m - m && m == m;
+  return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
+}
+
+/// Largest elements m and sums of shares of `width` columns; both have room for kColumns.
+template <class T>
+void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums) {
+  for (std::int64_t i = 0; i < width; ++i) m[i] = lowest<T>(), sums[i] = 0;
+  reduce_columns<MaxFloats<T>>(x, s.n, s.inner, width, m);
+  alignas(64) T shares[kColumns];
+  for (std::int64_t k = 0; k < s.n; ++k) {
+    each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
+      store(shares + j, share<T>(load(x + k * s.inner + j), load(m + j)));
+    });
+    reduce_columns<SumFloats<T>>(shares, 1, 0, width, sums);
+  }
+}
+
+/// Calls fn(x, out, width) for blocks of columns; out has `rows` rows per block of the outer axes.
+template <class T, class Fn>
+void each_column_block(const void* from, void* to, const Reduced& s, std::int64_t rows, const Fn& fn) {
+  const T* x = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (std::int64_t o = 0; o < s.outer; ++o, x += s.n * s.inner, out += rows * s.inner)
+    for (std::int64_t j = 0; j < s.inner; j += kColumns)
+      fn(x + j, out + j, s.inner - j < kColumns ? s.inner - j : kColumns);
+}
+
+template <class T>
+void logsumexp(const void* from, void* to, const Reduced& s) {
+  if (s.inner == 1) {
+    const T* x = static_cast<const T*>(from);
+    for (std::int64_t o = 0; o < s.outer; ++o, x += s.n) {
+      const T m = reduce_run<MaxFloats<T>>(x, s.n);
+      static_cast<T*>(to)[o] = log_of_sum(m, sum_of_shares(x, s.n, m));
+    }
+    return;
+  }
+  each_column_block<T>(from, to, s, 1, [&](const T* x, T* out, std::int64_t width) {
+    alignas(64) T m[kColumns];
+    alignas(64) double sums[kColumns];
+    column_sums(x, s, width, m, sums);
+    for (std::int64_t i = 0; i < width; ++i) out[i] = log_of_sum(m[i], sums[i]);
+  });
+}
+
+template <class T>
+void softmax(const void* from, void* to, const Reduced& s) {
+  if (s.inner == 1) {
+    const T* x = static_cast<const T*>(from);
+    T* out = static_cast<T*>(to);
+    for (std::int64_t o = 0; o < s.outer; ++o, x += s.n, out += s.n) {
+      const Vector<T> m(reduce_run<MaxFloats<T>>(x, s.n));
+      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) { store(out + j, share<T>(load(x + j), m)); });
+      const double sum = reduce_run<SumFloats<T>>(out, s.n);
+      const Vector<T> scale(sum == 0 ? T(0) : static_cast<T>(1 / sum));
+      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) { store(out + j, load(out + j) * scale); });
+    }
+    return;
+  }
+  each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
+    alignas(64) T m[kColumns], scale[kColumns];
+    alignas(64) double sums[kColumns];
+    column_sums(x, s, width, m, sums);
+    for (std::int64_t i = 0; i < width; ++i) scale[i] = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
+    for (std::int64_t k = 0; k < s.n; ++k)
+      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
+        store(out + k * s.inner + j, share<T>(load(x + k * s.inner + j), load(m + j)) * load(scale + j));
+      });
+  });
+}
+
+/// (x - m) - log Σ exp(x - m), or -inf for x = -inf.
+template <class T>
+Vector<T> log_share(const Vector<T>& x, const Vector<T>& m, const Vector<T>& log_sum) {
+  const Vector<T> nothing(lowest<T>());
+  return xsimd::select(x == nothing, nothing, x - m - log_sum);
+}
+
+template <class T>
+void log_softmax(const void* from, void* to, const Reduced& s) {
+  if (s.inner == 1) {
+    const T* x = static_cast<const T*>(from);
+    T* out = static_cast<T*>(to);
+    for (std::int64_t o = 0; o < s.outer; ++o, x += s.n, out += s.n) {
+      const T m = reduce_run<MaxFloats<T>>(x, s.n);
+      const Vector<T> log_sum(static_cast<T>(__builtin_log(sum_of_shares(x, s.n, m))));
+      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) {
+        store(out + j, log_share<T>(load(x + j), Vector<T>(m), log_sum));
+      });
+    }
+    return;
+  }
+  each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
+    alignas(64) T m[kColumns], log_sums[kColumns];
+    alignas(64) double sums[kColumns];
+    column_sums(x, s, width, m, sums);
+    for (std::int64_t i = 0; i < width; ++i) log_sums[i] = static_cast<T>(__builtin_log(sums[i]));
+    for (std::int64_t k = 0; k < s.n; ++k)
+      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
+        store(out + k * s.inner + j, log_share<T>(load(x + k * s.inner + j), load(m + j), load(log_sums + j)));
+      });
+  });
+}
+
+}  // namespace
+
+constinit const ReductionTable reductions{
+    .sum = {reduce<SumFloats<float>>, reduce<SumFloats<double>>, reduce<SumIntegers<std::int32_t, std::uint32_t>>,
+            reduce<SumIntegers<std::int64_t, std::uint64_t>>, nullptr},
+    .max = {reduce<MaxFloats<float>>, reduce<MaxFloats<double>>, reduce<MaxIntegers<std::int32_t>>,
+            reduce<MaxIntegers<std::int64_t>>, nullptr},
+    .argmax = {argmax<float>, argmax<double>, argmax<std::int32_t>, argmax<std::int64_t>, nullptr},
+    .any = reduce<Any>,
+    .all = reduce<All>,
+    .logsumexp = {logsumexp<float>, logsumexp<double>},
+    .softmax = {softmax<float>, softmax<double>},
+    .log_softmax = {log_softmax<float>, log_softmax<double>},
+};
+
+}  // namespace reel::REEL_ISA

@@ -1,0 +1,25 @@
+// core/ops/registry.h — the list of ops of each family; all_ops() is all of them.
+#pragma once
+
+#include <span>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+std::span<const Op* const> elementwise_ops();
+std::span<const Op* const> select_ops();
+std::span<const Op* const> reduction_ops();
+std::span<const Op* const> product_ops();
+std::span<const Op* const> creation_ops();
+std::span<const Op* const> shape_ops();
+std::span<const Op* const> join_ops();
+std::span<const Op* const> index_ops();
+std::span<const Op* const> dim_ops();
+std::span<const Op* const> random_ops();
+std::span<const Op* const> identity_ops();
+std::span<const Op* const> list_ops();
+std::span<const Op* const> entry_ops();
+std::span<const Op* const> control_ops();
+
+}  // namespace reel

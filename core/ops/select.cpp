@@ -1,0 +1,128 @@
+// where and cast: elements chosen, and elements of another dtype.
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+constexpr std::string_view kRoles[] = {"condition", "a", "b"};
+
+struct CastAttrs {
+  DType dtype;
+  template <class F>
+  static void fields(F&& f) {
+    f("dtype", &CastAttrs::dtype);
+  }
+};
+
+}  // namespace
+
+constinit const Op where_op{
+    .name = "where",
+    .type =
+        [](TypeArgs& args) {
+          const TensorType &condition = args.in[0], &a = args.in[1], &b = args.in[2];
+          if (condition.dtype() != boolean)
+            throw DTypeError(str("where: the condition must be boolean, but is ", condition,
+                                 "; compare it, e.g. condition != 0"));
+          if (a != b) check_same_dtype("where", a, b, Roles(kRoles).subspan(1));
+          args.out.push_back(broadcast("where", args.in, kRoles, a.dtype()));
+        },
+    .kernel = where_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const Tensor &condition = at.input(0), g = at.cotangent();
+          if (at.needs(1)) at.add(1, unbroadcast(where(condition, g, 0), at.input_type(1)));
+          if (at.needs(2)) at.add(2, unbroadcast(where(condition, 0, g), at.input_type(2)));
+        },
+    .reads = {.inputs = 1},
+    .samples =
+        [] {
+          const Dim batch("batch", 3), feature("feature", 4);
+          const Dim time("time", tensor(std::vector<std::int32_t>{3, 1, 2}, {batch}));
+          const Dims shapes[][3] = {
+              {{2, 3}, {2, 3}, {2, 3}},
+              {{}, {}, {}},
+              {{}, {2, 3}, {2, 3}},
+              {{2, 3}, {}, {3}},
+              {{2, 1}, {1, 9}, {}},
+              {{0, 3}, {3}, {}},
+              {{batch}, {batch, feature}, {feature}},
+              {{feature, batch}, {batch, feature}, {}},
+              {{batch, time}, {batch, time}, {batch}},
+          };
+          Samples samples;
+          for (const auto& [condition, a, b] : shapes)
+            samples.push_back({{{TensorType(boolean, condition), 0, 1, false},
+                                {TensorType(f32, a)},
+                                {TensorType(f32, b)}}});
+          return samples;
+        },
+    .pointwise = true,
+};
+
+constinit const Op cast_op{
+    .name = "cast",
+    .type =
+        [](TypeArgs& args) {
+          args.out.push_back(retyped(args.in[0], args.attr<CastAttrs>().dtype));
+        },
+    .kernel = cast_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const DType from = at.input_type(0).dtype();
+          if (is_float(from) && is_float(at.output_type().dtype()))
+            at.add(0, cast(at.cotangent(), from));
+        },
+    .samples =
+        [] {
+          const Dim batch("batch", 3);
+          const auto sample = [](DType from, const Dims& dims, DType to) {
+            return Sample{{{TensorType(from, dims), -2, 2, is_float(from) && is_float(to)}},
+                          make_attrs(CastAttrs{to})};
+          };
+          return Samples{sample(f32, {2, 9}, f64), sample(f64, {batch}, f32),
+                         sample(f32, {5}, i32),    sample(i32, {batch}, f32),
+                         sample(i64, {0, 3}, f64), sample(f32, {}, boolean)};
+        },
+    .pointwise = true,
+};
+
+Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
+  if (condition.is_number())
+    throw ArgumentError(
+        "where: the condition is a number; it must be a boolean tensor, or C++ chooses: condition "
+        "? a : b");
+  if (!a.is_number() && !b.is_number())
+    return bind(where_op, {condition.input(), a.input(), b.input()});
+  if (a.is_number() && b.is_number()) {
+    const DType dtype = a.is_floating() || b.is_floating() ? f32 : i32;
+    return bind(where_op, {condition.input(), literal(a, dtype), literal(b, dtype)});
+  }
+  if (a.is_number())
+    return bind(where_op,
+                {condition.input(), literal("where", a, "b", b.tensor().type()), b.input()});
+  return bind(where_op,
+              {condition.input(), a.input(), literal("where", b, "a", a.tensor().type())});
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  static const AttrsRef attrs[] = {make_attrs(CastAttrs{f32}), make_attrs(CastAttrs{f64}),
+                                   make_attrs(CastAttrs{i32}), make_attrs(CastAttrs{i64}),
+                                   make_attrs(CastAttrs{boolean})};
+  return bind(cast_op, {x}, attrs[column_of(dtype)]);
+}
+
+namespace {
+const Op* const kSelectOps[] = {&where_op, &cast_op};
+}
+std::span<const Op* const> select_ops() { return kSelectOps; }
+
+}  // namespace reel

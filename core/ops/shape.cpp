@@ -1,0 +1,434 @@
+// Ops that arrange the same elements otherwise: transpose, reshape, rename, expand.
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/slice.h"
+#include "reel/core/ops/strided.h"
+#include "reel/core/partial_shape.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// batch=2, time[batch] with lengths 3 and 1, feature=2: for samples.
+const Dims& sample_dims() {
+  static const Dims& dims = *[] {
+    const Dim batch("batch", 2);
+    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
+  }();
+  return dims;
+}
+
+// ---- transpose -----------------------------------------------------------------------------------------------------
+
+struct TransposeAttrs {
+  std::vector<int> order;  ///< result axis i is axis order[i] of x
+  template <class F>
+  static void fields(F&& f) {
+    f("order", &TransposeAttrs::order);
+  }
+};
+
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> result(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) result[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return result;
+}
+
+/// Nothing moves but axes of one element.
+bool keeps_layout(const std::vector<int>& order, const TensorType& x) {
+  int last = -1;
+  for (int axis : order) {
+    if (x.sizes()[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+const Op transpose_op{
+    .name = "transpose",
+    .type =
+        [](TypeArgs& a) {
+          const std::vector<int>& order = a.attr<TransposeAttrs>().order;
+          const TensorType& x = a.in[0];
+          std::vector<int> sorted = order;
+          std::sort(sorted.begin(), sorted.end());
+          for (std::size_t i = 0; i < sorted.size(); ++i)
+            if (sorted.size() != x.dims().size() || sorted[i] != static_cast<int>(i))
+              throw ShapeError(str("transpose: the order [", join(order, ","), "] does not list each axis of ", x, " once"));
+          Dims dims;
+          dims.reserve(order.size());
+          for (int axis : order) dims.push_back(x.dims()[static_cast<std::size_t>(axis)]);
+          a.out.push_back(x.with(dims));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::vector<int>& order = a.attr<TransposeAttrs>().order;
+          const Tensor& x = a.input(0);
+          if (keeps_layout(order, x.type())) {
+            a.alias(0, 0);
+            return;
+          }
+          const Tensor& out = a.make();
+          const Steps from = steps_of(x.type()), to = steps_of(out.type());
+          StridedAxes axes;
+          for (std::size_t i = 0; i < order.size(); ++i)
+            axes.push_back({out.type().sizes()[i], to[i], from[static_cast<std::size_t>(order[i])]});
+          copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
+        },
+    .vjp =
+        [](Vjp& at) {
+          const TransposeAttrs& attrs = at.attr<TransposeAttrs>();
+          at.add(0, bind(at.op(), {at.cotangent()}, make_attrs(TransposeAttrs{inverse(attrs.order)})));
+        },
+    .samples =
+        [] {
+          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(TransposeAttrs{{1, 0}})},
+                         {{{TensorType(f32, {2, 3, 4})}}, make_attrs(TransposeAttrs{{1, 0, 2}})},
+                         {{{TensorType(f32, {5, 3, 7})}}, make_attrs(TransposeAttrs{{2, 0, 1}})},
+                         {{{TensorType(f32, {1, 3, 1})}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
+                         {{{TensorType(f32, sample_dims())}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
+                         {{{TensorType(f32)}}, make_attrs(TransposeAttrs{})},
+                         {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
+        },
+};
+
+// ---- reshape -------------------------------------------------------------------------------------------------------
+
+struct ReshapeAttrs {
+  std::vector<std::int64_t> sizes;  ///< plain; one may be -1
+  std::optional<Dims> dims;         ///< or these
+  template <class F>
+  static void fields(F&& f) {
+    f("sizes", &ReshapeAttrs::sizes);
+    f("dims", &ReshapeAttrs::dims);
+  }
+};
+
+/// Plain dims of these sizes, for so many elements (-1: only a run knows).
+Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
+  std::int64_t others = 1, open = 0;
+  for (std::int64_t size : sizes) {
+    if (size < -1)
+      throw ShapeError(str("reshape: size ", size, " in [", join(sizes, ","), "]; sizes are not negative, -1 aside"));
+    open += size == -1;
+    if (size != -1) others *= size;
+  }
+  if (open > 1) throw ShapeError(str("reshape: [", join(sizes, ","), "] leaves ", open, " sizes open; one may be -1"));
+  std::int64_t rest = -1;
+  if (open && x.is_known()) {
+    if (others == 0 || x.numel() % others)
+      throw ShapeError(str("reshape: ", x, " has ", x.numel(), " elements, which [", join(sizes, ","),
+                           "] cannot hold: the sizes given make ", others));
+    rest = x.numel() / others;
+  }
+  Dims dims;
+  for (std::int64_t size : sizes) dims.push_back(size >= 0 ? Dim(size) : rest >= 0 ? Dim(rest) : Dim::unknown());
+  return dims;
+}
+
+void check_reshape(const TensorType& from, const TensorType& to) {
+  if (from.is_known() && to.is_known() && from.numel() != to.numel())
+    throw ShapeError(str("reshape: ", from, " has ", from.numel(), " elements, ", to, " has ", to.numel()));
+}
+
+void reshape_type(TypeArgs& a) {
+  const ReshapeAttrs& attrs = a.attr<ReshapeAttrs>();
+  TensorType out = a.in[0].with(attrs.dims ? *attrs.dims : plain_dims(attrs.sizes, a.in[0]));
+  check_reshape(a.in[0], out);
+  a.out.push_back(std::move(out));
+}
+void same_elements(KernelArgs& a) { a.alias(0, 0); }
+
+/// The dims in front that both have, at least up to the last that has to do with padding: it stays where it is.
+bool keeps_padding(const TensorType& from, const TensorType& to) {
+  int shared = 0;
+  while (shared < from.rank() && shared < to.rank() && from.dims()[shared] == to.dims()[shared]) ++shared;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (!is_masked(to, i)) continue;
+    if (i >= shared) return false;
+    for (const Dim& of : to.dims()[i].length_dims())
+      if (find(to.dims(), of) >= shared) return false;
+  }
+  return true;
+}
+
+Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs);
+
+/// The cotangent of what was reshaped from `from`, without what is padding only in the result.
+Tensor reshape_cotangent(Vjp& at) {
+  const Tensor g = at.cotangent();
+  return keeps_padding(at.input_type(0), g.type()) ? g : mask_padding(g);
+}
+
+const Op reshape_op{
+    .name = "reshape",
+    .type = reshape_type,
+    .kernel = same_elements,
+    .vjp = [](Vjp& at) { at.add(0, reshape_to(reshape_cotangent(at), {{}, at.input_type(0).dims()})); },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})},
+                         {{{TensorType(f32, {4})}}, make_attrs(ReshapeAttrs{{2, 1, 2}, {}})},
+                         {{{TensorType(f32)}}, make_attrs(ReshapeAttrs{{1}, {}})},
+                         {{{TensorType(f32, {0, 3})}}, make_attrs(ReshapeAttrs{{0, 5}, {}})},
+                         {{{TensorType(f32, {6})}}, make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1]}})},
+                         {{{TensorType(f32, {dims[0], dims[1], Dim("gate", 4)})}},
+                          make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
+        },
+};
+
+/// g with the dims of x, of which only the shape counts.
+const Op reshape_like_op{
+    .name = "reshape_like",
+    .type =
+        [](TypeArgs& a) {
+          check_reshape(a.in[0], a.in[1]);
+          a.out.push_back(a.in[0].with(a.in[1].dims()));
+        },
+    .kernel = same_elements,
+    .vjp = [](Vjp& at) { at.add(0, bind(reshape_like_op, {at.cotangent(), at.input(0)})); },
+    .reads = {.inputs = 0b1},
+    .samples =
+        [] {
+          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {6}), -2, 2, false}}},
+                         {{{TensorType(f32, {0, 3})}, {TensorType(f64, {0}), -2, 2, false}}}};
+        },
+};
+
+/// reshape of a tensor with plain sizes that only a run knows: its vjp asks x for them.
+const Op reshape_unknown_op{
+    .name = "reshape_unknown",
+    .type = reshape_type,
+    .kernel = same_elements,
+    .vjp = [](Vjp& at) { at.add(0, bind(reshape_like_op, {reshape_cotangent(at), at.input(0)})); },
+    .reads = {.inputs = 0b1},
+    .samples = [] { return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}}; },
+};
+
+Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
+  const Op& op = has_unknown_size(x.type()) ? reshape_unknown_op : reshape_op;
+  return bind(op, {x}, make_attrs(std::move(attrs)));
+}
+
+// ---- rename --------------------------------------------------------------------------------------------------------
+
+struct RenameAttrs {
+  int axis = 0;
+  Dim to{0};
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &RenameAttrs::axis);
+    f("to", &RenameAttrs::to);
+  }
+};
+
+const Op rename_op{
+    .name = "rename",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [axis, to] = a.attr<RenameAttrs>();
+          const TensorType& x = a.in[0];
+          const Dim& from = x.dims()[static_cast<std::size_t>(axis)];
+          if (to.is_named() && !(from == to) && contains(x.dims(), to))
+            throw ShapeError(str("rename: ", x, " has a dim ", to, " already; make a second Dim for axis ", axis));
+          const Dim dim = checked_dim("rename", to, from.raw_size(), [&] { return str("axis ", from, " of ", x); });
+          a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
+        },
+    .kernel = same_elements,
+    .vjp =
+        [](Vjp& at) {
+          const int axis = at.attr<RenameAttrs>().axis;
+          const Tensor g = without_padding(at.cotangent(), axis);
+          const Dim& from = at.input_type(0).dims()[static_cast<std::size_t>(axis)];
+          if (!from.is_named() && !from.has_size())
+            at.add(0, reshape_to(g, {{-1}, {}}));  // a plain axis can get a name only if it is alone
+          else
+            at.add(0, bind(rename_op, {g}, make_attrs(RenameAttrs{axis, from})));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim other("time", tensor({3, 0}, {dims[0]})), fixed("steps", 3);
+          return Samples{{{{TensorType(f32, {dims[0], dims[2]})}}, make_attrs(RenameAttrs{1, Dim("other", 2)})},
+                         {{{TensorType(f32, {3})}}, make_attrs(RenameAttrs{0, fixed})},
+                         {{{TensorType(f32, {dims[0], fixed})}}, make_attrs(RenameAttrs{1, dims[1]})},
+                         {{{TensorType(f32, dims)}}, make_attrs(RenameAttrs{1, other})},
+                         {{{TensorType(f32, {Dim("none", 0)})}}, make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
+        },
+};
+
+// ---- expand --------------------------------------------------------------------------------------------------------
+
+struct ExpandAttrs {
+  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not listed have one element
+  Dims added;             ///< the dims of the result axes that are -1, in order
+  template <class F>
+  static void fields(F&& f) {
+    f("from", &ExpandAttrs::from);
+    f("added", &ExpandAttrs::added);
+  }
+};
+
+/// The elements stay where they are: nothing is repeated, nothing moves.
+bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out) {
+  int last = -1;
+  for (std::size_t i = 0; i < attrs.from.size(); ++i) {
+    if (attrs.from[i] < 0 && out.sizes()[i] != 1) return false;
+    if (attrs.from[i] >= 0 && attrs.from[i] < last) return false;
+    last = std::max(last, attrs.from[i]);
+  }
+  return true;
+}
+
+Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added);
+
+const Op expand_op{
+    .name = "expand",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [from, added] = a.attr<ExpandAttrs>();
+          const TensorType& x = a.in[0];
+          Dims dims;
+          auto next = added.begin();
+          for (int axis : from) dims.push_back(axis < 0 ? *next++ : x.dims()[static_cast<std::size_t>(axis)]);
+          for (int i = 0; i < x.rank(); ++i) {
+            const Dim& dim = x.dims()[static_cast<std::size_t>(i)];
+            if (std::count(from.begin(), from.end(), i) || (!dim.is_named() && (!dim.has_size() || dim.size() == 1)))
+              continue;
+            throw ShapeError(dim.is_named()
+                                 ? str("expand: dim ", dim, " of ", x, " is not among ", dims, "; expand only adds dims, ",
+                                       "list those of the tensor too")
+                                 : str("expand: axis ", i, " of ", x, " has size ", dim,
+                                       ", which does not broadcast to ", dims));
+          }
+          a.out.push_back(x.with(dims));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::vector<int>& from = a.attr<ExpandAttrs>().from;
+          const Tensor& x = a.input(0);
+          if (only_adds_ones(a.attr<ExpandAttrs>(), a.types[0])) {
+            a.alias(0, 0);
+            return;
+          }
+          const Tensor& out = a.make();
+          const Steps steps = steps_of(x.type()), to = steps_of(out.type());
+          StridedAxes axes;
+          for (std::size_t i = 0; i < from.size(); ++i)
+            axes.push_back({out.type().sizes()[i], to[i], from[i] < 0 ? 0 : steps[static_cast<std::size_t>(from[i])]});
+          copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
+        },
+    // Sums over what was added; axes of one element that were repeated come back as such.
+    .vjp =
+        [](Vjp& at) {
+          const std::vector<int>& from = at.attr<ExpandAttrs>().from;
+          std::vector<Axis> added;
+          std::vector<int> back(static_cast<std::size_t>(at.input_type(0).rank()), -1);
+          int kept = 0;
+          for (std::size_t i = 0; i < from.size(); ++i) {
+            if (from[i] < 0)
+              added.emplace_back(static_cast<int>(i));
+            else
+              back[static_cast<std::size_t>(from[i])] = kept++;
+          }
+          const Tensor g = at.cotangent();
+          at.add(0, expand_from(added.empty() ? g : sum(g, added), back, Dims(back.size() - static_cast<std::size_t>(kept), 1)));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          return Samples{{{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})},
+                         {{{TensorType(f32, {3, 1})}}, make_attrs(ExpandAttrs{{-1, 0, -1}, {2, 4}})},
+                         {{{TensorType(f32)}}, make_attrs(ExpandAttrs{{-1, -1, -1}, dims})},
+                         {{{TensorType(f32, {dims[0], dims[2]})}}, make_attrs(ExpandAttrs{{0, -1, 1}, {dims[1]}})},
+                         {{{TensorType(f32, {dims[1]})}}, make_attrs(ExpandAttrs{{-1, 0}, {dims[0]}})},
+                         {{{TensorType(f32, {dims[2], dims[0]})}}, make_attrs(ExpandAttrs{{1, 0, -1}, {Dim("more", 3)}})},
+                         {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
+                         {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
+        },
+};
+
+Tensor transposed(const Tensor& x, std::vector<int> order) {
+  if (std::is_sorted(order.begin(), order.end())) {
+    if (static_cast<int>(order.size()) == x.rank()) return x;
+  }
+  return bind(transpose_op, {x}, make_attrs(TransposeAttrs{std::move(order)}));
+}
+
+Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added) {
+  if (added.empty()) return transposed(x, from);
+  return bind(expand_op, {x}, make_attrs(ExpandAttrs{from, std::move(added)}));
+}
+
+/// Plain sizes, lined up from the last, as NumPy's broadcast_to does.
+Tensor broadcast_to(const Tensor& x, const Dims& dims) {
+  const int offset = static_cast<int>(dims.size()) - x.rank();
+  if (offset < 0) throw ShapeError(str("expand: ", x.type(), " has more axes than ", dims));
+  std::vector<int> from(dims.size(), -1);
+  Dims added;
+  bool learns_sizes = false;
+  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+    const Dim& to = dims[static_cast<std::size_t>(i)];
+    const std::int64_t size = i < offset ? 1 : x.type().sizes()[static_cast<std::size_t>(i - offset)];
+    if (i < offset || (size >= 0 && to.raw_size() != size)) {
+      added.push_back(to);
+    } else {
+      from[static_cast<std::size_t>(i)] = i - offset;
+      learns_sizes = learns_sizes || (size < 0 && to.has_size());
+    }
+  }
+  const Tensor result = expand_from(x, from, std::move(added));
+  return learns_sizes ? ensure_shape(result, PartialShape(dims)) : result;
+}
+
+}  // namespace
+
+// ---- Public functions ----------------------------------------------------------------------------------------------
+
+Tensor transpose(const Tensor& x, const Axes& order) { return transposed(x, order.in(x.type(), "transpose")); }
+
+Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) { return reshape_to(x, {sizes, {}}); }
+Tensor reshape(const Tensor& x, const Dims& dims) { return reshape_to(x, {{}, canonical(dims)}); }
+
+Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
+  const int axis = from.in(x.type(), "rename");
+  const Dim& dim = x.dims()[static_cast<std::size_t>(axis)];
+  if (dim == to) return x;
+  const auto named = changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
+  return bind(rename_op, {x}, make_attrs(RenameAttrs{axis, *named}));
+}
+
+Tensor expand(const Tensor& x, const Dims& dims) {
+  const Dims to = canonical(dims);
+  const bool is_named = std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim.is_named(); });
+  if (x.rank() && !to.empty() && x.type().is_named() != is_named)
+    throw ShapeError(str("expand: ", x.type(), is_named ? " has plain sizes, " : " has named dims, ", to,
+                         is_named ? " are named" : " are plain sizes",
+                         "; give all axes names (reshape(x, dims)), or none"));
+  if (x.rank() && !is_named) return broadcast_to(x, to);
+  std::vector<int> from;
+  Dims added;
+  for (const Dim& dim : to) {
+    from.push_back(dim.is_named() ? find(x.dims(), dim) : -1);
+    if (from.back() < 0) added.push_back(dim);
+  }
+  if (added.empty() && from.size() < x.dims().size())  // no transposition: let the rule say what is missing
+    return bind(expand_op, {x}, make_attrs(ExpandAttrs{std::move(from), {}}));
+  return expand_from(x, from, std::move(added));
+}
+
+namespace {
+const Op* const kShapeOps[] = {&transpose_op, &reshape_op, &reshape_like_op, &reshape_unknown_op, &rename_op, &expand_op,
+                               &slice_op,     &slice_unknown_op, &unslice_op, &pad_op,            &shift_op,  &reverse_op};
+}
+std::span<const Op* const> shape_ops() { return kShapeOps; }
+
+}  // namespace reel

@@ -1,0 +1,442 @@
+// Ops that take, add or move elements along one axis: slice, pad, shift, reverse.
+#include "reel/core/ops/slice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/strided.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+const Dim& dim_at(const TensorType& type, int axis) { return type.dims()[static_cast<std::size_t>(axis)]; }
+/// The dim of an axis as an attribute: a plain size is none.
+std::optional<Dim> named_dim(const TensorType& type, int axis) {
+  const Dim& dim = dim_at(type, axis);
+  return dim.is_named() ? std::optional(dim) : std::nullopt;
+}
+
+/// batch=2, time[batch] with lengths 3 and 1, feature=2: for samples.
+const Dims& sample_dims() {
+  static const Dims& dims = *[] {
+    const Dim batch("batch", 2);
+    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
+  }();
+  return dims;
+}
+
+// ---- slice ---------------------------------------------------------------------------------------------------------
+
+struct Positions {
+  std::int64_t begin, end;
+  std::int64_t count() const { return end - begin; }
+};
+
+Positions positions(const SliceAttrs& attrs, std::int64_t size) {
+  const auto clamped = [size](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size); };
+  const std::int64_t begin = clamped(attrs.begin), end = attrs.end ? clamped(*attrs.end) : size;
+  return {begin, std::max(begin, end)};
+}
+
+std::string bounds(const SliceAttrs& attrs) {
+  return str('[', attrs.begin, ':', attrs.end ? str(*attrs.end) : std::string(), ']');
+}
+
+void slice_type(TypeArgs& a) {
+  const SliceAttrs& attrs = a.attr<SliceAttrs>();
+  const TensorType& x = a.in[0];
+  const Dim& from = dim_at(x, attrs.axis);
+  const std::int64_t count = from.has_size() ? positions(attrs, from.size()).count() : -1;
+  const Dim dim = checked_dim("slice", attrs.to, count, [&] { return str(bounds(attrs), " of axis ", from, " of ", x); });
+  a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
+}
+
+void slice_kernel(KernelArgs& a) {
+  const SliceAttrs& attrs = a.attr<SliceAttrs>();
+  const Tensor& x = a.input(0);
+  const AxisView view = view_axis(x.type(), attrs.axis);
+  const Positions at = positions(attrs, view.size);
+  const auto item = static_cast<std::int64_t>(size_of(x.dtype()));
+  const std::int64_t offset = at.begin * view.inner * item;
+  if (view.outer == 1) {
+    a.alias(0, 0, offset);
+    return;
+  }
+  const std::int64_t row = at.count() * view.inner;
+  copy_strided(static_cast<std::size_t>(item), {{view.outer, row, view.size * view.inner}, {row, 1, 1}},
+               a.make().data<void>(), x.data<char>() + offset);
+}
+
+SliceAttrs with_to(SliceAttrs attrs, std::optional<Dim> to) {
+  attrs.to = std::move(to);
+  return attrs;
+}
+
+}  // namespace
+
+const Op slice_op{
+    .name = "slice",
+    .type = slice_type,
+    .kernel = slice_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const SliceAttrs& attrs = at.attr<SliceAttrs>();
+          const Tensor g = without_padding(at.cotangent(), attrs.axis);
+          at.add(0, bind(unslice_op, {g}, make_attrs(with_to(attrs, dim_at(at.input_type(0), attrs.axis)))));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim shorter("time", tensor({2, 0}, {dims[0]}));
+          return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})},
+                         {{{TensorType(f32, {2, 5, 2})}}, make_attrs(SliceAttrs{1, -3, {}, {}})},
+                         {{{TensorType(f32, {3})}}, make_attrs(SliceAttrs{0, 2, 1, {}})},
+                         {{{TensorType(f32, {0, 3})}}, make_attrs(SliceAttrs{1, 0, -1, {}})},
+                         {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
+                         {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
+        },
+};
+
+const Op slice_unknown_op{
+    .name = "slice_unknown",
+    .type = slice_type,
+    .kernel = slice_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const SliceAttrs& attrs = at.attr<SliceAttrs>();
+          at.add(0, bind(unslice_op, {at.cotangent(), at.input(0)}, make_attrs(with_to(attrs, std::nullopt))));
+        },
+    .reads = {.inputs = 0b1},
+    .samples = [] { return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}}; },
+};
+
+const Op unslice_op{
+    .name = "unslice",
+    .type =
+        [](TypeArgs& a) {
+          const SliceAttrs& attrs = a.attr<SliceAttrs>();
+          const TensorType& x = a.in[0];
+          const Dim &from = dim_at(x, attrs.axis), &to = attrs.to ? *attrs.to : dim_at(a.in[1], attrs.axis);
+          if (from.has_size() && to.has_size() && positions(attrs, to.size()).count() != from.size())
+            throw ShapeError(str("unslice: axis ", from, " of ", x, " does not fit ", bounds(attrs), " of ", to));
+          a.out.push_back(x.with(attrs.to ? with_dim(x.dims(), attrs.axis, to) : a.in[1].dims()));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const SliceAttrs& attrs = a.attr<SliceAttrs>();
+          const Tensor& x = a.input(0);
+          const Tensor& out = a.make();
+          const AxisView view = view_axis(out.type(), attrs.axis);
+          const Positions at = positions(attrs, view.size);
+          const std::size_t item = size_of(x.dtype());
+          const std::int64_t row = at.count() * view.inner, whole = view.size * view.inner;
+          const std::int64_t before = at.begin * view.inner, after = whole - before - row;
+          char* to = out.data<char>();
+          for (std::int64_t i = 0; i < view.outer; ++i) {
+            char* block = to + static_cast<std::size_t>(i * whole) * item;
+            std::memset(block, 0, static_cast<std::size_t>(before) * item);
+            std::memset(block + static_cast<std::size_t>(before + row) * item, 0, static_cast<std::size_t>(after) * item);
+          }
+          copy_strided(item, {{view.outer, whole, row}, {row, 1, 1}}, to + static_cast<std::size_t>(before) * item,
+                       x.data<void>());
+        },
+    .vjp =
+        [](Vjp& at) {
+          const SliceAttrs& attrs = at.attr<SliceAttrs>();
+          const Tensor g = without_padding(at.cotangent(), attrs.axis);
+          at.add(0, slice_positions(g, with_to(attrs, named_dim(at.input_type(0), attrs.axis))));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          return Samples{{{{TensorType(f32, {3, 2})}}, make_attrs(SliceAttrs{0, 1, 4, Dim(5)})},
+                         {{{TensorType(f32, {2, 3, 2})}, {TensorType(f32, {2, 5, 2}), -2, 2, false}},
+                          make_attrs(SliceAttrs{1, -3, {}, {}})},
+                         {{{TensorType(f32, {0, 2})}}, make_attrs(SliceAttrs{0, 2, 1, Dim(3)})},
+                         {{{TensorType(f32, {dims[0], Dim("rest", 1)})}}, make_attrs(SliceAttrs{1, 1, 2, dims[2]})},
+                         {{{TensorType(f32, {dims[0], Dim("rest", 2)})}}, make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
+        },
+};
+
+Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
+  const Op& op = has_unknown_size(x.type()) ? slice_unknown_op : slice_op;
+  return bind(op, {x}, make_attrs(std::move(attrs)));
+}
+
+// ---- pad -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct PadAttrs {
+  int axis = 0;
+  std::int64_t before = 0, after = 0;
+  double value = 0;
+  std::optional<Dim> to;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &PadAttrs::axis);
+    f("before", &PadAttrs::before);
+    f("after", &PadAttrs::after);
+    f("value", &PadAttrs::value);
+    f("to", &PadAttrs::to);
+  }
+};
+
+}  // namespace
+
+const Op pad_op{
+    .name = "pad",
+    .type =
+        [](TypeArgs& a) {
+          const PadAttrs& attrs = a.attr<PadAttrs>();
+          const TensorType& x = a.in[0];
+          const Dim& from = dim_at(x, attrs.axis);
+          if (attrs.before < 0 || attrs.after < 0)
+            throw ArgumentError(str("pad: cannot add ", attrs.before, " and ", attrs.after, " elements to axis ", from,
+                                    " of ", x, "; use slice to take elements away"));
+          if (!is_float(x.dtype()) && std::trunc(attrs.value) != attrs.value)
+            throw DTypeError(str("pad: ", attrs.value, " does not fit ", x, ", which holds no fractions"));
+          const std::int64_t size = from.has_size() ? from.size() + attrs.before + attrs.after : -1;
+          const Dim dim = checked_dim("pad", attrs.to, size, [&] {
+            return str("axis ", from, " of ", x, " with ", attrs.before, " elements before and ", attrs.after, " behind it");
+          });
+          a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const PadAttrs& attrs = a.attr<PadAttrs>();
+          const Tensor& x = a.input(0);
+          const Tensor& out = a.make();
+          const AxisView from = view_axis(x.type(), attrs.axis), view = view_axis(out.type(), attrs.axis);
+          const std::int64_t row = from.size * view.inner, whole = view.size * view.inner;
+          const std::int64_t before = attrs.before * view.inner;
+          visit(x.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            T* to = out.data<T>();
+            const T value = static_cast<T>(attrs.value);
+            for (std::int64_t i = 0; i < view.outer; ++i) {
+              fill_items(sizeof(T), to + i * whole, before, &value);
+              fill_items(sizeof(T), to + i * whole + before + row, whole - before - row, &value);
+            }
+            copy_strided(sizeof(T), {{view.outer, whole, row}, {row, 1, 1}}, to + before, x.data<void>());
+          });
+        },
+    .vjp =
+        [](Vjp& at) {
+          const PadAttrs& attrs = at.attr<PadAttrs>();
+          const Tensor g = without_padding(at.cotangent(), attrs.axis);
+          const auto end = attrs.after ? std::optional(-attrs.after) : std::nullopt;
+          at.add(0, slice_positions(g, {attrs.axis, attrs.before, end, named_dim(at.input_type(0), attrs.axis)}));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim longer("time", tensor({6, 4}, {dims[0]}));
+          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{1, 1, 2, 0.5, {}})},
+                         {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{0, 0, 1, 0, {}})},
+                         {{{TensorType(f32, {0, 3})}}, make_attrs(PadAttrs{0, 1, 1, -1, {}})},
+                         {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{2, 0, 1, 0, Dim("wider", 3)})},
+                         {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{1, 3, 0, 0, longer})}};
+        },
+};
+
+// ---- shift ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct ShiftAttrs {
+  int axis = 0;
+  Dim to{0};
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &ShiftAttrs::axis);
+    f("to", &ShiftAttrs::to);
+  }
+};
+
+}  // namespace
+
+const Op shift_op{
+    .name = "shift",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [axis, to] = a.attr<ShiftAttrs>();
+          const TensorType &x = a.in[0], &offsets = a.in[1];
+          if (offsets.dtype() != i32) throw DTypeError(str("shift: offsets must be i32, got ", offsets));
+          for (const Dim& dim : offsets.dims())
+            if (const int at = find(x.dims(), dim); at < 0 || at == axis)
+              throw ShapeError(str("shift: offsets ", offsets, " run over dim ", dim, ", which is no entry dim of ", x));
+          a.out.push_back(x.with(with_dim(x.dims(), axis, to)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const int axis = a.attr<ShiftAttrs>().axis;
+          const Tensor& x = a.input(0);
+          const Tensor& out = a.make();
+          const AxisView from = view_axis(x.type(), axis), to = view_axis(out.type(), axis);
+          const std::size_t item = size_of(x.dtype());
+          std::memset(out.data<void>(), 0, static_cast<std::size_t>(out.type().bytes()));
+          const auto at = [&](char* data, const AxisView& view, std::int64_t outer, std::int64_t row, std::int64_t first) {
+            return data + static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
+          };
+          for_each_entry(x.type(), axis, a.input(1),
+                         [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t offset) {
+                           const std::int64_t begin = std::max<std::int64_t>(0, -offset);
+                           const std::int64_t end = std::min(to.size, from.size - offset);
+                           if (count == to.inner) {  // whole rows lie side by side
+                             if (end > begin)
+                               std::memcpy(at(out.data<char>(), to, outer, begin, 0),
+                                           at(x.data<char>(), from, outer, begin + offset, 0),
+                                           static_cast<std::size_t>((end - begin) * count) * item);
+                             return;
+                           }
+                           for (std::int64_t p = begin; p < end; ++p)
+                             std::memcpy(at(out.data<char>(), to, outer, p, first),
+                                         at(x.data<char>(), from, outer, p + offset, first),
+                                         static_cast<std::size_t>(count) * item);
+                         });
+        },
+    .vjp =
+        [](Vjp& at) {
+          const int axis = at.attr<ShiftAttrs>().axis;
+          if (!at.needs(0)) return;
+          const Tensor g = without_padding(at.cotangent(), axis);
+          at.add(0, shift(g, neg(at.input(1)), axis, dim_at(at.input_type(0), axis)));
+        },
+    .reads = {.inputs = 0b10},
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim steps("steps", 4), all("all", 3);
+          return Samples{{{{TensorType(f32, {dims[0], steps, dims[2]})}, {TensorType(i32, {dims[0]}), -3, 3, false}},
+                          make_attrs(ShiftAttrs{1, dims[1]})},
+                         {{{TensorType(f32, {steps, dims[2], dims[0]})}, {TensorType(i32, {dims[0]}), -2, 2, false}},
+                          make_attrs(ShiftAttrs{0, all})},
+                         {{{TensorType(f32, dims)}, {TensorType(i32, {dims[0]}), -1, 1, false}},
+                          make_attrs(ShiftAttrs{2, all})},
+                         {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}}, make_attrs(ShiftAttrs{0, 4})},
+                         {{{TensorType(f32, {dims[0], Dim("none", 0)})}, {TensorType(i32, {dims[0]}), -1, 1, false}},
+                          make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
+        },
+};
+
+Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to) {
+  return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, to}));
+}
+
+// ---- reverse -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct ReverseAttrs {
+  int axis = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &ReverseAttrs::axis);
+  }
+};
+
+/// Each entry within its own length; padding stays where it is.
+void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
+  const AxisView view = view_axis(x.type(), axis);
+  const std::size_t item = size_of(x.dtype());
+  for_each_entry(x.type(), axis, dim_at(x.type(), axis).node()->lengths,
+                 [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t length) {
+                   for (std::int64_t p = 0; p < view.size; ++p) {
+                     const std::int64_t q = p < length ? length - 1 - p : p;
+                     const auto at = [&](std::int64_t row) {
+                       return static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
+                     };
+                     std::memcpy(out.data<char>() + at(p), x.data<char>() + at(q), static_cast<std::size_t>(count) * item);
+                   }
+                 });
+}
+
+}  // namespace
+
+const Op reverse_op{
+    .name = "reverse",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const int axis = a.attr<ReverseAttrs>().axis;
+          const Tensor& x = a.input(0);
+          const Tensor& out = a.make();
+          if (x.type().numel() == 0) return;
+          if (is_masked(x.type(), axis)) return reverse_entries(x, out, axis);
+          const AxisView view = view_axis(x.type(), axis);
+          const std::size_t item = size_of(x.dtype());
+          const std::int64_t last = (view.size - 1) * view.inner, whole = view.size * view.inner;
+          copy_strided(item, {{view.outer, whole, whole}, {view.size, view.inner, -view.inner}, {view.inner, 1, 1}},
+                       out.data<void>(), x.data<char>() + static_cast<std::size_t>(last) * item);
+        },
+    .vjp = [](Vjp& at) { at.add(0, bind(reverse_op, {at.cotangent()}, at.attrs())); },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          return Samples{{{{TensorType(f32, {4})}}, make_attrs(ReverseAttrs{0})},
+                         {{{TensorType(f32, {2, 3, 2})}}, make_attrs(ReverseAttrs{1})},
+                         {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},
+                         {{{TensorType(f32, {dims[1], dims[2], dims[0]})}}, make_attrs(ReverseAttrs{0})},
+                         {{{TensorType(f32, {dims[1]})}}, make_attrs(ReverseAttrs{0})},
+                         {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})}};
+        },
+};
+
+// ---- Public functions ----------------------------------------------------------------------------------------------
+
+namespace {
+
+/// A position as Python counts it, in an entry of that length.
+Tensor position_in(const Tensor& length, std::int64_t at) {
+  return at < 0 ? maximum(length + at, 0) : minimum(length, at);
+}
+
+/// How many elements begin..end-1 leave of every entry.
+Tensor lengths_left(const Tensor& lengths, std::int64_t begin, std::optional<std::int64_t> end) {
+  const Tensor from = position_in(lengths, begin);
+  return maximum((end ? position_in(lengths, *end) : lengths) - from, 0);
+}
+
+}  // namespace
+
+Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin, std::optional<std::int64_t> end,
+             std::optional<Dim> to) {
+  const int axis = along.in(x.type(), "slice");
+  const Dim& dim = dim_at(x.type(), axis);
+  SliceAttrs attrs{axis, begin, end, {}};
+  const std::int64_t count = dim.has_size() && !dim.is_ragged() ? positions(attrs, dim.size()).count() : -1;
+  attrs.to = changed_dim(dim, to, count, [&] { return lengths_left(dim.lengths(), begin, end); });
+  if (!dim.is_ragged() || (begin >= 0 && end.value_or(0) >= 0)) return slice_positions(x, std::move(attrs));
+  // A position that counts from the end is another one in every entry.
+  for (const Dim& of : dim.length_dims())
+    if (!contains(x.dims(), of))
+      throw ShapeError(str("slice: ", bounds(attrs), " counts from the ends of ", dim, ", but ", x.type(), " has no dim ", of,
+                           " that tells them apart; use positions that are not negative"));
+  const Tensor offsets = computed_plainly([&] { return position_in(dim.lengths(), begin); });
+  return shift(x, offsets, axis, *attrs.to);
+}
+
+Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after, double value,
+           std::optional<Dim> to) {
+  const int axis = along.in(x.type(), "pad");
+  const Dim& dim = dim_at(x.type(), axis);
+  const std::int64_t size = dim.has_size() && !dim.is_ragged() && before >= 0 && after >= 0 ? dim.size() + before + after : -1;
+  auto named = changed_dim(dim, to, size, [&] { return maximum(dim.lengths() + (before + after), 0); });
+  // What comes after a short entry begins where its padding was.
+  const bool is_hidden = after > 0 && is_masked(x.type(), axis);
+  return bind(pad_op, {is_hidden ? mask_padding(x, value) : x}, make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
+}
+
+Tensor reverse(const Tensor& x, const Axis& along) {
+  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{along.in(x.type(), "reverse")}));
+}
+
+}  // namespace reel

@@ -1,0 +1,143 @@
+// Blocks: allocation, per-thread pools of freed ones, ids.
+#include <tbb/scalable_allocator.h>
+
+#include <array>
+#include <atomic>
+#include <new>
+
+#include "reel/core/block.h"
+#include "reel/core/errors.h"
+#include "reel/core/str.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+namespace {
+
+// Pools hold freed blocks of one size each: all multiples of a cache line up to 4 KiB, then powers of two to 1 MiB.
+// A loop frees and allocates the same few sizes again and again; a pool makes that two pointer moves.
+constexpr int kSmall = 64, kPools = kSmall + 8;
+constexpr std::size_t kLine = 64;
+constexpr std::uint8_t kNoPool = 255;
+constexpr int kMostPerPool = 256;
+constexpr std::size_t kMostPooledBytes = std::size_t{4} << 20;  // per pool and thread
+
+struct Freed {
+  Freed* next;
+};
+struct Pool {
+  Freed* first = nullptr;
+  int count = 0;
+};
+struct Pools {
+  std::array<Pool, kPools> pools{};
+  bool closed = false;  // the thread is ending, or has not started to use pools
+  bool opened = false;
+};
+constinit thread_local Pools local{};
+
+std::size_t pool_bytes(int pool) { return pool < kSmall ? (pool + 1) * kLine : std::size_t{8192} << (pool - kSmall); }
+
+int pool_of(std::size_t bytes) {
+  if (bytes <= kSmall * kLine) return static_cast<int>((bytes - 1) / kLine);
+  for (int pool = kSmall; pool < kPools; ++pool)
+    if (bytes <= pool_bytes(pool)) return pool;
+  return kNoPool;
+}
+
+struct Closer {
+  ~Closer() {
+    local.closed = true;
+    for (Pool& pool : local.pools)
+      while (Freed* block = std::exchange(pool.first, pool.first ? pool.first->next : nullptr)) scalable_aligned_free(block);
+  }
+};
+void open() {
+  static thread_local Closer closer;
+  local.opened = true;
+}
+
+std::atomic<std::uint64_t> next_thread{1};
+constinit thread_local std::uint64_t last_id = 0;
+
+void* allocate(std::size_t bytes, std::uint8_t& pool_number) {
+  const int number = pool_of(bytes);
+  pool_number = static_cast<std::uint8_t>(number);
+  if (number != kNoPool) {
+    Pool& pool = local.pools[number];
+    if (pool.first) {
+      --pool.count;
+      return std::exchange(pool.first, pool.first->next);
+    }
+    bytes = pool_bytes(number);
+  }
+  void* memory = scalable_aligned_malloc(bytes, kLine);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void free_block(void* memory, std::uint8_t number) {
+  if (number != kNoPool && !local.closed) {
+    if (!local.opened) open();
+    Pool& pool = local.pools[number];
+    if (pool.count < kMostPerPool && (pool.count + 1) * pool_bytes(number) <= kMostPooledBytes) {
+      pool.first = new (memory) Freed{pool.first};
+      ++pool.count;
+      return;
+    }
+  }
+  scalable_aligned_free(memory);
+}
+
+Block* new_block(const TensorType& type, std::size_t data_bytes) {
+  std::uint8_t pool;
+  void* memory = allocate(sizeof(Block) + data_bytes, pool);
+  auto* block = new (memory) Block(type);
+  block->pool = pool;
+  block->id = next_block_id();
+  return block;
+}
+
+}  // namespace
+
+std::uint64_t next_block_id() {
+  if (!last_id) last_id = next_thread++ << 44;
+  return ++last_id;
+}
+
+Ref<Block> allocate_block(const TensorType& type) {
+  if (!type.is_known()) throw InternalError(str("no storage can be made for ", type));
+  auto* block = new_block(type, static_cast<std::size_t>(type.bytes()));
+  block->data = block + 1;
+  return Ref<Block>(block);
+}
+
+Ref<Block> allocate_view(const TensorType& type, const Ref<Block>& storage, void* data) {
+  auto* block = new_block(type, 0);
+  block->kind = BlockKind::view;
+  block->data = data;
+  block->storage = storage->storage ? storage->storage : storage;  // never a chain: freeing must not recurse
+  return Ref<Block>(block);
+}
+
+Ref<Block> allocate_list(const TensorType& type, Ref<const Attachment> elements) {
+  auto* block = new_block(type, 0);
+  block->kind = BlockKind::list;
+  block->attachment = std::move(elements);
+  return Ref<Block>(block);
+}
+
+Ref<Block> allocate_promise(const TensorType& type, std::uint64_t builder, std::uint32_t value) {
+  auto* block = new_block(type, 0);
+  block->kind = BlockKind::promise;
+  block->builder = builder;
+  block->value = value;
+  return Ref<Block>(block);
+}
+
+void Block::destroy(Block* block) {
+  const std::uint8_t pool = block->pool;
+  block->~Block();
+  free_block(block, pool);
+}
+
+}  // namespace reel

@@ -1,0 +1,33 @@
+#include "reel/frontend/grad.h"
+
+#include "reel/core/errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+Tensor zero_gradient(const Tensor& source) {
+  if (!source.is_defined()) return source;
+  if (source.type().is_list()) return empty_list(source.type());
+  return source.type().is_known() ? zeros(source.type()) : zeros_like(source);
+}
+
+namespace detail {
+
+void own_tensors(Leaves& leaves) {
+  for (Leaf& leaf : leaves)
+    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined() && is_float(leaf.tensor.dtype()))
+      leaf.tensor = identity(leaf.tensor);
+}
+
+void check_scalar(const Tensor& y, const char* what) {
+  if (!y.is_defined()) throw ArgumentError(str(what, ": the function returned an empty Tensor"));
+  if (y.rank() || y.type().is_list())
+    throw ShapeError(str(what, ": the function must return a scalar, got ", y.type(), "; reduce it, with sum or mean"));
+  if (!is_float(y.dtype()))
+    throw DTypeError(str(what, ": the function must return a floating scalar, got ", y.type(), "; cast it"));
+}
+
+}  // namespace detail
+}  // namespace reel

@@ -1,0 +1,79 @@
+// frontend/loop_leaves.h — while_loop, scan and cond on leaves: the work behind their templates.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reel/core/leaf.h"
+#include "reel/core/partial_shape.h"
+#include "reel/frontend/loop_state.h"
+
+namespace reel {
+
+/// A count that is a C++ number or an integer tensor.
+class IterationCount {
+ public:
+  template <std::integral I>
+  IterationCount(I number) : number_(static_cast<std::int64_t>(number)) {}
+  IterationCount(const Tensor& tensor) : tensor_(tensor) {}
+
+  bool is_number() const { return !tensor_.is_defined(); }
+  std::int64_t number() const { return number_; }
+  /// As an i32 or i64 tensor. Throws DTypeError for other dtypes; `what` names the option.
+  Tensor tensor(const std::string& what) const;
+
+ private:
+  std::int64_t number_ = 0;
+  Tensor tensor_;
+};
+
+/// What cond returned: a C++ bool, or a tensor.
+struct LoopCondition {
+  std::optional<bool> fixed;
+  Tensor tensor;
+};
+
+struct WhileSpec {
+  std::string name;
+  std::function<LoopCondition(const Leaves&)> cond;
+  std::function<Leaves(const Leaves&)> body;
+  Leaves initial;
+  PathsFn paths;
+  std::vector<std::optional<PartialShape>> shape_invariants;
+  int parallel_iterations = 10;
+  bool back_prop = true;
+  std::optional<IterationCount> maximum_iterations;
+};
+Leaves while_loop_leaves(const WhileSpec& spec);
+
+/// What a call of scan's body gives.
+struct ScanStep {
+  Leaves y, state;
+};
+struct ScanSpec {
+  std::string name;
+  std::optional<Dim> spatial_dim;
+  std::optional<Dims> cond_dims;
+  bool cond_before_body = true;
+  Leaves initial, xs;
+  PathsFn state_paths, xs_paths;
+  std::optional<std::vector<TensorType>> ys_types;
+  std::function<LoopCondition(const Leaves& state)> cond;  ///< may be absent
+  std::function<ScanStep(const Leaves& x, const Leaves& state)> body;
+  std::optional<IterationCount> max_seq_len;
+  bool return_tensor_arrays = false;
+  bool is_reverse = false;
+};
+struct ScanResult {
+  Leaves ys, state;
+  Dim dim{0};
+};
+ScanResult scan_leaves(const ScanSpec& spec);
+
+/// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where they differ.
+Leaves cond_leaves(const LoopCondition& pred, const std::function<Leaves()>& on_true, const std::function<Leaves()>& on_false,
+                   const PathsFn& paths);
+
+}  // namespace reel

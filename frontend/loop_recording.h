@@ -1,0 +1,25 @@
+// frontend/loop_recording.h — what the eager and the traced form of loops share.
+#pragma once
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/leaf.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/random.h"
+#include "reel/frontend/loop_state.h"
+
+namespace reel {
+
+/// Marks a loop on the active tapes for as long as it lives: exceptions end it too.
+class MarkedLoop {
+ public:
+  MarkedLoop() { mark_tapes(Recorder::Mark::loop_begins); }
+  ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends); }
+  MarkedLoop(const MarkedLoop&) = delete;
+  MarkedLoop& operator=(const MarkedLoop&) = delete;
+  void begin_iteration() { mark_tapes(Recorder::Mark::iteration_begins); }
+};
+
+/// Inputs of the loop's graph that stand for the tensors of a state.
+Leaves add_state_inputs(GraphBuilder& builder, const StateRule& rule);
+
+}  // namespace reel

@@ -1,0 +1,366 @@
+// scan on leaves: what its arguments mean, and its eager form. The traced form is scan_record.cpp.
+#include "reel/frontend/scan_leaves.h"
+
+#include <algorithm>
+
+#include "reel/core/errors.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/entries.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/str.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+namespace {
+
+/// One xs tensor with the scanned axis in front.
+Tensor with_axis_in_front(const Tensor& x, int axis) {
+  if (axis == 0) return x;
+  std::vector<Axis> order{axis};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  return transpose(x, order);
+}
+
+void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
+  std::string sizes;
+  bool differ = false;
+  for (const Tensor& x : plan.xs) {
+    const Dim dim = x.dims()[0];
+    if (!plan.dim) plan.dim = dim;
+    if (dim.has_size() && !plan.dim->has_size()) plan.dim = dim;
+    differ = differ || (dim.has_size() && plan.dim->has_size() && !(dim == *plan.dim));
+    sizes += str(sizes.empty() ? "" : ", ", x.type());
+  }
+  if (!differ) return;
+  if (spec.spatial_dim)
+    throw ShapeError(str(plan.what, ": spatial_dim has size ", *spec.spatial_dim, ", but xs are ", sizes,
+                         ", which are scanned along their first axis"));
+  throw ShapeError(str(plan.what, ": xs differ in the size of their first axis: ", sizes));
+}
+
+void place_xs(const ScanSpec& spec, ScanPlan& plan) {
+  const Leaves& leaves = spec.xs;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind != Leaf::Kind::tensor) continue;
+    const Tensor& x = leaves[i].tensor;
+    if (!x.is_defined()) throw StructureError(str(plan.what, ": ", spec.xs_paths()[i], " is an empty Tensor"));
+    if (!x.rank())
+      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", a scalar; xs are scanned along an axis"));
+    int axis = 0;
+    if (plan.is_named) {
+      axis = find(x.dims(), *plan.dim);
+      if (axis < 0)
+        throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", which has no dim ", *plan.dim,
+                             "; take spatial_dim from the argument, with x.dim(\"", plan.dim->name(), "\")"));
+    } else if (x.type().is_named()) {
+      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", whose dims are named; give spatial_dim"));
+    }
+    plan.xs.push_back(with_axis_in_front(x, axis));
+  }
+  if (!plan.is_named) find_plain_length(spec, plan);
+}
+
+bool has_plain_tensors(const ScanSpec& spec) {
+  for (const Leaf& leaf : spec.initial)
+    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() && !leaf.tensor.type().is_named())
+      return true;
+  return false;
+}
+
+/// Where iterations end, other than by cond.
+void find_ends(const ScanSpec& spec, ScanPlan& plan) {
+  if (plan.dim && plan.dim->is_ragged()) {
+    plan.lengths = plan.dim->lengths();
+    plan.entry_dims = plan.dim->length_dims();
+  }
+  if (plan.dim) plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan) : scalar(plan.dim->size(), i64);
+  for (const Dim& dim : spec.cond_dims.value_or(Dims{}))
+    if (!contains(plan.entry_dims, dim)) plan.entry_dims.push_back(dim);
+  if (!spec.max_seq_len) return;
+  const Tensor most = cast(spec.max_seq_len->tensor(plan.what + ": max_seq_len"), i32);
+  for (const Dim& dim : most.dims())
+    if (!contains(plan.entry_dims, dim))
+      throw ShapeError(str(plan.what, ": max_seq_len is ", most.type(), ", but entries end by ", plan.entry_dims,
+                           "; give it dims of cond_dims, or none"));
+  if (most.rank()) {
+    const Tensor clipped = maximum(most, 0);
+    plan.lengths = plan.lengths.is_defined() ? minimum(plan.lengths, clipped) : clipped;
+  } else {
+    const Tensor clipped = maximum(cast(most, i64), 0);
+    plan.bound = plan.bound.is_defined() ? minimum(plan.bound, clipped) : clipped;
+    if (plan.lengths.is_defined()) plan.lengths = minimum(plan.lengths, cast(clipped, i32));
+  }
+}
+
+void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
+  const bool has_xs = !tensors_of(spec.xs).empty();
+  if (spec.cond_dims && !spec.cond) throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond"));
+  if (plan.dim) {
+    if (spec.is_reverse && (spec.cond || spec.max_seq_len))
+      throw ArgumentError(str(plan.what, ": reverse starts at the known ends of entries, and takes neither cond nor max_seq_len"));
+    return;
+  }
+  if (!spec.cond)
+    throw ArgumentError(str(plan.what, ": how long does it run? Give spatial_dim with a size, xs, or cond with cond_dims"));
+  if (has_xs) throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size"));
+  if (spec.is_reverse) throw ArgumentError(str(plan.what, ": reverse needs a known length"));
+}
+
+}  // namespace
+
+Tensor extent_of(const ScanPlan& plan) {
+  if (plan.dim->has_size() && !is_tracing()) return scalar(plan.dim->size(), i64);
+  if (!plan.dim->is_named()) return Tensor();  // a plain unknown size: the slices of xs say where they end
+  const Tensor lengths = cast(plan.dim->lengths(), i64);
+  return lengths.rank() ? maximum(max(lengths), 0) : lengths;
+}
+
+ScanPlan make_plan(const ScanSpec& spec) {
+  ScanPlan plan{str("scan \"", spec.name, "\"")};
+  if (spec.spatial_dim && !spec.spatial_dim->is_undefined()) plan.dim = spec.spatial_dim;
+  plan.is_named = spec.spatial_dim && spec.spatial_dim->is_named();
+  if (spec.spatial_dim && spec.spatial_dim->is_undefined()) plan.is_named = tensors_of(spec.xs).empty();
+  if (spec.spatial_dim && spec.spatial_dim->is_undefined() && !tensors_of(spec.xs).empty())
+    throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size, but ", *spec.spatial_dim,
+                            " is undefined"));
+  place_xs(spec, plan);
+  check_arguments(spec, plan);
+  find_ends(spec, plan);
+  plan.makes_dim = !plan.dim || spec.cond || spec.max_seq_len;
+  if (plan.makes_dim) {
+    if (spec.spatial_dim && spec.spatial_dim->is_named())
+      plan.new_dim = spec.spatial_dim->name();
+    else if (!plan.dim && (!plan.entry_dims.empty() || !has_plain_tensors(spec)))
+      plan.new_dim = "scan_dim";
+  }
+  // Known ends without a condition: the new dim is known before the loop.
+  if (plan.makes_dim && !spec.cond && !plan.new_dim.empty()) {
+    plan.dim = Dim(plan.new_dim, plan.lengths.is_defined() ? plan.lengths : plan.bound);
+    plan.makes_dim = false;
+    if (plan.lengths.is_defined()) plan.entry_dims = plan.lengths.dims();
+  }
+  return plan;
+}
+
+Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan, const LoopCondition& condition) {
+  const Dims wanted = spec.cond_dims.value_or(plan.entry_dims);
+  Tensor result = condition.fixed ? full(wanted, *condition.fixed, boolean) : condition.tensor;
+  if (condition.fixed && *condition.fixed && is_tracing() && !plan.bound.is_defined() && !plan.lengths.is_defined())
+    throw TraceError(str(plan.what, ": cond is always true, so the traced loop would never end; give max_seq_len"));
+  if (result.dtype() != boolean)
+    throw DTypeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type()));
+  bool fits = result.dims().size() == wanted.size();
+  for (const Dim& dim : result.dims()) fits = fits && contains(wanted, dim);
+  if (!fits && !spec.cond_dims)
+    throw ArgumentError(str(plan.what, ": cond returns ", result.type(), ", so cond_dims must name its dims; without ",
+                            "cond_dims it is one condition for all: ", TensorType(boolean, wanted)));
+  if (!fits)
+    throw ShapeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type()));
+  return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
+}
+
+Tensor transpose_to(const Tensor& x, const Dims& dims) {
+  return x.dims() == dims ? x : transpose(x, Axes(dims));
+}
+
+Leaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, Leaves ys, const Leaves* before) {
+  if (spec.ys_types) {
+    const Tensors tensors = tensors_of(ys);
+    if (tensors.size() != spec.ys_types->size())
+      throw StructureError(str(plan.what, ": body returns ", tensors.size(), " tensors as y, but the template ys has ",
+                               spec.ys_types->size()));
+  }
+  std::size_t tensor = 0;
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (ys[i].kind != Leaf::Kind::tensor) continue;
+    Tensor& y = ys[i].tensor;
+    if (!y.is_defined()) throw StructureError(str(plan.what, ": body returns an empty Tensor as y"));
+    std::optional<TensorType> wanted;
+    if (spec.ys_types) wanted = (*spec.ys_types)[tensor];
+    if (before && i < before->size() && (*before)[i].kind == Leaf::Kind::tensor) wanted = (*before)[i].tensor.type();
+    ++tensor;
+    if (!wanted || y.type() == *wanted) continue;
+    const char* given = before ? " in the first iteration" : " in the template ys";
+    if (y.dtype() != wanted->dtype())
+      throw DTypeError(str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dtypes differ"));
+    bool fits = y.rank() == wanted->rank();
+    for (const Dim& dim : wanted->dims()) {
+      const bool says_something = dim.is_named() || dim.has_size();
+      fits = fits && (!says_something || contains(y.dims(), dim));
+    }
+    const bool may_differ = spec.return_tensor_arrays && before;
+    if (!fits && !may_differ)
+      throw ShapeError(str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dims differ"));
+    if (fits && y.type().is_named()) y = transpose_to(y, wanted->dims());
+  }
+  if (before && before->size() != ys.size())
+    throw StructureError(str(plan.what, ": body returns a y of another structure than in the first iteration"));
+  return ys;
+}
+
+namespace {
+
+/// Ops of the body read captured tensors as ended entries may see them: with the values of a live entry.
+class CapturedEntries final : public EntryScope {
+ public:
+  CapturedEntries(const Tensor& live, std::uint64_t loop_begin) : live_(live), loop_begin_(loop_begin) {}
+  Tensor visible(const Tensor& input) override {
+    const std::uint64_t id = input.block()->id;
+    const bool made_inside = id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
+    if (made_inside || !input.type().is_named() || input.type().is_list()) return input;
+    for (const auto& [known, filled] : cache_)
+      if (known == id) return filled;
+    cache_.emplace_back(id, fill_live(input, live_));
+    return cache_.back().second;
+  }
+
+ private:
+  Tensor live_;
+  std::uint64_t loop_begin_;
+  std::vector<std::pair<std::uint64_t, Tensor>> cache_;
+};
+
+class EagerScan {
+ public:
+  EagerScan(const ScanSpec& spec, const ScanPlan& plan)
+      : spec_(spec), plan_(plan), rule_(plan.what, spec.initial, spec.state_paths), state_(spec.initial) {
+    for (const Tensor& x : plan.xs) slices_.push_back(unstack(x, 0));
+    limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
+    for (const Tensors& slices : slices_) limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));
+  }
+
+  ScanResult run() {
+    {
+      MarkedLoop marks;
+      loop_begin_ = next_block_id();
+      const bool has_entries = !plan_.entry_dims.empty();
+      if (spec_.is_reverse) {
+        for (std::int64_t k = limit_ - 1; k >= 0; --k) step(k, live_at(k), marks);
+      } else {
+        Tensor active;
+        if (spec_.cond) active = spec_.cond_before_body ? ask(0) : ones(plan_.entry_dims, boolean);
+        if (has_entries && spec_.cond) reached_ = zeros(plan_.entry_dims, i32);
+        while (trips_ < limit_) {
+          Tensor live = live_at(trips_);
+          if (active.is_defined()) live = live.is_defined() ? logical_and(active, live) : active;
+          if (live.is_defined() && !any_live(mask_padding(live))) break;
+          step(trips_, has_entries ? live : Tensor(), marks);
+          if (spec_.cond) {
+            if (has_entries) reached_ = reached_ + cast(live, i32);
+            active = logical_and(active, ask(trips_));
+          }
+        }
+      }
+    }
+    return finish();
+  }
+
+ private:
+  Tensor ask(std::int64_t k) {
+    random_.begin(k, 1);
+    return stop_gradient(checked_entry_condition(spec_, plan_, spec_.cond(state_)));
+  }
+  Tensor live_at(std::int64_t position) const {
+    return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths) : Tensor();
+  }
+
+  void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
+    marks.begin_iteration();
+    random_.begin(position);
+    const bool has_ended = live.is_defined() && !all_live(live);
+    const auto seen = [&](const Tensor& x) { return has_ended ? fill_live(x, live) : x; };
+    Leaves x = spec_.xs, state = state_;
+    std::size_t next = 0;
+    for (Leaf& leaf : x)
+      if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = seen(slices_[next++][position]);
+    for (Leaf& leaf : state)
+      if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = seen(leaf.tensor);
+    ScanStep result;
+    if (has_ended) {
+      CapturedEntries entries(live, loop_begin_);
+      ModeScope scope({mode.builder, mode.tape, &entries});
+      result = spec_.body(x, state);
+    } else {
+      result = spec_.body(x, state);
+    }
+    result.state = rule_.checked(std::move(result.state));
+    result.y = checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr);
+    if (!has_y_) first_y_ = result.y;
+    has_y_ = true;
+    if (has_ended) {
+      for (std::size_t i = 0; i < state_.size(); ++i)
+        if (state_[i].kind == Leaf::Kind::tensor)
+          result.state[i].tensor = keep_ended(result.state[i].tensor, state_[i].tensor, live);
+      for (Leaf& leaf : result.y)
+        if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
+    }
+    state_ = std::move(result.state);
+    terms_.push_back(tensors_of(result.y));
+    ++trips_;
+  }
+
+  ScanResult finish() {
+    ScanResult result;
+    result.state = state_;
+    if (!plan_.makes_dim)
+      result.dim = plan_.dim ? *plan_.dim : Dim(trips_);
+    else if (plan_.new_dim.empty())
+      result.dim = Dim(trips_);
+    else if (reached_.is_defined())
+      result.dim = Dim(plan_.new_dim, reached_);
+    else
+      result.dim = Dim(plan_.new_dim, scalar(trips_, i32));
+    if (!has_y_) first_y_ = abstract_ys(spec_, plan_, rule_);
+    if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
+    result.ys = first_y_;
+    std::size_t place = 0;
+    for (Leaf& leaf : result.ys) {
+      if (leaf.kind != Leaf::Kind::tensor) continue;
+      Tensors column;
+      for (const Tensors& terms : terms_) column.push_back(terms[place]);
+      ++place;
+      leaf.tensor = spec_.return_tensor_arrays ? as_array(leaf.tensor.type(), column) : stacked(leaf.tensor.type(), column, result.dim);
+    }
+    return result;
+  }
+
+  static Tensor as_array(const TensorType& element, const Tensors& column) {
+    Tensor list = list_new(element, 0);
+    for (std::size_t i = 0; i < column.size(); ++i)
+      list = list_write(std::move(list), column[i], scalar(static_cast<std::int64_t>(i), i64), true);
+    return list;
+  }
+  static Tensor stacked(const TensorType& y, const Tensors& column, const Dim& dim) {
+    if (!column.empty()) {
+      Tensors all = column;
+      all.resize(static_cast<std::size_t>(dim.size()));  // where all entries ended before the dim does
+      for (Tensor& term : all)
+        if (!term.is_defined()) term = zeros(y);
+      return stack(all, dim);
+    }
+    Dims dims{dim};
+    for (const Dim& of : y.dims()) dims.push_back(of.has_size() ? of : Dim(0));
+    return zeros(y.with(dims));
+  }
+
+  const ScanSpec& spec_;
+  const ScanPlan& plan_;
+  StateRule rule_;
+  RandomScope random_;
+  Leaves state_, first_y_;
+  bool has_y_ = false;
+  std::vector<Tensors> slices_, terms_;
+  Tensor reached_;
+  std::uint64_t loop_begin_ = 0;
+  std::int64_t limit_ = 0, trips_ = 0;
+};
+
+}  // namespace
+
+ScanResult scan_leaves(const ScanSpec& spec) {
+  const ScanPlan plan = make_plan(spec);
+  return is_tracing() ? record_scan(spec, plan) : EagerScan(spec, plan).run();
+}
+
+}  // namespace reel

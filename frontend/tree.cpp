@@ -1,0 +1,27 @@
+#include "reel/frontend/tree.h"
+
+#include "reel/core/ops.h"
+
+namespace reel {
+
+namespace detail {
+Tensor number_as_tensor(double number) { return scalar(number); }
+Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
+Tensor number_as_tensor(bool number) { return scalar(number); }
+}  // namespace detail
+
+Tensors tensors_of(const Leaves& leaves) {
+  Tensors result;
+  for (const Leaf& leaf : leaves)
+    if (leaf.kind == Leaf::Kind::tensor) result.push_back(leaf.tensor);
+  return result;
+}
+
+Leaves with_tensors(Leaves leaves, const Tensors& tensors) {
+  std::size_t next = 0;
+  for (Leaf& leaf : leaves)
+    if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = tensors[next++];
+  return leaves;
+}
+
+}  // namespace reel

@@ -1,0 +1,113 @@
+// while_loop on leaves: a C++ loop in eager mode, one record in a trace.
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/str.h"
+#include "reel/frontend/loop_leaves.h"
+#include "reel/frontend/loop_recording.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+Tensor IterationCount::tensor(const std::string& what) const {
+  if (is_number()) return scalar(number_, i64);
+  if (!is_integer(tensor_.dtype())) throw DTypeError(str(what, " must be an integer, got ", tensor_.type()));
+  return tensor_;
+}
+
+Leaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
+  Leaves leaves = rule.initial();
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i].kind == Leaf::Kind::tensor) leaves[i].tensor = builder.add_input(rule.formal_type(i));
+  return leaves;
+}
+
+namespace {
+
+std::string title(const WhileSpec& spec) { return str("while_loop \"", spec.name, "\""); }
+
+Leaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+  const std::int64_t limit = !bound ? INT64_MAX : cast(*bound, i64).item<std::int64_t>();
+  MarkedLoop marks;
+  RandomScope random;
+  Leaves state = rule.initial();
+  for (std::int64_t k = 0; k < limit; ++k) {
+    random.begin(k, 1);
+    const LoopCondition condition = spec.cond(state);
+    const bool goes_on =
+        condition.fixed ? *condition.fixed : checked_condition(rule.what(), condition.tensor).item<bool>();
+    if (!goes_on) break;
+    marks.begin_iteration();
+    random.begin(k);
+    state = rule.checked(spec.body(state));
+  }
+  return state;
+}
+
+Leaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+  LoopAttrs attrs;
+  attrs.name = spec.name;
+  RandomScope random;
+  Ref<Graph> cond_graph;
+  Tensors cond_captured;
+  {
+    GraphBuilder builder("cond");
+    ModeScope scope(builder.scope());
+    random.begin(builder.add_input(TensorType(i64)), 1);
+    const LoopCondition condition = spec.cond(add_state_inputs(builder, rule));
+    if (condition.fixed && !*condition.fixed) return rule.initial();
+    if (condition.fixed && !bound)
+      throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
+                           "return a tensor from cond, or give maximum_iterations"));
+    if (!condition.fixed) {
+      cond_graph = builder.finish({checked_condition(rule.what(), condition.tensor)});
+      cond_captured = builder.captured();
+    }
+  }
+  Ref<Graph> body_graph;
+  CaptureList captures;
+  {
+    GraphBuilder builder("body");
+    ModeScope scope(builder.scope());
+    random.begin(builder.add_input(TensorType(i64)));
+    const Leaves returned = rule.checked(spec.body(add_state_inputs(builder, rule)));
+    body_graph = builder.finish(tensors_of(returned));
+    attrs.body_captures = captures.add(builder.captured());
+  }
+  attrs.body = make_sub_graph(body_graph);
+  if (cond_graph) {
+    attrs.cond_captures = captures.add(cond_captured);
+    attrs.cond = make_sub_graph(cond_graph);
+  }
+  const Tensors initial = tensors_of(rule.initial());
+  attrs.carries = static_cast<int>(initial.size());
+  attrs.fills.assign(initial.size() + captures.tensors().size(), Fill::live);
+  attrs.has_bound = bound.has_value();
+  Tensors inputs;
+  if (bound) inputs.push_back(*bound);
+  inputs.insert(inputs.end(), initial.begin(), initial.end());
+  inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
+  Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
+  outputs.resize(initial.size());
+  return with_tensors(rule.initial(), outputs);
+}
+
+}  // namespace
+
+Leaves while_loop_leaves(const WhileSpec& spec) {
+  if (spec.parallel_iterations < 1)
+    throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ", spec.parallel_iterations));
+  const StateRule rule(title(spec), spec.initial, spec.paths, spec.shape_invariants);
+  if (tensors_of(spec.initial).empty())
+    throw StructureError(str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));
+  std::optional<Tensor> bound;
+  if (spec.maximum_iterations) {
+    bound = spec.maximum_iterations->tensor(title(spec) + ": maximum_iterations");
+    if (bound->rank()) throw ArgumentError(str(title(spec), ": maximum_iterations must be a scalar, got ", bound->type()));
+  }
+  // Without back_prop no tape is told of the loop: what comes out is a constant to it.
+  ModeScope scope({mode.builder, spec.back_prop ? mode.tape : nullptr, mode.entries});
+  return is_tracing() ? record_loop(spec, rule, bound) : run_eagerly(spec, rule, bound);
+}
+
+}  // namespace reel

@@ -1,0 +1,265 @@
+// The loops of element-wise ops, on every instruction set that the processor has.
+#include "reel/core/ops/pointwise_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace reel {
+namespace {
+
+class PointwiseKernelsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    table_ = find_pointwise_table(GetParam());
+    if (!table_) GTEST_SKIP() << "this processor has no " << GetParam();
+  }
+  UnaryLoop unary(Unary op, DType dtype) const {
+    return table_->unary[static_cast<int>(op)][column_of(dtype)];
+  }
+  RowsLoop binary(Binary op, DType dtype) const {
+    return table_->binary[static_cast<int>(op)][column_of(dtype)];
+  }
+
+  const PointwiseTable* table_ = nullptr;
+};
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, PointwiseKernelsTest,
+                         ::testing::Values("sse42", "avx2", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
+
+constexpr std::int64_t kMost = 67;
+
+/// Positive elements of any dtype, as bytes; all operands and results of a test fit.
+struct Buffer {
+  alignas(64) unsigned char bytes[(kMost + 1) * 8];
+
+  Buffer() { std::memset(bytes, 0x5A, sizeof bytes); }
+  static Buffer random(DType dtype, unsigned seed) {
+    Buffer result;
+    std::mt19937 engine(seed);
+    for (std::int64_t i = 0; i < kMost; ++i) {
+      const double value = std::uniform_real_distribution<double>(0.25, 4)(engine);
+      visit(dtype, [&](auto zero) {
+        using T = decltype(zero);
+        const T element =
+            std::is_same_v<T, bool> ? static_cast<T>(value > 2) : static_cast<T>(value);
+        std::memcpy(result.bytes + i * sizeof(T), &element, sizeof(T));
+      });
+    }
+    return result;
+  }
+};
+
+constexpr DType kDTypeList[] = {f32, f64, i32, i64, boolean};
+
+bool gives_booleans(Binary op) { return op >= Binary::equal && op <= Binary::logical_or; }
+
+// An element's bits depend neither on its place in a row nor on the row's length, and nothing
+// behind it is written.
+TEST_P(PointwiseKernelsTest, TailsOfUnaryLoopsGiveTheBitsOfWholeVectors) {
+  for (int op = 0; op < static_cast<int>(Unary::count); ++op)
+    for (const DType dtype : kDTypeList) {
+      const UnaryLoop loop = unary(static_cast<Unary>(op), dtype);
+      if (!loop) continue;
+      const std::size_t width = size_of(dtype);
+      const Buffer x = Buffer::random(dtype, 1), untouched;
+      Buffer whole;
+      loop(x.bytes, whole.bytes, kMost);
+      for (std::int64_t size = 0; size <= kMost; ++size) {
+        const std::int64_t begin = kMost - size;
+        Buffer part;
+        loop(x.bytes + begin * width, part.bytes, size);
+        ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * width, size * width), 0)
+            << "op " << op << " size " << size;
+        ASSERT_EQ(std::memcmp(part.bytes + size * width, untouched.bytes,
+                              sizeof part.bytes - size * width),
+                  0);
+      }
+    }
+}
+
+TEST_P(PointwiseKernelsTest, TailsOfBinaryLoopsGiveTheBitsOfWholeVectors) {
+  for (int op = 0; op < static_cast<int>(Binary::count); ++op)
+    for (const DType dtype : kDTypeList) {
+      const RowsLoop loop = binary(static_cast<Binary>(op), dtype);
+      if (!loop) continue;
+      const std::size_t width = size_of(dtype),
+                        out_width = gives_booleans(static_cast<Binary>(op)) ? 1 : width;
+      const Buffer a = Buffer::random(dtype, 1), b = Buffer::random(dtype, 2), untouched;
+      Buffer whole;
+      const void* const all[] = {a.bytes, b.bytes};
+      loop(all, whole.bytes, Rows{.columns = kMost});
+      for (std::int64_t size = 0; size <= kMost; ++size) {
+        const std::int64_t begin = kMost - size;
+        Buffer part;
+        const void* const in[] = {a.bytes + begin * width, b.bytes + begin * width};
+        loop(in, part.bytes, Rows{.columns = size});
+        ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * out_width, size * out_width), 0)
+            << "op " << op << " size " << size;
+        ASSERT_EQ(std::memcmp(part.bytes + size * out_width, untouched.bytes,
+                              sizeof part.bytes - size * out_width),
+                  0);
+      }
+    }
+}
+
+TEST_P(PointwiseKernelsTest, ARepeatedOperandGivesTheBitsOfACopiedOne) {
+  for (int op = 0; op < static_cast<int>(Binary::count); ++op)
+    for (const DType dtype : kDTypeList) {
+      const RowsLoop loop = binary(static_cast<Binary>(op), dtype);
+      if (!loop) continue;
+      const std::size_t width = size_of(dtype),
+                        out_width = gives_booleans(static_cast<Binary>(op)) ? 1 : width;
+      const Buffer x = Buffer::random(dtype, 1);
+      Buffer copies;
+      for (std::int64_t i = 0; i < kMost; ++i)
+        std::memcpy(copies.bytes + i * width, x.bytes + 3 * width, width);
+      for (const bool first : {true, false}) {
+        Buffer expected, actual;
+        const void *whole[] = {copies.bytes, x.bytes}, *single[] = {x.bytes + 3 * width, x.bytes};
+        Rows rows{.columns = kMost};
+        rows.repeats[first ? 0 : 1] = true;
+        if (!first) std::swap(whole[0], whole[1]), std::swap(single[0], single[1]);
+        loop(whole, expected.bytes, Rows{.columns = kMost});
+        loop(single, actual.bytes, rows);
+        ASSERT_EQ(std::memcmp(expected.bytes, actual.bytes, kMost * out_width), 0) << "op " << op;
+      }
+    }
+}
+
+TEST_P(PointwiseKernelsTest, TheResultMayTakeAnOperandsPlace) {
+  for (const DType dtype : {f32, f64, i32, i64}) {
+    const Buffer x = Buffer::random(dtype, 1), y = Buffer::random(dtype, 2);
+    for (const Binary op : {Binary::add, Binary::mul, Binary::div, Binary::maximum}) {
+      Buffer expected, first = x, second = y;
+      const void* const apart[] = {x.bytes, y.bytes};
+      binary(op, dtype)(apart, expected.bytes, Rows{.columns = kMost});
+      const void *in_first[] = {first.bytes, y.bytes}, *in_second[] = {x.bytes, second.bytes};
+      binary(op, dtype)(in_first, first.bytes, Rows{.columns = kMost});
+      binary(op, dtype)(in_second, second.bytes, Rows{.columns = kMost});
+      const std::size_t size = kMost * size_of(dtype);
+      ASSERT_EQ(std::memcmp(first.bytes, expected.bytes, size), 0);
+      ASSERT_EQ(std::memcmp(second.bytes, expected.bytes, size), 0);
+    }
+    Buffer expected, in_place = x;
+    unary(Unary::square, dtype)(x.bytes, expected.bytes, kMost);
+    unary(Unary::square, dtype)(in_place.bytes, in_place.bytes, kMost);
+    ASSERT_EQ(std::memcmp(in_place.bytes, expected.bytes, kMost * size_of(dtype)), 0);
+  }
+}
+
+/// The largest relative error over an interval, in units of T's epsilon.
+template <class T, class Loop, class Exact>
+double worst(Loop loop, Exact exact, double low, double high) {
+  constexpr int kCount = 4000;
+  std::vector<T> x(kCount), y(kCount);
+  for (int i = 0; i < kCount; ++i) x[i] = static_cast<T>(low + (high - low) * i / (kCount - 1));
+  loop(x.data(), y.data(), kCount);
+  double result = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const long double expected = exact(static_cast<long double>(x[i]));
+    if (expected == 0) continue;
+    result = std::max(result, static_cast<double>(std::abs((y[i] - expected) / expected)) /
+                                  std::numeric_limits<T>::epsilon());
+  }
+  return result;
+}
+
+TEST_P(PointwiseKernelsTest, FunctionsAreAccurate) {
+  const auto exp = [](long double x) { return std::exp(x); };
+  const auto log = [](long double x) { return std::log(x); };
+  const auto tanh = [](long double x) { return std::tanh(x); };
+  const auto sigmoid = [](long double x) { return 1 / (1 + std::exp(-x)); };
+  EXPECT_LT(worst<float>(unary(Unary::exp, f32), exp, -80, 80), 2);
+  EXPECT_LT(worst<float>(unary(Unary::log, f32), log, 0.01, 100), 2);
+  EXPECT_LT(worst<float>(unary(Unary::tanh, f32), tanh, -10, 10), 2);
+  EXPECT_LT(worst<float>(unary(Unary::sigmoid, f32), sigmoid, -80, 80), 3);
+  EXPECT_LT(worst<double>(unary(Unary::exp, f64), exp, -700, 700), 2);
+  EXPECT_LT(worst<double>(unary(Unary::log, f64), log, 0.01, 100), 2);
+  EXPECT_LT(worst<double>(unary(Unary::tanh, f64), tanh, -20, 20), 3);
+  EXPECT_LT(worst<double>(unary(Unary::sigmoid, f64), sigmoid, -700, 700), 3);
+}
+
+TEST_P(PointwiseKernelsTest, PowersAreAccurate) {
+  for (const double exponent : {0.5, 2.0, -3.0, 2.7, -1.3, 17.0}) {
+    const auto exact = [&](long double x) {
+      return std::pow(x, static_cast<long double>(static_cast<float>(exponent)));
+    };
+    const auto loop = [&](DType dtype) {
+      return [&, dtype](const void* x, void* y, std::int64_t count) {
+        const float narrow = static_cast<float>(exponent);
+        const double wide = narrow;
+        const void* const in[] = {x, dtype == f32 ? static_cast<const void*>(&narrow) : &wide};
+        Rows rows{.columns = count};
+        rows.repeats[1] = true;
+        binary(Binary::pow, dtype)(in, y, rows);
+      };
+    };
+    EXPECT_LT(worst<float>(loop(f32), exact, 0.1, 10), 16) << exponent;
+    EXPECT_LT(worst<double>(loop(f64), exact, 0.1, 10), 16) << exponent;
+  }
+}
+
+template <class T>
+void expect_same(T actual, T expected, const std::string& what, double ulps = 4) {
+  const double tolerance =
+      ulps * std::numeric_limits<T>::epsilon() * std::max(T{1}, std::abs(expected));
+  EXPECT_TRUE((std::isnan(actual) && std::isnan(expected)) || actual == expected ||
+              (std::isfinite(expected) && std::abs(actual - expected) <= tolerance))
+      << what << " gives " << actual << " instead of " << expected;
+}
+
+/// Compares loops at all special values, and a few others, with the standard library.
+template <class T, class Find>
+void check_special_values(const Find& find_unary, RowsLoop pow) {
+  using Limits = std::numeric_limits<T>;
+  const std::vector<T> x = {
+      -Limits::infinity(), -1000,  T(-2.5), -2,     -1, T(-0.5), T(-0.), 0,
+      Limits::min() / 8,   T(0.5), 1,       T(2.5), 40, 81,      1000,   Limits::infinity(),
+      Limits::quiet_NaN()};
+  const std::pair<Unary, T (*)(T)> functions[] = {
+      {Unary::neg, [](T x) { return -x; }},
+      {Unary::abs, [](T x) { return std::abs(x); }},
+      {Unary::exp, [](T x) { return std::exp(x); }},
+      {Unary::log, [](T x) { return std::log(x); }},
+      {Unary::sqrt, [](T x) { return std::sqrt(x); }},
+      {Unary::tanh, [](T x) { return std::tanh(x); }},
+      {Unary::sigmoid, [](T x) { return 1 / (1 + std::exp(-x)); }},
+      {Unary::relu, [](T x) { return x <= 0 ? 0 : x; }},
+  };
+  std::vector<T> y(x.size());
+  for (const auto& [op, exact] : functions) {
+    find_unary(op)(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      expect_same(y[i], exact(x[i]),
+                  "op " + std::to_string(static_cast<int>(op)) + " of " + std::to_string(x[i]));
+      if (y[i] == 0 && op != Unary::relu) {
+        EXPECT_EQ(std::signbit(y[i]), std::signbit(exact(x[i])));
+      }
+    }
+  }
+  for (const T exponent : x) {
+    Rows rows{.columns = static_cast<std::int64_t>(x.size())};
+    rows.repeats[1] = true;
+    const void* const in[] = {x.data(), &exponent};
+    pow(in, y.data(), rows);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const T exact = std::pow(x[i], exponent);
+      const double size =
+          std::abs(std::log(std::abs(exact)));  // exp(b log a): its error grows with the argument
+      expect_same(y[i], exact, std::to_string(x[i]) + " to the " + std::to_string(exponent),
+                  std::isfinite(size) ? 4 + 2 * size : 0);
+    }
+  }
+}
+
+TEST_P(PointwiseKernelsTest, SpecialValuesAreThoseOfTheStandardLibrary) {
+  check_special_values<float>([&](Unary op) { return unary(op, f32); }, binary(Binary::pow, f32));
+  check_special_values<double>([&](Unary op) { return unary(op, f64); }, binary(Binary::pow, f64));
+}
+
+}  // namespace
+}  // namespace reel

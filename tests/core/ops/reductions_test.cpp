@@ -1,0 +1,345 @@
+// Reductions: padding, edges, NaN, ties and errors. What every op owes is in every_op_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// Lengths 3, 2, 1; 1 to 9 in rows, NaN beyond the ends.
+struct Ragged {
+  Dim batch{"batch", 3}, time{"time", tensor({3, 2, 1}, {batch})};
+  Tensor x = tensor({1., 2., 3., 4., 5., kNaN, 7., kNaN, kNaN}, {batch, time});
+};
+/// Lengths 2, 0.
+struct WithEmpty {
+  Dim batch{"batch", 2}, time{"time", tensor({2, 0}, {batch})};
+  Tensor x = tensor({1., 2., kNaN, kNaN}, {batch, time});
+};
+
+Axes time_of(const Tensor& x) { return x.dim("time"); }
+Axes batch_of(const Tensor& x) { return x.dim("batch"); }
+
+class ReductionsTest : public InEveryMode {};
+REEL_IN_EVERY_MODE(ReductionsTest);
+
+// ---- Padding -------------------------------------------------------------------------------------------------------
+
+TEST_P(ReductionsTest, SumSkipsPadding) {
+  const Ragged r;
+  expect_values(run([](Tensor x) { return sum(x, time_of(x)); })(r.x), {6, 9, 7});
+  expect_values(run([](Tensor x) { return sum(x, batch_of(x)); })(r.x), {12, 7, 3});
+  expect_values(run([](Tensor x) { return sum(x, {x.dim("time"), x.dim("batch")}); })(r.x), {22});
+  expect_values(run([](Tensor x) { return sum(x); })(r.x), {22});
+}
+
+TEST_P(ReductionsTest, MeanCountsValidElementsOnly) {
+  const Ragged r;
+  expect_values(run([](Tensor x) { return mean(x, time_of(x)); })(r.x), {2, 4.5, 7});
+  expect_values(run([](Tensor x) { return mean(x, batch_of(x)); })(r.x), {4, 3.5, 3});
+  expect_values(run([](Tensor x) { return mean(x); })(r.x), {22. / 6});
+}
+
+TEST_P(ReductionsTest, MeanCountsOtherAxesAsOftenAsTheyAreLong) {
+  const Ragged r;
+  const Dim feature("feature", 2);
+  const Tensor x = expand(r.x, {r.batch, feature, r.time});
+  expect_values(run([](Tensor x) { return mean(x); })(x), {22. / 6});
+  expect_values(run([](Tensor x) { return mean(x, {x.dim("feature"), x.dim("time")}); })(x), {2, 4.5, 7});
+}
+
+TEST_P(ReductionsTest, MeanOverTwoRaggedDims) {
+  const Dim batch("batch", 2), rows("rows", tensor({2, 1}, {batch})), columns("columns", tensor({1, 2}, {batch}));
+  const Tensor x = tensor({1, 9, 2, 9, 4, 6, 9, 9}, {batch, rows, columns}, f32);
+  expect_values(run([](Tensor x) { return mean(x, {1, 2}); })(x), {1.5, 5});
+  expect_values(run([](Tensor x) { return mean(x); })(x), {13. / 4});
+}
+
+TEST_P(ReductionsTest, LargestSkipsPadding) {
+  const Ragged r;
+  expect_values(run([](Tensor x) { return max(x, time_of(x)); })(r.x), {3, 5, 7});
+  expect_values(run([](Tensor x) { return max(x); })(r.x), {7});
+  expect_values(run([](Tensor x) { return argmax(x, x.dim("time")); })(r.x), {2, 1, 0});
+  expect_values(run([](Tensor x) { return max(cast(x, i32) * 0 - 5, time_of(x)); })(mask_padding(r.x)), {-5, -5, -5});
+}
+
+TEST_P(ReductionsTest, TruthSkipsPadding) {
+  const Ragged r;
+  expect_values(run([](Tensor x) { return any(x > 2.5, time_of(x)); })(r.x), {1, 1, 1});
+  expect_values(run([](Tensor x) { return all(x < 3.5, time_of(x)); })(r.x), {1, 0, 0});
+  expect_values(run([](Tensor x) { return any(!(x > 0.), time_of(x)); })(r.x), {0, 0, 0});
+  expect_values(run([](Tensor x) { return all(x > 0.); })(r.x), {1});
+}
+
+TEST_P(ReductionsTest, SoftmaxGivesPaddingExactlyNothing) {
+  const Ragged r;
+  const Tensor y = run([](Tensor x) { return softmax(x, time_of(x)); })(r.x);
+  expect_values(y, {0.090031, 0.244728, 0.665241, 0.268941, 0.731059, 0, 1, 0, 0});
+  EXPECT_EQ(y.to_vector<float>()[5], 0);
+  expect_values(run([](Tensor x) { return logsumexp(x, time_of(x)); })(r.x), {3.407606, 5.313262, 7});
+  expect_values(run([](Tensor x) { return log_softmax(x, time_of(x)); })(r.x),
+                {-2.407606, -1.407606, -0.407606, -1.313262, -0.313262, 0, 0, 0, 0});
+}
+
+TEST_P(ReductionsTest, SoftmaxOverBatchSkipsPaddingOfTime) {
+  const double a = 1 / (1 + std::exp(3.)), b = 1 - a;
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor x = tensor({1., 2., 4., kNaN}, {batch, time});
+  expect_values(run([](Tensor x) { return softmax(x, batch_of(x)); })(x), {a, 1, b, 0});
+}
+
+TEST_P(ReductionsTest, PaddingTakesNoGradient) {
+  const Ragged r;
+  const auto gradient = [&](auto f) { return run(grad([f](Tensor x) { return f(x); }))(r.x); };
+  expect_values(gradient([](Tensor x) { return sum(x); }), {1, 1, 1, 1, 1, 0, 1, 0, 0});
+  expect_values(gradient([](Tensor x) { return sum(mean(x, time_of(x))); }),
+                {1. / 3, 1. / 3, 1. / 3, 0.5, 0.5, 0, 1, 0, 0});
+  expect_values(gradient([](Tensor x) { return mean(x); }),
+                {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 0, 1. / 6, 0, 0});
+  expect_values(gradient([](Tensor x) { return sum(max(x, time_of(x))); }), {0, 0, 1, 0, 1, 0, 1, 0, 0});
+  expect_values(gradient([](Tensor x) { return sum(logsumexp(x, time_of(x))); }),
+                {0.090031, 0.244728, 0.665241, 0.268941, 0.731059, 0, 1, 0, 0});
+  expect_values(gradient([](Tensor x) { return sum(square(softmax(x, time_of(x))), {x.dim("batch"), x.dim("time")}); }),
+                {-0.075718, -0.130105, 0.205823, -0.181715, 0.181715, 0, 0, 0, 0});
+}
+
+TEST_P(ReductionsTest, NaNInTheCotangentOfPaddingStaysThere) {
+  // 0/0 in padding of the softmax makes its cotangent NaN there.
+  const Ragged r;
+  const Tensor w = mask_padding(r.x * 0 + 1.0);
+  const Tensor g = run(grad([](Tensor x, Tensor w) { return sum(softmax(x, time_of(x)) / w); }))(r.x, w);
+  expect_values(g, {0, 0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+// ---- Nothing to reduce ---------------------------------------------------------------------------------------------
+
+TEST_P(ReductionsTest, EmptyEntries) {
+  const WithEmpty e;
+  const auto of = [&](auto f) { return run([f](Tensor x) { return f(x, time_of(x)); })(e.x); };
+  expect_values(of([](Tensor x, Axes t) { return sum(x, t); }), {3, 0});
+  expect_values(of([](Tensor x, Axes t) { return mean(x, t); }), {1.5, 0});
+  expect_values(of([](Tensor x, Axes t) { return max(x, t); }), {2, -kInf});
+  expect_values(of([](Tensor x, Axes t) { return logsumexp(x, t); }), {2.313262, -kInf});
+  expect_values(of([](Tensor x, Axes t) { return softmax(x, t); }), {0.268941, 0.731059, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return log_softmax(x, t); }), {-1.313262, -0.313262, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return any(x > 0., t); }), {1, 0});
+  expect_values(of([](Tensor x, Axes t) { return all(x < 0., t); }), {0, 1});
+  expect_values(run([](Tensor x) { return argmax(x, x.dim("time")); })(e.x), {1, 0});
+}
+
+TEST_P(ReductionsTest, EmptyEntriesHaveZeroGradients) {
+  const WithEmpty e;
+  const auto of = [&](auto f) { return run(grad([f](Tensor x) { return f(x, time_of(x)); }))(e.x); };
+  expect_values(of([](Tensor x, Axes t) { return sum(mean(x, t)); }), {0.5, 0.5, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(max(x, t)); }), {0, 1, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(logsumexp(x, t)); }), {0.268941, 0.731059, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(square(logsumexp(x, t))); }),
+                {2 * 2.313262 * 0.268941, 2 * 2.313262 * 0.731059, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(softmax(x, t)); }), {0, 0, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(log_softmax(x, t)); }), {0.462117, -0.462117, 0, 0});
+}
+
+TEST_P(ReductionsTest, RowsOfMinusInfinity) {
+  const Tensor x = tensor({-kInf, -kInf, 0., -kInf}, {2, 2});
+  expect_values(run([](Tensor x) { return softmax(x, 1); })(x), {0, 0, 1, 0});
+  expect_values(run([](Tensor x) { return logsumexp(x, 1); })(x), {-kInf, 0});
+  expect_values(run(grad([](Tensor x) { return sum(exp(logsumexp(x, 1))); }))(x), {0, 0, 1, 0});
+  expect_values(run(grad([](Tensor x) { return sum(square(softmax(x, 1))); }))(x), {0, 0, 0, 0});
+}
+
+TEST_P(ReductionsTest, AxesWithoutElements) {
+  const Tensor x = zeros({2, 0});
+  expect_values(run([](Tensor x) { return sum(x, 1); })(x), {0, 0});
+  expect_values(run([](Tensor x) { return mean(x, 1); })(x), {0, 0});
+  expect_values(run([](Tensor x) { return max(x, 1); })(x), {-kInf, -kInf});
+  expect_values(run([](Tensor x) { return max(cast(x, i32), 1); })(x), {-2147483648., -2147483648.});
+  expect_values(run([](Tensor x) { return max(cast(x, i64), 1); })(x), {-9223372036854775808., -9223372036854775808.});
+  expect_values(run([](Tensor x) { return logsumexp(x, 1); })(x), {-kInf, -kInf});
+  expect_values(run([](Tensor x) { return argmax(x, 1); })(x), {0, 0});
+  expect_values(run([](Tensor x) { return sum(x, 0); })(x), {});
+  expect_values(run(grad([](Tensor x) { return sum(max(x, 1) * 0.) + mean(x); }))(x), {});
+}
+
+// ---- Axes ----------------------------------------------------------------------------------------------------------
+
+TEST_P(ReductionsTest, AnyAxes) {
+  const Tensor x = reshape(range(24, f32), {2, 3, 4});
+  expect_values(run([](Tensor x) { return sum(x, {0, 2}); })(x), {60, 92, 124});
+  expect_values(run([](Tensor x) { return sum(x, {-1, 0}); })(x), {60, 92, 124});
+  expect_values(run([](Tensor x) { return sum(x, 1); })(x), {12, 15, 18, 21, 48, 51, 54, 57});
+  expect_values(run([](Tensor x) { return max(x, {0, 2}); })(x), {15, 19, 23});
+  expect_values(run([](Tensor x) { return sum(x); })(x), {276});
+  expect_values(run([](Tensor x) { return mean(x); })(x), {11.5});
+  expect_values(run([](Tensor x) { return sum(softmax(x, {0, 2}), {0, 2}); })(x), {1, 1, 1});
+  expect_values(run([](Tensor x) { return logsumexp(x * 0., {0, 2}); })(x), {std::log(8), std::log(8), std::log(8)});
+  expect_values(run([](Tensor x) { return softmax(x, {0, 2}); })(x * 0.), std::vector<double>(24, 0.125));
+  expect_values(run(grad([](Tensor x) { return sum(square(sum(x, {0, 2}))); }))(x),
+                {120, 120, 120, 120, 184, 184, 184, 184, 248, 248, 248, 248,
+                 120, 120, 120, 120, 184, 184, 184, 184, 248, 248, 248, 248});
+}
+
+TEST_P(ReductionsTest, ScalarsReduceToThemselves) {
+  const Tensor x = scalar(3.0);
+  expect_values(run([](Tensor x) { return sum(x); })(x), {3});
+  expect_values(run([](Tensor x) { return mean(x); })(x), {3});
+  expect_values(run([](Tensor x) { return max(x); })(x), {3});
+}
+
+TEST_P(ReductionsTest, GradientsOfPlainAxes) {
+  const Tensor x = tensor({{1., 5., 5.}, {2., 0., 1.}});
+  expect_values(run(grad([](Tensor x) { return sum(max(x, 1)); }))(x), {0, 0.5, 0.5, 1, 0, 0});
+  expect_values(run(grad([](Tensor x) { return sum(max(x, 0) * tensor({1., 2., 3.})); }))(x), {0, 2, 3, 1, 0, 0});
+  expect_values(run(grad([](Tensor x) { return sum(square(mean(x, 1))); }))(x),
+                {22. / 9, 22. / 9, 22. / 9, 2. / 3, 2. / 3, 2. / 3});
+  expect_values(run(grad([](Tensor x) { return sum(square(mean(x, 0))); }))(x), {1.5, 2.5, 3, 1.5, 2.5, 3});
+}
+
+TEST_P(ReductionsTest, SecondDerivatives) {
+  const Tensor x = tensor({{1., 2.}, {3., 5.}}, {}, f64);
+  const auto twice = [&](auto f) {
+    return run(grad([f](Tensor x) { return sum(grad([f](Tensor x) { return f(x); })(x) * tensor({{1., 2.}, {3., 4.}}, {}, f64)); }))(x);
+  };
+  // Σ y over a row of log Σ exp: its second derivative is diag(p) - p pᵀ.
+  const double p = 1 / (1 + std::exp(1.)), q = 1 / (1 + std::exp(2.));
+  expect_values(twice([](Tensor x) { return sum(logsumexp(x, 1)); }),
+                {p * (1 - p) * (1 - 2), p * (1 - p) * (2 - 1), q * (1 - q) * (3 - 4), q * (1 - q) * (4 - 3)}, 1e-9);
+  expect_values(twice([](Tensor x) { return sum(square(sum(x, 1))); }), {6, 6, 14, 14});
+  expect_values(twice([](Tensor x) { return sum(square(max(x, 1))); }), {0, 4, 0, 8});
+}
+
+// ---- Numbers -------------------------------------------------------------------------------------------------------
+
+TEST(ReductionsAccuracyTest, AMillionFloats) {
+  const std::int64_t count = 1'000'000;
+  std::vector<float> values(count);
+  double exact = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[i] = 0.1f + 0.9f * static_cast<float>(i * 7919 % 1000) / 1000;
+    exact += values[i];
+  }
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{count}, {1, count}, {count, 1}}) {
+    const Tensor x = reshape(tensor(values), shape);
+    EXPECT_NEAR(sum(x).item<float>() / exact, 1, 1e-7);
+  }
+  double first = 0;
+  for (std::int64_t i = 0; i < count; i += 2) first += values[i];
+  EXPECT_NEAR(sum(reshape(tensor(values), {count / 2, 2}), 0).to_vector<float>()[0] / first, 1, 1e-7);
+}
+
+TEST(ReductionsAccuracyTest, AllSizesOfRowsAndColumns) {
+  for (const DType dtype : {f32, f64, i32, i64})
+    for (std::int64_t rows : {1, 2, 3, 5, 8, 31, 130})
+      for (std::int64_t columns : {1, 2, 3, 7, 16, 33, 64, 600}) {
+        std::vector<double> values, by_row(rows), by_column(columns), most_by_row(rows, -1e9), most_by_column(columns, -1e9);
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            const double value = (i * 37 + j * 101) % 53 - 20.;
+            values.push_back(value);
+            by_row[i] += value, by_column[j] += value;
+            most_by_row[i] = std::max(most_by_row[i], value), most_by_column[j] = std::max(most_by_column[j], value);
+          }
+        const Tensor x = tensor(values, {rows, columns}, dtype);
+        SCOPED_TRACE(str(x.type()));
+        expect_values(sum(x, 1), by_row);
+        expect_values(sum(x, 0), by_column);
+        expect_values(max(x, 1), most_by_row);
+        expect_values(max(x, 0), most_by_column);
+        for (int axis : {0, 1}) {
+          const Tensor at = argmax(x, axis);
+          const auto found = at.to_vector<std::int32_t>();
+          for (std::size_t k = 0; k < found.size(); ++k) {
+            const auto value = [&](std::int64_t n) { return axis ? values[k * columns + n] : values[n * columns + k]; };
+            EXPECT_EQ(value(found[k]), axis ? most_by_row[k] : most_by_column[k]);
+            for (std::int64_t n = 0; n < found[k]; ++n) EXPECT_LT(value(n), value(found[k]));
+          }
+        }
+        if (!is_float(dtype)) continue;
+        for (int axis : {0, 1}) {
+          const Tensor total = logsumexp(x, axis);
+          std::vector<double> expected(axis ? rows : columns);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j) expected[axis ? i : j] += std::exp(values[i * columns + j]);
+          for (double& value : expected) value = std::log(value);
+          expect_values(total, expected);
+          expect_all_close(softmax(x, axis), exp(log_softmax(x, axis)), 1e-5);
+          expect_values(sum(softmax(x, axis), axis), std::vector<double>(expected.size(), 1));
+        }
+      }
+}
+
+TEST(ReductionsAccuracyTest, TruthOfAllSizes) {
+  for (std::int64_t columns : {1, 3, 64, 600}) {
+    const Tensor x = range(7 * columns) == 5 * columns;  // one element, in row 5 and column 0
+    const Tensor at = reshape(x, {7, columns});
+    expect_values(any(at, 1), {0, 0, 0, 0, 0, 1, 0});
+    expect_values(all(!at, 1), {1, 1, 1, 1, 1, 0, 1});
+    EXPECT_EQ(any(at, 0).to_vector<bool>()[0], true);
+    EXPECT_EQ(all(!at, 0).to_vector<bool>()[0], false);
+    EXPECT_EQ(sum(cast(any(at, 0), i32)).item<std::int32_t>(), 1);
+  }
+}
+
+TEST(ReductionsAccuracyTest, LargeNumbersDoNotOverflow) {
+  const Tensor x = tensor({1000., 1000., -1000.});
+  expect_values(logsumexp(x, 0), {1000 + std::log(2)});
+  expect_values(softmax(x, 0), {0.5, 0.5, 0});
+  expect_values(log_softmax(x, 0), {-std::log(2), -std::log(2), -2000 - std::log(2)});
+  expect_values(logsumexp(tensor({kInf, 1.}), 0), {kInf});
+}
+
+TEST(ReductionsAccuracyTest, NaNWins) {
+  const Tensor x = tensor({{1., kNaN, 3.}, {3., 2., 1.}});
+  expect_values(sum(x, 1), {kNaN, 6});
+  expect_values(max(x, 1), {kNaN, 3});
+  expect_values(max(x, 0), {3, kNaN, 3});
+  expect_values(argmax(x, 1), {1, 0});
+  expect_values(argmax(x, 0), {1, 0, 0});
+  std::vector<double> many(100, 1.);
+  many[70] = kNaN;
+  expect_values(max(tensor(many)), {kNaN});
+  expect_values(argmax(tensor(many), 0), {70});
+}
+
+TEST(ReductionsAccuracyTest, IntegersWrapAround) {
+  expect_values(sum(tensor({2147483647, 1})), {-2147483648.});
+}
+
+TEST(ReductionsTypeTest, GradientsInATraceWithUnknownPlainSizes) {
+  // Recorded for any number of columns: the cotangent gets its size when the graph runs.
+  const auto f = jit([](Tensor x) {
+    return grad([](Tensor x) { return sum(square(sum(x, 1))); })(concat({x, x}, 1));
+  });
+  expect_values(f(tensor({{1., 2.}})), {12, 12, 12, 12});
+}
+
+// ---- Errors --------------------------------------------------------------------------------------------------------
+
+TEST(ReductionsErrorTest, DTypesThatAReductionDoesNotTake) {
+  const Tensor integers = range(3), truth = tensor({true, false});
+  EXPECT_EQ(message_of<DTypeError>([&] { return mean(integers); }),
+            "mean: takes floats, got i32[3]; cast it, as in mean(cast(x, f32))");
+  EXPECT_EQ(message_of<DTypeError>([&] { return sum(truth); }),
+            "sum: takes numbers, got boolean[2]; cast it, as in sum(cast(x, i32))");
+  EXPECT_EQ(message_of<DTypeError>([&] { return max(truth, 0); }), "max: takes numbers, got boolean[2]; use any");
+  EXPECT_EQ(message_of<DTypeError>([&] { return any(integers); }),
+            "any: takes booleans, got i32[3]; compare first, as in x != 0");
+  EXPECT_EQ(message_of<DTypeError>([&] { return softmax(integers, 0); }),
+            "softmax: takes floats, got i32[3]; cast it to f32 or f64");
+}
+
+TEST(ReductionsErrorTest, AxesThatAreNotThere) {
+  const Dim batch("batch", 3), other("other", 4);
+  EXPECT_EQ(message_of<ShapeError>([&] { return sum(zeros({batch}), other); }), "sum: f32[batch=3] has no dim other=4");
+  EXPECT_EQ(message_of<IndexError>([&] { return max(zeros({3}), 1); }),
+            "max: axis 1 is out of range for f32[3], which has 1 axes");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return mean(zeros({3, 2}), {0, -2}); }), "mean: axis 0 of f32[3,2] is named twice");
+}
+
+}  // namespace
+}  // namespace reel

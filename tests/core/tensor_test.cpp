@@ -1,0 +1,90 @@
+// Tensor: what its members say about a value and about a promise, and how both print.
+#include "reel/core/graph_builder.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// Calls fn with a promise of that type, inside a trace.
+template <class Fn>
+void while_tracing(const Dims& dims, Fn&& fn) {
+  GraphBuilder builder("test");
+  ModeScope scope(builder.scope());
+  fn(builder.add_input(TensorType(f32, dims)));
+}
+
+TEST(TensorTest, FindsDimsByNameAndPosition) {
+  const Dim batch("batch", 2), time("time", 3);
+  const Tensor x = zeros({batch, time});
+  EXPECT_EQ(x.dim("time"), time);
+  EXPECT_EQ(x.dim(0), batch);
+  EXPECT_EQ(x.dim(-1), time);
+  EXPECT_EQ(message_of<ShapeError>([&] { x.dim("width"); }),
+            "dim(\"width\"): f32[batch=2,time=3] has no dim of that name");
+  const Tensor square = zeros({batch, Dim("batch", 2)});
+  EXPECT_EQ(message_of<ShapeError>([&] { square.dim("batch"); }),
+            "dim(\"batch\"): f32[batch=2,batch=2] has two dims of that name; take one by its position");
+  EXPECT_EQ(message_of<IndexError>([&] { x.dim(2); }), "dim(2): f32[batch=2,time=3] has 2 axes");
+}
+
+TEST(TensorTest, HandsOutItsElements) {
+  const Tensor x = tensor({{1., 2.}, {3., 4.}});
+  EXPECT_EQ(x.shape(), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(x.numel(), 4);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(scalar(7).item<int>(), 7);
+  EXPECT_TRUE(scalar(true).item<bool>());
+  EXPECT_EQ(tensor({{{5}}}, {}, i64).item<std::int64_t>(), 5);
+}
+
+TEST(TensorTest, RefusesElementsOfAnotherTypeOrCount) {
+  const Tensor x = tensor({1., 2.});
+  EXPECT_EQ(message_of<DTypeError>([&] { x.to_vector<double>(); }),
+            "to_vector: asked for elements of type f64 of a tensor of type f32[2]; cast it to f64, or ask for f32");
+  EXPECT_EQ(message_of<ShapeError>([&] { x.item<float>(); }), "item: a tensor of type f32[2] has 2 elements, not one");
+  EXPECT_EQ(message_of<ArgumentError>([] { Tensor().type(); }),
+            "an empty Tensor has no type and no value; assign a tensor to it before it is used");
+}
+
+TEST(TensorTest, APromiseHasATypeButNoValue) {
+  while_tracing({2, 3}, [](const Tensor& x) {
+    EXPECT_TRUE(x.is_traced());
+    EXPECT_EQ(x.numel(), 6);
+    EXPECT_EQ(str(x), "f32[2,3]");
+    EXPECT_EQ(message_of<TraceError>([&] { x.item<float>(); }),
+              "item: the value of a tensor of type f32[2,3] is not known while tracing, so it cannot steer C++; use cond, "
+              "while_loop, scan or where, or return it from the traced function");
+  });
+}
+
+TEST(TensorTest, APromiseMayNotKnowItsSizes) {
+  GraphBuilder builder("test");
+  ModeScope scope(builder.scope());
+  const Tensor x = builder.add_input(TensorType(f32, {Dim::unknown(), 3}));
+  EXPECT_EQ(str(x), "f32[?,3]");
+  EXPECT_EQ(message_of<TraceError>([&] { x.shape(); }),
+            "shape: the size of dim ? of f32[?,3] is not known while tracing; use dim.lengths(), or range(dim)");
+  EXPECT_EQ(message_of<TraceError>([&] { x.numel(); }),
+            "numel: not all sizes of f32[?,3] are known while tracing; use dim.lengths()");
+}
+
+TEST(TensorTest, PrintsTypeAndNestedValues) {
+  EXPECT_EQ(str(scalar(1.5)), "f32[] 1.5");
+  EXPECT_EQ(str(tensor({1, 20, 3})), "i32[3] [1, 20, 3]");
+  EXPECT_EQ(str(tensor({true, false}, {Dim("pair", 2)})), "boolean[pair=2] [true, false]");
+  EXPECT_EQ(str(tensor({{1., -2.5}, {10., 4.}})), "f32[2,2]\n[[   1, -2.5],\n [  10,    4]]");
+  EXPECT_EQ(str(tensor({{{1}, {2}}, {{3}, {4}}})), "i32[2,2,1]\n[[[1],\n  [2]],\n\n [[3],\n  [4]]]");
+  EXPECT_EQ(str(zeros({0})), "f32[0] []");
+  EXPECT_EQ(str(zeros({2, 0})), "f32[2,0]\n[[],\n []]");
+  EXPECT_EQ(str(Tensor()), "(empty Tensor)");
+}
+
+TEST(TensorTest, PrintsTheEdgesOfLongAxes) {
+  EXPECT_EQ(str(range(6)), "i32[6] [0, 1, 2, 3, 4, 5]");
+  EXPECT_EQ(str(range(100)), "i32[100] [0, 1, 2, ..., 97, 98, 99]");
+  EXPECT_EQ(str(reshape(range(16), {8, 2})),
+            "i32[8,2]\n[[ 0,  1],\n [ 2,  3],\n [ 4,  5],\n ...,\n [10, 11],\n [12, 13],\n [14, 15]]");
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,405 @@
+#include "reel/frontend/safetensors.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "reel/core/ops.h"
+#include "reel/frontend/adam.h"
+#include "reel/frontend/jit.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Every test works in a folder of its own, below the one that tests run in.
+class SafetensorsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path("safetensors_test") / info->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    path = (folder_ / "model.safetensors").string();
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+  static std::string bytes_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void write(const std::string& file, const std::string& bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+  /// A file with that header and so many bytes of data.
+  void write_file(const std::string& header, std::size_t data_bytes) const {
+    const std::uint64_t length = header.size();
+    write(path, std::string(reinterpret_cast<const char*>(&length), 8) + header +
+                    std::string(data_bytes, '\1'));
+  }
+  /// What loading a tree of one tensor "x" f32[2] says, behind the path.
+  std::string load_error() const {
+    std::map<std::string, Tensor> tree{{"x", tensor({7.0, 8.0})}};
+    const std::string message = message_of<IoError>([&] {
+      load_safetensors(path, tree);
+      return 0;
+    });
+    expect_values(tree["x"], {7, 8});
+    const std::string start = "load_safetensors: " + path;
+    EXPECT_EQ(message.substr(0, start.size()), start);
+    return message.substr(std::min(start.size(), message.size()));
+  }
+  /// The same for a header with the data that it wants.
+  std::string header_error(const std::string& header, std::size_t data_bytes = 8) const {
+    write_file(header, data_bytes);
+    return load_error();
+  }
+
+  fs::path folder_;
+  std::string path;
+};
+
+struct Cell {
+  Tensor weight, bias;
+};
+struct Everything {
+  Cell cell;
+  std::vector<Tensor> layers;
+  std::map<std::string, Tensor> named;
+  Tensor f64s, i32s, i64s, booleans, scalar_value, empty;
+  Dim dim;
+  int size = 3;
+};
+
+Everything everything(bool is_filled) {
+  const Dim in("in", 2), out("out", 3), time("time", tensor({3, 1}, {in}));
+  Everything tree{
+      .cell = {tensor({{1.5, -2.0, 0.0}, {1e-38, INFINITY, 3.0}}, {in, out}), zeros({in, time})},
+      .layers = {ones({1}), full({2, 1}, 2.0)},
+      .named = {{"alpha", tensor({1.0})}, {"beta/γ \"quoted\"", tensor({2.0})}},
+      .f64s = tensor({0.1, -1e300}, {}, f64),
+      .i32s = tensor({-5, 2147483647}),
+      .i64s = tensor({std::int64_t{1} << 40}, {}, i64),
+      .booleans = tensor({true, false, true}),
+      .scalar_value = scalar(2.5),
+      .empty = zeros({0, 4}),
+      .dim = in,
+  };
+  if (is_filled) return tree;
+  return tree_map([](const Tensor& x) { return zeros_like(x); }, tree);
+}
+
+TEST_F(SafetensorsTest, EveryDtypeAndContainerComesBackToTheBitWithTheTreesOwnDims) {
+  const Everything saved = everything(true);
+  Everything loaded = everything(false);
+  save_safetensors(path, saved);
+  load_safetensors(path, loaded);
+  const Tensors expected = tensors_of(flatten(saved)), actual = tensors_of(flatten(loaded));
+  ASSERT_EQ(actual.size(), 13u);
+  for (std::size_t i = 0; i < actual.size(); ++i) expect_same_bits(actual[i], expected[i]);
+  EXPECT_TRUE(loaded.cell.weight.dims() == (Dims{loaded.dim, loaded.cell.weight.dims()[1]}));
+  EXPECT_TRUE(loaded.cell.bias.dims()[1].is_ragged());
+}
+
+TEST_F(SafetensorsTest, TheFileIsAsTheFormatSays) {
+  save_safetensors(path, Cell{tensor({1.0, 2.0}), tensor({3.0}, {}, f64)}, {{"made by", "a test"}});
+  const std::string bytes = bytes_of(path);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  std::string header = bytes.substr(8, length);
+  header.resize(header.find_last_not_of(' ') + 1);
+  // The widest elements stand first, so that all are aligned.
+  EXPECT_EQ(header, R"({"__metadata__":{"made by":"a test"},)"
+                    R"("bias":{"data_offsets":[0,8],"dtype":"F64","shape":[1]},)"
+                    R"("weight":{"data_offsets":[8,16],"dtype":"F32","shape":[2]}})");
+  ASSERT_EQ(bytes.size(), 8 + length + 16);
+  float second = 0;
+  std::memcpy(&second, bytes.data() + 8 + length + 12, 4);
+  EXPECT_EQ(second, 2.0f);
+}
+
+TEST_F(SafetensorsTest, MetadataCanBeReadAlone) {
+  const Metadata metadata{{"alphabet", "ab\n\"\\ü"}, {"", "empty key"}};
+  save_safetensors(path, Cell{ones({2}), ones({1})}, metadata);
+  EXPECT_EQ(read_safetensors_metadata(path), metadata);
+  save_safetensors(path, Cell{ones({2}), ones({1})});
+  EXPECT_TRUE(read_safetensors_metadata(path).empty());
+}
+
+TEST_F(SafetensorsTest, AnOptimiserIsATreeToo) {
+  Tensor p = ones({2});
+  Adam adam(p, {.learning_rate = 0.1});
+  adam.update(p, ones({2}));
+  save_safetensors(path, std::pair{p, adam});
+  std::pair loaded{zeros({2}), Adam(zeros({2}), {.learning_rate = 0.5})};
+  load_safetensors(path, loaded);
+  EXPECT_EQ(loaded.second.step().item<std::int64_t>(), 1);
+  EXPECT_EQ(loaded.second.learning_rate().item<double>(), 0.1);
+  adam.update(p, ones({2}));
+  loaded.second.update(loaded.first, ones({2}));
+  expect_same_bits(loaded.first, p);
+}
+
+TEST_F(SafetensorsTest, AnotherModelListsEverythingThatDiffers) {
+  save_safetensors(path, std::map<std::string, Tensor>{
+                             {"a", ones({2})}, {"b", ones({2, 3})}, {"d", zeros({1}, i32)}});
+  std::map<std::string, Tensor> tree{
+      {"a", ones({2}, f64)}, {"b", ones({Dim("in", 3), Dim("out", 2)})}, {"c", ones({4})}};
+  EXPECT_EQ(message_of<IoError>([&] {
+              load_safetensors(path, tree);
+              return 0;
+            }),
+            "load_safetensors: " + path +
+                " holds another model:\n"
+                "  a: f32[2] in the file, f64[2] expected\n"
+                "  b: f32[2,3] in the file, f32[in=3,out=2] expected\n"
+                "  c: not in the file, f32[4] expected\n"
+                "  d: i32[1] in the file, not expected");
+}
+
+TEST_F(SafetensorsTest, AFileThatCannotBeReadNamesPathAndReason) {
+  EXPECT_EQ(message_of<IoError>([&] { return read_safetensors_metadata(path); }),
+            "read_safetensors_metadata: cannot open " + path + ": No such file or directory");
+  EXPECT_EQ(message_of<IoError>([&] { return read_safetensors_metadata(folder_.string()); }),
+            "read_safetensors_metadata: " + folder_.string() + " is no regular file");
+  EXPECT_EQ(message_of<IoError>([&] { return read_safetensors_metadata("/dev/zero"); }),
+            "read_safetensors_metadata: /dev/zero is no regular file");
+}
+
+TEST_F(SafetensorsTest, ATruncatedFileIsRefusedWhereverItEnds) {
+  save_safetensors(path, std::map<std::string, Tensor>{{"x", ones({2})}});
+  const std::string whole = bytes_of(path);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write(path, whole.substr(0, size));
+    EXPECT_NE(load_error().find(" is damaged: "), std::string::npos) << size;
+  }
+  write(path, whole + '\0');
+  EXPECT_EQ(load_error(), " is damaged: its tensors take 8 bytes, but it has 9 bytes of data");
+}
+
+TEST_F(SafetensorsTest, AFlippedByteOfTheHeaderNeverCrashes) {
+  save_safetensors(path, std::map<std::string, Tensor>{{"x", ones({2})}}, {{"key", "value"}});
+  const std::string whole = bytes_of(path);
+  for (std::size_t i = 0; i + 8 < whole.size(); ++i) {
+    for (const int flip : {1, 2, 4, 16, 32, 128, 255}) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ flip);
+      write(path, changed);
+      std::map<std::string, Tensor> tree{{"x", tensor({7.0, 8.0})}};
+      try {
+        load_safetensors(path, tree);
+        expect_values(tree["x"], {1, 1});
+      } catch (const IoError&) {
+        expect_values(tree["x"], {7, 8});
+      }
+    }
+  }
+}
+
+TEST_F(SafetensorsTest, AbsurdLengthsAreRefused) {
+  write(path, std::string(8, '\xff') + "{}");
+  EXPECT_EQ(load_error(),
+            " is damaged: its header would have 18446744073709551615 bytes, more than the "
+            "100000000 that are allowed");
+  write(path, std::string("\x40\0\0\0\0\0\0\0{}", 10));
+  EXPECT_EQ(
+      load_error(),
+      " is damaged: its header would have 64 bytes, but the file has 10; it may be truncated");
+}
+
+TEST_F(SafetensorsTest, AHeaderThatIsNoJsonSaysWhere) {
+  EXPECT_EQ(header_error(""), " is damaged: the header does not begin with {");
+  EXPECT_EQ(header_error("[]"), " is damaged: the header does not begin with {");
+  EXPECT_NE(header_error(R"({"x": )").find("the header is no JSON: "), std::string::npos);
+  EXPECT_NE(header_error("{\"\xff\": 1}").find("the header is no JSON: "), std::string::npos);
+  EXPECT_NE(header_error(R"({"x": {"dtype":"F32","shape":[1e999],"data_offsets":[0,8]}})")
+                .find("no JSON"),
+            std::string::npos);
+  EXPECT_EQ(header_error(R"({"x":)" + std::string(100000, '[')),
+            " is damaged: the header is nested too deeply");
+  EXPECT_LT(header_error("{\"" + std::string(100000, 'a')).size(), 500u);
+}
+
+TEST_F(SafetensorsTest, EveryLieOfAHeaderIsNamed) {
+  const auto x = [](const std::string& dtype, const std::string& shape,
+                    const std::string& offsets) {
+    return R"({"x":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
+           "}}";
+  };
+  const std::string start = " is damaged: tensor \"x\": ";
+  EXPECT_EQ(header_error(R"({"x":1})"), start + "is no object");
+  EXPECT_EQ(header_error(R"({"x":{"dtype":"F32","shape":[2]}})"), start + "has no data_offsets");
+  EXPECT_EQ(header_error(x("1", "[2]", "[0,8]")), start + "its dtype is no string");
+  EXPECT_EQ(header_error(x("\"BF16\"", "[4]", "[0,8]")),
+            start + "its dtype \"BF16\" is none of F32, F64, I32, I64, BOOL");
+  EXPECT_EQ(header_error(x("\"F32\"", "2", "[0,8]")), start + "its shape is no list");
+  EXPECT_EQ(header_error(x("\"F32\"", "[-2]", "[0,8]")),
+            start + "its shape has -2, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2.0]", "[0,8]")),
+            start + "its shape has 2.0, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[true]", "[0,8]")),
+            start + "its shape has true, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[18446744073709551616]", "[0,8]")),
+            start + "its shape has 1.8446744073709552e+19, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[4294967296,4294967296,2]", "[0,8]")),
+            start + "its sizes multiply to more than 64 bits hold");
+  EXPECT_EQ(header_error(x("\"F32\"", "[0,18446744073709551615]", "[0,0]"), 0),
+            start + "its sizes multiply to more than 64 bits hold");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[0,8,16]")),
+            start + "data_offsets are not two numbers");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[8,0]")),
+            start + "data_offsets [8, 0] end before they begin");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[-8,0]")),
+            start + "its data_offsets has -8, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[0,18446744073709551615]")),
+            start +
+                "data_offsets [0, 18446744073709551615] end beyond the 8 bytes of data in the "
+                "file; it may be truncated");
+  EXPECT_EQ(header_error(x("\"F32\"", "[3]", "[0,8]")),
+            start + "its dtype and shape take 12 bytes, its data_offsets 8");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[1,9]"), 9),
+            " is damaged: bytes 0 to 1 of the data belong to no tensor");
+  EXPECT_EQ(header_error(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                         R"("y":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+                         12),
+            " is damaged: the data of tensor \"y\" overlap those of another one");
+  EXPECT_EQ(header_error(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                         R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"),
+            " is damaged: the header has the key \"x\" twice");
+  EXPECT_EQ(header_error(R"({"__metadata__":[]})", 0), " is damaged: __metadata__ is no object");
+  EXPECT_EQ(header_error(R"({"__metadata__":{"a":1}})", 0),
+            " is damaged: __metadata__ has a value that is no string, under \"a\"");
+}
+
+TEST_F(SafetensorsTest, BytesThatAreNoBooleansAreRefused) {
+  write_file(R"({"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", 0);
+  std::ofstream(path, std::ios::app | std::ios::binary) << '\1' << '\2';
+  std::map<std::string, Tensor> tree{{"x", zeros({2}, boolean)}};
+  EXPECT_EQ(message_of<IoError>([&] {
+              load_safetensors(path, tree);
+              return 0;
+            }),
+            "load_safetensors: " + path +
+                " is damaged: tensor \"x\" is BOOL, but has bytes other than 0 and 1");
+}
+
+TEST_F(SafetensorsTest, SavingReplacesAFileAndLeavesNoOther) {
+  save_safetensors(path, ones({2}));
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  save_safetensors(path, zeros({2}));
+  Tensor loaded = ones({2});
+  load_safetensors(path, loaded);
+  expect_values(loaded, {0, 0});
+  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(SafetensorsTest, ALinkStaysALink) {
+  save_safetensors(path, ones({2}));
+  const std::string link = (folder_ / "latest").string();
+  fs::create_symlink("model.safetensors", link);
+  save_safetensors(link, zeros({2}));
+  EXPECT_TRUE(fs::is_symlink(link));
+  Tensor loaded = ones({2});
+  load_safetensors(path, loaded);
+  expect_values(loaded, {0, 0});
+}
+
+TEST_F(SafetensorsTest, AFileThatCannotBeWrittenNamesPathAndReason) {
+  const auto error = [](const std::string& to) {
+    return message_of<IoError>([&] {
+      save_safetensors(to, ones({2}));
+      return 0;
+    });
+  };
+  const std::string missing = (folder_ / "missing" / "model").string(), folder = folder_.string();
+  EXPECT_EQ(error(missing),
+            "save_safetensors: cannot write " + missing + ": No such file or directory");
+  EXPECT_EQ(error(folder), "save_safetensors: cannot write " + folder + ": Is a directory");
+  EXPECT_EQ(error(folder + "/"), "save_safetensors: cannot write " + folder + "/: Is a directory");
+  EXPECT_EQ(error(""), "save_safetensors: cannot write : No such file or directory");
+  save_safetensors(path, ones({2}));
+  EXPECT_EQ(error(path + "/model"),
+            "save_safetensors: cannot write " + path + "/model: Not a directory");
+  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
+}
+
+TEST_F(SafetensorsTest, AFullDeviceIsAnError) {
+  EXPECT_EQ(message_of<IoError>([] {
+              save_safetensors("/dev/full", ones({2}));
+              return 0;
+            }),
+            "save_safetensors: cannot write /dev/full: No space left on device");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(SafetensorsTest, AFileThatDoesNotFitLeavesTheOldOne) {
+  save_safetensors(path, ones({2}));
+  // A limit on the size of files fails as a full disk does.
+  struct rlimit before {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = message_of<IoError>([&] {
+    save_safetensors(path, ones({100000}));
+    return 0;
+  });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(message, "save_safetensors: cannot write " + path + ": File too large");
+  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
+  Tensor loaded = zeros({2});
+  load_safetensors(path, loaded);
+  expect_values(loaded, {1, 1});
+}
+
+TEST_F(SafetensorsTest, WhatCannotBeStoredIsNamed) {
+  const auto save = [&](const auto& tree) {
+    save_safetensors(path, tree);
+    return 0;
+  };
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return save(Cell{ones({2}), Tensor()});
+            }),
+            "save_safetensors: bias is an empty Tensor");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return save(std::pair{ones({2}), TensorArray(TensorType(f32, {2}))});
+            }),
+            "save_safetensors: 1 is a TensorArray, which the format does not know; stack it");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return save(std::map<std::string, Tensor>{{"\xff", ones({2})}});
+            }),
+            "save_safetensors: names and metadata must be UTF-8");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return save(std::map<std::string, Tensor>{{"__metadata__", ones({2})}});
+            }),
+            "save_safetensors: two keys of the file would be called \"__metadata__\"");
+  EXPECT_EQ(message_of<TraceError>([&] {
+              jit([&](const Tensor& x) {
+                save_safetensors(path, std::pair{x, x});
+                return x;
+              })(ones({2}));
+              return 0;
+            }),
+            "save_safetensors: the value of 0 f32[2] is not known while tracing; return it from "
+            "the traced function");
+  EXPECT_TRUE(files().empty());
+}
+
+}  // namespace
+}  // namespace reel

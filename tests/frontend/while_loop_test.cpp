@@ -1,0 +1,330 @@
+// while_loop in every mode: values, gradients of any order, bounds, invariants, errors.
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+using WhileLoopTest = InEveryMode;
+REEL_IN_EVERY_MODE(WhileLoopTest);
+
+struct Pair {
+  Tensor j, k;
+};
+struct Nested {
+  Tensor i;
+  Pair p;
+};
+struct Memory {
+  Tensor step, memory;
+};
+
+TEST_P(WhileLoopTest, CountsUntilItsCondition) {
+  const auto count = run([](Tensor start) {
+    return while_loop([](Tensor i) { return i < 10; }, [](Tensor i) { return i + 1; }, start);
+  });
+  expect_values(count(scalar(0)), {10});
+  expect_values(count(scalar(12)), {12});
+  EXPECT_EQ(count.trace_count(), 1);
+}
+
+TEST_P(WhileLoopTest, KeepsTheStructureOfItsState) {
+  const auto loop = run([](Nested s) {
+    return while_loop([](const Nested& s) { return s.i < 10; },
+                      [](const Nested& s) { return Nested{s.i + 1, {s.p.j + s.p.k, s.p.j - s.p.k}}; }, s);
+  });
+  const Nested last = loop(Nested{scalar(0), {scalar(1), scalar(2)}});
+  expect_values(last.i, {10});
+  expect_values(last.p.j, {32});
+  expect_values(last.p.k, {64});
+}
+
+// J3 of the cases: the inner loop's trip count changes from iteration to iteration.
+TEST_P(WhileLoopTest, NestsWithInnerTripCountsThatChange) {
+  const auto nested = run([](Tensor n) {
+    return while_loop([&](Tensor i, Tensor) { return i < n; },
+                      [](Tensor i, Tensor total) {
+                        auto [j, sum] = while_loop([&](Tensor j, Tensor) { return j <= i; },
+                                                   [](Tensor j, Tensor sum) { return std::tuple{j + 1, sum + 1}; },
+                                                   std::tuple{0, total});
+                        return std::tuple{i + 1, sum};
+                      },
+                      std::tuple{0, 0});
+  });
+  for (const auto& [n, total] : {std::pair{2, 3}, {3, 6}, {4, 10}}) {
+    const auto [i, sum] = nested(scalar(n));
+    expect_values(i, {double(n)});
+    expect_values(sum, {double(total)});
+  }
+}
+
+TEST_P(WhileLoopTest, AsksTheBoundBeforeTheCondition) {
+  int asked = 0;
+  const auto bounded = run([&](Tensor v) {
+    return while_loop([&](Tensor) { return ++asked, true; }, [](Tensor v) { return v * v; }, v, {.maximum_iterations = 3});
+  });
+  expect_values(bounded(scalar(2.0)), {256});
+  if (is_eager()) EXPECT_EQ(asked, 3);
+  for (const int most : {0, -1})
+    expect_values(run([&](Tensor v) {
+                    return while_loop([](Tensor) { return true; }, [](Tensor v) { return v + 1; }, v,
+                                      {.maximum_iterations = most});
+                  })(scalar(7)),
+                  {7});
+  expect_values(run([](Tensor v, Tensor most) {
+                  return while_loop([](Tensor v) { return v < 10; }, [](Tensor v) { return v + 1; }, v,
+                                    {.maximum_iterations = most});
+                })(scalar(0), scalar(4)),
+                {4});
+}
+
+TEST_P(WhileLoopTest, GradientReachesStateAndCapture) {
+  const auto power = [](std::pair<Tensor, Tensor> va) {
+    return while_loop([](Tensor v) { return v < 100; }, [&](Tensor v) { return v * va.second; }, va.first);
+  };
+  const auto [dv, da] = run(grad(power))(std::pair{scalar(2.0), scalar(3.0)});
+  expect_values(dv, {81});
+  expect_values(da, {216});
+}
+
+TEST_P(WhileLoopTest, GradientOfNoIterationsIsTheIdentity) {
+  const auto loop = [](std::pair<Tensor, Tensor> va) {
+    return while_loop([](Tensor v) { return v < 0; }, [&](Tensor v) { return v * va.second; }, va.first);
+  };
+  const auto [dv, da] = run(grad(loop))(std::pair{scalar(2.0), scalar(3.0)});
+  expect_values(dv, {1});
+  expect_values(da, {0});
+}
+
+// S01 and J41: three squarings are x^8.
+TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
+  const auto eighth = [](Tensor x) {
+    return while_loop([](Tensor i, Tensor) { return i < 3; }, [](Tensor i, Tensor x) { return std::tuple{i + 1, x * x}; },
+                      std::tuple{0, x});
+  };
+  const auto f = [=](Tensor x) { return std::get<1>(eighth(x)); };
+  const Tensor x = scalar(1.1, f64);
+  expect_values(run(f)(x), {2.14358881}, 1e-8);
+  expect_values(run(grad(f))(x), {15.58973681}, 1e-7);
+  expect_values(run(grad(grad(f)))(x), {99.207416}, 1e-6);
+  expect_values(run(grad(grad(grad(f))))(x), {8 * 7 * 6 * std::pow(1.1, 5)}, 1e-6);
+}
+
+// H01: a gradient through a loop in a loop.
+TEST_P(WhileLoopTest, GradientThroughNestedLoops) {
+  const auto f = [](Tensor x) {
+    return while_loop([](Tensor x) { return x < 2; },
+                      [](Tensor x) {
+                        return while_loop([](Tensor x) { return x < 4; }, [](Tensor x) { return x * 2; }, x) * 2;
+                      },
+                      x);
+  };
+  expect_values(run(f)(scalar(1.0)), {8});
+  expect_values(run(grad(f))(scalar(1.0)), {8});
+}
+
+TEST_P(WhileLoopTest, SecondGradientThroughNestedLoopsWithCaptures) {
+  // Inner: y -> y·w, i + 1 times; outer: 2 iterations: y = x·w³; d²/dw² = 6·x·w.
+  const auto f = [](Tensor w, Tensor x) {
+    auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 2; },
+                             [&](Tensor i, Tensor y) {
+                               auto [j, z] = while_loop([&](Tensor j, Tensor) { return j <= i; },
+                                                        [&](Tensor j, Tensor z) { return std::tuple{j + 1, z * w}; },
+                                                        std::tuple{0, y});
+                               return std::tuple{i + 1, z};
+                             },
+                             std::tuple{0, x});
+    return y;
+  };
+  const Tensor w = scalar(1.5, f64), x = scalar(2.0, f64);
+  expect_values(run(grad(f))(w, x), {3 * 2 * 1.5 * 1.5}, 1e-9);
+  expect_values(run(grad(grad(f)))(w, x), {6 * 2 * 1.5}, 1e-9);
+}
+
+TEST_P(WhileLoopTest, GradientTakenInsideABody) {
+  // s -> d/ds (s³) = 3s², twice from 1: 3, 27.
+  const auto f = [](Tensor x) {
+    auto [i, s] = while_loop([](Tensor i, Tensor) { return i < 2; },
+                             [](Tensor i, Tensor s) {
+                               return std::tuple{i + 1, grad([](Tensor s) { return s * s * s; })(s)};
+                             },
+                             std::tuple{0, x});
+    return s;
+  };
+  expect_values(run(f)(scalar(1.0)), {27});
+  expect_values(run(grad(f))(scalar(1.0)), {6 * 3 * 6});  // d 3(3x²)² = 3·2·3x²·6x
+}
+
+TEST_P(WhileLoopTest, GradientWithoutBackPropIsCut) {
+  const auto cut = [](Tensor v) {
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v, {.back_prop = false}) + v;
+  };
+  expect_values(run(grad(cut))(scalar(2.0)), {1});
+}
+
+// J37: a carry that the body drops has a zero gradient.
+TEST_P(WhileLoopTest, GradientOfADroppedCarryIsZero) {
+  const auto f = [](Tensor x) {
+    auto [i, a] = while_loop([](Tensor i, Tensor) { return i < 5; },
+                             [](Tensor i, Tensor) { return std::tuple{i + 1, scalar(0.0)}; }, std::tuple{0, x});
+    return a;
+  };
+  expect_values(run(grad(f))(scalar(3.0)), {0});
+}
+
+TEST_P(WhileLoopTest, InvariantLetsAShapeGrowAndDifferentiates) {
+  const auto f = [](Tensor m) {
+    auto [i, grown] = while_loop([](Tensor i, Tensor) { return i < 3; },
+                                 [](Tensor i, Tensor m) { return std::tuple{i + 1, concat({m, m * 2.0}, 0)}; },
+                                 std::tuple{scalar(0), m},
+                                 {.shape_invariants = {PartialShape{}, PartialShape{unknown, 2}}});
+    return sum(square(grown));
+  };
+  // Each iteration multiplies the sum of squares by 1 + 4.
+  expect_values(run(f)(ones({1, 2})), {250});
+  expect_values(run(grad(f))(ones({1, 2})), {250, 250});
+}
+
+TEST_P(WhileLoopTest, RandomNumbersAreTheSameInEveryMode) {
+  const auto walk = [](Tensor x) {
+    auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 4; },
+                             [](Tensor i, Tensor y) { return std::tuple{i + 1, y + random_normal({3})}; },
+                             std::tuple{scalar(0), x});
+    return y + random_uniform({3});
+  };
+  manual_seed(11);
+  const Tensor first = walk(zeros({3})), second = walk(zeros({3}));
+  manual_seed(11);
+  const auto again = run(walk);
+  expect_same_bits(again(zeros({3})), first);
+  expect_same_bits(again(zeros({3})), second);
+}
+
+TEST_P(WhileLoopTest, ErrorListsEveryLeafThatDiffers) {
+  const Dim batch("batch", 3), feature("feature", 4), other("other", 4);
+  const auto loop = run([&](Tensor h) {
+    return while_loop([](const Memory& s) { return s.step < 2; },
+                      [&](const Memory& s) { return Memory{cast(s.step, i64), zeros({batch, other})}; },
+                      Memory{scalar(0), h}, {.name = "encoder"})
+        .memory;
+  });
+  EXPECT_EQ(message_of<DTypeError>([&] { loop(zeros({batch, feature})); }),
+            "while_loop \"encoder\": the state returned by the body differs from the state it was given\n"
+            "  state.step: i32[] going in, i64[] coming out (dtypes differ)\n"
+            "  state.memory: f32[batch=3,feature=4] going in, f32[batch=3,other=4] coming out (dims differ)\n"
+            "Return every leaf with the type it had on entry.");
+}
+
+TEST_P(WhileLoopTest, ErrorOfAShapeThatChangesNamesShapeInvariants) {
+  const auto loop = run([](Tensor m) {
+    return while_loop([](Tensor m) { return sum(m, {0, 1}) < 100.0; }, [](Tensor m) { return concat({m, m}, 0); }, m);
+  });
+  EXPECT_EQ(message_of<ShapeError>([&] { loop(ones({2, 2})); }),
+            "while_loop \"while\": the state returned by the body differs from the state it was given\n"
+            "  state: f32[2,2] going in, f32[4,2] coming out (dims differ)\n"
+            "Return every leaf with the type it had on entry. To let a size change, give a less specific one in "
+            "shape_invariants, as in PartialShape{unknown, 2}.");
+}
+
+TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
+  const auto with = [&](WhileOptions options) {
+    return run([=](Tensor x) {
+      return while_loop([](Tensor x) { return x < 3; }, [](Tensor x) { return x + 1; }, x, options);
+    });
+  };
+  EXPECT_EQ(message_of<ArgumentError>([&] { with({.parallel_iterations = 0})(scalar(0)); }),
+            "while_loop \"while\": parallel_iterations must be at least 1, got 0");
+  EXPECT_EQ(message_of<ArgumentError>([&] { with({.maximum_iterations = tensor({1, 2})})(scalar(0)); }),
+            "while_loop \"while\": maximum_iterations must be a scalar, got i32[2]");
+  EXPECT_EQ(message_of<ShapeError>([&] { with({.shape_invariants = {PartialShape{5}}})(scalar(0)); }),
+            "while_loop \"while\": the shape invariant [5] of state is not compatible with its initial value, i32[]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run([](Tensor x) {
+                return while_loop([](Tensor x) { return x < 3; }, [](Tensor x) { return x + 1; }, x);
+              })(zeros({2}));
+            }),
+            "while_loop \"while\": cond must return a boolean scalar, got boolean[2]; reduce it with any or all, or use "
+            "scan, whose entries end one by one");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              run([](Tensor x) { return while_loop([](Tensor x) { return x; }, [](Tensor x) { return x + 1; }, x); })(scalar(1));
+            }),
+            "while_loop \"while\": cond must return a boolean scalar, got i32[]; compare, as in x < 10");
+}
+
+TEST_P(WhileLoopTest, ExceptionOfTheUserLeavesEverythingAsItWas) {
+  const auto throwing = run([](Tensor x) {
+    return while_loop([](Tensor x) { return x < 3.0; },
+                      [](Tensor x) -> Tensor {
+                        throw std::runtime_error("from the user");
+                        return x;
+                      },
+                      x);
+  });
+  EXPECT_EQ(message_of<std::runtime_error>([&] { throwing(scalar(0.0)); }), "from the user");
+  expect_values(run([](Tensor x) { return x + 1.0; })(scalar(1.0)), {2});
+  Tape tape;  // a tape that saw the loop begin goes on working
+  const Tensor w = scalar(2.0);
+  tape.watch(w);
+  EXPECT_THROW(throwing(w), std::runtime_error);
+  expect_values(tape.gradient(w * w, w), {4});
+}
+
+TEST(TracedWhileLoopTest, CallsConditionAndBodyOnce) {
+  int conds = 0, bodies = 0;
+  auto counted = jit([&](Tensor n) {
+    return while_loop([&](Tensor i) { return ++conds, i < n; }, [&](Tensor i) { return ++bodies, i + 1; }, scalar(0));
+  });
+  for (const int n : {0, 3, 5}) expect_values(counted(scalar(n)), {double(n)});
+  EXPECT_EQ(conds, 1);
+  EXPECT_EQ(bodies, 1);
+  EXPECT_EQ(counted.trace_count(), 1);
+}
+
+TEST(TracedWhileLoopTest, ConditionThatIsAlwaysTrueIsAnErrorWithoutABound) {
+  auto endless = jit([](Tensor x) { return while_loop([](Tensor) { return true; }, [](Tensor x) { return x + 1; }, x); });
+  EXPECT_EQ(message_of<TraceError>([&] { endless(scalar(0)); }),
+            "while_loop \"while\": cond is always true, so the traced loop would never end; return a tensor from cond, or "
+            "give maximum_iterations");
+}
+
+TEST(TracedWhileLoopTest, ValueOfABodyCannotLeaveIt) {
+  const auto leak = jit([](Tensor x) {
+    Tensor leaked;
+    while_loop([](Tensor x) { return x < 3.0; }, [&](Tensor x) { return leaked = x + 1.0; }, x);
+    return leaked;
+  });
+  EXPECT_EQ(message_of<TraceError>([&] { leak(scalar(0.0)); }),
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in which it was made; "
+            "values leave a body only through its state or outputs");
+}
+
+TEST(TracedWhileLoopTest, CarryThatIsHandedOnUnchangedBecomesACapture) {  // J27
+  auto loop = jit([](Tensor i, Tensor n) {
+    return std::get<0>(while_loop([](Tensor i, Tensor n) { return i < n; },
+                                  [](Tensor i, Tensor n) { return std::tuple{i + 1, n}; }, std::tuple{i, n}));
+  });
+  expect_values(loop(scalar(0), scalar(4)), {4});
+  EXPECT_NE(str(loop.graph()).find("carries=1,"), std::string::npos) << loop.graph();
+}
+
+TEST(TracedWhileLoopTest, ForwardLoopRunsOnceUnderAGradient) {
+  auto f = jit(value_and_grad([](Tensor v) {
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v);
+  }));
+  f(scalar(2.0));
+  const std::string dump = str(f.graph());
+  int loops = 0;
+  for (std::size_t at = dump.find("= loop("); at != std::string::npos; at = dump.find("= loop(", at + 1)) ++loops;
+  EXPECT_EQ(loops, 2) << dump;  // one forwards, one backwards
+}
+
+TEST(TracedWhileLoopTest, PrintInADifferentiatedBodyPrintsOncePerIteration) {  // J46
+  auto f = jit(grad([](Tensor v) {
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return print(v, "v") * v; }, v);
+  }));
+  testing::internal::CaptureStdout();
+  f(scalar(2.0));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "v: f32[] 2\nv: f32[] 4\n");
+}
+
+}  // namespace
+}  // namespace reel

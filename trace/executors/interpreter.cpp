@@ -1,0 +1,215 @@
+// The interpreter: runs a graph op by op with the eager kernels. Its meaning is eager mode's, to the bit.
+#include <algorithm>
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/entries.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+std::int64_t integer_of(const Tensor& t) {
+  return t.dtype() == i64 ? *t.data<std::int64_t>() : *t.data<std::int32_t>();
+}
+
+/// One run of a loop op.
+class LoopRun {
+ public:
+  LoopRun(KernelArgs& args) : args_(args), attrs_(args.attr<LoopAttrs>()), body_(*attrs_.body.graph) {
+    for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
+    for (const int capture : attrs_.body_captures) body_captures_.push_back(args.input(attrs_.first_capture() + capture));
+    for (const int capture : attrs_.cond_captures) cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
+    for (int i = 0; i < attrs_.slices; ++i) slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
+    if (attrs_.has_lengths) lengths_ = args.input(attrs_.has_bound);
+    stacks_.resize(attrs_.stacks);
+    sums_.resize(attrs_.sums);
+    for (std::size_t i = 0; i < slices_.size(); ++i)
+      limit_ = std::min(limit_, static_cast<std::int64_t>(slices_[i].size()));
+    if (attrs_.has_bound) limit_ = std::min(limit_, integer_of(args.input(0)));
+  }
+
+  void run() {
+    const bool has_entries = !attrs_.entry_dims.empty();
+    if (has_entries && attrs_.cond) reached_ = zeros(attrs_.entry_dims, i32);
+    if (attrs_.is_reverse) {
+      for (std::int64_t k = 0; k < limit_; ++k) step(limit_ - 1 - k, has_entries ? live_at(limit_ - 1 - k) : Tensor());
+    } else if (!attrs_.is_scan) {
+      while (trips_ < limit_ && (!attrs_.cond || holds(ask()))) step(trips_, Tensor());
+    } else {
+      Tensor active;
+      if (attrs_.cond) active = attrs_.cond_before_body ? ask() : ones(attrs_.entry_dims, boolean);
+      while (trips_ < limit_) {
+        Tensor live = has_entries ? live_at(trips_) : Tensor();
+        if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
+        if (live.is_defined() && !any_live(mask_padding(live))) break;
+        step(trips_, has_entries ? live : Tensor());
+        if (attrs_.cond) {
+          if (has_entries) reached_ = reached_ + cast(live, i32);
+          active = logical_and(active, ask());
+        }
+      }
+    }
+    finish();
+  }
+
+ private:
+  static Tensors elements_of(const Tensor& slices) {
+    if (!slices.type().is_list()) return unstack(slices, 0);
+    Tensors elements = list_elements(slices);
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      if (!elements[i].is_defined()) elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64));
+    return elements;
+  }
+  static bool holds(const Tensor& condition) { return *condition.data<bool>(); }
+
+  Tensor ask() {
+    Tensors inputs{scalar(trips_, i64)};
+    inputs.insert(inputs.end(), state_.begin(), state_.end());
+    inputs.insert(inputs.end(), cond_captures_.begin(), cond_captures_.end());
+    DimEnv env = attrs_.cond.env();
+    return replay(*attrs_.cond.graph, inputs, env)[0];
+  }
+
+  /// Which entries run at a position, as far as lengths say.
+  Tensor live_at(std::int64_t position) const {
+    if (!lengths_.is_defined()) return {};
+    return less(scalar(position, lengths_.dtype()), lengths_);
+  }
+
+  void step(std::int64_t position, const Tensor& live) {
+    const bool has_ended = live.is_defined() && !all_live(live);
+    Tensors inputs{scalar(position, i64)};
+    for (const Tensor& carry : state_) inputs.push_back(carry);
+    for (const Tensors& slice : slices_) inputs.push_back(slice[position]);
+    inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
+    if (has_ended)
+      for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = fill(inputs[i], fill_of(i - 1), live);
+    DimEnv env = attrs_.body.env();
+    Tensors before;
+    if (has_ended)
+      before = std::move(state_);
+    else
+      state_.clear();  // so that the body may reuse what nobody else holds
+    Tensors outputs = run_body(std::move(inputs), env);
+    const auto carries = outputs.begin(), terms = carries + attrs_.carries, sums = terms + attrs_.stacks;
+    state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
+    if (has_ended)
+      for (int i = 0; i < attrs_.carries; ++i) state_[i] = keep_ended(state_[i], before[i], live);
+    for (int i = 0; i < attrs_.stacks; ++i) {
+      if (attrs_.is_reverse && stacks_[i].empty()) stacks_[i].resize(limit_);
+      Tensor term = has_ended ? zero_ended(terms[i], live) : std::move(terms[i]);
+      if (attrs_.is_reverse)
+        stacks_[i][position] = std::move(term);
+      else
+        stacks_[i].push_back(std::move(term));
+    }
+    for (int i = 0; i < attrs_.sums; ++i) {
+      Tensor term = has_ended ? zero_ended(sums[i], live) : std::move(sums[i]);
+      if (!sums_[i].is_defined())
+        sums_[i] = std::move(term);
+      else if (term.type().is_list())
+        sums_[i] = list_add(std::move(sums_[i]), std::move(term));
+      else
+        sums_[i] = add(std::move(sums_[i]), std::move(term));
+    }
+    ++trips_;
+  }
+
+  Tensors run_body(Tensors inputs, DimEnv& env) { return replay(body_, inputs, env); }
+
+  Fill fill_of(std::size_t input) const {
+    const std::size_t own = attrs_.carries + attrs_.slices;
+    if (input < own) return attrs_.fills[input];
+    return attrs_.fills[own + attrs_.body_captures[input - own]];
+  }
+  static Tensor fill(const Tensor& x, Fill how, const Tensor& live) {
+    return how == Fill::zero ? zero_ended(x, live) : fill_live(x, live);
+  }
+
+  /// A type of the body where no iteration ran: sizes that only one would know count as zero.
+  TensorType type_without_iterations(const TensorType& type) {
+    DimEnv env = attrs_.body.env();
+    for (int i = 0; i < attrs_.carries; ++i) env.bind(body_.types[body_.inputs[1 + i]], state_[i].type());
+    for (std::size_t i = 0; i < body_captures_.size(); ++i)
+      env.bind(body_.types[body_.inputs[body_.formal_count + i]], body_captures_[i].type());
+    Dims dims;
+    for (const Dim& dim : type.dims())
+      dims.push_back(!dim.is_symbol() || dim.has_size() || env.knows(dim) ? env.resolve(dim) : Dim(0));
+    return type.with(dims);
+  }
+
+  void finish() {
+    Tensors& out = *args_.decided;
+    out = state_;
+    const Dim fresh = attrs_.makes_dim ? new_dim() : Dim(0);
+    for (int i = 0; i < attrs_.stacks; ++i) {
+      const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
+      if (attrs_.list_stacks[i]) {
+        out.push_back(make_list(term, stacks_[i]));
+        continue;
+      }
+      const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
+      const std::int64_t extent = dim.has_size() ? dim.size() : trips_;
+      if (stacks_[i].empty()) {
+        Dims dims{dim.has_size() ? dim : Dim(extent)};
+        const TensorType element = type_without_iterations(term);
+        dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+        out.push_back(zeros(element.with(dims)));
+        continue;
+      }
+      // Where iterations ended before the dim does, what they would have made is zero.
+      Tensor nothing;
+      stacks_[i].resize(static_cast<std::size_t>(extent));
+      for (Tensor& element : stacks_[i])
+        if (!element.is_defined()) element = nothing.is_defined() ? nothing : nothing = zeros(first_made(stacks_[i]).type());
+      out.push_back(stack(stacks_[i], dim.has_size() ? dim : Dim(extent)));
+    }
+    for (int i = 0; i < attrs_.sums; ++i) {
+      const TensorType& type = body_.types[body_.outputs[attrs_.carries + attrs_.stacks + i]];
+      if (!sums_[i].is_defined())
+        sums_[i] = type.is_list() ? empty_list(type) : zeros(type_without_iterations(type));
+      out.push_back(std::move(sums_[i]));
+    }
+    out.push_back(scalar(trips_, i32));
+    if (attrs_.makes_lengths()) out.push_back(reached_);
+    if (attrs_.makes_dim) out.push_back(Tensor(allocate_block(TensorType(boolean, {fresh.is_named() ? Dim("none", 0) : Dim(0), fresh}))));
+  }
+
+  static const Tensor& first_made(const Tensors& elements) {
+    return *std::find_if(elements.begin(), elements.end(), [](const Tensor& t) { return t.is_defined(); });
+  }
+
+  Dim new_dim() const {
+    if (attrs_.new_dim.empty()) return Dim(trips_);
+    if (attrs_.makes_lengths()) return Dim(attrs_.new_dim, reached_);
+    return Dim(attrs_.new_dim, scalar(trips_, i32));
+  }
+
+  KernelArgs& args_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  Tensors state_, body_captures_, cond_captures_;
+  std::vector<Tensors> slices_, stacks_;
+  Tensors sums_;
+  Tensor lengths_, reached_;
+  std::int64_t limit_ = INT64_MAX, trips_ = 0;
+};
+
+}  // namespace
+
+void run_loop(KernelArgs& args) { LoopRun(args).run(); }
+
+void run_cond(KernelArgs& args) {
+  const CondAttrs& attrs = args.attr<CondAttrs>();
+  const bool taken = *args.input(0).data<bool>();
+  const SubGraph& branch = taken ? attrs.on_true : attrs.on_false;
+  Tensors inputs;
+  for (const int capture : taken ? attrs.true_captures : attrs.false_captures) inputs.push_back(args.input(1 + capture));
+  DimEnv env = branch.env();
+  *args.decided = replay(*branch.graph, inputs, env);
+}
+
+}  // namespace reel

@@ -1,0 +1,211 @@
+#include "reel/trace/traced_function.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "reel/core/dim_node.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/random.h"
+#include "reel/core/str.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+/// The named dims of the arguments in the order of their first appearance, those of lengths before the ragged ones.
+class DimTable {
+ public:
+  int place(const Dim& dim) {
+    for (std::size_t i = 0; i < dims_.size(); ++i)
+      if (dims_[i].node() == dim.node()) return static_cast<int>(i);
+    for (const Dim& of : dim.length_dims()) place(of);
+    dims_.push_back(dim);
+    return static_cast<int>(dims_.size()) - 1;
+  }
+  const Dims& dims() const { return dims_; }
+
+ private:
+  Dims dims_;
+};
+
+void describe(std::ostream& out, DimTable& table, const Dim& dim) {
+  if (!dim.is_named()) {
+    out << (dim.has_size() ? str(dim.size()) : "?") << ',';
+    return;
+  }
+  const std::size_t known = table.dims().size();
+  const int place = table.place(dim);
+  out << '#' << place;
+  if (table.dims().size() > known) {  // seen for the first time: say what it is
+    out << '(' << dim.name();
+    if (dim.node()->kind == DimKind::fixed) out << '=' << dim.size();
+    if (dim.node()->kind == DimKind::dynamic) out << " dynamic";
+    if (dim.node()->kind == DimKind::undefined) out << " undefined";
+    for (const Dim& of : dim.length_dims()) {
+      out << " over ";
+      describe(out, table, of);
+    }
+    out << ')';
+  }
+  out << ',';
+}
+
+std::string signature(const Leaves& leaves, DimTable& table) {
+  std::ostringstream out;
+  for (const Leaf& leaf : leaves) {
+    switch (leaf.kind) {
+      case Leaf::Kind::tensor:
+        if (!leaf.tensor.is_defined()) {
+          out << "empty;";
+          break;
+        }
+        out << (leaf.tensor.type().is_list() ? "list of " : "") << leaf.tensor.dtype() << '[';
+        for (const Dim& dim : leaf.tensor.dims()) describe(out, table, dim);
+        out << "];";
+        break;
+      case Leaf::Kind::dim:
+        out << "dim ";
+        describe(out, table, leaf.dim);
+        out << ';';
+        break;
+      case Leaf::Kind::none: out << "none;"; break;
+      case Leaf::Kind::fixed: out << leaf.fixed << ';'; break;
+    }
+  }
+  return out.str();
+}
+
+Tensor token_of(const Dim& dim) { return Tensor(allocate_block(token_type(dim))); }
+
+}  // namespace
+
+struct TracedFunction::Entry {
+  GraphRef graph;
+  Tensors captured;
+  Dims dims;                          ///< of the arguments of the first call
+  std::vector<std::uint8_t> guarded;  ///< by dim: the function named it itself
+  Leaves results;                     ///< kinds; tensors and dims come from the graph
+  std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
+  std::shared_ptr<const void> prototype;
+  std::int64_t random_numbers = 0;
+};
+
+std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const Leaves& arguments, const Function& function) {
+  auto entry = std::make_shared<Entry>();
+  DimTable table;
+  signature(arguments, table);
+  entry->dims = table.dims();
+
+  GraphBuilder builder(name_);
+  ModeScope scope(builder.scope());
+  Dims symbols;
+  const auto symbol_of = [&](const Dim& dim) -> Dim {
+    return dim.is_named() ? symbols[table.place(dim)] : dim;
+  };
+  for (const Dim& dim : entry->dims) {
+    Ref<DimNode> node(new DimNode);
+    node->name = dim.name();
+    node->kind = dim.node()->kind;
+    node->is_symbol = true;
+    node->size = node->kind == DimKind::fixed ? dim.size() : -1;
+    for (const Dim& of : dim.length_dims()) node->length_dims.push_back(symbol_of(of));
+    symbols.push_back(Dim::of_node(node));
+  }
+  for (const Dim& symbol : symbols)
+    if (!symbol.is_undefined()) builder.add_input(token_type(symbol));
+  Leaves promises = arguments;
+  for (Leaf& leaf : promises) {
+    if (leaf.kind == Leaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
+    if (leaf.kind != Leaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+    Dims dims;
+    for (const Dim& dim : leaf.tensor.dims()) dims.push_back(symbol_of(dim));
+    leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
+  }
+  const Tensor stream = builder.add_input(TensorType(i64, {2}));
+  for (std::size_t i = 0; i < symbols.size(); ++i) builder.rename(entry->dims[i], symbols[i]);
+
+  RandomScope random(stream);
+  Traced traced = function(promises);
+  Tensors outputs;
+  for (Leaf& leaf : traced.leaves) {
+    entry->outputs.push_back(-1);
+    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined()) {
+      entry->outputs.back() = static_cast<int>(outputs.size());
+      outputs.push_back(leaf.tensor);
+      leaf.tensor = Tensor();
+    } else if (leaf.kind == Leaf::Kind::dim && leaf.dim.is_symbol() && !leaf.dim.is_undefined()) {
+      entry->outputs.back() = static_cast<int>(outputs.size());
+      outputs.push_back(dim_token(leaf.dim));
+    }
+  }
+  entry->random_numbers = random.taken();
+  entry->results = std::move(traced.leaves);
+  entry->prototype = std::move(traced.prototype);
+  Ref<Graph> graph = builder.finish(outputs);
+  entry->captured = builder.captured();
+  for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
+  entry->graph = optimise(std::move(graph), entry->captured);
+  ++trace_count_;
+  return entry;
+}
+
+void TracedFunction::warn_of_fixed_values(const Leaves& arguments) {
+  std::vector<std::string> fixed;
+  for (const Leaf& leaf : arguments)
+    if (leaf.kind == Leaf::Kind::fixed) fixed.push_back(leaf.fixed);
+  if (trace_count_ == 0) first_fixed_ = fixed;
+  if (trace_count_ != 8 || fixed.size() != first_fixed_.size()) return;
+  for (std::size_t i = 0; i < fixed.size(); ++i)
+    if (fixed[i] != first_fixed_[i])
+      std::cerr << "reel: jit \"" << name_ << "\" traces for the ninth time; its fixed value " << fixed[i] << " was "
+                << first_fixed_[i] << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
+}
+
+TracedFunction::Traced TracedFunction::operator()(const Leaves& arguments, const Function& function) {
+  DimTable table;
+  const std::string key = signature(arguments, table);
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    warn_of_fixed_values(arguments);
+    found = entries_.emplace(key, trace(arguments, function)).first;
+  }
+  const std::shared_ptr<Entry> entry = last_ = found->second;
+
+  Tensors inputs;
+  for (std::size_t i = 0; i < table.dims().size(); ++i) {
+    const Dim& dim = table.dims()[i];
+    if (entry->guarded[i] && dim.node() != entry->dims[i].node())
+      throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i], " itself, but this call's argument has ",
+                           "another dim of that name, ", dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
+    if (!dim.is_undefined()) inputs.push_back(token_of(dim));
+  }
+  for (const Leaf& leaf : arguments)
+    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined()) inputs.push_back(leaf.tensor);
+  inputs.push_back(current_random_stream());
+  inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
+  const Tensors outputs = run_(entry->graph, inputs);
+  advance_random_stream(entry->random_numbers);
+
+  Traced result{entry->results, entry->prototype};
+  for (std::size_t i = 0; i < result.leaves.size(); ++i) {
+    if (entry->outputs[i] < 0) continue;
+    const Tensor& output = outputs[entry->outputs[i]];
+    if (result.leaves[i].kind == Leaf::Kind::dim)
+      result.leaves[i].dim = output.dims()[1];
+    else
+      result.leaves[i].tensor = output;
+  }
+  return result;
+}
+
+const Graph& TracedFunction::graph() const {
+  if (!last_) throw ArgumentError(str("jit \"", name_, "\": there is no graph before the first call"));
+  return *last_->graph;
+}
+const Tensors& TracedFunction::captures() const {
+  if (!last_) throw ArgumentError(str("jit \"", name_, "\": there are no captures before the first call"));
+  return last_->captured;
+}
+
+}  // namespace reel
