@@ -2,6 +2,8 @@
 #
 # Of an inline function that several files use the linker keeps one copy, any of them. Objects compiled for newer
 # processors must therefore define no such (weak) function outside their own namespace reel::ISA.
+cmake_minimum_required(VERSION 3.25)
+
 if(NOT OBJECTS)
   message(FATAL_ERROR "no objects given")
 endif()

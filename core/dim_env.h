@@ -15,6 +15,14 @@ namespace reel {
 /// A static dim born in the trace is bound to a fresh dim of its size when it is first asked for.
 class DimEnv {
  public:
+  DimEnv() = default;
+  /// An environment that only renames: symbols that it does not know stay as they are.
+  static DimEnv renaming() {
+    DimEnv env;
+    env.keeps_unknown_ = true;
+    return env;
+  }
+
   Dim resolve(const Dim& symbol);
   TensorType resolve(const TensorType& type);
   /// Binds what `formal` mentions and is not bound yet to the dims of `actual`.
@@ -25,6 +33,7 @@ class DimEnv {
  private:
   const Dim* find(const Dim& symbol) const;
   std::vector<std::pair<Dim, Dim>> bindings_;
+  bool keeps_unknown_ = false;
 };
 
 /// Calls fn for every symbol of the type, those that its ragged dims' lengths run over included.

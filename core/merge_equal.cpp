@@ -16,7 +16,8 @@ struct Emitted {
 
 class Merger {
  public:
-  Merger(const Graph& from) : from_(from), value_(from.types.size(), ~0u) {}
+  Merger(const Graph& from, std::size_t same_program_from)
+      : from_(from), same_program_from_(same_program_from), value_(from.types.size(), ~0u) {}
 
   Ref<Graph> run(std::vector<ValueId>* values, std::size_t* boundary) {
     Ref<Graph> to(new Graph);
@@ -27,7 +28,7 @@ class Merger {
     std::size_t forward = 0;
     for (std::size_t r = 0; r < from_.records.size(); ++r) {
       if (boundary && r == *boundary) forward = emitted_.size();
-      visit(from_.records[r]);
+      visit(r);
     }
     if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
     for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out);
@@ -38,7 +39,8 @@ class Merger {
   }
 
  private:
-  void visit(const Record& record) {
+  void visit(std::size_t r) {
+    const Record& record = from_.records[r];
     Emitted next{record.op, record.attrs, {}, {}};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
     if (next.attrs && renames_) next.attrs = next.attrs->resolve(renamed_);
@@ -48,7 +50,7 @@ class Merger {
     }
     if (record.op == &loop_op) {
       if (merge_loop(record, next)) return;
-    } else if (!has_effects(record)) {
+    } else if (r >= same_program_from_ || !has_effects(record)) {
       auto [it, end] = known_.equal_range(hash(next));
       for (; it != end; ++it) {
         const Emitted& same = emitted_[it->second];
@@ -119,7 +121,7 @@ class Merger {
     }
     for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
     both.seal();
-    const Ref<Graph> merged = merge_equal(both);
+    const Ref<Graph> merged = merge_equal(both, nullptr, nullptr, left.records.size());
     // merged->outputs: carries, stacks and sums of the left body, then those of the right one.
     const std::vector<ValueId> outs = merged->outputs;
     const std::size_t left_count = left.outputs.size();
@@ -184,19 +186,21 @@ class Merger {
   }
 
   const Graph& from_;
+  std::size_t same_program_from_;
   Graph* to_ = nullptr;
   std::vector<ValueId> value_;
   std::vector<Emitted> emitted_;
   std::vector<std::size_t> loops_;
   std::unordered_multimap<std::size_t, std::size_t> known_;
-  DimEnv renamed_;
+  DimEnv renamed_ = DimEnv::renaming();
   bool renames_ = false;
 };
 
 }  // namespace
 
-Ref<Graph> merge_equal(const Graph& graph, std::vector<ValueId>* values, std::size_t* boundary) {
-  return Merger(graph).run(values, boundary);
+Ref<Graph> merge_equal(const Graph& graph, std::vector<ValueId>* values, std::size_t* boundary,
+                       std::size_t same_program_from) {
+  return Merger(graph, same_program_from).run(values, boundary);
 }
 
 }  // namespace reel

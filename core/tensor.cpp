@@ -9,7 +9,8 @@
 namespace reel {
 
 void Tensor::refuse_empty() {
-  throw ArgumentError("an empty Tensor has no type and no value; assign a tensor to it before it is used");
+  throw ArgumentError(
+      "an empty Tensor has no type and no value; assign a tensor to it before it is used");
 }
 
 Dim Tensor::dim(std::string_view name) const {
@@ -17,7 +18,8 @@ Dim Tensor::dim(std::string_view name) const {
   for (const Dim& dim : dims()) {
     if (!dim.is_named() || dim.name() != name) continue;
     if (found)
-      throw ShapeError(str("dim(\"", name, "\"): ", type(), " has two dims of that name; take one by its position"));
+      throw ShapeError(str("dim(\"", name, "\"): ", type(),
+                           " has two dims of that name; take one by its position"));
     found = &dim;
   }
   if (!found) throw ShapeError(str("dim(\"", name, "\"): ", type(), " has no dim of that name"));
@@ -40,20 +42,25 @@ std::vector<std::int64_t> Tensor::shape() const {
 
 std::int64_t Tensor::numel() const {
   if (!type().is_known())
-    throw TraceError(str("numel: not all sizes of ", type(), " are known while tracing; use dim.lengths()"));
+    throw TraceError(
+        str("numel: not all sizes of ", type(), " are known while tracing; use dim.lengths()"));
   return type().numel();
 }
 
 const void* Tensor::checked_data(DType expected, const char* what) const {
   const Block& block = checked();
   if (block.kind == BlockKind::promise)
-    throw TraceError(str(what, ": the value of a tensor of type ", block.type, " is not known while tracing, so it cannot ",
-                         "steer C++; use cond, while_loop, scan or where, or return it from the traced function"));
+    throw TraceError(str(
+        what, ": the value of a tensor of type ", block.type,
+        " is not known while tracing, so it cannot ",
+        "steer C++; use cond, while_loop, scan or where, or return it from the traced function"));
   if (block.kind == BlockKind::list)
-    throw ArgumentError(str(what, ": a TensorArray (", block.type, ") is no tensor; read or stack its elements"));
+    throw ArgumentError(
+        str(what, ": a TensorArray (", block.type, ") is no tensor; read or stack its elements"));
   if (block.type.dtype() != expected)
-    throw DTypeError(str(what, ": asked for elements of type ", expected, " of a tensor of type ", block.type,
-                         "; cast it to ", expected, ", or ask for ", block.type.dtype()));
+    throw DTypeError(str(what, ": asked for elements of type ", expected, " of a tensor of type ",
+                         block.type, "; cast it to ", expected, ", or ask for ",
+                         block.type.dtype()));
   return block.data;
 }
 
@@ -61,7 +68,8 @@ template <class T>
 T Tensor::item() const {
   const void* data = checked_data(dtype_of<T>(), "item");
   if (type().numel() != 1)
-    throw ShapeError(str("item: a tensor of type ", type(), " has ", type().numel(), " elements, not one"));
+    throw ShapeError(
+        str("item: a tensor of type ", type(), " has ", type().numel(), " elements, not one"));
   return *static_cast<const T*>(data);
 }
 
@@ -87,7 +95,8 @@ namespace {
 /// Prints nested lists; of a long axis only the first and last few items, as NumPy does.
 class NestedPrinter {
  public:
-  NestedPrinter(std::ostream& out, const Tensor& tensor) : out_(out), sizes_(tensor.type().sizes()) {
+  NestedPrinter(std::ostream& out, const Tensor& tensor)
+      : out_(out), sizes_(tensor.type().sizes()) {
     // Every shown item as text first: those of a matrix are aligned.
     visit(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
@@ -125,7 +134,8 @@ class NestedPrinter {
     }
     if (sizes_[axis] == 0) return;
     const std::int64_t step = count / sizes_[axis];
-    for_shown(sizes_[axis], [&](std::int64_t i) { collect(axis + 1, first + i * step, step, text); });
+    for_shown(sizes_[axis],
+              [&](std::int64_t i) { collect(axis + 1, first + i * step, step, text); });
   }
 
   void print(std::size_t axis) {

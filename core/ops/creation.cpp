@@ -16,9 +16,10 @@
 namespace reel {
 namespace {
 
-// ---- Numbers -------------------------------------------------------------------------------------------------------
+// ---- Numbers ------------------------------------------------------------------------------------
 
-/// A number as an attribute: `number` for floats and booleans, `integer` for integers, exact both; the other is zero.
+/// A number as an attribute: `number` for floats and booleans, `integer` for integers, exact both;
+/// the other is zero.
 struct Number {
   double number = 0;
   std::int64_t integer = 0;
@@ -44,8 +45,10 @@ Number checked(std::string_view op, DType dtype, DType kind, double number, std:
   }
   if (kind == f64) {
     if (std::trunc(number) != number)
-      throw DTypeError(str(op, ": ", number, " does not fit ", dtype, ", which holds integers; give a dtype of f32 or f64"));
-    if (std::abs(number) >= 0x1p63) throw DTypeError(str(op, ": ", number, " does not fit ", dtype));
+      throw DTypeError(str(op, ": ", number, " does not fit ", dtype,
+                           ", which holds integers; give a dtype of f32 or f64"));
+    if (std::abs(number) >= 0x1p63)
+      throw DTypeError(str(op, ": ", number, " does not fit ", dtype));
     integer = static_cast<std::int64_t>(number);
   }
   if (dtype == i32 && integer != static_cast<std::int32_t>(integer))
@@ -53,7 +56,8 @@ Number checked(std::string_view op, DType dtype, DType kind, double number, std:
   return {0, integer};
 }
 Number checked(std::string_view op, DType dtype, const NestedList& value) {
-  if (value.is_list()) throw ArgumentError(str(op, ": takes one number, not a list; use tensor() for lists"));
+  if (value.is_list())
+    throw ArgumentError(str(op, ": takes one number, not a list; use tensor() for lists"));
   return checked(op, dtype, value.kind(), value.number(), value.integer());
 }
 
@@ -70,7 +74,7 @@ void fill(const Tensor& tensor, const Number& value) {
   });
 }
 
-// ---- full ----------------------------------------------------------------------------------------------------------
+// ---- full ---------------------------------------------------------------------------------------
 
 struct FullAttrs {
   TensorType type{f32};
@@ -101,17 +105,21 @@ const Op full_op{
     .no_vjp = "has no inputs",
     .samples =
         [] {
-          return Samples{{{}, make_attrs(FullAttrs{TensorType(f32, {2, 3}), 0.1, 0})},
-                         {{}, make_attrs(FullAttrs{TensorType(i64, {2}), 0, (std::int64_t{1} << 53) + 1})},
-                         {{}, make_attrs(FullAttrs{TensorType(boolean, {0, 2}), 1, 0})},
-                         {{}, make_attrs(FullAttrs{ragged_type(f32), -1, 0})}};
+          return Samples{
+              {{}, make_attrs(FullAttrs{TensorType(f32, {2, 3}), 0.1, 0})},
+              {{}, make_attrs(FullAttrs{TensorType(i64, {2}), 0, (std::int64_t{1} << 53) + 1})},
+              {{}, make_attrs(FullAttrs{TensorType(boolean, {0, 2}), 1, 0})},
+              {{}, make_attrs(FullAttrs{ragged_type(f32), -1, 0})}};
         },
 };
 
 Tensor full_of(const TensorType& type, const Number& value) {
-  if (type.is_list()) throw ArgumentError(str("full: ", type, " is the type of a TensorArray, not of a tensor"));
-  if (is_tracing()) return bind(full_op, {}, make_attrs(FullAttrs{type, value.number, value.integer}));
-  if (!type.is_known()) throw ShapeError(str("full: ", type, " has an axis of unknown size; give every dim a size"));
+  if (type.is_list())
+    throw ArgumentError(str("full: ", type, " is the type of a TensorArray, not of a tensor"));
+  if (is_tracing())
+    return bind(full_op, {}, make_attrs(FullAttrs{type, value.number, value.integer}));
+  if (!type.is_known())
+    throw ShapeError(str("full: ", type, " has an axis of unknown size; give every dim a size"));
   // Without inputs there is nothing that a tape could want to know.
   Tensor result(allocate_block(type));
   fill(result, value);
@@ -119,12 +127,12 @@ Tensor full_of(const TensorType& type, const Number& value) {
 }
 
 const TensorType& scalar_type(DType dtype) {
-  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
-                                     TensorType(boolean)};
+  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32),
+                                     TensorType(i64), TensorType(boolean)};
   return types[static_cast<int>(dtype)];
 }
 
-// ---- full_like -----------------------------------------------------------------------------------------------------
+// ---- full_like ----------------------------------------------------------------------------------
 
 struct FullLikeAttrs {
   double value = 0;
@@ -143,7 +151,8 @@ const Op full_like_op{
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
     .kernel =
         [](KernelArgs& a) {
-          Tensor& out = a.make();  // not in x's buffer: x may be needed no more, but its shape is not worth a dependency
+          Tensor& out = a.make();  // not in x's buffer: x may be needed no more, but its shape is
+                                   // not worth a dependency
           fill(out, number_for(out.dtype(), static_cast<int>(a.attr<FullLikeAttrs>().value)));
         },
     .no_vjp = "depends on the shape of its input only",
@@ -164,12 +173,13 @@ Tensor full_like(const Tensor& x, int value) {
   return bind(full_like_op, {x}, make_attrs(FullLikeAttrs{static_cast<double>(value)}));
 }
 
-// ---- constant ------------------------------------------------------------------------------------------------------
+// ---- constant -----------------------------------------------------------------------------------
 
-/// Numbers that a traced function names: recorded with the graph, where an eager tensor would be a capture.
+/// Numbers that a traced function names: recorded with the graph, where an eager tensor would be a
+/// capture.
 struct ConstantAttrs {
-  Tensor data;            ///< eager, all elements along one plain axis
-  TensorType type{f32};   ///< of the result; its dims may be symbols
+  Tensor data;           ///< eager, all elements along one plain axis
+  TensorType type{f32};  ///< of the result; its dims may be symbols
   template <class F>
   static void fields(F&& f) {
     f("type", &ConstantAttrs::type);
@@ -179,7 +189,8 @@ struct ConstantAttrs {
 
 void check_count(std::int64_t count, const TensorType& type) {
   if (type.is_known() && type.numel() != count)
-    throw ShapeError(str("tensor: ", count, " values given for ", type, ", which has ", type.numel(), " elements"));
+    throw ShapeError(str("tensor: ", count, " values given for ", type, ", which has ",
+                         type.numel(), " elements"));
 }
 
 const Op constant_op{
@@ -198,7 +209,9 @@ const Op constant_op{
     .no_vjp = "has no inputs",
     .samples =
         [] {
-          return Samples{{{}, make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}), TensorType(f32, {2, 3})})},
+          return Samples{{{},
+                          make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}),
+                                                   TensorType(f32, {2, 3})})},
                          {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
                          {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
         },
@@ -223,7 +236,7 @@ Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& wr
   return bind(constant_op, {}, make_attrs(ConstantAttrs{std::move(data), type}));
 }
 
-// ---- Nested lists --------------------------------------------------------------------------------------------------
+// ---- Nested lists -------------------------------------------------------------------------------
 
 /// Walks nested lists: reads their shape off the first items, and sees that the others agree.
 class NestedReader {
@@ -241,7 +254,8 @@ class NestedReader {
 
  private:
   void read(const NestedList& item, std::size_t depth, bool is_first) {
-    if (is_first && item.is_list()) sizes_.push_back(static_cast<std::int64_t>(item.items().size()));
+    if (is_first && item.is_list())
+      sizes_.push_back(static_cast<std::int64_t>(item.items().size()));
     if (item.is_list() != (depth < sizes_.size()))
       throw ShapeError(str("tensor: the lists are uneven: a number stands beside a list"));
     if (!item.is_list()) {
@@ -249,8 +263,8 @@ class NestedReader {
       return;
     }
     if (static_cast<std::int64_t>(item.items().size()) != sizes_[depth])
-      throw ShapeError(str("tensor: the lists are uneven: one of ", item.items().size(), " items stands beside one of ",
-                           sizes_[depth]));
+      throw ShapeError(str("tensor: the lists are uneven: one of ", item.items().size(),
+                           " items stands beside one of ", sizes_[depth]));
     for (const NestedList& inner : item.items()) {
       read(inner, depth + 1, is_first);
       is_first = false;
@@ -266,8 +280,8 @@ void check_nesting(const std::vector<std::int64_t>& sizes, const Dims& dims, DTy
   for (std::size_t i = 0; fits && i < sizes.size(); ++i)
     fits = !dims[i].has_size() || dims[i].size() == sizes[i];
   if (!fits)
-    throw ShapeError(str("tensor: lists nested as [", join(sizes, ","), "] do not fit ", dtype, dims,
-                         "; nest them as the dims, or give one flat list"));
+    throw ShapeError(str("tensor: lists nested as [", join(sizes, ","), "] do not fit ", dtype,
+                         dims, "; nest them as the dims, or give one flat list"));
 }
 
 DType dtype_of_numbers(const std::vector<const NestedList*>& numbers) {
@@ -280,7 +294,7 @@ DType dtype_of_numbers(const std::vector<const NestedList*>& numbers) {
   return default_dtype(kind);
 }
 
-// ---- range, one_hot ------------------------------------------------------------------------------------------------
+// ---- range, one_hot -----------------------------------------------------------------------------
 
 struct DimAttrs {
   Dim dim{0};
@@ -297,7 +311,8 @@ const Op range_op{
     .type =
         [](TypeArgs& a) {
           const auto& [dim, dtype] = a.attr<DimAttrs>();
-          if (dtype == boolean) throw DTypeError(str("range: positions along ", dim, " are numbers, not boolean"));
+          if (dtype == boolean)
+            throw DTypeError(str("range: positions along ", dim, " are numbers, not boolean"));
           a.out.push_back(TensorType(dtype, {dim}));
         },
     .kernel =
@@ -305,7 +320,8 @@ const Op range_op{
           const Tensor& out = a.make();
           visit(out.dtype(), [&](auto zero) {
             using T = decltype(zero);
-            if constexpr (!std::is_same_v<T, bool>) std::iota(out.data<T>(), out.data<T>() + out.type().numel(), T{0});
+            if constexpr (!std::is_same_v<T, bool>)
+              std::iota(out.data<T>(), out.data<T>() + out.type().numel(), T{0});
           });
         },
     .no_vjp = "has no inputs",
@@ -336,9 +352,11 @@ const Op one_hot_op{
           const auto& [classes, dtype] = a.attr<DimAttrs>();
           const TensorType& indices = a.in[0];
           if (!is_integer(indices.dtype()))
-            throw DTypeError(str("one_hot: indices must be integers, got ", indices, "; cast them to i32"));
+            throw DTypeError(
+                str("one_hot: indices must be integers, got ", indices, "; cast them to i32"));
           if (classes.is_named() && contains(indices.dims(), classes))
-            throw ShapeError(str("one_hot: indices ", indices, " have the dim ", classes, " of the classes already"));
+            throw ShapeError(str("one_hot: indices ", indices, " have the dim ", classes,
+                                 " of the classes already"));
           a.out.push_back(TensorType(dtype, insert_dim(indices.dims(), indices.rank(), classes)));
         },
     .kernel =
@@ -348,38 +366,43 @@ const Op one_hot_op{
           if (out.type().bytes() == 0) return;
           std::memset(out.data<void>(), 0, static_cast<std::size_t>(out.type().bytes()));
           const std::int64_t classes = out.type().sizes().back();
-          indices.dtype() == i32 ? set_hot<std::int32_t>(indices, out, classes) : set_hot<std::int64_t>(indices, out, classes);
+          indices.dtype() == i32 ? set_hot<std::int32_t>(indices, out, classes)
+                                 : set_hot<std::int64_t>(indices, out, classes);
         },
     .no_vjp = "indices are integers",
     .samples =
         [] {
-          return Samples{{{{TensorType(i32, {2, 3}), -1, 4, false}}, make_attrs(DimAttrs{Dim(4), f32})},
-                         {{{TensorType(i64), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), boolean})},
-                         {{{ragged_type(i32), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), f64})},
-                         {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
+          return Samples{
+              {{{TensorType(i32, {2, 3}), -1, 4, false}}, make_attrs(DimAttrs{Dim(4), f32})},
+              {{{TensorType(i64), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), boolean})},
+              {{{ragged_type(i32), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), f64})},
+              {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
         },
 };
 
 }  // namespace
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
-Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims, std::optional<DType> dtype) {
+Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims,
+              std::optional<DType> dtype) {
   const NestedReader lists(values);
   const auto& numbers = lists.numbers();
   const DType type = dtype.value_or(dtype_of_numbers(numbers));
   if (!dims.empty() && lists.sizes().size() > 1) check_nesting(lists.sizes(), dims, type);
   std::vector<Number> checked_numbers;
   checked_numbers.reserve(numbers.size());
-  for (const NestedList* number : numbers) checked_numbers.push_back(checked("tensor", type, *number));
+  for (const NestedList* number : numbers)
+    checked_numbers.push_back(checked("tensor", type, *number));
   const Dims plain(lists.sizes().begin(), lists.sizes().end());
-  return make_tensor(static_cast<std::int64_t>(numbers.size()), dims.empty() ? plain : dims, type, [&](void* to) {
-    visit(type, [&](auto zero) {
-      using T = decltype(zero);
-      T* element = static_cast<T*>(to);
-      for (const Number& number : checked_numbers) *element++ = number.as<T>();
-    });
-  });
+  return make_tensor(static_cast<std::int64_t>(numbers.size()), dims.empty() ? plain : dims, type,
+                     [&](void* to) {
+                       visit(type, [&](auto zero) {
+                         using T = decltype(zero);
+                         T* element = static_cast<T*>(to);
+                         for (const Number& number : checked_numbers) *element++ = number.as<T>();
+                       });
+                     });
 }
 
 template <class T>
@@ -393,7 +416,8 @@ Tensor tensor(const std::vector<T>& values, const Dims& dims, std::optional<DTyp
   return make_tensor(count, dims.empty() ? Dims{Dim(count)} : dims, type, [&](void* to) {
     visit(type, [&](auto zero) {
       using To = decltype(zero);
-      std::transform(values.begin(), values.end(), static_cast<To*>(to), [](T value) { return static_cast<To>(value); });
+      std::transform(values.begin(), values.end(), static_cast<To*>(to),
+                     [](T value) { return static_cast<To>(value); });
     });
   });
 }
@@ -409,16 +433,21 @@ Tensor scalar(const NestedList& value, std::optional<DType> dtype) {
 }
 
 Tensor zeros(const TensorType& type) { return full_of(type, {}); }
-Tensor zeros(const Dims& dims, DType dtype) { return zeros(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims)); }
+Tensor zeros(const Dims& dims, DType dtype) {
+  return zeros(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims));
+}
 Tensor ones(const Dims& dims, DType dtype) { return full(dims, 1, dtype); }
 Tensor full(const Dims& dims, const NestedList& value, DType dtype) {
-  return full_of(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims), checked("full", dtype, value));
+  return full_of(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims),
+                 checked("full", dtype, value));
 }
 Tensor zeros_like(const Tensor& x) { return full_like(x, 0); }
 Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
 
 Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }
-Tensor range(const Dim& dim, DType dtype) { return bind(range_op, {}, make_attrs(DimAttrs{canonical(dim), dtype})); }
+Tensor range(const Dim& dim, DType dtype) {
+  return bind(range_op, {}, make_attrs(DimAttrs{canonical(dim), dtype}));
+}
 Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype) {
   return bind(one_hot_op, {indices}, make_attrs(DimAttrs{canonical(classes), dtype}));
 }

@@ -46,8 +46,9 @@ class OneThread {
   int before_;
 };
 
-/// Beyond this many elements of a, oneDNN's copies for the cache pay; below, our kernel is as fast or faster.
-constexpr std::int64_t kMostOurs = 128 * 1024;
+/// oneDNN is called for more elements of a and more columns: then its copies for the cache pay. Below that our kernel is
+/// as fast or faster.
+constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
 /// Columns of a transposed b are copied in blocks of about so many elements, which stay in the second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
@@ -76,7 +77,7 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (s.m * s.k > kMostOurs) return large_product(s, a, b, c);
+    if (s.m * s.k > kMostOurs && s.n > kNarrow) return large_product(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
     table().rows_f64(s, a, b, c);

@@ -18,7 +18,8 @@ namespace {
 
 struct GatherAttrs {
   int axis = 0;
-  std::vector<int> matched;  ///< for every axis of the indices the axis of x that goes along with it, or -1
+  std::vector<int>
+      matched;  ///< for every axis of the indices the axis of x that goes along with it, or -1
   template <class F>
   static void fields(F&& f) {
     f("axis", &GatherAttrs::axis);
@@ -31,7 +32,8 @@ GatherAttrs match(const TensorType& x, const TensorType& indices, int axis) {
   for (std::size_t k = 0; k < attrs.matched.size(); ++k) {
     const Dim& dim = indices.dims()[k];
     const int at = dim.is_named() ? find(x.dims(), dim) : -1;
-    if (at != axis) attrs.matched[k] = at;  // the dim of the axis itself stands for new places along it
+    if (at != axis)
+      attrs.matched[k] = at;  // the dim of the axis itself stands for new places along it
   }
   return attrs;
 }
@@ -49,11 +51,13 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
   if (!is_integer(indices.dtype()))
     throw DTypeError(str(op, ": indices must be i32 or i64, got ", indices, "; cast them"));
   if (indices.rank() && x.is_named() != indices.is_named())
-    throw ShapeError(str(op, ": indices ", indices, indices.is_named() ? " have named dims, " : " have plain sizes, ", x,
-                         indices.is_named() ? " has plain sizes" : " has named dims", "; name the axes of both, or of none"));
+    throw ShapeError(str(op, ": indices ", indices,
+                         indices.is_named() ? " have named dims, " : " have plain sizes, ", x,
+                         indices.is_named() ? " has plain sizes" : " has named dims",
+                         "; name the axes of both, or of none"));
 }
 
-// ---- Kernels -------------------------------------------------------------------------------------------------------
+// ---- Kernels ------------------------------------------------------------------------------------
 
 constexpr std::int64_t kPadding = -1;
 
@@ -64,8 +68,8 @@ std::string place(std::int64_t flat, const TensorType& type) {
   return str(" at [", join(at, ","), "] of ", type);
 }
 
-/// The indices as positions along an axis of x, kPadding where an index lies in the padding of its own tensor. Throws
-/// IndexError before anything is written.
+/// The indices as positions along an axis of x, kPadding where an index lies in the padding of its
+/// own tensor. Throws IndexError before anything is written.
 using Places = boost::container::small_vector<std::int64_t, 16>;
 Places places_of(std::string_view op, const Tensor& indices, const TensorType& x, int axis) {
   const TensorType& type = indices.type();
@@ -79,11 +83,13 @@ Places places_of(std::string_view op, const Tensor& indices, const TensorType& x
   for (int k = 0; type.is_ragged() && k < type.rank(); ++k) {
     if (!is_masked(type, k)) continue;
     const AxisView view = view_axis(type, k);
-    for_each_entry(type, k, type.dims()[static_cast<std::size_t>(k)].node()->lengths,
-                   [&](std::int64_t outer, std::int64_t first, std::int64_t run, std::int64_t length) {
-                     for (std::int64_t p = length; p < view.size; ++p)
-                       std::fill_n(places.begin() + (outer * view.size + p) * view.inner + first, run, kHidden);
-                   });
+    for_each_entry(
+        type, k, type.dims()[static_cast<std::size_t>(k)].node()->lengths,
+        [&](std::int64_t outer, std::int64_t first, std::int64_t run, std::int64_t length) {
+          for (std::int64_t p = length; p < view.size; ++p)
+            std::fill_n(places.begin() + (outer * view.size + p) * view.inner + first, run,
+                        kHidden);
+        });
   }
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t& at = places[static_cast<std::size_t>(i)];
@@ -92,15 +98,15 @@ Places places_of(std::string_view op, const Tensor& indices, const TensorType& x
     } else if (at == kHidden) {
       at = kPadding;
     } else {
-      throw IndexError(str(op, ": index ", at, place(i, type), " is out of range for axis ", axis, " of ", x,
-                           ", which has size ", size));
+      throw IndexError(str(op, ": index ", at, place(i, type), " is out of range for axis ", axis,
+                           " of ", x, ", which has size ", size));
     }
   }
   return places;
 }
 
-/// Where the elements of a result of gather lie: a loop over its axes, with steps in x and in the indices, around runs
-/// of elements that are contiguous in both.
+/// Where the elements of a result of gather lie: a loop over its axes, with steps in x and in the
+/// indices, around runs of elements that are contiguous in both.
 class GatherWalk {
  public:
   GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
@@ -139,7 +145,8 @@ class GatherWalk {
     if (axis.size == 1) return;
     if (!axes_.empty()) {
       Axis& before = axes_.back();
-      if (before.in_x == axis.in_x * axis.size && before.in_indices == axis.in_indices * axis.size) {
+      if (before.in_x == axis.in_x * axis.size &&
+          before.in_indices == axis.in_indices * axis.size) {
         before = {before.size * axis.size, axis.in_x, axis.in_indices};
         return;
       }
@@ -148,7 +155,8 @@ class GatherWalk {
   }
 
   template <class Fn>
-  void walk(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, const Places& places, Fn& fn) const {
+  void walk(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, const Places& places,
+            Fn& fn) const {
     if (depth == axes_.size()) {
       const std::int64_t at = places[static_cast<std::size_t>(in_indices)];
       fn(at == kPadding ? kPadding : in_x + at * axis_step_);
@@ -165,7 +173,8 @@ class GatherWalk {
 
 /// Bytes that are known when this is compiled copy as one load and one store.
 template <std::size_t kBytes>
-void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x, char* out) {
+void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x,
+                 char* out) {
   const std::size_t bytes = kBytes ? kBytes : static_cast<std::size_t>(walk.run()) * item;
   walk.each(places, [&](std::int64_t from) {
     if (from == kPadding)
@@ -195,9 +204,12 @@ void gather_kernel(KernelArgs& a) {
   const GatherWalk walk(x.type(), indices.type(), attrs);
   const std::size_t item = size_of(x.dtype());
   switch (static_cast<std::size_t>(walk.run()) * item) {
-    case 4: return gather_runs<4>(walk, places, item, x.data<char>(), out.data<char>());
-    case 8: return gather_runs<8>(walk, places, item, x.data<char>(), out.data<char>());
-    default: return gather_runs<0>(walk, places, item, x.data<char>(), out.data<char>());
+    case 4:
+      return gather_runs<4>(walk, places, item, x.data<char>(), out.data<char>());
+    case 8:
+      return gather_runs<8>(walk, places, item, x.data<char>(), out.data<char>());
+    default:
+      return gather_runs<0>(walk, places, item, x.data<char>(), out.data<char>());
   }
 }
 
@@ -210,7 +222,8 @@ void scatter_add_kernel(KernelArgs& a) {
   KernelArgs first{a.op, a.attrs, a.in.first(1), a.types, a.out};
   const char* kept = a.input(0).data<char>();
   const Tensor& out = first.reuse();
-  if (out.data<char>() != kept) std::memcpy(out.data<char>(), kept, static_cast<std::size_t>(type.bytes()));
+  if (out.data<char>() != kept)
+    std::memcpy(out.data<char>(), kept, static_cast<std::size_t>(type.bytes()));
   if (updates.type().numel() == 0) return;
   const GatherWalk walk(type, indices.type(), attrs);
   visit(type.dtype(), [&](auto zero) {
@@ -227,15 +240,15 @@ void scatter_add_kernel(KernelArgs& a) {
   });
 }
 
-// ---- Ops -----------------------------------------------------------------------------------------------------------
+// ---- Ops ----------------------------------------------------------------------------------------
 
 void gather_type(TypeArgs& a) {
   check_indices("gather", a.in[0], a.in[1]);
   a.out.push_back(a.in[0].with(gathered_dims(a.in[0], a.in[1], a.attr<GatherAttrs>())));
 }
 
-/// Adding up along the new axes of the updates must not count padding. Where the indices show what is padding the
-/// kernel leaves it out; else it is set to zero first.
+/// Adding up along the new axes of the updates must not count padding. Where the indices show what
+/// is padding the kernel leaves it out; else it is set to zero first.
 bool hides_padding(const TensorType& updates, const TensorType& indices, const GatherAttrs& attrs) {
   if (!updates.is_ragged()) return false;
   std::vector<int> added;
@@ -246,23 +259,29 @@ bool hides_padding(const TensorType& updates, const TensorType& indices, const G
     if (!is_masked(updates, i)) continue;
     const Dim& dim = updates.dims()[static_cast<std::size_t>(i)];
     const auto in_indices = [&](const Dim& d) { return contains(indices.dims(), d); };
-    if (!in_indices(dim) || !std::all_of(dim.length_dims().begin(), dim.length_dims().end(), in_indices)) return true;
+    if (!in_indices(dim) ||
+        !std::all_of(dim.length_dims().begin(), dim.length_dims().end(), in_indices))
+      return true;
   }
   return false;
 }
 
-Tensor scatter_positions(Tensor zeros, const Tensor& indices, const Tensor& updates, const AttrsRef& attrs);
+Tensor scatter_positions(Tensor zeros, const Tensor& indices, const Tensor& updates,
+                         const AttrsRef& attrs);
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
 
 Samples gather_samples(bool is_scatter) {
-  const Dim batch("batch", 3), feature("feature", 2), classes("classes", 4), beam("beam", 2), none("none", 0);
+  const Dim batch("batch", 3), feature("feature", 2), classes("classes", 4), beam("beam", 2),
+      none("none", 0);
   const Dim time("time", tensor({3, 0, 2}, {batch})), steps("steps", 3);
   const auto sample = [&](const Dims& x, const Dims& indices, int axis, DType dtype = i32) {
     const TensorType in(f32, x), at(dtype, indices);
     const AttrsRef attrs = make_attrs(match(in, at, axis));
     const auto size = static_cast<double>(in.sizes()[static_cast<std::size_t>(axis)]);
     Sample result{{{in}, {at, -size, std::max(size - 1, 0.), false}}, attrs};
-    if (is_scatter) result.inputs.push_back({TensorType(f32, gathered_dims(in, at, get<GatherAttrs>(attrs.get())))});
+    if (is_scatter)
+      result.inputs.push_back(
+          {TensorType(f32, gathered_dims(in, at, get<GatherAttrs>(attrs.get())))});
     return result;
   };
   Samples samples{sample({4, 2}, {3}, 0),
@@ -276,7 +295,8 @@ Samples gather_samples(bool is_scatter) {
                   sample({classes}, {none}, 0),
                   sample({none, classes}, {beam}, 1),
                   sample({0, 2}, {0}, 0)};
-  if (!is_scatter) {  // the op scatter_add itself relies on padding of updates that only they show to be zero
+  if (!is_scatter) {  // the op scatter_add itself relies on padding of updates that only they show
+                      // to be zero
     samples.push_back(sample({batch, classes}, {time}, 1));
     samples.push_back(sample({time, classes}, {batch}, 1));
   }
@@ -287,7 +307,11 @@ const Op gather_op{
     .name = "gather",
     .type = gather_type,
     .kernel = gather_kernel,
-    .vjp = [](Vjp& at) { at.add(0, scatter_positions(zeros(at.input_type(0)), at.input(1), at.cotangent(), at.attrs())); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, scatter_positions(zeros(at.input_type(0)), at.input(1), at.cotangent(),
+                                      at.attrs()));
+        },
     .reads = {.inputs = 0b10},
     .samples = [] { return gather_samples(false); },
 };
@@ -297,11 +321,16 @@ const Op gather_unknown_op{
     .name = "gather_unknown",
     .type = gather_type,
     .kernel = gather_kernel,
-    .vjp = [](Vjp& at) { at.add(0, scatter_positions(zeros_like(at.input(0)), at.input(1), at.cotangent(), at.attrs())); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, scatter_positions(zeros_like(at.input(0)), at.input(1), at.cotangent(),
+                                      at.attrs()));
+        },
     .reads = {.inputs = 0b11},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}}, make_attrs(GatherAttrs{0, {-1}})}};
+          return Samples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
+                          make_attrs(GatherAttrs{0, {-1}})}};
         },
 };
 
@@ -313,12 +342,14 @@ const Op scatter_add_op{
           const GatherAttrs& attrs = a.attr<GatherAttrs>();
           check_indices("scatter_add", zeros, indices);
           if (zeros.dtype() != updates.dtype())
-            throw DTypeError(str("scatter_add: dtypes differ: ", updates, " cannot be added to ", zeros, "; cast one of them"));
-          if (zeros.dtype() == boolean) throw DTypeError(str("scatter_add: adds numbers, got ", zeros, "; cast it to i32"));
+            throw DTypeError(str("scatter_add: dtypes differ: ", updates, " cannot be added to ",
+                                 zeros, "; cast one of them"));
+          if (zeros.dtype() == boolean)
+            throw DTypeError(str("scatter_add: adds numbers, got ", zeros, "; cast it to i32"));
           const TensorType expected = zeros.with(gathered_dims(zeros, indices, attrs));
           if (updates != expected && updates.is_known() && expected.is_known())
-            throw ShapeError(str("scatter_add: updates are ", updates, ", but indices ", indices, " along axis ", attrs.axis,
-                                 " of ", zeros, " take ", expected));
+            throw ShapeError(str("scatter_add: updates are ", updates, ", but indices ", indices,
+                                 " along axis ", attrs.axis, " of ", zeros, " take ", expected));
           a.out.push_back(zeros);
         },
     .kernel = scatter_add_kernel,
@@ -336,21 +367,24 @@ Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& 
   return bind(has_unknown_size(x.type()) ? gather_unknown_op : gather_op, {x, indices}, attrs);
 }
 
-Tensor scatter_positions(Tensor zeros, const Tensor& indices, const Tensor& updates, const AttrsRef& attrs) {
+Tensor scatter_positions(Tensor zeros, const Tensor& indices, const Tensor& updates,
+                         const AttrsRef& attrs) {
   const bool hides = hides_padding(updates.type(), indices.type(), get<GatherAttrs>(attrs.get()));
-  return bind(scatter_add_op, {std::move(zeros), indices, hides ? mask_padding(updates) : updates}, attrs);
+  return bind(scatter_add_op, {std::move(zeros), indices, hides ? mask_padding(updates) : updates},
+              attrs);
 }
 
 }  // namespace
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& along) {
   const int axis = along.in(x.type(), "gather");
   return gather_positions(x, indices, make_attrs(match(x.type(), indices.type(), axis)));
 }
 
-Tensor scatter_add(const Tensor& zeros, const Tensor& indices, const Tensor& updates, const Axis& along) {
+Tensor scatter_add(const Tensor& zeros, const Tensor& indices, const Tensor& updates,
+                   const Axis& along) {
   const int axis = along.in(zeros.type(), "scatter_add");
   const GatherAttrs attrs = match(zeros.type(), indices.type(), axis);
   // Named updates may come in any order of their dims.
@@ -363,7 +397,8 @@ Tensor scatter_add(const Tensor& zeros, const Tensor& indices, const Tensor& upd
       if (at >= 0) order.emplace_back(at);
     }
   const bool is_other_order = !is_sorted && static_cast<int>(order.size()) == updates.rank();
-  return scatter_positions(zeros, indices, is_other_order ? transpose(updates, order) : updates, make_attrs(attrs));
+  return scatter_positions(zeros, indices, is_other_order ? transpose(updates, order) : updates,
+                           make_attrs(attrs));
 }
 
 namespace {

@@ -1,4 +1,6 @@
-// Ops that join tensors along an axis and take them apart: concat, stack, unstack, split.
+// Ops that join tensors along an axis that they have, and take them apart: concat, split.
+#include "reel/core/ops/join.h"
+
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -12,22 +14,6 @@
 #include "reel/core/vjp.h"
 
 namespace reel {
-namespace {
-
-const Dim& dim_at(const TensorType& type, int axis) { return type.dims()[static_cast<std::size_t>(axis)]; }
-std::optional<Dim> named_dim(const TensorType& type, int axis) {
-  const Dim& dim = dim_at(type, axis);
-  return dim.is_named() ? std::optional(dim) : std::nullopt;
-}
-
-/// batch=2, time[batch] with lengths 3 and 1, feature=2: for samples.
-const Dims& sample_dims() {
-  static const Dims& dims = *[] {
-    const Dim batch("batch", 2);
-    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
-  }();
-  return dims;
-}
 
 Tensors cotangents(Vjp& at) {
   Tensors result;
@@ -35,29 +21,58 @@ Tensors cotangents(Vjp& at) {
   return result;
 }
 
-/// The dims that all inputs have, one axis aside (-1: none); what one does not know another may.
+void add_parts(Vjp& at, const Tensors& parts) {
+  for (std::size_t i = 0; i < at.input_count(); ++i)
+    if (at.needs(i)) at.add(i, parts[i]);
+}
+
 Dims shared_dims(const TypeArgs& a, int axis) {
   const TensorType& first = a.in[0];
   Dims dims = first.dims();
   for (std::size_t k = 1; k < a.in.size(); ++k) {
     const TensorType& x = a.in[k];
     if (x.dtype() != first.dtype())
-      throw DTypeError(str(a.op.name, ": dtypes differ: tensor 0 is ", first, ", tensor ", k, " is ", x,
-                           "; cast one of them"));
+      throw DTypeError(str(a.op.name, ": dtypes differ: tensor 0 is ", first, ", tensor ", k,
+                           " is ", x, "; cast one of them"));
     bool agrees = x.rank() == first.rank();
     for (int i = 0; agrees && i < x.rank(); ++i) {
       Dim& dim = dims[static_cast<std::size_t>(i)];
       if (i == axis || dim == dim_at(x, i)) continue;
-      agrees = !dim.is_named() && !dim_at(x, i).is_named() && !(dim.has_size() && dim_at(x, i).has_size());
+      agrees = !dim.is_named() && !dim_at(x, i).is_named() &&
+               !(dim.has_size() && dim_at(x, i).has_size());
       if (!dim.has_size()) dim = dim_at(x, i);
     }
     if (!agrees)
-      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ", x,
+      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ",
+                           x,
                            axis < 0 ? std::string("; all must have the same dims")
                                     : str("; all dims but axis ", axis, " must agree")));
   }
   return dims;
 }
+
+void need_tensors(const Tensors& tensors, std::string_view op) {
+  if (tensors.empty()) throw ArgumentError(str(op, ": takes at least one tensor"));
+}
+
+Tensor in_order(const Tensor& x, const Dims& dims, int axis) {
+  if (x.rank() != static_cast<int>(dims.size()) || !x.type().is_named()) return x;
+  std::vector<int> order(dims.size(), -1), left;
+  for (int i = 0; i < x.rank(); ++i) {
+    const int at = find(dims, dim_at(x.type(), i));
+    if (at >= 0 && at != axis)
+      order[static_cast<std::size_t>(at)] = i;
+    else
+      left.push_back(i);
+  }
+  if (left.size() != (axis < 0 ? 0u : 1u)) return x;
+  if (axis >= 0) order[static_cast<std::size_t>(axis)] = left[0];
+  return std::is_sorted(order.begin(), order.end())
+             ? x
+             : transpose(x, std::vector<Axis>(order.begin(), order.end()));
+}
+
+namespace {
 
 /// Rows of x along an axis, from `first` on, as output i.
 void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
@@ -70,11 +85,11 @@ void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
     return;
   }
   const std::int64_t row = part.size * part.inner;
-  copy_strided(item, {{view.outer, row, view.size * view.inner}, {row, 1, 1}}, a.make(i).data<void>(),
-               x.data<char>() + offset);
+  copy_strided(item, {{view.outer, row, view.size * view.inner}, {row, 1, 1}},
+               a.make(i).data<void>(), x.data<char>() + offset);
 }
 
-// ---- concat --------------------------------------------------------------------------------------------------------
+// ---- concat -------------------------------------------------------------------------------------
 
 struct ConcatAttrs {
   int axis = 0;
@@ -99,7 +114,8 @@ void concat_type(TypeArgs& a) {
   const auto& [axis, to] = a.attr<ConcatAttrs>();
   const Dims dims = shared_dims(a, axis);
   std::int64_t size = 0;
-  for (const TensorType& x : a.in) size = size < 0 || !dim_at(x, axis).has_size() ? -1 : size + dim_at(x, axis).size();
+  for (const TensorType& x : a.in)
+    size = size < 0 || !dim_at(x, axis).has_size() ? -1 : size + dim_at(x, axis).size();
   const Dim dim = checked_dim("concat", to, size, [&] {
     return str("axis ", axis, " of ", a.in.size(), " tensors, the first of type ", a.in[0], ",");
   });
@@ -115,17 +131,13 @@ void concat_kernel(KernelArgs& a) {
   for (std::size_t i = 0; i < a.in.size(); ++i) {
     const Tensor& x = a.input(i);
     const std::int64_t row = x.type().sizes()[static_cast<std::size_t>(axis)] * view.inner;
-    copy_strided(item, {{view.outer, view.size * view.inner, row}, {row, 1, 1}}, to, x.data<void>());
+    copy_strided(item, {{view.outer, view.size * view.inner, row}, {row, 1, 1}}, to,
+                 x.data<void>());
     to += static_cast<std::size_t>(row) * item;
   }
 }
 
 extern const Op unconcat_op;
-
-void add_parts(Vjp& at, const Tensors& parts) {
-  for (std::size_t i = 0; i < at.input_count(); ++i)
-    if (at.needs(i)) at.add(i, parts[i]);
-}
 
 const Op concat_op{
     .name = "concat",
@@ -134,7 +146,8 @@ const Op concat_op{
     .vjp =
         [](Vjp& at) {
           UnconcatAttrs attrs{at.attr<ConcatAttrs>().axis, {}};
-          for (std::size_t i = 0; i < at.input_count(); ++i) attrs.parts.push_back(dim_at(at.input_type(i), attrs.axis));
+          for (std::size_t i = 0; i < at.input_count(); ++i)
+            attrs.parts.push_back(dim_at(at.input_type(i), attrs.axis));
           const Tensor g = without_padding(at.cotangent(), attrs.axis);
           add_parts(at, bind_all(unconcat_op, {g}, make_attrs(std::move(attrs))));
         },
@@ -143,12 +156,15 @@ const Op concat_op{
           const Dims& dims = sample_dims();
           const Dim one("time", 1), longer("time", tensor({4, 2}, {dims[0]}));
           const TensorType x(f32, dims);
-          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}}, make_attrs(ConcatAttrs{0, {}})},
-                         {{{TensorType(f32, {2, 1})}, {TensorType(f32, {2, 0})}, {TensorType(f32, {2, 3})}},
-                           make_attrs(ConcatAttrs{1, {}})},
-                         {{{TensorType(f32, {0, 1})}, {TensorType(f32, {0, 2})}}, make_attrs(ConcatAttrs{1, {}})},
-                         {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
-                         {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
+          return Samples{
+              {{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
+               make_attrs(ConcatAttrs{0, {}})},
+              {{{TensorType(f32, {2, 1})}, {TensorType(f32, {2, 0})}, {TensorType(f32, {2, 3})}},
+               make_attrs(ConcatAttrs{1, {}})},
+              {{{TensorType(f32, {0, 1})}, {TensorType(f32, {0, 2})}},
+               make_attrs(ConcatAttrs{1, {}})},
+              {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
+              {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
         },
 };
 
@@ -161,18 +177,22 @@ const Op concat_unknown_op{
         [](Vjp& at) {
           Tensors inputs{at.cotangent()};
           for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
-          add_parts(at, bind_all(unconcat_op, inputs, make_attrs(UnconcatAttrs{at.attr<ConcatAttrs>().axis, {}})));
+          add_parts(at, bind_all(unconcat_op, inputs,
+                                 make_attrs(UnconcatAttrs{at.attr<ConcatAttrs>().axis, {}})));
         },
     .reads = {.inputs = kAll},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}}, make_attrs(ConcatAttrs{0, {}})}};
+          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
+                          make_attrs(ConcatAttrs{0, {}})}};
         },
 };
 
 Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
-  const bool asks = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return has_unknown_size(x.type()); });
-  return reel::bind(asks ? concat_unknown_op : concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
+  const bool asks = std::any_of(tensors.begin(), tensors.end(),
+                                [](const Tensor& x) { return has_unknown_size(x.type()); });
+  return reel::bind(asks ? concat_unknown_op : concat_op, tensors,
+                    make_attrs(ConcatAttrs{axis, std::move(to)}));
 }
 
 const Op unconcat_op{
@@ -186,10 +206,12 @@ const Op unconcat_op{
           for (std::size_t i = 0; i < count; ++i) {
             const Dim& part = parts.empty() ? dim_at(a.in[i + 1], axis) : parts[i];
             size = size < 0 || !part.has_size() ? -1 : size + part.size();
-            a.out.push_back(x.with(parts.empty() ? a.in[i + 1].dims() : with_dim(x.dims(), axis, part)));
+            a.out.push_back(
+                x.with(parts.empty() ? a.in[i + 1].dims() : with_dim(x.dims(), axis, part)));
           }
           if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
-            throw ShapeError(str("unconcat: parts of ", size, " elements do not make axis ", axis, " of ", x));
+            throw ShapeError(
+                str("unconcat: parts of ", size, " elements do not make axis ", axis, " of ", x));
         },
     .kernel =
         [](KernelArgs& a) {
@@ -211,102 +233,19 @@ const Op unconcat_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim one("time", 1), two("time", 2);
-          return Samples{{{{TensorType(f32, {3, 2})}}, make_attrs(UnconcatAttrs{0, {1, 2}})},
-                         {{{TensorType(f32, {2, 3})}, {TensorType(f32, {2, 1}), -2, 2, false}, {TensorType(f32, {2, 2}), -2, 2, false}},
-                          make_attrs(UnconcatAttrs{1, {}})},
-                         {{{TensorType(f32, {dims[0], Dim("time", 3), dims[2]})}}, make_attrs(UnconcatAttrs{1, {one, two}})},
-                         {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
+          return Samples{
+              {{{TensorType(f32, {3, 2})}}, make_attrs(UnconcatAttrs{0, {1, 2}})},
+              {{{TensorType(f32, {2, 3})},
+                {TensorType(f32, {2, 1}), -2, 2, false},
+                {TensorType(f32, {2, 2}), -2, 2, false}},
+               make_attrs(UnconcatAttrs{1, {}})},
+              {{{TensorType(f32, {dims[0], Dim("time", 3), dims[2]})}},
+               make_attrs(UnconcatAttrs{1, {one, two}})},
+              {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
         },
 };
 
-// ---- stack, unstack ------------------------------------------------------------------------------------------------
-
-struct StackAttrs {
-  Dim dim{0};
-  template <class F>
-  static void fields(F&& f) {
-    f("dim", &StackAttrs::dim);
-  }
-};
-struct UnstackAttrs {
-  std::int64_t count = 0;
-  template <class F>
-  static void fields(F&& f) {
-    f("count", &UnstackAttrs::count);
-  }
-};
-
-extern const Op unstack_op;
-
-const Op stack_op{
-    .name = "stack",
-    .type =
-        [](TypeArgs& a) {
-          const Dim& dim = a.attr<StackAttrs>().dim;
-          const auto count = static_cast<std::int64_t>(a.in.size());
-          const Dims dims = shared_dims(a, -1);
-          if (!dims.empty() && dims[0].is_named() != dim.is_named())
-            throw ShapeError(dim.is_named()
-                                 ? str("stack: tensors of type ", a.in[0], " have plain sizes, dim ", dim,
-                                       " is named; name their axes, or stack along an axis")
-                                 : str("stack: tensors of type ", a.in[0], " have named dims; name the new one too, as in ",
-                                       "stack(tensors, Dim(\"name\", ", count, "))"));
-          if (dim.is_named() && contains(dims, dim))
-            throw ShapeError(str("stack: tensors of type ", a.in[0], " have the dim ", dim, " already"));
-          if (dim.has_size() && dim.size() != count)
-            throw ShapeError(str("stack: dim ", dim, " has size ", dim.size(), ", but ", count, " tensors are stacked"));
-          a.out.push_back(a.in[0].with(insert_dim(dims, 0, dim)));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          char* to = a.make().data<char>();
-          const auto bytes = static_cast<std::size_t>(a.input(0).type().bytes());
-          for (std::size_t i = 0; i < a.in.size(); ++i, to += bytes) std::copy_n(a.input(i).data<char>(), bytes, to);
-        },
-    .vjp =
-        [](Vjp& at) {
-          const Tensor g = without_padding(at.cotangent(), 0);
-          add_parts(at, bind_all(unstack_op, {g}, make_attrs(UnstackAttrs{static_cast<std::int64_t>(at.input_count())})));
-        },
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          const TensorType frame(f32, {dims[0], dims[2]}), empty(f32, {0});
-          return Samples{{{{TensorType(f32, {3})}, {TensorType(f32, {3})}}, make_attrs(StackAttrs{2})},
-                         {{{TensorType(f32)}, {TensorType(f32)}}, make_attrs(StackAttrs{Dim("slot", 2)})},
-                         {{{frame}, {frame}, {frame}}, make_attrs(StackAttrs{dims[1]})},
-                         {{{TensorType(f32, dims)}}, make_attrs(StackAttrs{Dim("slot", 1)})},
-                         {{{empty}, {empty}}, make_attrs(StackAttrs{2})}};
-        },
-};
-
-const Op unstack_op{
-    .name = "unstack",
-    .type =
-        [](TypeArgs& a) {
-          const TensorType& x = a.in[0];
-          const std::int64_t count = a.attr<UnstackAttrs>().count;
-          if (x.dims()[0].has_size() && x.dims()[0].size() != count)
-            throw ShapeError(str("unstack: axis ", x.dims()[0], " of ", x, " has size ", x.dims()[0].size(), ", not ", count));
-          const TensorType slice = x.with(without_dim(x.dims(), 0));
-          for (std::int64_t i = 0; i < count; ++i) a.out.push_back(slice);
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          for (std::size_t i = 0; i < a.types.size(); ++i) a.alias(i, 0, static_cast<std::int64_t>(i) * a.types[i].bytes());
-        },
-    .vjp = [](Vjp& at) { at.add(0, reel::bind(stack_op, cotangents(at), make_attrs(StackAttrs{at.input_type(0).dims()[0]}))); },
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {3, 2})}}, make_attrs(UnstackAttrs{3})},
-                         {{{TensorType(f32, {2})}}, make_attrs(UnstackAttrs{2})},
-                         {{{TensorType(f32, {Dim("beam", 3), dims[0], dims[1]})}}, make_attrs(UnstackAttrs{3})},
-                         {{{TensorType(f32, {2, 0})}}, make_attrs(UnstackAttrs{2})}};
-        },
-};
-
-// ---- split ---------------------------------------------------------------------------------------------------------
+// ---- split --------------------------------------------------------------------------------------
 
 struct SplitAttrs {
   int axis = 0;
@@ -327,14 +266,19 @@ const Op split_op{
           const auto& [axis, parts, part] = a.attr<SplitAttrs>();
           const TensorType& x = a.in[0];
           const Dim& dim = dim_at(x, axis);
-          if (parts < 1) throw ArgumentError(str("split: axis ", dim, " of ", x, " cannot be split into ", parts, " parts"));
+          if (parts < 1)
+            throw ArgumentError(
+                str("split: axis ", dim, " of ", x, " cannot be split into ", parts, " parts"));
           if (dim.has_size() && dim.size() % parts)
-            throw ShapeError(str("split: axis ", dim, " of ", x, " has size ", dim.size(), ", which ", parts,
-                                 " parts do not divide"));
+            throw ShapeError(str("split: axis ", dim, " of ", x, " has size ", dim.size(),
+                                 ", which ", parts, " parts do not divide"));
           const std::int64_t size = dim.has_size() ? dim.size() / parts : -1;
-          const Dim to = checked_dim("split", part, size, [&] { return str("each of ", parts, " parts of axis ", dim, " of ", x); });
+          const Dim to = checked_dim("split", part, size, [&] {
+            return str("each of ", parts, " parts of axis ", dim, " of ", x);
+          });
           if (to.is_named() && !(to == dim) && contains(x.dims(), to))
-            throw ShapeError(str("split: ", x, " has the dim ", to, " already; make a second Dim for the parts"));
+            throw ShapeError(str("split: ", x, " has the dim ", to,
+                                 " already; make a second Dim for the parts"));
           const TensorType type = x.with(with_dim(x.dims(), axis, to));
           for (int i = 0; i < parts; ++i) a.out.push_back(type);
         },
@@ -342,7 +286,8 @@ const Op split_op{
         [](KernelArgs& a) {
           const int axis = a.attr<SplitAttrs>().axis;
           const std::int64_t size = a.types[0].sizes()[static_cast<std::size_t>(axis)];
-          for (std::size_t i = 0; i < a.types.size(); ++i) cut(a, i, axis, static_cast<std::int64_t>(i) * size);
+          for (std::size_t i = 0; i < a.types.size(); ++i)
+            cut(a, i, axis, static_cast<std::int64_t>(i) * size);
         },
     .vjp =
         [](Vjp& at) {
@@ -355,48 +300,32 @@ const Op split_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim gate("gate", 4);
-          return Samples{{{{TensorType(f32, {4, 2})}}, make_attrs(SplitAttrs{0, 2, {}})},
-                         {{{TensorType(f32, {3, 4})}}, make_attrs(SplitAttrs{1, 4, {}})},
-                         {{{TensorType(f32, {dims[0], dims[1], gate})}}, make_attrs(SplitAttrs{2, 2, dims[2]})},
-                         {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
-                         {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
+          return Samples{
+              {{{TensorType(f32, {4, 2})}}, make_attrs(SplitAttrs{0, 2, {}})},
+              {{{TensorType(f32, {3, 4})}}, make_attrs(SplitAttrs{1, 4, {}})},
+              {{{TensorType(f32, {dims[0], dims[1], gate})}},
+               make_attrs(SplitAttrs{2, 2, dims[2]})},
+              {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
+              {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
         },
 };
 
-// ---- Arguments -----------------------------------------------------------------------------------------------------
-
-void need_tensors(const Tensors& tensors, std::string_view op) {
-  if (tensors.empty()) throw ArgumentError(str(op, ": takes at least one tensor"));
-}
-
-/// x with its dims in the order of `dims`, of which the one at `axis` (-1: none) may be another dim of x. A tensor that
-/// has other dims comes back as it is: the type rule says what is wrong.
-Tensor in_order(const Tensor& x, const Dims& dims, int axis) {
-  if (x.rank() != static_cast<int>(dims.size()) || !x.type().is_named()) return x;
-  std::vector<int> order(dims.size(), -1), left;
-  for (int i = 0; i < x.rank(); ++i) {
-    const int at = find(dims, dim_at(x.type(), i));
-    if (at >= 0 && at != axis)
-      order[static_cast<std::size_t>(at)] = i;
-    else
-      left.push_back(i);
-  }
-  if (left.size() != (axis < 0 ? 0u : 1u)) return x;
-  if (axis >= 0) order[static_cast<std::size_t>(axis)] = left[0];
-  return std::is_sorted(order.begin(), order.end()) ? x : transpose(x, std::vector<Axis>(order.begin(), order.end()));
-}
-
-/// Of ragged entries, each begins where its own predecessor ends: moved there one tensor at a time, and added up.
+/// Of ragged entries, each begins where its own predecessor ends: moved there one tensor at a time,
+/// and added up.
 Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
   Tensor offset = full({}, 0, i32), result;
   for (const Tensor& x : tensors) {
     const Dim& dim = dim_at(x.type(), axis);
     for (const Dim& of : dim.length_dims())
       if (!contains(x.dims(), of))
-        throw ShapeError(str("concat: ", x.type(), " has no dim ", of, ", over which the lengths of ", dim,
+        throw ShapeError(str("concat: ", x.type(), " has no dim ", of,
+                             ", over which the lengths of ", dim,
                              " run; expand it, or give the result's dim as `to`"));
-    const Tensor moved = shift(mask_padding(x), computed_plainly([&] { return neg(offset); }), axis, to);
-    result = !result.is_defined() ? moved : x.dtype() == boolean ? logical_or(result, moved) : add(result, moved);
+    const Tensor moved =
+        shift(mask_padding(x), computed_plainly([&] { return neg(offset); }), axis, to);
+    result = !result.is_defined()   ? moved
+             : x.dtype() == boolean ? logical_or(result, moved)
+                                    : add(result, moved);
     offset = computed_plainly([&] { return offset + dim.lengths(); });
   }
   return result;
@@ -404,7 +333,7 @@ Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
 
 }  // namespace
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
 Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) {
   need_tensors(tensors, "concat");
@@ -424,52 +353,20 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
   }
   auto named = changed_dim(dim_at(first.type(), axis), to, any_ragged ? -1 : size, [&] {
     Tensor sum = dim_at(ordered[0].type(), axis).lengths();
-    for (std::size_t i = 1; i < ordered.size(); ++i) sum = sum + dim_at(ordered[i].type(), axis).lengths();
+    for (std::size_t i = 1; i < ordered.size(); ++i)
+      sum = sum + dim_at(ordered[i].type(), axis).lengths();
     return sum;
   });
   if (inner_ragged && named->is_ragged()) return concat_ragged(ordered, axis, *named);
   return concat_positions(ordered, axis, std::move(named));
 }
 
-Tensor stack(const Tensors& tensors, const Dim& dim) {
-  need_tensors(tensors, "stack");
-  Tensors ordered;
-  for (const Tensor& x : tensors) ordered.push_back(in_order(x, tensors[0].dims(), -1));
-  const Dim to = dim.is_undefined() ? Dim(dim.name(), static_cast<std::int64_t>(tensors.size())) : canonical(dim);
-  return reel::bind(stack_op, ordered, make_attrs(StackAttrs{to}));
-}
-
-Tensor stack(const Tensors& tensors, int axis) {
-  need_tensors(tensors, "stack");
-  const int rank = tensors[0].rank() + 1;
-  if (axis < -rank || axis >= rank)
-    throw IndexError(str("stack: axis ", axis, " is out of range for the result, which has ", rank, " axes"));
-  const Tensor result = stack(tensors, Dim(static_cast<std::int64_t>(tensors.size())));
-  if (axis < 0) axis += rank;
-  if (axis == 0) return result;
-  std::vector<Axis> order;
-  for (int i = 0; i < rank; ++i) order.emplace_back(i < axis ? i + 1 : i == axis ? 0 : i);
-  return transpose(result, order);
-}
-
-Tensors unstack(const Tensor& x, const Axis& along) {
-  const int axis = along.in(x.type(), "unstack");
-  const Dim& dim = dim_at(x.type(), axis);
-  if (!dim.has_size())
-    throw TraceError(str("unstack: the size of axis ", dim, " of ", x.type(), " is not known while tracing; use scan to ",
-                         "go through it, or a TensorArray"));
-  if (dim.size() == 0) return {};
-  std::vector<Axis> order{axis};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) order.emplace_back(i);
-  return bind_all(unstack_op, {axis == 0 ? x : transpose(x, order)}, make_attrs(UnstackAttrs{dim.size()}));
-}
-
 Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> part) {
   const int axis = along.in(x.type(), "split");
   const Dim& dim = dim_at(x.type(), axis);
   if (dim.is_ragged() && (!part || part->is_undefined()))
-    throw ShapeError(str("split: axis ", dim, " of ", x.type(), " is ragged, so its entries have no equal parts; use ",
+    throw ShapeError(str("split: axis ", dim, " of ", x.type(),
+                         " is ragged, so its entries have no equal parts; use ",
                          "slice, or give the dim of the parts to cut the extent"));
   const int divisor = std::max(parts, 1);
   auto named = changed_dim(dim, part, dim.has_size() ? dim.size() / divisor : -1,
@@ -478,7 +375,8 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
 }
 
 namespace {
-const Op* const kJoinOps[] = {&concat_op, &concat_unknown_op, &unconcat_op, &stack_op, &unstack_op, &split_op};
+const Op* const kJoinOps[] = {&concat_op, &concat_unknown_op, &unconcat_op,
+                              &stack_op,  &unstack_op,        &split_op};
 }
 std::span<const Op* const> join_ops() { return kJoinOps; }
 

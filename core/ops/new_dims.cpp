@@ -40,11 +40,20 @@ bool has_unknown_size(const TensorType& type) {
 }
 
 void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const std::string& what) {
-  throw ShapeError(str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));
+  throw ShapeError(
+      str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));
 }
 
 Tensor without_padding(const Tensor& g, int axis) {
   return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
+}
+
+const Dims& sample_dims() {
+  static const Dims& dims = *[] {
+    const Dim batch("batch", 2);
+    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
+  }();
+  return dims;
 }
 
 }  // namespace reel

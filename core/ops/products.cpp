@@ -1,6 +1,8 @@
 // Sums of products: the op behind matmul, and behind its own vjp.
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
@@ -27,6 +29,22 @@ struct DotAttrs {
 };
 
 bool has(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+/// One pair of contracted axes, no batch: nearly every product there is. One object for each.
+AttrsRef single_pair(int in_a, int in_b) {
+  constexpr int kMost = 8;
+  static const auto& common = *[] {
+    auto* made = new std::array<AttrsRef, kMost * kMost>;
+    for (int i = 0; i < kMost * kMost; ++i) (*made)[static_cast<std::size_t>(i)] = make_attrs(DotAttrs{{i / kMost}, {i % kMost}, {}, {}});
+    return made;
+  }();
+  if (in_a < kMost && in_b < kMost) return common[static_cast<std::size_t>(in_a * kMost + in_b)];
+  return make_attrs(DotAttrs{{in_a}, {in_b}, {}, {}});
+}
+AttrsRef shared(DotAttrs attrs) {
+  if (attrs.a_contract.size() == 1 && attrs.a_batch.empty()) return single_pair(attrs.a_contract[0], attrs.b_contract[0]);
+  return make_attrs(std::move(attrs));
+}
 
 /// The axes that are in neither list, in order.
 std::vector<int> others(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
@@ -77,8 +95,10 @@ void dot_type(TypeArgs& args) {
     const Dim& dim = a.dims()[static_cast<std::size_t>(attrs.a_batch[i])];
     dims.push_back(dim.is_named() || dim.has_size() ? dim : b.dims()[static_cast<std::size_t>(attrs.b_batch[i])]);
   }
-  for (int axis : others(a.rank(), attrs.a_contract, attrs.a_batch)) dims.push_back(a.dims()[static_cast<std::size_t>(axis)]);
-  for (int axis : others(b.rank(), attrs.b_contract, attrs.b_batch)) dims.push_back(b.dims()[static_cast<std::size_t>(axis)]);
+  for (int axis = 0; axis < a.rank(); ++axis)
+    if (!has(attrs.a_contract, axis) && !has(attrs.a_batch, axis)) dims.push_back(a.dims()[static_cast<std::size_t>(axis)]);
+  for (int axis = 0; axis < b.rank(); ++axis)
+    if (!has(attrs.b_contract, axis) && !has(attrs.b_batch, axis)) dims.push_back(b.dims()[static_cast<std::size_t>(axis)]);
   args.out.push_back(a.with(dims));
 }
 
@@ -152,8 +172,30 @@ void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int6
     each_entry(a, b, level + 1, in_a + k * a.steps[i], in_b + k * b.steps[j], fn);
 }
 
+/// Two matrices as they lie: one contracted axis, at an end of each operand.
+std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  if (attrs.a_contract.size() != 1 || !attrs.a_batch.empty() || a.numel() == 0 || b.numel() == 0) return std::nullopt;
+  const int in_a = attrs.a_contract[0], in_b = attrs.b_contract[0];
+  const std::int64_t k = a.sizes()[static_cast<std::size_t>(in_a)], m = a.numel() / k, n = b.numel() / k;
+  MatrixSizes sizes{.m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
+  if (in_a != a.rank() - 1) {
+    if (in_a != 0) return std::nullopt;
+    sizes.a_row = 1, sizes.a_step = m;
+  }
+  if (in_b != 0) {
+    if (in_b != b.rank() - 1) return std::nullopt;
+    sizes.b_row = 1, sizes.b_step = k;
+  }
+  return sizes;
+}
+
 void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
+  if (const auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
+    const Tensor& out = args.make();
+    multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(), out.data<void>());
+    return;
+  }
   Operand a(args.input(0), attrs.a_batch, attrs.a_contract), b(args.input(1), attrs.b_batch, attrs.b_contract);
   Tensor& out = args.make();
   if (out.type().numel() == 0) return;
@@ -178,7 +220,7 @@ void dot_kernel(KernelArgs& args) {
 // ---- vjp -----------------------------------------------------------------------------------------------------------
 
 /// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both sides need them.
-Tensor masked_dot(const Tensor& a, const Tensor& b, DotAttrs attrs);
+Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 
 std::vector<int> iota(std::size_t from, std::size_t count) {
   std::vector<int> result;
@@ -213,10 +255,10 @@ Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x, 
   std::vector<int> axes = made(x_sorted, x_free);
   Tensor result;
   if (is_sorted_range(axes) && !is_sorted_range(made(x_free, x_sorted))) {
-    result = masked_dot(y, g, {y_free, g_y_free, y_batch, g_batch});
+    result = masked_dot(y, g, shared({y_free, g_y_free, y_batch, g_batch}));
   } else {
     axes = made(x_free, x_sorted);
-    result = masked_dot(g, y, {g_y_free, y_free, g_batch, y_batch});
+    result = masked_dot(g, y, shared({g_y_free, y_free, g_batch, y_batch}));
   }
   if (!is_sorted_range(axes)) {
     std::vector<Axis> order;
@@ -279,11 +321,11 @@ const Op dot_op{
     .samples = dot_samples,
 };
 
-Tensor masked_dot(const Tensor& a, const Tensor& b, DotAttrs attrs) {
-  const bool masks_a = reduces_padding(a.type(), attrs.a_contract), masks_b = reduces_padding(b.type(), attrs.b_contract);
-  AttrsRef shared = make_attrs(std::move(attrs));
-  if (!masks_a && !masks_b) return bind(dot_op, {a, b}, std::move(shared));
-  return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b}, std::move(shared));
+Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
+  const DotAttrs& axes = get<DotAttrs>(attrs.get());
+  const bool masks_a = reduces_padding(a.type(), axes.a_contract), masks_b = reduces_padding(b.type(), axes.b_contract);
+  if (!masks_a && !masks_b) return bind(dot_op, {a, b}, std::move(attrs));
+  return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b}, std::move(attrs));
 }
 
 // ---- Public functions ----------------------------------------------------------------------------------------------
@@ -357,6 +399,8 @@ Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>
 
 Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
   DotAttrs attrs;
+  attrs.a_contract.reserve(contracted.size());
+  attrs.b_contract.reserve(contracted.size());
   for (const Dim& dim : contracted) {
     const int in_a = contracted_axis("lhs", a.type(), dim, "rhs", b.type());
     const int in_b = contracted_axis("rhs", b.type(), dim, "lhs", a.type());
@@ -371,7 +415,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
       attrs.a_batch.push_back(axis);
       attrs.b_batch.push_back(in_b);
     }
-  return masked_dot(a, b, std::move(attrs));
+  return masked_dot(a, b, shared(std::move(attrs)));
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -381,10 +425,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                             "matmul(a, b, dim)"));
   if (lhs.rank() == 0 || rhs.rank() == 0)
     throw ShapeError(str("matmul: lhs ", lhs, ", rhs ", rhs, ": a scalar has no axis to contract; use *"));
+  if (rhs.rank() <= 2) return bind(dot_op, {a, b}, single_pair(lhs.rank() - 1, 0));
   PlainAxes axes = plain_axes(lhs, rhs);
   const Tensor left = drop_ones(a, axes.a_ones, axes.attrs.a_contract, axes.attrs.a_batch);
   const Tensor right = drop_ones(b, axes.b_ones, axes.attrs.b_contract, axes.attrs.b_batch);
-  Tensor result = bind(dot_op, {left, right}, make_attrs(std::move(axes.attrs)));
+  Tensor result = bind(dot_op, {left, right}, shared(std::move(axes.attrs)));
   return axes.order.empty() ? result : transpose(result, Axes(std::vector<Axis>(axes.order.begin(), axes.order.end())));
 }
 

@@ -39,7 +39,7 @@ struct MaxFloats {
   static constexpr Sum kNone = lowest<T>();
   static Sums load(const T* x) { return REEL_ISA::load(x); }
   static Sum of(Sum a, Sum b) { return b > a || b != b ? b : a; }
-  static Sums of(const Sums& a, const Sums& b) { return xsimd::select((b > a) | (b != b), b, a); }
+  static Sums of(const Sums& a, const Sums& b) { return xsimd::select((b > a) | xsimd::isnan(b), b, a); }
 };
 
 // Integers, which wrap around, and booleans: the compiler makes vectors of these.
@@ -98,34 +98,17 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   return result;
 }
 
-/// sums[j] gets x[k·step + j] for all k; four rows at a time, so that the sums are seldom loaded and stored.
+/// sums[j] gets x[k·step + j] for all k. One row after the other, because that is how memory is read fastest.
 template <class P>
 __attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n, std::int64_t step,
                                                     std::int64_t width, typename P::Sum* __restrict sums) {
-  using Sum = typename P::Sum;
-  const auto rows = [&](auto count, const typename P::Element* row) __attribute__((always_inline)) {
-    constexpr int kCount = decltype(count)::value;
+  for (std::int64_t k = 0; k < n; ++k, x += step) {
     std::int64_t j = 0;
-    if constexpr (HasVectors<P>) {
-      for (; j + P::kWidth <= width; j += P::kWidth) {
-        auto total = P::load(row + j);
-        if constexpr (kCount == 4)
-          total = P::of(P::of(total, P::load(row + step + j)),
-                        P::of(P::load(row + 2 * step + j), P::load(row + 3 * step + j)));
-        P::of(P::Sums::load_unaligned(sums + j), total).store_unaligned(sums + j);
-      }
-    }
-    for (; j < width; ++j) {
-      Sum total = static_cast<Sum>(row[j]);
-      if constexpr (kCount == 4)
-        total = P::of(P::of(total, static_cast<Sum>(row[step + j])),
-                      P::of(static_cast<Sum>(row[2 * step + j]), static_cast<Sum>(row[3 * step + j])));
-      sums[j] = P::of(sums[j], total);
-    }
-  };
-  std::int64_t k = 0;
-  for (; k + 4 <= n; k += 4) rows(std::integral_constant<int, 4>{}, x + k * step);
-  for (; k < n; ++k) rows(std::integral_constant<int, 1>{}, x + k * step);
+    if constexpr (HasVectors<P>)
+      for (; j + P::kWidth <= width; j += P::kWidth)
+        P::of(P::Sums::load_unaligned(sums + j), P::load(x + j)).store_unaligned(sums + j);
+    for (; j < width; ++j) sums[j] = P::of(sums[j], static_cast<typename P::Sum>(x[j]));
+  }
 }
 
 template <class P>
@@ -232,17 +215,15 @@ T log_of_sum(T m, double sum) {
   return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
 }
 
-/// Largest elements m and sums of shares of `width` columns; both have room for kColumns.
+/// Largest elements m and sums of shares of `width` columns; both have room for kColumns. The shares of row k go to
+/// kept + k·step.
 template <class T>
-void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums) {
+void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums, T* kept, std::int64_t step) {
   for (std::int64_t i = 0; i < width; ++i) m[i] = lowest<T>(), sums[i] = 0;
   reduce_columns<MaxFloats<T>>(x, s.n, s.inner, width, m);
-  alignas(64) T shares[kColumns];
-  for (std::int64_t k = 0; k < s.n; ++k) {
-    each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
-      store(shares + j, share<T>(load(x + k * s.inner + j), load(m + j)));
-    });
-    reduce_columns<SumFloats<T>>(shares, 1, 0, width, sums);
+  for (std::int64_t k = 0; k < s.n; ++k, x += s.inner, kept += step) {
+    each_vector<T>(width, [&](std::int64_t j, auto load, auto store) { store(kept + j, share<T>(load(x + j), load(m + j))); });
+    reduce_columns<SumFloats<T>>(kept, 1, 0, width, sums);
   }
 }
 
@@ -267,9 +248,9 @@ void logsumexp(const void* from, void* to, const Reduced& s) {
     return;
   }
   each_column_block<T>(from, to, s, 1, [&](const T* x, T* out, std::int64_t width) {
-    alignas(64) T m[kColumns];
+    alignas(64) T m[kColumns], shares[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums);
+    column_sums(x, s, width, m, sums, shares, 0);
     for (std::int64_t i = 0; i < width; ++i) out[i] = log_of_sum(m[i], sums[i]);
   });
 }
@@ -291,12 +272,10 @@ void softmax(const void* from, void* to, const Reduced& s) {
   each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
     alignas(64) T m[kColumns], scale[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums);
+    column_sums(x, s, width, m, sums, out, s.inner);
     for (std::int64_t i = 0; i < width; ++i) scale[i] = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
-    for (std::int64_t k = 0; k < s.n; ++k)
-      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
-        store(out + k * s.inner + j, share<T>(load(x + k * s.inner + j), load(m + j)) * load(scale + j));
-      });
+    for (std::int64_t k = 0; k < s.n; ++k, out += s.inner)
+      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) { store(out + j, load(out + j) * load(scale + j)); });
   });
 }
 
@@ -322,9 +301,9 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
     return;
   }
   each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
-    alignas(64) T m[kColumns], log_sums[kColumns];
+    alignas(64) T m[kColumns], log_sums[kColumns], shares[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums);
+    column_sums(x, s, width, m, sums, shares, 0);
     for (std::int64_t i = 0; i < width; ++i) log_sums[i] = static_cast<T>(__builtin_log(sums[i]));
     for (std::int64_t k = 0; k < s.n; ++k)
       each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {

@@ -15,16 +15,7 @@
 namespace reel {
 namespace {
 
-/// batch=2, time[batch] with lengths 3 and 1, feature=2: for samples.
-const Dims& sample_dims() {
-  static const Dims& dims = *[] {
-    const Dim batch("batch", 2);
-    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
-  }();
-  return dims;
-}
-
-// ---- transpose -----------------------------------------------------------------------------------------------------
+// ---- transpose ----------------------------------------------------------------------------------
 
 struct TransposeAttrs {
   std::vector<int> order;  ///< result axis i is axis order[i] of x
@@ -36,7 +27,8 @@ struct TransposeAttrs {
 
 std::vector<int> inverse(const std::vector<int>& order) {
   std::vector<int> result(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) result[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    result[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
   return result;
 }
 
@@ -61,10 +53,11 @@ const Op transpose_op{
           std::sort(sorted.begin(), sorted.end());
           for (std::size_t i = 0; i < sorted.size(); ++i)
             if (sorted.size() != x.dims().size() || sorted[i] != static_cast<int>(i))
-              throw ShapeError(str("transpose: the order [", join(order, ","), "] does not list each axis of ", x, " once"));
+              throw ShapeError(str("transpose: the order [", join(order, ","),
+                                   "] does not list each axis of ", x, " once"));
           Dims dims;
           dims.reserve(order.size());
-          for (int axis : order) dims.push_back(x.dims()[static_cast<std::size_t>(axis)]);
+          for (int axis : order) dims.push_back(dim_at(x, axis));
           a.out.push_back(x.with(dims));
         },
     .kernel =
@@ -79,27 +72,30 @@ const Op transpose_op{
           const Steps from = steps_of(x.type()), to = steps_of(out.type());
           StridedAxes axes;
           for (std::size_t i = 0; i < order.size(); ++i)
-            axes.push_back({out.type().sizes()[i], to[i], from[static_cast<std::size_t>(order[i])]});
+            axes.push_back(
+                {out.type().sizes()[i], to[i], from[static_cast<std::size_t>(order[i])]});
           copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
         },
     .vjp =
         [](Vjp& at) {
           const TransposeAttrs& attrs = at.attr<TransposeAttrs>();
-          at.add(0, bind(at.op(), {at.cotangent()}, make_attrs(TransposeAttrs{inverse(attrs.order)})));
+          at.add(0,
+                 bind(at.op(), {at.cotangent()}, make_attrs(TransposeAttrs{inverse(attrs.order)})));
         },
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(TransposeAttrs{{1, 0}})},
-                         {{{TensorType(f32, {2, 3, 4})}}, make_attrs(TransposeAttrs{{1, 0, 2}})},
-                         {{{TensorType(f32, {5, 3, 7})}}, make_attrs(TransposeAttrs{{2, 0, 1}})},
-                         {{{TensorType(f32, {1, 3, 1})}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
-                         {{{TensorType(f32, sample_dims())}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
-                         {{{TensorType(f32)}}, make_attrs(TransposeAttrs{})},
-                         {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
+          return Samples{
+              {{{TensorType(f32, {2, 3})}}, make_attrs(TransposeAttrs{{1, 0}})},
+              {{{TensorType(f32, {2, 3, 4})}}, make_attrs(TransposeAttrs{{1, 0, 2}})},
+              {{{TensorType(f32, {5, 3, 7})}}, make_attrs(TransposeAttrs{{2, 0, 1}})},
+              {{{TensorType(f32, {1, 3, 1})}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
+              {{{TensorType(f32, sample_dims())}}, make_attrs(TransposeAttrs{{1, 2, 0}})},
+              {{{TensorType(f32)}}, make_attrs(TransposeAttrs{})},
+              {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
         },
 };
 
-// ---- reshape -------------------------------------------------------------------------------------------------------
+// ---- reshape ------------------------------------------------------------------------------------
 
 struct ReshapeAttrs {
   std::vector<std::int64_t> sizes;  ///< plain; one may be -1
@@ -116,26 +112,31 @@ Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
   std::int64_t others = 1, open = 0;
   for (std::int64_t size : sizes) {
     if (size < -1)
-      throw ShapeError(str("reshape: size ", size, " in [", join(sizes, ","), "]; sizes are not negative, -1 aside"));
+      throw ShapeError(str("reshape: size ", size, " in [", join(sizes, ","),
+                           "]; sizes are not negative, -1 aside"));
     open += size == -1;
     if (size != -1) others *= size;
   }
-  if (open > 1) throw ShapeError(str("reshape: [", join(sizes, ","), "] leaves ", open, " sizes open; one may be -1"));
+  if (open > 1)
+    throw ShapeError(
+        str("reshape: [", join(sizes, ","), "] leaves ", open, " sizes open; one may be -1"));
   std::int64_t rest = -1;
   if (open && x.is_known()) {
     if (others == 0 || x.numel() % others)
-      throw ShapeError(str("reshape: ", x, " has ", x.numel(), " elements, which [", join(sizes, ","),
-                           "] cannot hold: the sizes given make ", others));
+      throw ShapeError(str("reshape: ", x, " has ", x.numel(), " elements, which [",
+                           join(sizes, ","), "] cannot hold: the sizes given make ", others));
     rest = x.numel() / others;
   }
   Dims dims;
-  for (std::int64_t size : sizes) dims.push_back(size >= 0 ? Dim(size) : rest >= 0 ? Dim(rest) : Dim::unknown());
+  for (std::int64_t size : sizes)
+    dims.push_back(size >= 0 ? Dim(size) : rest >= 0 ? Dim(rest) : Dim::unknown());
   return dims;
 }
 
 void check_reshape(const TensorType& from, const TensorType& to) {
   if (from.is_known() && to.is_known() && from.numel() != to.numel())
-    throw ShapeError(str("reshape: ", from, " has ", from.numel(), " elements, ", to, " has ", to.numel()));
+    throw ShapeError(
+        str("reshape: ", from, " has ", from.numel(), " elements, ", to, " has ", to.numel()));
 }
 
 void reshape_type(TypeArgs& a) {
@@ -146,10 +147,12 @@ void reshape_type(TypeArgs& a) {
 }
 void same_elements(KernelArgs& a) { a.alias(0, 0); }
 
-/// The dims in front that both have, at least up to the last that has to do with padding: it stays where it is.
+/// The dims in front that both have, at least up to the last that has to do with padding: it stays
+/// where it is.
 bool keeps_padding(const TensorType& from, const TensorType& to) {
   int shared = 0;
-  while (shared < from.rank() && shared < to.rank() && from.dims()[shared] == to.dims()[shared]) ++shared;
+  while (shared < from.rank() && shared < to.rank() && from.dims()[shared] == to.dims()[shared])
+    ++shared;
   for (int i = 0; i < to.rank(); ++i) {
     if (!is_masked(to, i)) continue;
     if (i >= shared) return false;
@@ -171,17 +174,21 @@ const Op reshape_op{
     .name = "reshape",
     .type = reshape_type,
     .kernel = same_elements,
-    .vjp = [](Vjp& at) { at.add(0, reshape_to(reshape_cotangent(at), {{}, at.input_type(0).dims()})); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, reshape_to(reshape_cotangent(at), {{}, at.input_type(0).dims()}));
+        },
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})},
-                         {{{TensorType(f32, {4})}}, make_attrs(ReshapeAttrs{{2, 1, 2}, {}})},
-                         {{{TensorType(f32)}}, make_attrs(ReshapeAttrs{{1}, {}})},
-                         {{{TensorType(f32, {0, 3})}}, make_attrs(ReshapeAttrs{{0, 5}, {}})},
-                         {{{TensorType(f32, {6})}}, make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1]}})},
-                         {{{TensorType(f32, {dims[0], dims[1], Dim("gate", 4)})}},
-                          make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
+          return Samples{
+              {{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})},
+              {{{TensorType(f32, {4})}}, make_attrs(ReshapeAttrs{{2, 1, 2}, {}})},
+              {{{TensorType(f32)}}, make_attrs(ReshapeAttrs{{1}, {}})},
+              {{{TensorType(f32, {0, 3})}}, make_attrs(ReshapeAttrs{{0, 5}, {}})},
+              {{{TensorType(f32, {6})}}, make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1]}})},
+              {{{TensorType(f32, {dims[0], dims[1], Dim("gate", 4)})}},
+               make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
         },
 };
 
@@ -194,7 +201,10 @@ const Op reshape_like_op{
           a.out.push_back(a.in[0].with(a.in[1].dims()));
         },
     .kernel = same_elements,
-    .vjp = [](Vjp& at) { at.add(0, bind(reshape_like_op, {at.cotangent(), at.input(0)})); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(reshape_like_op, {at.cotangent(), at.input(0)}));
+        },
     .reads = {.inputs = 0b1},
     .samples =
         [] {
@@ -208,9 +218,15 @@ const Op reshape_unknown_op{
     .name = "reshape_unknown",
     .type = reshape_type,
     .kernel = same_elements,
-    .vjp = [](Vjp& at) { at.add(0, bind(reshape_like_op, {reshape_cotangent(at), at.input(0)})); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(reshape_like_op, {reshape_cotangent(at), at.input(0)}));
+        },
     .reads = {.inputs = 0b1},
-    .samples = [] { return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}}; },
+    .samples =
+        [] {
+          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
+        },
 };
 
 Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
@@ -218,7 +234,7 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
   return bind(op, {x}, make_attrs(std::move(attrs)));
 }
 
-// ---- rename --------------------------------------------------------------------------------------------------------
+// ---- rename -------------------------------------------------------------------------------------
 
 struct RenameAttrs {
   int axis = 0;
@@ -236,10 +252,12 @@ const Op rename_op{
         [](TypeArgs& a) {
           const auto& [axis, to] = a.attr<RenameAttrs>();
           const TensorType& x = a.in[0];
-          const Dim& from = x.dims()[static_cast<std::size_t>(axis)];
+          const Dim& from = dim_at(x, axis);
           if (to.is_named() && !(from == to) && contains(x.dims(), to))
-            throw ShapeError(str("rename: ", x, " has a dim ", to, " already; make a second Dim for axis ", axis));
-          const Dim dim = checked_dim("rename", to, from.raw_size(), [&] { return str("axis ", from, " of ", x); });
+            throw ShapeError(str("rename: ", x, " has a dim ", to,
+                                 " already; make a second Dim for axis ", axis));
+          const Dim dim = checked_dim("rename", to, from.raw_size(),
+                                      [&] { return str("axis ", from, " of ", x); });
           a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
         },
     .kernel = same_elements,
@@ -247,9 +265,10 @@ const Op rename_op{
         [](Vjp& at) {
           const int axis = at.attr<RenameAttrs>().axis;
           const Tensor g = without_padding(at.cotangent(), axis);
-          const Dim& from = at.input_type(0).dims()[static_cast<std::size_t>(axis)];
+          const Dim& from = dim_at(at.input_type(0), axis);
           if (!from.is_named() && !from.has_size())
-            at.add(0, reshape_to(g, {{-1}, {}}));  // a plain axis can get a name only if it is alone
+            at.add(0,
+                   reshape_to(g, {{-1}, {}}));  // a plain axis can get a name only if it is alone
           else
             at.add(0, bind(rename_op, {g}, make_attrs(RenameAttrs{axis, from})));
         },
@@ -257,18 +276,22 @@ const Op rename_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim other("time", tensor({3, 0}, {dims[0]})), fixed("steps", 3);
-          return Samples{{{{TensorType(f32, {dims[0], dims[2]})}}, make_attrs(RenameAttrs{1, Dim("other", 2)})},
-                         {{{TensorType(f32, {3})}}, make_attrs(RenameAttrs{0, fixed})},
-                         {{{TensorType(f32, {dims[0], fixed})}}, make_attrs(RenameAttrs{1, dims[1]})},
-                         {{{TensorType(f32, dims)}}, make_attrs(RenameAttrs{1, other})},
-                         {{{TensorType(f32, {Dim("none", 0)})}}, make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
+          return Samples{
+              {{{TensorType(f32, {dims[0], dims[2]})}},
+               make_attrs(RenameAttrs{1, Dim("other", 2)})},
+              {{{TensorType(f32, {3})}}, make_attrs(RenameAttrs{0, fixed})},
+              {{{TensorType(f32, {dims[0], fixed})}}, make_attrs(RenameAttrs{1, dims[1]})},
+              {{{TensorType(f32, dims)}}, make_attrs(RenameAttrs{1, other})},
+              {{{TensorType(f32, {Dim("none", 0)})}},
+               make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
         },
 };
 
-// ---- expand --------------------------------------------------------------------------------------------------------
+// ---- expand -------------------------------------------------------------------------------------
 
 struct ExpandAttrs {
-  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not listed have one element
+  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not
+                          ///< listed have one element
   Dims added;             ///< the dims of the result axes that are -1, in order
   template <class F>
   static void fields(F&& f) {
@@ -298,14 +321,15 @@ const Op expand_op{
           const TensorType& x = a.in[0];
           Dims dims;
           auto next = added.begin();
-          for (int axis : from) dims.push_back(axis < 0 ? *next++ : x.dims()[static_cast<std::size_t>(axis)]);
+          for (int axis : from) dims.push_back(axis < 0 ? *next++ : dim_at(x, axis));
           for (int i = 0; i < x.rank(); ++i) {
-            const Dim& dim = x.dims()[static_cast<std::size_t>(i)];
-            if (std::count(from.begin(), from.end(), i) || (!dim.is_named() && (!dim.has_size() || dim.size() == 1)))
+            const Dim& dim = dim_at(x, i);
+            if (std::count(from.begin(), from.end(), i) ||
+                (!dim.is_named() && (!dim.has_size() || dim.size() == 1)))
               continue;
             throw ShapeError(dim.is_named()
-                                 ? str("expand: dim ", dim, " of ", x, " is not among ", dims, "; expand only adds dims, ",
-                                       "list those of the tensor too")
+                                 ? str("expand: dim ", dim, " of ", x, " is not among ", dims,
+                                       "; expand only adds dims, ", "list those of the tensor too")
                                  : str("expand: axis ", i, " of ", x, " has size ", dim,
                                        ", which does not broadcast to ", dims));
           }
@@ -323,7 +347,8 @@ const Op expand_op{
           const Steps steps = steps_of(x.type()), to = steps_of(out.type());
           StridedAxes axes;
           for (std::size_t i = 0; i < from.size(); ++i)
-            axes.push_back({out.type().sizes()[i], to[i], from[i] < 0 ? 0 : steps[static_cast<std::size_t>(from[i])]});
+            axes.push_back({out.type().sizes()[i], to[i],
+                            from[i] < 0 ? 0 : steps[static_cast<std::size_t>(from[i])]});
           copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
         },
     // Sums over what was added; axes of one element that were repeated come back as such.
@@ -340,19 +365,23 @@ const Op expand_op{
               back[static_cast<std::size_t>(from[i])] = kept++;
           }
           const Tensor g = at.cotangent();
-          at.add(0, expand_from(added.empty() ? g : sum(g, added), back, Dims(back.size() - static_cast<std::size_t>(kept), 1)));
+          at.add(0, expand_from(added.empty() ? g : sum(g, added), back,
+                                Dims(back.size() - static_cast<std::size_t>(kept), 1)));
         },
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})},
-                         {{{TensorType(f32, {3, 1})}}, make_attrs(ExpandAttrs{{-1, 0, -1}, {2, 4}})},
-                         {{{TensorType(f32)}}, make_attrs(ExpandAttrs{{-1, -1, -1}, dims})},
-                         {{{TensorType(f32, {dims[0], dims[2]})}}, make_attrs(ExpandAttrs{{0, -1, 1}, {dims[1]}})},
-                         {{{TensorType(f32, {dims[1]})}}, make_attrs(ExpandAttrs{{-1, 0}, {dims[0]}})},
-                         {{{TensorType(f32, {dims[2], dims[0]})}}, make_attrs(ExpandAttrs{{1, 0, -1}, {Dim("more", 3)}})},
-                         {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
-                         {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
+          return Samples{
+              {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})},
+              {{{TensorType(f32, {3, 1})}}, make_attrs(ExpandAttrs{{-1, 0, -1}, {2, 4}})},
+              {{{TensorType(f32)}}, make_attrs(ExpandAttrs{{-1, -1, -1}, dims})},
+              {{{TensorType(f32, {dims[0], dims[2]})}},
+               make_attrs(ExpandAttrs{{0, -1, 1}, {dims[1]}})},
+              {{{TensorType(f32, {dims[1]})}}, make_attrs(ExpandAttrs{{-1, 0}, {dims[0]}})},
+              {{{TensorType(f32, {dims[2], dims[0]})}},
+               make_attrs(ExpandAttrs{{1, 0, -1}, {Dim("more", 3)}})},
+              {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
+              {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
         },
 };
 
@@ -377,7 +406,8 @@ Tensor broadcast_to(const Tensor& x, const Dims& dims) {
   bool learns_sizes = false;
   for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
     const Dim& to = dims[static_cast<std::size_t>(i)];
-    const std::int64_t size = i < offset ? 1 : x.type().sizes()[static_cast<std::size_t>(i - offset)];
+    const std::int64_t size =
+        i < offset ? 1 : x.type().sizes()[static_cast<std::size_t>(i - offset)];
     if (i < offset || (size >= 0 && to.raw_size() != size)) {
       added.push_back(to);
     } else {
@@ -391,26 +421,33 @@ Tensor broadcast_to(const Tensor& x, const Dims& dims) {
 
 }  // namespace
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
-Tensor transpose(const Tensor& x, const Axes& order) { return transposed(x, order.in(x.type(), "transpose")); }
+Tensor transpose(const Tensor& x, const Axes& order) {
+  return transposed(x, order.in(x.type(), "transpose"));
+}
 
-Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) { return reshape_to(x, {sizes, {}}); }
+Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) {
+  return reshape_to(x, {sizes, {}});
+}
 Tensor reshape(const Tensor& x, const Dims& dims) { return reshape_to(x, {{}, canonical(dims)}); }
 
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const int axis = from.in(x.type(), "rename");
-  const Dim& dim = x.dims()[static_cast<std::size_t>(axis)];
+  const Dim& dim = dim_at(x.type(), axis);
   if (dim == to) return x;
-  const auto named = changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
+  const auto named =
+      changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
   return bind(rename_op, {x}, make_attrs(RenameAttrs{axis, *named}));
 }
 
 Tensor expand(const Tensor& x, const Dims& dims) {
   const Dims to = canonical(dims);
-  const bool is_named = std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim.is_named(); });
+  const bool is_named =
+      std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim.is_named(); });
   if (x.rank() && !to.empty() && x.type().is_named() != is_named)
-    throw ShapeError(str("expand: ", x.type(), is_named ? " has plain sizes, " : " has named dims, ", to,
+    throw ShapeError(str("expand: ", x.type(),
+                         is_named ? " has plain sizes, " : " has named dims, ", to,
                          is_named ? " are named" : " are plain sizes",
                          "; give all axes names (reshape(x, dims)), or none"));
   if (x.rank() && !is_named) return broadcast_to(x, to);
@@ -420,14 +457,16 @@ Tensor expand(const Tensor& x, const Dims& dims) {
     from.push_back(dim.is_named() ? find(x.dims(), dim) : -1);
     if (from.back() < 0) added.push_back(dim);
   }
-  if (added.empty() && from.size() < x.dims().size())  // no transposition: let the rule say what is missing
+  if (added.empty() &&
+      from.size() < x.dims().size())  // no transposition: let the rule say what is missing
     return bind(expand_op, {x}, make_attrs(ExpandAttrs{std::move(from), {}}));
   return expand_from(x, from, std::move(added));
 }
 
 namespace {
-const Op* const kShapeOps[] = {&transpose_op, &reshape_op, &reshape_like_op, &reshape_unknown_op, &rename_op, &expand_op,
-                               &slice_op,     &slice_unknown_op, &unslice_op, &pad_op,            &shift_op,  &reverse_op};
+const Op* const kShapeOps[] = {&transpose_op, &reshape_op, &reshape_like_op, &reshape_unknown_op,
+                               &rename_op,    &expand_op,  &slice_op,        &slice_unknown_op,
+                               &unslice_op,   &pad_op,     &shift_op,        &reverse_op};
 }
 std::span<const Op* const> shape_ops() { return kShapeOps; }
 

@@ -16,23 +16,7 @@
 namespace reel {
 namespace {
 
-const Dim& dim_at(const TensorType& type, int axis) { return type.dims()[static_cast<std::size_t>(axis)]; }
-/// The dim of an axis as an attribute: a plain size is none.
-std::optional<Dim> named_dim(const TensorType& type, int axis) {
-  const Dim& dim = dim_at(type, axis);
-  return dim.is_named() ? std::optional(dim) : std::nullopt;
-}
-
-/// batch=2, time[batch] with lengths 3 and 1, feature=2: for samples.
-const Dims& sample_dims() {
-  static const Dims& dims = *[] {
-    const Dim batch("batch", 2);
-    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
-  }();
-  return dims;
-}
-
-// ---- slice ---------------------------------------------------------------------------------------------------------
+// ---- slice --------------------------------------------------------------------------------------
 
 struct Positions {
   std::int64_t begin, end;
@@ -40,7 +24,9 @@ struct Positions {
 };
 
 Positions positions(const SliceAttrs& attrs, std::int64_t size) {
-  const auto clamped = [size](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size); };
+  const auto clamped = [size](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
   const std::int64_t begin = clamped(attrs.begin), end = attrs.end ? clamped(*attrs.end) : size;
   return {begin, std::max(begin, end)};
 }
@@ -54,7 +40,8 @@ void slice_type(TypeArgs& a) {
   const TensorType& x = a.in[0];
   const Dim& from = dim_at(x, attrs.axis);
   const std::int64_t count = from.has_size() ? positions(attrs, from.size()).count() : -1;
-  const Dim dim = checked_dim("slice", attrs.to, count, [&] { return str(bounds(attrs), " of axis ", from, " of ", x); });
+  const Dim dim = checked_dim("slice", attrs.to, count,
+                              [&] { return str(bounds(attrs), " of axis ", from, " of ", x); });
   a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
 }
 
@@ -70,8 +57,9 @@ void slice_kernel(KernelArgs& a) {
     return;
   }
   const std::int64_t row = at.count() * view.inner;
-  copy_strided(static_cast<std::size_t>(item), {{view.outer, row, view.size * view.inner}, {row, 1, 1}},
-               a.make().data<void>(), x.data<char>() + offset);
+  copy_strided(static_cast<std::size_t>(item),
+               {{view.outer, row, view.size * view.inner}, {row, 1, 1}}, a.make().data<void>(),
+               x.data<char>() + offset);
 }
 
 SliceAttrs with_to(SliceAttrs attrs, std::optional<Dim> to) {
@@ -89,18 +77,20 @@ const Op slice_op{
         [](Vjp& at) {
           const SliceAttrs& attrs = at.attr<SliceAttrs>();
           const Tensor g = without_padding(at.cotangent(), attrs.axis);
-          at.add(0, bind(unslice_op, {g}, make_attrs(with_to(attrs, dim_at(at.input_type(0), attrs.axis)))));
+          at.add(0, bind(unslice_op, {g},
+                         make_attrs(with_to(attrs, dim_at(at.input_type(0), attrs.axis)))));
         },
     .samples =
         [] {
           const Dims& dims = sample_dims();
           const Dim shorter("time", tensor({2, 0}, {dims[0]}));
-          return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})},
-                         {{{TensorType(f32, {2, 5, 2})}}, make_attrs(SliceAttrs{1, -3, {}, {}})},
-                         {{{TensorType(f32, {3})}}, make_attrs(SliceAttrs{0, 2, 1, {}})},
-                         {{{TensorType(f32, {0, 3})}}, make_attrs(SliceAttrs{1, 0, -1, {}})},
-                         {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
-                         {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
+          return Samples{
+              {{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})},
+              {{{TensorType(f32, {2, 5, 2})}}, make_attrs(SliceAttrs{1, -3, {}, {}})},
+              {{{TensorType(f32, {3})}}, make_attrs(SliceAttrs{0, 2, 1, {}})},
+              {{{TensorType(f32, {0, 3})}}, make_attrs(SliceAttrs{1, 0, -1, {}})},
+              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
+              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
         },
 };
 
@@ -111,10 +101,14 @@ const Op slice_unknown_op{
     .vjp =
         [](Vjp& at) {
           const SliceAttrs& attrs = at.attr<SliceAttrs>();
-          at.add(0, bind(unslice_op, {at.cotangent(), at.input(0)}, make_attrs(with_to(attrs, std::nullopt))));
+          at.add(0, bind(unslice_op, {at.cotangent(), at.input(0)},
+                         make_attrs(with_to(attrs, std::nullopt))));
         },
     .reads = {.inputs = 0b1},
-    .samples = [] { return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}}; },
+    .samples =
+        [] {
+          return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
+        },
 };
 
 const Op unslice_op{
@@ -123,9 +117,12 @@ const Op unslice_op{
         [](TypeArgs& a) {
           const SliceAttrs& attrs = a.attr<SliceAttrs>();
           const TensorType& x = a.in[0];
-          const Dim &from = dim_at(x, attrs.axis), &to = attrs.to ? *attrs.to : dim_at(a.in[1], attrs.axis);
-          if (from.has_size() && to.has_size() && positions(attrs, to.size()).count() != from.size())
-            throw ShapeError(str("unslice: axis ", from, " of ", x, " does not fit ", bounds(attrs), " of ", to));
+          const Dim &from = dim_at(x, attrs.axis),
+                    &to = attrs.to ? *attrs.to : dim_at(a.in[1], attrs.axis);
+          if (from.has_size() && to.has_size() &&
+              positions(attrs, to.size()).count() != from.size())
+            throw ShapeError(str("unslice: axis ", from, " of ", x, " does not fit ", bounds(attrs),
+                                 " of ", to));
           a.out.push_back(x.with(attrs.to ? with_dim(x.dims(), attrs.axis, to) : a.in[1].dims()));
         },
     .kernel =
@@ -142,10 +139,11 @@ const Op unslice_op{
           for (std::int64_t i = 0; i < view.outer; ++i) {
             char* block = to + static_cast<std::size_t>(i * whole) * item;
             std::memset(block, 0, static_cast<std::size_t>(before) * item);
-            std::memset(block + static_cast<std::size_t>(before + row) * item, 0, static_cast<std::size_t>(after) * item);
+            std::memset(block + static_cast<std::size_t>(before + row) * item, 0,
+                        static_cast<std::size_t>(after) * item);
           }
-          copy_strided(item, {{view.outer, whole, row}, {row, 1, 1}}, to + static_cast<std::size_t>(before) * item,
-                       x.data<void>());
+          copy_strided(item, {{view.outer, whole, row}, {row, 1, 1}},
+                       to + static_cast<std::size_t>(before) * item, x.data<void>());
         },
     .vjp =
         [](Vjp& at) {
@@ -156,12 +154,15 @@ const Op unslice_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {3, 2})}}, make_attrs(SliceAttrs{0, 1, 4, Dim(5)})},
-                         {{{TensorType(f32, {2, 3, 2})}, {TensorType(f32, {2, 5, 2}), -2, 2, false}},
-                          make_attrs(SliceAttrs{1, -3, {}, {}})},
-                         {{{TensorType(f32, {0, 2})}}, make_attrs(SliceAttrs{0, 2, 1, Dim(3)})},
-                         {{{TensorType(f32, {dims[0], Dim("rest", 1)})}}, make_attrs(SliceAttrs{1, 1, 2, dims[2]})},
-                         {{{TensorType(f32, {dims[0], Dim("rest", 2)})}}, make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
+          return Samples{
+              {{{TensorType(f32, {3, 2})}}, make_attrs(SliceAttrs{0, 1, 4, Dim(5)})},
+              {{{TensorType(f32, {2, 3, 2})}, {TensorType(f32, {2, 5, 2}), -2, 2, false}},
+               make_attrs(SliceAttrs{1, -3, {}, {}})},
+              {{{TensorType(f32, {0, 2})}}, make_attrs(SliceAttrs{0, 2, 1, Dim(3)})},
+              {{{TensorType(f32, {dims[0], Dim("rest", 1)})}},
+               make_attrs(SliceAttrs{1, 1, 2, dims[2]})},
+              {{{TensorType(f32, {dims[0], Dim("rest", 2)})}},
+               make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
         },
 };
 
@@ -170,7 +171,7 @@ Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
   return bind(op, {x}, make_attrs(std::move(attrs)));
 }
 
-// ---- pad -----------------------------------------------------------------------------------------------------------
+// ---- pad ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -199,13 +200,16 @@ const Op pad_op{
           const TensorType& x = a.in[0];
           const Dim& from = dim_at(x, attrs.axis);
           if (attrs.before < 0 || attrs.after < 0)
-            throw ArgumentError(str("pad: cannot add ", attrs.before, " and ", attrs.after, " elements to axis ", from,
-                                    " of ", x, "; use slice to take elements away"));
+            throw ArgumentError(str("pad: cannot add ", attrs.before, " and ", attrs.after,
+                                    " elements to axis ", from, " of ", x,
+                                    "; use slice to take elements away"));
           if (!is_float(x.dtype()) && std::trunc(attrs.value) != attrs.value)
-            throw DTypeError(str("pad: ", attrs.value, " does not fit ", x, ", which holds no fractions"));
+            throw DTypeError(
+                str("pad: ", attrs.value, " does not fit ", x, ", which holds no fractions"));
           const std::int64_t size = from.has_size() ? from.size() + attrs.before + attrs.after : -1;
           const Dim dim = checked_dim("pad", attrs.to, size, [&] {
-            return str("axis ", from, " of ", x, " with ", attrs.before, " elements before and ", attrs.after, " behind it");
+            return str("axis ", from, " of ", x, " with ", attrs.before, " elements before and ",
+                       attrs.after, " behind it");
           });
           a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
         },
@@ -214,7 +218,8 @@ const Op pad_op{
           const PadAttrs& attrs = a.attr<PadAttrs>();
           const Tensor& x = a.input(0);
           const Tensor& out = a.make();
-          const AxisView from = view_axis(x.type(), attrs.axis), view = view_axis(out.type(), attrs.axis);
+          const AxisView from = view_axis(x.type(), attrs.axis),
+                         view = view_axis(out.type(), attrs.axis);
           const std::int64_t row = from.size * view.inner, whole = view.size * view.inner;
           const std::int64_t before = attrs.before * view.inner;
           visit(x.dtype(), [&](auto zero) {
@@ -225,7 +230,8 @@ const Op pad_op{
               fill_items(sizeof(T), to + i * whole, before, &value);
               fill_items(sizeof(T), to + i * whole + before + row, whole - before - row, &value);
             }
-            copy_strided(sizeof(T), {{view.outer, whole, row}, {row, 1, 1}}, to + before, x.data<void>());
+            copy_strided(sizeof(T), {{view.outer, whole, row}, {row, 1, 1}}, to + before,
+                         x.data<void>());
           });
         },
     .vjp =
@@ -233,21 +239,23 @@ const Op pad_op{
           const PadAttrs& attrs = at.attr<PadAttrs>();
           const Tensor g = without_padding(at.cotangent(), attrs.axis);
           const auto end = attrs.after ? std::optional(-attrs.after) : std::nullopt;
-          at.add(0, slice_positions(g, {attrs.axis, attrs.before, end, named_dim(at.input_type(0), attrs.axis)}));
+          at.add(0, slice_positions(g, {attrs.axis, attrs.before, end,
+                                        named_dim(at.input_type(0), attrs.axis)}));
         },
     .samples =
         [] {
           const Dims& dims = sample_dims();
           const Dim longer("time", tensor({6, 4}, {dims[0]}));
-          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{1, 1, 2, 0.5, {}})},
-                         {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{0, 0, 1, 0, {}})},
-                         {{{TensorType(f32, {0, 3})}}, make_attrs(PadAttrs{0, 1, 1, -1, {}})},
-                         {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{2, 0, 1, 0, Dim("wider", 3)})},
-                         {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{1, 3, 0, 0, longer})}};
+          return Samples{
+              {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{1, 1, 2, 0.5, {}})},
+              {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{0, 0, 1, 0, {}})},
+              {{{TensorType(f32, {0, 3})}}, make_attrs(PadAttrs{0, 1, 1, -1, {}})},
+              {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{2, 0, 1, 0, Dim("wider", 3)})},
+              {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{1, 3, 0, 0, longer})}};
         },
 };
 
-// ---- shift ---------------------------------------------------------------------------------------------------------
+// ---- shift --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -269,10 +277,12 @@ const Op shift_op{
         [](TypeArgs& a) {
           const auto& [axis, to] = a.attr<ShiftAttrs>();
           const TensorType &x = a.in[0], &offsets = a.in[1];
-          if (offsets.dtype() != i32) throw DTypeError(str("shift: offsets must be i32, got ", offsets));
+          if (offsets.dtype() != i32)
+            throw DTypeError(str("shift: offsets must be i32, got ", offsets));
           for (const Dim& dim : offsets.dims())
             if (const int at = find(x.dims(), dim); at < 0 || at == axis)
-              throw ShapeError(str("shift: offsets ", offsets, " run over dim ", dim, ", which is no entry dim of ", x));
+              throw ShapeError(str("shift: offsets ", offsets, " run over dim ", dim,
+                                   ", which is no entry dim of ", x));
           a.out.push_back(x.with(with_dim(x.dims(), axis, to)));
         },
     .kernel =
@@ -283,25 +293,28 @@ const Op shift_op{
           const AxisView from = view_axis(x.type(), axis), to = view_axis(out.type(), axis);
           const std::size_t item = size_of(x.dtype());
           std::memset(out.data<void>(), 0, static_cast<std::size_t>(out.type().bytes()));
-          const auto at = [&](char* data, const AxisView& view, std::int64_t outer, std::int64_t row, std::int64_t first) {
-            return data + static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
+          const auto at = [&](char* data, const AxisView& view, std::int64_t outer,
+                              std::int64_t row, std::int64_t first) {
+            return data +
+                   static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
           };
-          for_each_entry(x.type(), axis, a.input(1),
-                         [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t offset) {
-                           const std::int64_t begin = std::max<std::int64_t>(0, -offset);
-                           const std::int64_t end = std::min(to.size, from.size - offset);
-                           if (count == to.inner) {  // whole rows lie side by side
-                             if (end > begin)
-                               std::memcpy(at(out.data<char>(), to, outer, begin, 0),
-                                           at(x.data<char>(), from, outer, begin + offset, 0),
-                                           static_cast<std::size_t>((end - begin) * count) * item);
-                             return;
-                           }
-                           for (std::int64_t p = begin; p < end; ++p)
-                             std::memcpy(at(out.data<char>(), to, outer, p, first),
-                                         at(x.data<char>(), from, outer, p + offset, first),
-                                         static_cast<std::size_t>(count) * item);
-                         });
+          for_each_entry(
+              x.type(), axis, a.input(1),
+              [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t offset) {
+                const std::int64_t begin = std::max<std::int64_t>(0, -offset);
+                const std::int64_t end = std::min(to.size, from.size - offset);
+                if (count == to.inner) {  // whole rows lie side by side
+                  if (end > begin)
+                    std::memcpy(at(out.data<char>(), to, outer, begin, 0),
+                                at(x.data<char>(), from, outer, begin + offset, 0),
+                                static_cast<std::size_t>((end - begin) * count) * item);
+                  return;
+                }
+                for (std::int64_t p = begin; p < end; ++p)
+                  std::memcpy(at(out.data<char>(), to, outer, p, first),
+                              at(x.data<char>(), from, outer, p + offset, first),
+                              static_cast<std::size_t>(count) * item);
+              });
         },
     .vjp =
         [](Vjp& at) {
@@ -315,14 +328,18 @@ const Op shift_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim steps("steps", 4), all("all", 3);
-          return Samples{{{{TensorType(f32, {dims[0], steps, dims[2]})}, {TensorType(i32, {dims[0]}), -3, 3, false}},
+          return Samples{{{{TensorType(f32, {dims[0], steps, dims[2]})},
+                           {TensorType(i32, {dims[0]}), -3, 3, false}},
                           make_attrs(ShiftAttrs{1, dims[1]})},
-                         {{{TensorType(f32, {steps, dims[2], dims[0]})}, {TensorType(i32, {dims[0]}), -2, 2, false}},
+                         {{{TensorType(f32, {steps, dims[2], dims[0]})},
+                           {TensorType(i32, {dims[0]}), -2, 2, false}},
                           make_attrs(ShiftAttrs{0, all})},
                          {{{TensorType(f32, dims)}, {TensorType(i32, {dims[0]}), -1, 1, false}},
                           make_attrs(ShiftAttrs{2, all})},
-                         {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}}, make_attrs(ShiftAttrs{0, 4})},
-                         {{{TensorType(f32, {dims[0], Dim("none", 0)})}, {TensorType(i32, {dims[0]}), -1, 1, false}},
+                         {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}},
+                          make_attrs(ShiftAttrs{0, 4})},
+                         {{{TensorType(f32, {dims[0], Dim("none", 0)})},
+                           {TensorType(i32, {dims[0]}), -1, 1, false}},
                           make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
         },
 };
@@ -331,7 +348,7 @@ Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to) {
   return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, to}));
 }
 
-// ---- reverse -------------------------------------------------------------------------------------------------------
+// ---- reverse ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -347,16 +364,18 @@ struct ReverseAttrs {
 void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
   const AxisView view = view_axis(x.type(), axis);
   const std::size_t item = size_of(x.dtype());
-  for_each_entry(x.type(), axis, dim_at(x.type(), axis).node()->lengths,
-                 [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t length) {
-                   for (std::int64_t p = 0; p < view.size; ++p) {
-                     const std::int64_t q = p < length ? length - 1 - p : p;
-                     const auto at = [&](std::int64_t row) {
-                       return static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
-                     };
-                     std::memcpy(out.data<char>() + at(p), x.data<char>() + at(q), static_cast<std::size_t>(count) * item);
-                   }
-                 });
+  for_each_entry(
+      x.type(), axis, dim_at(x.type(), axis).node()->lengths,
+      [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t length) {
+        for (std::int64_t p = 0; p < view.size; ++p) {
+          const std::int64_t q = p < length ? length - 1 - p : p;
+          const auto at = [&](std::int64_t row) {
+            return static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
+          };
+          std::memcpy(out.data<char>() + at(p), x.data<char>() + at(q),
+                      static_cast<std::size_t>(count) * item);
+        }
+      });
 }
 
 }  // namespace
@@ -374,23 +393,27 @@ const Op reverse_op{
           const AxisView view = view_axis(x.type(), axis);
           const std::size_t item = size_of(x.dtype());
           const std::int64_t last = (view.size - 1) * view.inner, whole = view.size * view.inner;
-          copy_strided(item, {{view.outer, whole, whole}, {view.size, view.inner, -view.inner}, {view.inner, 1, 1}},
+          copy_strided(item,
+                       {{view.outer, whole, whole},
+                        {view.size, view.inner, -view.inner},
+                        {view.inner, 1, 1}},
                        out.data<void>(), x.data<char>() + static_cast<std::size_t>(last) * item);
         },
     .vjp = [](Vjp& at) { at.add(0, bind(reverse_op, {at.cotangent()}, at.attrs())); },
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {4})}}, make_attrs(ReverseAttrs{0})},
-                         {{{TensorType(f32, {2, 3, 2})}}, make_attrs(ReverseAttrs{1})},
-                         {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},
-                         {{{TensorType(f32, {dims[1], dims[2], dims[0]})}}, make_attrs(ReverseAttrs{0})},
-                         {{{TensorType(f32, {dims[1]})}}, make_attrs(ReverseAttrs{0})},
-                         {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})}};
+          return Samples{
+              {{{TensorType(f32, {4})}}, make_attrs(ReverseAttrs{0})},
+              {{{TensorType(f32, {2, 3, 2})}}, make_attrs(ReverseAttrs{1})},
+              {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},
+              {{{TensorType(f32, {dims[1], dims[2], dims[0]})}}, make_attrs(ReverseAttrs{0})},
+              {{{TensorType(f32, {dims[1]})}}, make_attrs(ReverseAttrs{0})},
+              {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})}};
         },
 };
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
 namespace {
 
@@ -407,32 +430,39 @@ Tensor lengths_left(const Tensor& lengths, std::int64_t begin, std::optional<std
 
 }  // namespace
 
-Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin, std::optional<std::int64_t> end,
-             std::optional<Dim> to) {
+Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
+             std::optional<std::int64_t> end, std::optional<Dim> to) {
   const int axis = along.in(x.type(), "slice");
   const Dim& dim = dim_at(x.type(), axis);
   SliceAttrs attrs{axis, begin, end, {}};
-  const std::int64_t count = dim.has_size() && !dim.is_ragged() ? positions(attrs, dim.size()).count() : -1;
+  const std::int64_t count =
+      dim.has_size() && !dim.is_ragged() ? positions(attrs, dim.size()).count() : -1;
   attrs.to = changed_dim(dim, to, count, [&] { return lengths_left(dim.lengths(), begin, end); });
-  if (!dim.is_ragged() || (begin >= 0 && end.value_or(0) >= 0)) return slice_positions(x, std::move(attrs));
+  if (!dim.is_ragged() || (begin >= 0 && end.value_or(0) >= 0))
+    return slice_positions(x, std::move(attrs));
   // A position that counts from the end is another one in every entry.
   for (const Dim& of : dim.length_dims())
     if (!contains(x.dims(), of))
-      throw ShapeError(str("slice: ", bounds(attrs), " counts from the ends of ", dim, ", but ", x.type(), " has no dim ", of,
+      throw ShapeError(str("slice: ", bounds(attrs), " counts from the ends of ", dim, ", but ",
+                           x.type(), " has no dim ", of,
                            " that tells them apart; use positions that are not negative"));
   const Tensor offsets = computed_plainly([&] { return position_in(dim.lengths(), begin); });
   return shift(x, offsets, axis, *attrs.to);
 }
 
-Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after, double value,
-           std::optional<Dim> to) {
+Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after,
+           double value, std::optional<Dim> to) {
   const int axis = along.in(x.type(), "pad");
   const Dim& dim = dim_at(x.type(), axis);
-  const std::int64_t size = dim.has_size() && !dim.is_ragged() && before >= 0 && after >= 0 ? dim.size() + before + after : -1;
-  auto named = changed_dim(dim, to, size, [&] { return maximum(dim.lengths() + (before + after), 0); });
+  const std::int64_t size = dim.has_size() && !dim.is_ragged() && before >= 0 && after >= 0
+                                ? dim.size() + before + after
+                                : -1;
+  auto named =
+      changed_dim(dim, to, size, [&] { return maximum(dim.lengths() + (before + after), 0); });
   // What comes after a short entry begins where its padding was.
   const bool is_hidden = after > 0 && is_masked(x.type(), axis);
-  return bind(pad_op, {is_hidden ? mask_padding(x, value) : x}, make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
+  return bind(pad_op, {is_hidden ? mask_padding(x, value) : x},
+              make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
 }
 
 Tensor reverse(const Tensor& x, const Axis& along) {

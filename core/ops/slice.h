@@ -24,17 +24,19 @@ struct SliceAttrs {
 extern const Op slice_op;
 /// slice of a tensor with plain sizes that only a run knows: its vjp asks x for them.
 extern const Op slice_unknown_op;
-/// The inverse: zeros, where x lies at begin..end-1 of an axis with dim `to`; without one, of the dims of a second input.
+/// The inverse: zeros, where x lies at begin..end-1 of an axis with dim `to`; without one, of the
+/// dims of a second input.
 extern const Op unslice_op;
 extern const Op pad_op;
 extern const Op shift_op;
 extern const Op reverse_op;
 
-/// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and negative positions count
-/// from the extent.
+/// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and
+/// negative positions count from the extent.
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
 
-/// Moves elements along an axis, each entry by its own offset: result[p] = x[p + offset], or 0 outside x.
+/// Moves elements along an axis, each entry by its own offset: result[p] = x[p + offset], or 0
+/// outside x.
 ///
 /// offsets: i32 over some dims of x other than the axis; to: what the result calls the axis.
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to);

@@ -14,18 +14,20 @@ namespace {
 
 /// Calls leaf(to, from) at every position of the axes.
 template <class Leaf>
-void walk(const StridedAxis* axes, std::size_t count, char* to, const char* from, const Leaf& leaf) {
+void walk(const StridedAxis* axes, std::size_t count, char* to, const char* from,
+          const Leaf& leaf) {
   if (count == 0) return leaf(to, from);
   const auto [size, to_step, from_step] = *axes;
   if (count == 1) {
     for (std::int64_t i = 0; i < size; ++i, to += to_step, from += from_step) leaf(to, from);
     return;
   }
-  for (std::int64_t i = 0; i < size; ++i, to += to_step, from += from_step) walk(axes + 1, count - 1, to, from, leaf);
+  for (std::int64_t i = 0; i < size; ++i, to += to_step, from += from_step)
+    walk(axes + 1, count - 1, to, from, leaf);
 }
 
-/// Steps in bytes, axes of size one dropped, neighbours that are one run on both sides joined. False when there is
-/// nothing to copy.
+/// Steps in bytes, axes of size one dropped, neighbours that are one run on both sides joined.
+/// False when there is nothing to copy.
 bool simplify(std::span<const StridedAxis> given, std::int64_t item, StridedAxes& axes) {
   for (const auto& [size, to, from] : given) {
     if (size == 0) return false;
@@ -52,7 +54,8 @@ T load(const char* from) {
   return value;
 }
 
-/// The first few one by one; then what is there already is copied, in pieces that memcpy does with wide stores.
+/// The first few one by one; then what is there already is copied, in pieces that memcpy does with
+/// wide stores.
 template <class T>
 void repeat(char* to, std::int64_t count, const T& value) {
   constexpr std::int64_t kItem = sizeof(T), kPiece = std::max<std::int64_t>(256 / kItem, 1);
@@ -64,8 +67,8 @@ void repeat(char* to, std::int64_t count, const T& value) {
 
 /// to[i][j] = from[j][i]: rows is contiguous in the source, columns in the destination.
 template <class T>
-void transpose_tile(char* to, std::int64_t to_step, const char* from, std::int64_t from_step, std::int64_t rows,
-                    std::int64_t columns) {
+void transpose_tile(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
+                    std::int64_t rows, std::int64_t columns) {
   std::int64_t i = 0;
 #if defined(__SSE2__)
   if constexpr (sizeof(T) == 4) {
@@ -94,19 +97,21 @@ void transpose_tile(char* to, std::int64_t to_step, const char* from, std::int64
     char* target = to + i * to_step;
     const char* source = from + i * static_cast<std::int64_t>(sizeof(T));
     for (std::int64_t j = 0; j < columns; ++j)
-      std::memcpy(target + j * static_cast<std::int64_t>(sizeof(T)), source + j * from_step, sizeof(T));
+      std::memcpy(target + j * static_cast<std::int64_t>(sizeof(T)), source + j * from_step,
+                  sizeof(T));
   }
 }
 
 template <class T>
-void transpose_blocked(char* to, std::int64_t to_step, const char* from, std::int64_t from_step, std::int64_t rows,
-                       std::int64_t columns) {
+void transpose_blocked(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
+                       std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kItem = sizeof(T);
-  constexpr std::int64_t kTile = 64 / kItem < 16 ? 16 : 64 / kItem;  // whole cache lines on the side that is read
+  constexpr std::int64_t kTile =
+      64 / kItem < 16 ? 16 : 64 / kItem;  // whole cache lines on the side that is read
   for (std::int64_t i = 0; i < rows; i += kTile)
     for (std::int64_t j = 0; j < columns; j += kTile)
-      transpose_tile<T>(to + i * to_step + j * kItem, to_step, from + j * from_step + i * kItem, from_step,
-                        std::min(kTile, rows - i), std::min(kTile, columns - j));
+      transpose_tile<T>(to + i * to_step + j * kItem, to_step, from + j * from_step + i * kItem,
+                        from_step, std::min(kTile, rows - i), std::min(kTile, columns - j));
 }
 
 template <class T>
@@ -118,9 +123,8 @@ void copy_items(StridedAxes& axes, char* to, const char* from) {
   }
   const StridedAxis last = axes.back();
   if (last.to == kItem && last.from == 0) {  // one value, repeated
-    walk(axes.data(), axes.size() - 1, to, from, [&](char* target, const char* source) {
-      repeat(target, last.size, load<T>(source));
-    });
+    walk(axes.data(), axes.size() - 1, to, from,
+         [&](char* target, const char* source) { repeat(target, last.size, load<T>(source)); });
     return;
   }
   if (last.to == kItem)
@@ -141,7 +145,8 @@ void copy_items(StridedAxes& axes, char* to, const char* from) {
 
 }  // namespace
 
-void copy_strided(std::size_t item, std::span<const StridedAxis> given, void* to, const void* from) {
+void copy_strided(std::size_t item, std::span<const StridedAxis> given, void* to,
+                  const void* from) {
   auto bytes = static_cast<std::int64_t>(item);
   StridedAxes axes;
   if (!simplify(given, bytes, axes)) return;
@@ -152,12 +157,18 @@ void copy_strided(std::size_t item, std::span<const StridedAxis> given, void* to
     axes.pop_back();
   }
   switch (bytes) {
-    case 1: return copy_items<std::uint8_t>(axes, target, source);
-    case 4: return copy_items<std::uint32_t>(axes, target, source);
-    case 8: return copy_items<std::uint64_t>(axes, target, source);
-    case 16: return copy_items<Wide<2>>(axes, target, source);
-    case 32: return copy_items<Wide<4>>(axes, target, source);
-    case 64: return copy_items<Wide<8>>(axes, target, source);
+    case 1:
+      return copy_items<std::uint8_t>(axes, target, source);
+    case 4:
+      return copy_items<std::uint32_t>(axes, target, source);
+    case 8:
+      return copy_items<std::uint64_t>(axes, target, source);
+    case 16:
+      return copy_items<Wide<2>>(axes, target, source);
+    case 32:
+      return copy_items<Wide<4>>(axes, target, source);
+    case 64:
+      return copy_items<Wide<8>>(axes, target, source);
     default:
       walk(axes.data(), axes.size(), target, source, [bytes](char* row, const char* from_row) {
         std::memcpy(row, from_row, static_cast<std::size_t>(bytes));
@@ -174,9 +185,12 @@ void fill_items(std::size_t item, void* to, std::int64_t count, const void* valu
     return;
   }
   switch (item) {
-    case 1: return repeat(target, count, load<std::uint8_t>(source));
-    case 4: return repeat(target, count, load<std::uint32_t>(source));
-    default: return repeat(target, count, load<std::uint64_t>(source));
+    case 1:
+      return repeat(target, count, load<std::uint8_t>(source));
+    case 4:
+      return repeat(target, count, load<std::uint32_t>(source));
+    default:
+      return repeat(target, count, load<std::uint64_t>(source));
   }
 }
 
@@ -200,14 +214,17 @@ AxisView view_axis(const TensorType& type, int axis) {
   return result;
 }
 
-std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry, bool& by_block) {
+std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry,
+                                 bool& by_block) {
   const Steps from = steps_of(per_entry.type());
   StridedAxes axes;
   by_block = true;
   for (int i = 0; i < type.rank(); ++i) {
-    const int at = i == axis ? -1 : find(per_entry.dims(), type.dims()[static_cast<std::size_t>(i)]);
+    const int at =
+        i == axis ? -1 : find(per_entry.dims(), type.dims()[static_cast<std::size_t>(i)]);
     if (at >= 0 && i > axis) by_block = false;
-    axes.push_back({type.sizes()[static_cast<std::size_t>(i)], 0, at < 0 ? 0 : from[static_cast<std::size_t>(at)]});
+    axes.push_back({type.sizes()[static_cast<std::size_t>(i)], 0,
+                    at < 0 ? 0 : from[static_cast<std::size_t>(at)]});
   }
   axes.erase(axes.begin() + axis, by_block ? axes.end() : axes.begin() + axis + 1);
   std::int64_t count = 1;

@@ -1,4 +1,5 @@
-// core/ops/strided.h — copy_strided, the one loop behind transposing, slicing, joining and repeating.
+// core/ops/strided.h — copy_strided, the one loop behind transposing, slicing, joining and
+// repeating.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -12,18 +13,22 @@
 
 namespace reel {
 
-/// An axis that is walked on both sides at once; steps in elements. A source may stand still (step 0) or run backwards.
+/// An axis that is walked on both sides at once; steps in elements. A source may stand still (step
+/// 0) or run backwards.
 struct StridedAxis {
   std::int64_t size, to, from;
 };
 using StridedAxes = boost::container::small_vector<StridedAxis, 8>;
 
-/// Copies elements of `item` bytes (1, 4 or 8) between two layouts of the same sizes, outermost axis first.
+/// Copies elements of `item` bytes (1, 4 or 8) between two layouts of the same sizes, outermost
+/// axis first.
 ///
-/// The layouts must not overlap. Rows that are contiguous on both sides are copied whole; where one axis is contiguous
-/// in the source and another in the destination, the copy goes through tiles that fit the first-level cache.
+/// The layouts must not overlap. Rows that are contiguous on both sides are copied whole; where one
+/// axis is contiguous in the source and another in the destination, the copy goes through tiles
+/// that fit the first-level cache.
 void copy_strided(std::size_t item, std::span<const StridedAxis> axes, void* to, const void* from);
-inline void copy_strided(std::size_t item, std::initializer_list<StridedAxis> axes, void* to, const void* from) {
+inline void copy_strided(std::size_t item, std::initializer_list<StridedAxis> axes, void* to,
+                         const void* from) {
   copy_strided(item, std::span<const StridedAxis>(axes.begin(), axes.size()), to, from);
 }
 
@@ -40,11 +45,14 @@ struct AxisView {
 };
 AxisView view_axis(const TensorType& type, int axis);
 
-/// The numbers repeated over all axes of the type but one, or, by block, over those in front of it if that is enough.
-std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry, bool& by_block);
+/// The numbers repeated over all axes of the type but one, or, by block, over those in front of it
+/// if that is enough.
+std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry,
+                                 bool& by_block);
 
-/// Calls fn(outer, first, count, number) for every run of elements behind an axis that shares one of the numbers
-/// `per_entry` (i32, over some other dims of the type): block `outer`, elements first..first+count-1 of a row.
+/// Calls fn(outer, first, count, number) for every run of elements behind an axis that shares one
+/// of the numbers `per_entry` (i32, over some other dims of the type): block `outer`, elements
+/// first..first+count-1 of a row.
 template <class Fn>
 void for_each_entry(const TensorType& type, int axis, const Tensor& per_entry, Fn&& fn) {
   bool by_block = true;
@@ -56,7 +64,8 @@ void for_each_entry(const TensorType& type, int axis, const Tensor& per_entry, F
       fn(outer, std::int64_t{0}, view.inner, std::int64_t{numbers[next++]});
       continue;
     }
-    for (std::int64_t i = 0; i < view.inner; ++i) fn(outer, i, std::int64_t{1}, std::int64_t{numbers[next++]});
+    for (std::int64_t i = 0; i < view.inner; ++i)
+      fn(outer, i, std::int64_t{1}, std::int64_t{numbers[next++]});
   }
 }
 

@@ -54,7 +54,7 @@ int run(const Options& options) {
                  "--data; training on the adding problem instead\n";
     task = make_adding_task(options);
   }
-  const bool was_interrupted = train(*task, options);
+  const bool was_interrupted = options.steps > 0 && train(*task, options);
   std::cout << task->show() << std::endl;
   if (!std::cout) throw UserError("cannot write to standard output");
   return was_interrupted ? kInterrupted : 0;

@@ -22,8 +22,9 @@ TEST(TensorTest, FindsDimsByNameAndPosition) {
   EXPECT_EQ(message_of<ShapeError>([&] { x.dim("width"); }),
             "dim(\"width\"): f32[batch=2,time=3] has no dim of that name");
   const Tensor square = zeros({batch, Dim("batch", 2)});
-  EXPECT_EQ(message_of<ShapeError>([&] { square.dim("batch"); }),
-            "dim(\"batch\"): f32[batch=2,batch=2] has two dims of that name; take one by its position");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { square.dim("batch"); }),
+      "dim(\"batch\"): f32[batch=2,batch=2] has two dims of that name; take one by its position");
   EXPECT_EQ(message_of<IndexError>([&] { x.dim(2); }), "dim(2): f32[batch=2,time=3] has 2 axes");
 }
 
@@ -40,8 +41,10 @@ TEST(TensorTest, HandsOutItsElements) {
 TEST(TensorTest, RefusesElementsOfAnotherTypeOrCount) {
   const Tensor x = tensor({1., 2.});
   EXPECT_EQ(message_of<DTypeError>([&] { x.to_vector<double>(); }),
-            "to_vector: asked for elements of type f64 of a tensor of type f32[2]; cast it to f64, or ask for f32");
-  EXPECT_EQ(message_of<ShapeError>([&] { x.item<float>(); }), "item: a tensor of type f32[2] has 2 elements, not one");
+            "to_vector: asked for elements of type f64 of a tensor of type f32[2]; cast it to f64, "
+            "or ask for f32");
+  EXPECT_EQ(message_of<ShapeError>([&] { x.item<float>(); }),
+            "item: a tensor of type f32[2] has 2 elements, not one");
   EXPECT_EQ(message_of<ArgumentError>([] { Tensor().type(); }),
             "an empty Tensor has no type and no value; assign a tensor to it before it is used");
 }
@@ -52,7 +55,8 @@ TEST(TensorTest, APromiseHasATypeButNoValue) {
     EXPECT_EQ(x.numel(), 6);
     EXPECT_EQ(str(x), "f32[2,3]");
     EXPECT_EQ(message_of<TraceError>([&] { x.item<float>(); }),
-              "item: the value of a tensor of type f32[2,3] is not known while tracing, so it cannot steer C++; use cond, "
+              "item: the value of a tensor of type f32[2,3] is not known while tracing, so it "
+              "cannot steer C++; use cond, "
               "while_loop, scan or where, or return it from the traced function");
   });
 }
@@ -63,7 +67,8 @@ TEST(TensorTest, APromiseMayNotKnowItsSizes) {
   const Tensor x = builder.add_input(TensorType(f32, {Dim::unknown(), 3}));
   EXPECT_EQ(str(x), "f32[?,3]");
   EXPECT_EQ(message_of<TraceError>([&] { x.shape(); }),
-            "shape: the size of dim ? of f32[?,3] is not known while tracing; use dim.lengths(), or range(dim)");
+            "shape: the size of dim ? of f32[?,3] is not known while tracing; use dim.lengths(), "
+            "or range(dim)");
   EXPECT_EQ(message_of<TraceError>([&] { x.numel(); }),
             "numel: not all sizes of f32[?,3] are known while tracing; use dim.lengths()");
 }
@@ -73,7 +78,8 @@ TEST(TensorTest, PrintsTypeAndNestedValues) {
   EXPECT_EQ(str(tensor({1, 20, 3})), "i32[3] [1, 20, 3]");
   EXPECT_EQ(str(tensor({true, false}, {Dim("pair", 2)})), "boolean[pair=2] [true, false]");
   EXPECT_EQ(str(tensor({{1., -2.5}, {10., 4.}})), "f32[2,2]\n[[   1, -2.5],\n [  10,    4]]");
-  EXPECT_EQ(str(tensor({{{1}, {2}}, {{3}, {4}}})), "i32[2,2,1]\n[[[1],\n  [2]],\n\n [[3],\n  [4]]]");
+  EXPECT_EQ(str(tensor({{{1}, {2}}, {{3}, {4}}})),
+            "i32[2,2,1]\n[[[1],\n  [2]],\n\n [[3],\n  [4]]]");
   EXPECT_EQ(str(zeros({0})), "f32[0] []");
   EXPECT_EQ(str(zeros({2, 0})), "f32[2,0]\n[[],\n []]");
   EXPECT_EQ(str(Tensor()), "(empty Tensor)");
@@ -82,8 +88,9 @@ TEST(TensorTest, PrintsTypeAndNestedValues) {
 TEST(TensorTest, PrintsTheEdgesOfLongAxes) {
   EXPECT_EQ(str(range(6)), "i32[6] [0, 1, 2, 3, 4, 5]");
   EXPECT_EQ(str(range(100)), "i32[100] [0, 1, 2, ..., 97, 98, 99]");
-  EXPECT_EQ(str(reshape(range(16), {8, 2})),
-            "i32[8,2]\n[[ 0,  1],\n [ 2,  3],\n [ 4,  5],\n ...,\n [10, 11],\n [12, 13],\n [14, 15]]");
+  EXPECT_EQ(
+      str(reshape(range(16), {8, 2})),
+      "i32[8,2]\n[[ 0,  1],\n [ 2,  3],\n [ 4,  5],\n ...,\n [10, 11],\n [12, 13],\n [14, 15]]");
 }
 
 }  // namespace

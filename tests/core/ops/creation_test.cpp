@@ -27,39 +27,62 @@ TEST(TensorFromListsTest, KeepsNumbersExactlyUntilTheDtypeIsKnown) {
 TEST(TensorFromListsTest, AFlatListFillsAnyDims) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   expect_values(tensor({1, 2, 3, 4, 5, 6}, {2, 3}), {1, 2, 3, 4, 5, 6});
-  EXPECT_EQ(str(tensor({1., 2., 3., 4., 5., 6.}, {batch, time}).type()), "f32[batch=2,time[batch=2]]");
-  EXPECT_EQ(str(tensor({{1., 2., 3.}, {4., 5., 6.}}, {batch, time}).type()), "f32[batch=2,time[batch=2]]");
-  EXPECT_EQ(message_of<ShapeError>([] { tensor({1, 2, 3, 4, 5}, {2, 3}); }),
+  EXPECT_EQ(str(tensor({1., 2., 3., 4., 5., 6.}, {batch, time}).type()),
+            "f32[batch=2,time[batch=2]]");
+  EXPECT_EQ(str(tensor({{1., 2., 3.}, {4., 5., 6.}}, {batch, time}).type()),
+            "f32[batch=2,time[batch=2]]");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({1, 2, 3, 4, 5}, {2, 3});
+            }),
             "tensor: 5 values given for i32[2,3], which has 6 elements");
-  EXPECT_EQ(message_of<ShapeError>([&] { tensor({{1, 2}, {3, 4}, {5, 6}}, {batch, time}); }),
-            "tensor: lists nested as [3,2] do not fit i32[batch=2,time[batch=2]]; nest them as the dims, or give one flat "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              tensor({{1, 2}, {3, 4}, {5, 6}}, {batch, time});
+            }),
+            "tensor: lists nested as [3,2] do not fit i32[batch=2,time[batch=2]]; nest them as the "
+            "dims, or give one flat "
             "list");
 }
 
 TEST(TensorFromListsTest, RefusesUnevenListsAndNumbersThatDoNotFit) {
-  EXPECT_EQ(message_of<ShapeError>([] { tensor({{1, 2}, {3}}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({{1, 2}, {3}});
+            }),
             "tensor: the lists are uneven: one of 1 items stands beside one of 2");
-  EXPECT_EQ(message_of<ShapeError>([] { tensor({1, {2, 3}}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({1, {2, 3}});
+            }),
             "tensor: the lists are uneven: a number stands beside a list");
-  EXPECT_EQ(message_of<ShapeError>([] { tensor({{1, 2}, 3}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({{1, 2}, 3});
+            }),
             "tensor: the lists are uneven: a number stands beside a list");
-  EXPECT_EQ(message_of<DTypeError>([] { tensor({1, 2.5}, {}, i32); }),
+  EXPECT_EQ(message_of<DTypeError>([] {
+              tensor({1, 2.5}, {}, i32);
+            }),
             "tensor: 2.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
   EXPECT_EQ(message_of<DTypeError>([] { tensor({std::int64_t{3000000000}}); }),
             "tensor: 3000000000 does not fit i32; give the dtype i64");
-  EXPECT_EQ(message_of<DTypeError>([] { scalar(2, boolean); }), "scalar: 2 is no boolean; give true or false, 1 or 0");
-  EXPECT_EQ(message_of<ArgumentError>([] { scalar({1, 2}); }), "scalar: takes one number, not a list; use tensor() for lists");
+  EXPECT_EQ(message_of<DTypeError>([] { scalar(2, boolean); }),
+            "scalar: 2 is no boolean; give true or false, 1 or 0");
+  EXPECT_EQ(message_of<ArgumentError>([] {
+              scalar({1, 2});
+            }),
+            "scalar: takes one number, not a list; use tensor() for lists");
 }
 
 TEST(TensorFromVectorTest, KeepsTheElementType) {
   EXPECT_EQ(tensor(std::vector<double>{0.1}).to_vector<double>(), std::vector<double>{0.1});
   EXPECT_EQ(tensor(std::vector<float>{1, 2}).dtype(), f32);
   EXPECT_EQ(tensor(std::vector<std::int64_t>{1}).dtype(), i64);
-  EXPECT_EQ(tensor(std::vector<bool>{true, false}).to_vector<bool>(), (std::vector<bool>{true, false}));
-  EXPECT_EQ(tensor(std::vector<int>{1, 2}, {}, f64).to_vector<double>(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(tensor(std::vector<bool>{true, false}).to_vector<bool>(),
+            (std::vector<bool>{true, false}));
+  EXPECT_EQ(tensor(std::vector<int>{1, 2}, {}, f64).to_vector<double>(),
+            (std::vector<double>{1, 2}));
   EXPECT_EQ(message_of<DTypeError>([] { tensor(std::vector<double>{0.5}, {}, i32); }),
             "tensor: 0.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
-  EXPECT_EQ(message_of<ShapeError>([] { tensor(std::vector<float>(5), {2, 3}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor(std::vector<float>(5), {2, 3});
+            }),
             "tensor: 5 values given for f32[2,3], which has 6 elements");
 }
 
@@ -83,7 +106,9 @@ TEST(FullTest, FillsAnyTypeWithAnyNumber) {
             "full: 0.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
   EXPECT_EQ(message_of<ShapeError>([] { zeros({Dim("time")}); }),
             "f32[time]: dim time is undefined; give it a size or lengths");
-  EXPECT_EQ(message_of<ShapeError>([] { zeros({unknown, 2}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              zeros({unknown, 2});
+            }),
             "full: f32[?,2] has an axis of unknown size; give every dim a size");
 }
 
@@ -100,7 +125,8 @@ TEST(RangeTest, CountsFromZero) {
   EXPECT_EQ(str(range(Dim("width", 2), f64)), "f64[width=2] [0, 1]");
   expect_values(range(time), {0, 1, 2});  // to the extent
   EXPECT_EQ(range(0).numel(), 0);
-  EXPECT_EQ(message_of<DTypeError>([] { range(3, boolean); }), "range: positions along 3 are numbers, not boolean");
+  EXPECT_EQ(message_of<DTypeError>([] { range(3, boolean); }),
+            "range: positions along 3 are numbers, not boolean");
 }
 
 TEST(OneHotTest, ClassesBecomeTheLastDim) {
@@ -125,7 +151,8 @@ TEST(OneHotTest, ErrorsNameIndicesAndClasses) {
 
 TEST(CreationInTracesTest, NumbersAreRecordedAndNotCaptured) {
   const RecordedGraph recorded = record_graph("f", {TensorType(f32, {2})}, [](const Tensors& in) {
-    return Tensors{tensor({{1, 2}, {3, 4}}), scalar(0.5), zeros_like(in[0]), tensor(std::vector<double>{7, 8}), range(2)};
+    return Tensors{tensor({{1, 2}, {3, 4}}), scalar(0.5), zeros_like(in[0]),
+                   tensor(std::vector<double>{7, 8}), range(2)};
   });
   EXPECT_EQ(recorded.captured.size(), 0u);
   EXPECT_EQ(str(*recorded.graph),

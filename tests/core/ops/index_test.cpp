@@ -46,9 +46,14 @@ TEST(GatherTest, NamedDimsThatXHasAreMatchedEntryByEntry) {
 
 TEST(GatherTest, AnIndexOutOfRangeIsAnErrorThatSaysWhere) {
   const Dim classes("classes", 3), batch("batch", 2), beam("beam", 2);
-  EXPECT_EQ(message_of<IndexError>([&] { gather(zeros({classes}), tensor({0, 1, 2, 3}, {batch, beam}), classes); }),
-            "gather: index 3 at [1,1] of i32[batch=2,beam=2] is out of range for axis 0 of f32[classes=3], which has size 3");
-  EXPECT_EQ(message_of<IndexError>([] { gather(zeros({2, 3}), scalar(-4), 1); }),
+  EXPECT_EQ(message_of<IndexError>([&] {
+              gather(zeros({classes}), tensor({0, 1, 2, 3}, {batch, beam}), classes);
+            }),
+            "gather: index 3 at [1,1] of i32[batch=2,beam=2] is out of range for axis 0 of "
+            "f32[classes=3], which has size 3");
+  EXPECT_EQ(message_of<IndexError>([] {
+              gather(zeros({2, 3}), scalar(-4), 1);
+            }),
             "gather: index -4 is out of range for axis 1 of f32[2,3], which has size 3");
   EXPECT_EQ(message_of<IndexError>([] { gather(zeros({0}), scalar(0), 0); }),
             "gather: index 0 is out of range for axis 0 of f32[0], which has size 0");
@@ -59,10 +64,14 @@ TEST(GatherTest, IndicesInPaddingMayBeAnything) {
   const Tensor table = tensor({5., 6.}, {classes});
   expect_values(gather(table, tensor({1, 0, 1, 99}, {batch, time}), classes), {6, 5, 6, 0});
   const std::int64_t garbage = std::numeric_limits<std::int64_t>::min();
-  expect_values(gather(table, tensor({1, 1, 0, garbage}, {time, batch}, i64), classes), {6, 6, 5, 0});
+  expect_values(gather(table, tensor({1, 1, 0, garbage}, {time, batch}, i64), classes),
+                {6, 6, 5, 0});
   // Without the dims of its lengths a dim counts as full.
-  EXPECT_EQ(message_of<IndexError>([&] { gather(table, tensor({1, 99}, {time}), classes); }),
-            "gather: index 99 at [1] of i32[time[batch=2]] is out of range for axis 0 of f32[classes=2], which has size 2");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              gather(table, tensor({1, 99}, {time}), classes);
+            }),
+            "gather: index 99 at [1] of i32[time[batch=2]] is out of range for axis 0 of "
+            "f32[classes=2], which has size 2");
 }
 
 TEST(GatherTest, ErrorsNameTheIndices) {
@@ -70,15 +79,18 @@ TEST(GatherTest, ErrorsNameTheIndices) {
   EXPECT_EQ(message_of<DTypeError>([] { gather(zeros({2}), zeros({1}), 0); }),
             "gather: indices must be i32 or i64, got f32[1]; cast them");
   EXPECT_EQ(message_of<ShapeError>([&] { gather(zeros({batch}), zeros({1}, i32), batch); }),
-            "gather: indices i32[1] have plain sizes, f32[batch=2] has named dims; name the axes of both, or of none");
+            "gather: indices i32[1] have plain sizes, f32[batch=2] has named dims; name the axes "
+            "of both, or of none");
   EXPECT_EQ(message_of<ShapeError>([&] { gather(zeros({2}), zeros({batch}, i32), 0); }),
-            "gather: indices i32[batch=2] have named dims, f32[2] has plain sizes; name the axes of both, or of none");
+            "gather: indices i32[batch=2] have named dims, f32[2] has plain sizes; name the axes "
+            "of both, or of none");
 }
 
 TEST(ScatterAddTest, AddsUpWhatMeets) {
   const Tensor y = scatter_add(ones({3}), tensor({0, 2, 0, -1}), tensor({1., 2., 3., 4.}), 0);
   expect_values(y, {5, 1, 7});
-  expect_values(scatter_add(zeros({2, 3}, i32), tensor({1}), tensor({{5}, {6}}), 1), {0, 5, 0, 0, 6, 0});
+  expect_values(scatter_add(zeros({2, 3}, i32), tensor({1}), tensor({{5}, {6}}), 1),
+                {0, 5, 0, 0, 6, 0});
   expect_values(scatter_add(zeros({2, 2}), scalar(1), tensor({5., 6.}), 0), {0, 0, 5, 6});
 }
 
@@ -93,29 +105,39 @@ TEST(ScatterAddTest, LeavesItsArgumentsAsTheyWere) {
 TEST(ScatterAddTest, UpdatesMayComeInAnyOrderOfNamedDims) {
   const Dim batch("batch", 2), classes("classes", 3), feature("feature", 2);
   const Tensor updates = tensor({1., 2., 3., 4.}, {feature, batch});
-  const Tensor y = scatter_add(zeros({classes, feature}), tensor({2, 0}, {batch}), updates, classes);
+  const Tensor y =
+      scatter_add(zeros({classes, feature}), tensor({2, 0}, {batch}), updates, classes);
   expect_values(y, {2, 4, 0, 0, 1, 3});
 }
 
 TEST(ScatterAddTest, PaddingIsNotAdded) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), classes("classes", 2);
   const Tensor updates = tensor({1., 2., 4., NAN}, {batch, time});
-  expect_values(scatter_add(zeros({classes}), tensor({0, 1, 0, 7}, {batch, time}), updates, classes), {5, 2});
+  expect_values(
+      scatter_add(zeros({classes}), tensor({0, 1, 0, 7}, {batch, time}), updates, classes), {5, 2});
   // Only the updates have both dims, and can tell what is padding.
-  expect_values(scatter_add(zeros({batch, classes}), tensor({0, 1}, {time}), updates, classes), {1, 2, 4, 0});
-  expect_values(scatter_add(zeros({time, classes}), tensor({0, 1}, {batch}), transpose(updates, {time, batch}), classes),
+  expect_values(scatter_add(zeros({batch, classes}), tensor({0, 1}, {time}), updates, classes),
+                {1, 2, 4, 0});
+  expect_values(scatter_add(zeros({time, classes}), tensor({0, 1}, {batch}),
+                            transpose(updates, {time, batch}), classes),
                 {1, 4, 2, 0});
 }
 
 TEST(ScatterAddTest, ErrorsSayWhatIsExpected) {
-  EXPECT_EQ(message_of<ShapeError>([] { scatter_add(zeros({3, 2}), tensor({0, 1}), zeros({2}), 0); }),
-            "scatter_add: updates are f32[2], but indices i32[2] along axis 0 of f32[3,2] take f32[2,2]");
-  EXPECT_EQ(message_of<DTypeError>([] { scatter_add(zeros({3}), tensor({0}), zeros({1}, f64), 0); }),
-            "scatter_add: dtypes differ: f64[1] cannot be added to f32[3]; cast one of them");
-  EXPECT_EQ(message_of<DTypeError>([] { scatter_add(zeros({3}, boolean), tensor({0}), zeros({1}, boolean), 0); }),
+  EXPECT_EQ(
+      message_of<ShapeError>([] {
+        scatter_add(zeros({3, 2}), tensor({0, 1}), zeros({2}), 0);
+      }),
+      "scatter_add: updates are f32[2], but indices i32[2] along axis 0 of f32[3,2] take f32[2,2]");
+  EXPECT_EQ(
+      message_of<DTypeError>([] { scatter_add(zeros({3}), tensor({0}), zeros({1}, f64), 0); }),
+      "scatter_add: dtypes differ: f64[1] cannot be added to f32[3]; cast one of them");
+  EXPECT_EQ(message_of<DTypeError>(
+                [] { scatter_add(zeros({3}, boolean), tensor({0}), zeros({1}, boolean), 0); }),
             "scatter_add: adds numbers, got boolean[3]; cast it to i32");
   EXPECT_EQ(message_of<IndexError>([] { scatter_add(zeros({3}), tensor({5}), zeros({1}), 0); }),
-            "scatter_add: index 5 at [0] of i32[1] is out of range for axis 0 of f32[3], which has size 3");
+            "scatter_add: index 5 at [0] of i32[1] is out of range for axis 0 of f32[3], which has "
+            "size 3");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace reel {
 namespace {
 
-// ---- concat --------------------------------------------------------------------------------------------------------
+// ---- concat -------------------------------------------------------------------------------------
 
 TEST(ConcatTest, JoinsAlongAnyAxis) {
   const Tensor a = tensor({{1, 2}, {3, 4}}), b = tensor({{5}, {6}});
@@ -29,7 +29,8 @@ TEST(ConcatTest, RaggedEntriesFollowOneAnother) {
   const Dim batch("batch", 2), one("time", 1);
   const Dim time("time", tensor({2, 1}, {batch})), other("time", tensor({1, 2}, {batch}));
   const Tensor start = tensor({9., 8.}, {batch, one});
-  const Tensor x = tensor({1., 2., 3., NAN}, {batch, time}), y = tensor({4., NAN, 5., 6.}, {batch, other});
+  const Tensor x = tensor({1., 2., 3., NAN}, {batch, time}),
+               y = tensor({4., NAN, 5., 6.}, {batch, other});
   const Tensor longer = concat({start, x}, one);
   EXPECT_EQ(longer.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 2}));
   expect_values(mask_padding(longer), {9, 1, 2, 8, 3, 0});
@@ -40,25 +41,38 @@ TEST(ConcatTest, RaggedEntriesFollowOneAnother) {
   EXPECT_EQ(both.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 3}));
   expect_values(both, {1, 2, 4, 3, 5, 6});
   // With a dim of one size the extents lie behind one another, padding included.
-  expect_values(cast(concat({cast(mask_padding(x), i32), cast(mask_padding(y), i32)}, time, Dim("time", 4)), f32),
-                {1, 2, 4, 0, 3, 0, 5, 6});
+  expect_values(
+      cast(concat({cast(mask_padding(x), i32), cast(mask_padding(y), i32)}, time, Dim("time", 4)),
+           f32),
+      {1, 2, 4, 0, 3, 0, 5, 6});
 }
 
 TEST(ConcatTest, ErrorsNameBothTensors) {
   const Dim batch("batch", 2), other("other", 2);
-  EXPECT_EQ(message_of<ShapeError>([] { concat({zeros({2, 3}), zeros({4, 2})}, 0); }),
-            "concat: dims differ: tensor 0 is f32[2,3], tensor 1 is f32[4,2]; all dims but axis 0 must agree");
-  EXPECT_EQ(message_of<ShapeError>([&] { concat({zeros({batch, Dim("a", 1)}), zeros({other, Dim("b", 1)})}, 1); }),
-            "concat: dims differ: tensor 0 is f32[batch=2,a=1], tensor 1 is f32[other=2,b=1]; all dims but axis 1 must "
+  EXPECT_EQ(message_of<ShapeError>([] {
+              concat({zeros({2, 3}), zeros({4, 2})}, 0);
+            }),
+            "concat: dims differ: tensor 0 is f32[2,3], tensor 1 is f32[4,2]; all dims but axis 0 "
+            "must agree");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              concat({zeros({batch, Dim("a", 1)}), zeros({other, Dim("b", 1)})}, 1);
+            }),
+            "concat: dims differ: tensor 0 is f32[batch=2,a=1], tensor 1 is f32[other=2,b=1]; all "
+            "dims but axis 1 must "
             "agree");
-  EXPECT_EQ(message_of<DTypeError>([] { concat({zeros({2}), zeros({2}, i32)}, 0); }),
+  EXPECT_EQ(message_of<DTypeError>([] {
+              concat({zeros({2}), zeros({2}, i32)}, 0);
+            }),
             "concat: dtypes differ: tensor 0 is f32[2], tensor 1 is i32[2]; cast one of them");
-  EXPECT_EQ(message_of<ShapeError>([&] { concat({zeros({batch}), zeros({batch})}, batch, Dim("both", 3)); }),
-            "concat: dim both=3 has size 3, but axis 0 of 2 tensors, the first of type f32[batch=2], has size 4");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              concat({zeros({batch}), zeros({batch})}, batch, Dim("both", 3));
+            }),
+            "concat: dim both=3 has size 3, but axis 0 of 2 tensors, the first of type "
+            "f32[batch=2], has size 4");
   EXPECT_EQ(message_of<ArgumentError>([] { concat({}, 0); }), "concat: takes at least one tensor");
 }
 
-// ---- stack ---------------------------------------------------------------------------------------------------------
+// ---- stack --------------------------------------------------------------------------------------
 
 TEST(StackTest, MakesANewDimInFront) {
   const Dim batch("batch", 2), slot("slot", 2), unit("unit", 1);
@@ -84,21 +98,37 @@ TEST(StackTest, OfPlainTensorsAtAnyAxis) {
 TEST(StackTest, ErrorsNameTypesAndCount) {
   const Dim batch("batch", 2), slot("slot", 3);
   const Tensor x = zeros({batch}), plain = zeros({2});
-  EXPECT_EQ(message_of<ShapeError>([&] { stack({x, x}, slot); }), "stack: dim slot=3 has size 3, but 2 tensors are stacked");
-  EXPECT_EQ(message_of<ShapeError>([&] { stack({x, zeros({Dim("batch", 2)})}, Dim("slot", 2)); }),
-            "stack: dims differ: tensor 0 is f32[batch=2], tensor 1 is f32[batch=2]; all must have the same dims");
-  EXPECT_EQ(message_of<ShapeError>([&] { stack({x, x}, 0); }),
-            "stack: tensors of type f32[batch=2] have named dims; name the new one too, as in stack(tensors, Dim(\"name\", "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stack({x, x}, slot);
+            }),
+            "stack: dim slot=3 has size 3, but 2 tensors are stacked");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stack({x, zeros({Dim("batch", 2)})}, Dim("slot", 2));
+            }),
+            "stack: dims differ: tensor 0 is f32[batch=2], tensor 1 is f32[batch=2]; all must have "
+            "the same dims");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stack({x, x}, 0);
+            }),
+            "stack: tensors of type f32[batch=2] have named dims; name the new one too, as in "
+            "stack(tensors, Dim(\"name\", "
             "2))");
-  EXPECT_EQ(message_of<ShapeError>([&] { stack({plain, plain, plain}, slot); }),
-            "stack: tensors of type f32[2] have plain sizes, dim slot=3 is named; name their axes, or stack along an axis");
-  EXPECT_EQ(message_of<ShapeError>([&] { stack({x, x}, batch); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stack({plain, plain, plain}, slot);
+            }),
+            "stack: tensors of type f32[2] have plain sizes, dim slot=3 is named; name their axes, "
+            "or stack along an axis");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stack({x, x}, batch);
+            }),
             "stack: tensors of type f32[batch=2] have the dim batch=2 already");
-  EXPECT_EQ(message_of<IndexError>([&] { stack({plain, plain}, 2); }),
+  EXPECT_EQ(message_of<IndexError>([&] {
+              stack({plain, plain}, 2);
+            }),
             "stack: axis 2 is out of range for the result, which has 2 axes");
 }
 
-// ---- unstack -------------------------------------------------------------------------------------------------------
+// ---- unstack ------------------------------------------------------------------------------------
 
 TEST(UnstackTest, GivesViewsOfTheSlices) {
   const Dim batch("batch", 2), time("time", 3);
@@ -120,13 +150,14 @@ TEST(UnstackTest, TheCountMustBeKnown) {
   ModeScope scope(builder.scope());
   const Tensor x = builder.add_input(TensorType(f32, {Dim::unknown(), 2}));
   EXPECT_EQ(message_of<TraceError>([&] { unstack(x); }),
-            "unstack: the size of axis ? of f32[?,2] is not known while tracing; use scan to go through it, or a TensorArray");
+            "unstack: the size of axis ? of f32[?,2] is not known while tracing; use scan to go "
+            "through it, or a TensorArray");
   EXPECT_EQ(unstack(x, 1).size(), 2u);
   EXPECT_EQ(message_of<IndexError>([] { unstack(scalar(1)); }),
             "unstack: axis 0 is out of range for i32[], which has 0 axes");
 }
 
-// ---- split ---------------------------------------------------------------------------------------------------------
+// ---- split --------------------------------------------------------------------------------------
 
 TEST(SplitTest, GivesEqualParts) {
   const Tensor x = tensor({{1, 2, 3, 4}, {5, 6, 7, 8}});
@@ -152,14 +183,19 @@ TEST(SplitTest, ErrorsGiveTheSize) {
   EXPECT_EQ(message_of<ShapeError>([&] { split(x, gate, 4, hidden); }),
             "split: axis gate=30 of f32[batch=2,gate=30] has size 30, which 4 parts do not divide");
   EXPECT_EQ(message_of<ShapeError>([&] { split(x, gate, 3, hidden); }),
-            "split: dim hidden=8 has size 8, but each of 3 parts of axis gate=30 of f32[batch=2,gate=30] has size 10");
-  EXPECT_EQ(message_of<ShapeError>([&] { split(x, gate, 15, batch); }),
-            "split: f32[batch=2,gate=30] has the dim batch=2 already; make a second Dim for the parts");
+            "split: dim hidden=8 has size 8, but each of 3 parts of axis gate=30 of "
+            "f32[batch=2,gate=30] has size 10");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { split(x, gate, 15, batch); }),
+      "split: f32[batch=2,gate=30] has the dim batch=2 already; make a second Dim for the parts");
   EXPECT_EQ(message_of<ArgumentError>([&] { split(x, gate, 0); }),
             "split: axis gate=30 of f32[batch=2,gate=30] cannot be split into 0 parts");
   const Dim time("time", tensor({2, 1}, {batch}));
-  EXPECT_EQ(message_of<ShapeError>([&] { split(zeros({batch, time}), time, 2); }),
-            "split: axis time[batch=2] of f32[batch=2,time[batch=2]] is ragged, so its entries have no equal parts; use "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              split(zeros({batch, time}), time, 2);
+            }),
+            "split: axis time[batch=2] of f32[batch=2,time[batch=2]] is ragged, so its entries "
+            "have no equal parts; use "
             "slice, or give the dim of the parts to cut the extent");
 }
 
@@ -177,7 +213,9 @@ TEST(JoinInTracesTest, ASizeMayBeKnownToARunOnly) {
   expect_values(out[0], {1, 2, 3, 4, 1, 2, 3, 4});
   expect_values(out[1], {1, 2});
   DimEnv other;
-  EXPECT_EQ(message_of<ShapeError>([&] { replay(*graph, Tensors{zeros({3, 2})}, other); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              replay(*graph, Tensors{zeros({3, 2})}, other);
+            }),
             "split: axis 3 of f32[3,2] has size 3, which 2 parts do not divide");
 }
 

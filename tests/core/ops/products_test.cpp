@@ -100,9 +100,7 @@ TEST_P(ProductsTest, PaddingTakesNoPartInAWeightsGradient) {
   const auto loss = [](Tensor w, Tensor x) { return sum(square(matmul(x, w, w.dim("in")))); };
   expect_values(run(grad(loss))(w, x), {-18, -24});
   const Tensor g = run(grad([&](Tensor x, Tensor w) { return loss(w, x); }))(x, w);
-  const auto values = values_of(g);
-  expect_values(slice(g, batch, 0, 1), {-2, 2, -2, 2});
-  EXPECT_EQ((std::vector<double>(values.begin() + 4, values.end())), (std::vector<double>{-2, 2, 0, 0}));
+  expect_values(mask_padding(g), {-2, 2, -2, 2, -2, 2, 0, 0});
 }
 
 // ---- Plain dims ----------------------------------------------------------------------------------------------------

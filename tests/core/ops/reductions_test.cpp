@@ -300,10 +300,16 @@ TEST(ReductionsAccuracyTest, NaNWins) {
   expect_values(max(x, 0), {3, kNaN, 3});
   expect_values(argmax(x, 1), {1, 0});
   expect_values(argmax(x, 0), {1, 0, 0});
-  std::vector<double> many(100, 1.);
-  many[70] = kNaN;
-  expect_values(max(tensor(many)), {kNaN});
-  expect_values(argmax(tensor(many), 0), {70});
+  for (const DType dtype : {f32, f64})
+    for (const int at : {0, 9, 70, 255, 299}) {
+      std::vector<double> many(300, 1.);
+      many[at] = kNaN;
+      expect_values(max(tensor(many, {}, dtype)), {kNaN});
+      expect_values(argmax(tensor(many, {}, dtype), 0), {static_cast<double>(at)});
+      expect_values(max(max(tensor(many, {10, 30}, dtype), 0), 0), {kNaN});
+      expect_values(sum(softmax(tensor(many, {}, dtype), 0)), {kNaN});
+      expect_values(logsumexp(tensor(many, {}, dtype), 0), {kNaN});
+    }
 }
 
 TEST(ReductionsAccuracyTest, IntegersWrapAround) {

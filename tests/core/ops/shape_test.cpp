@@ -19,7 +19,7 @@ class RaggedTest : public ::testing::Test {
   const Tensor x = tensor({1., 2., 3., 4., NAN, NAN}, {batch, time});
 };
 
-// ---- transpose -----------------------------------------------------------------------------------------------------
+// ---- transpose ----------------------------------------------------------------------------------
 
 TEST(TransposeTest, OrdersAxesByPositionOrDim) {
   const Dim batch("batch", 2), time("time", 3);
@@ -33,7 +33,8 @@ TEST(TransposeTest, OrdersAxesByPositionOrDim) {
 
 TEST(TransposeTest, EverySizeOfTileAndElementIsRight) {
   for (const DType dtype : {f32, f64, boolean})
-    for (const auto& [rows, columns] : {std::pair{1, 7}, {3, 5}, {16, 16}, {17, 33}, {4, 70}, {67, 8}}) {
+    for (const auto& [rows, columns] :
+         {std::pair{1, 7}, {3, 5}, {16, 16}, {17, 33}, {4, 70}, {67, 8}}) {
       const Tensor x = cast(mod(range(2 * rows * columns), 7), dtype);
       const Tensor y = transpose(reshape(x, {2, rows, columns}), {0, 2, 1});
       const std::vector<double> in = values_of(x), out = values_of(y);
@@ -55,10 +56,13 @@ TEST(TransposeTest, ErrorsNameTheOrder) {
   const Tensor x = zeros({2, 3});
   EXPECT_EQ(message_of<ShapeError>([&] { transpose(x, {1}); }),
             "transpose: the order [1] does not list each axis of f32[2,3] once");
-  EXPECT_EQ(message_of<ArgumentError>([&] { transpose(x, {1, 1}); }), "transpose: axis 1 of f32[2,3] is named twice");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              transpose(x, {1, 1});
+            }),
+            "transpose: axis 1 of f32[2,3] is named twice");
 }
 
-// ---- reshape -------------------------------------------------------------------------------------------------------
+// ---- reshape ------------------------------------------------------------------------------------
 
 TEST(ReshapeTest, SharesStorageAndFillsInOneSize) {
   const Tensor x = counted({2, 3});
@@ -74,12 +78,21 @@ TEST(ReshapeTest, SharesStorageAndFillsInOneSize) {
 
 TEST(ReshapeTest, ErrorsCountElements) {
   const Tensor x = zeros({2, 3});
-  EXPECT_EQ(message_of<ShapeError>([&] { reshape(x, {4, 2}); }), "reshape: f32[2,3] has 6 elements, f32[4,2] has 8");
-  EXPECT_EQ(message_of<ShapeError>([&] { reshape(x, {4, -1}); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              reshape(x, {4, 2});
+            }),
+            "reshape: f32[2,3] has 6 elements, f32[4,2] has 8");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              reshape(x, {4, -1});
+            }),
             "reshape: f32[2,3] has 6 elements, which [4,-1] cannot hold: the sizes given make 4");
-  EXPECT_EQ(message_of<ShapeError>([&] { reshape(x, {-1, -1}); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              reshape(x, {-1, -1});
+            }),
             "reshape: [-1,-1] leaves 2 sizes open; one may be -1");
-  EXPECT_EQ(message_of<ShapeError>([&] { reshape(x, {-2, 3}); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              reshape(x, {-2, 3});
+            }),
             "reshape: size -2 in [-2,3]; sizes are not negative, -1 aside");
 }
 
@@ -96,7 +109,7 @@ TEST(ReshapeTest, ASizeMayBeKnownToARunOnly) {
   EXPECT_EQ(str(replay(*graph, Tensors{zeros({3, 4})}, env)[0].type()), "f32[6,2]");
 }
 
-// ---- rename --------------------------------------------------------------------------------------------------------
+// ---- rename -------------------------------------------------------------------------------------
 
 TEST(RenameTest, CallsAnAxisByAnotherDimOfItsSize) {
   const Dim batch("batch", 2), time("time", 3), step("step", 3);
@@ -116,7 +129,7 @@ TEST(RenameTest, ErrorsGiveBothSizes) {
             "rename: f32[batch=2,time=3] has a dim batch=2 already; make a second Dim for axis 1");
 }
 
-// ---- expand --------------------------------------------------------------------------------------------------------
+// ---- expand -------------------------------------------------------------------------------------
 
 TEST(ExpandTest, TheResultHasExactlyTheGivenDims) {
   const Dim batch("batch", 2), feature("feature", 2), time("time", 3);
@@ -139,16 +152,25 @@ TEST(ExpandTest, PlainSizesBroadcastAsInNumPy) {
 TEST(ExpandTest, ErrorsNameTheDimThatDoesNotFit) {
   const Dim batch("batch", 2), feature("feature", 2);
   EXPECT_EQ(message_of<ShapeError>([&] { expand(zeros({batch}), {feature}); }),
-            "expand: dim batch=2 of f32[batch=2] is not among [feature=2]; expand only adds dims, list those of the tensor "
+            "expand: dim batch=2 of f32[batch=2] is not among [feature=2]; expand only adds dims, "
+            "list those of the tensor "
             "too");
-  EXPECT_EQ(message_of<ShapeError>([] { expand(zeros({2, 3}), {2, 4}); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              expand(zeros({2, 3}), {2, 4});
+            }),
             "expand: axis 1 of f32[2,3] has size 3, which does not broadcast to [2,4]");
-  EXPECT_EQ(message_of<ShapeError>([] { expand(zeros({2, 3}), {3}); }), "expand: f32[2,3] has more axes than [3]");
-  EXPECT_EQ(message_of<ShapeError>([&] { expand(zeros({2}), {batch, feature}); }),
-            "expand: f32[2] has plain sizes, [batch=2,feature=2] are named; give all axes names (reshape(x, dims)), or none");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              expand(zeros({2, 3}), {3});
+            }),
+            "expand: f32[2,3] has more axes than [3]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              expand(zeros({2}), {batch, feature});
+            }),
+            "expand: f32[2] has plain sizes, [batch=2,feature=2] are named; give all axes names "
+            "(reshape(x, dims)), or none");
 }
 
-// ---- slice ---------------------------------------------------------------------------------------------------------
+// ---- slice --------------------------------------------------------------------------------------
 
 TEST(SliceTest, TakesPositionsAsPythonDoes) {
   const Tensor x = range(5);
@@ -175,8 +197,9 @@ TEST(SliceTest, ANamedAxisGetsAFreshDimOrTheGivenOne) {
   EXPECT_FALSE(y.dim("time") == time);
   EXPECT_EQ(slice(x, time, 1, {}, rest).dim(1), rest);
   EXPECT_EQ(str(slice(x, time, 1, {}, Dim("tail")).type()), "f32[batch=2,tail=2]");
-  EXPECT_EQ(message_of<ShapeError>([&] { slice(x, time, 0, {}, rest); }),
-            "slice: dim rest=2 has size 2, but [0:] of axis time=3 of f32[batch=2,time=3] has size 3");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { slice(x, time, 0, {}, rest); }),
+      "slice: dim rest=2 has size 2, but [0:] of axis time=3 of f32[batch=2,time=3] has size 3");
 }
 
 TEST_F(RaggedTest, SliceShortensEveryEntry) {
@@ -196,11 +219,12 @@ TEST_F(RaggedTest, SliceCountsFromEachEntrysEnd) {
   EXPECT_EQ(init.dim("time").lengths().to_vector<int>(), (std::vector<int>{2, 0}));
   expect_values(mask_padding(init), {1, 2, 0, 0});
   EXPECT_EQ(message_of<ShapeError>([&] { slice(zeros({time}), time, -2); }),
-            "slice: [-2:] counts from the ends of time[batch=2], but f32[time[batch=2]] has no dim batch=2 that tells them "
+            "slice: [-2:] counts from the ends of time[batch=2], but f32[time[batch=2]] has no dim "
+            "batch=2 that tells them "
             "apart; use positions that are not negative");
 }
 
-// ---- pad -----------------------------------------------------------------------------------------------------------
+// ---- pad ----------------------------------------------------------------------------------------
 
 TEST(PadTest, AddsElementsAtBothEnds) {
   expect_values(pad(tensor({1., 2.}), 0, 1, 2, 0.5), {0.5, 1, 2, 0.5, 0.5});
@@ -211,13 +235,15 @@ TEST(PadTest, AddsElementsAtBothEnds) {
 }
 
 TEST(PadTest, ErrorsNameTheNumbers) {
-  EXPECT_EQ(message_of<ArgumentError>([] { pad(zeros({2}), 0, -1, 0); }),
-            "pad: cannot add -1 and 0 elements to axis 2 of f32[2]; use slice to take elements away");
+  EXPECT_EQ(
+      message_of<ArgumentError>([] { pad(zeros({2}), 0, -1, 0); }),
+      "pad: cannot add -1 and 0 elements to axis 2 of f32[2]; use slice to take elements away");
   EXPECT_EQ(message_of<DTypeError>([] { pad(zeros({2}, i32), 0, 1, 0, 0.5); }),
             "pad: 0.5 does not fit i32[2], which holds no fractions");
   const Dim batch("batch", 2);
   EXPECT_EQ(message_of<ShapeError>([&] { pad(zeros({batch}), batch, 1, 1, 0, Dim("more", 3)); }),
-            "pad: dim more=3 has size 3, but axis batch=2 of f32[batch=2] with 1 elements before and 1 behind it has size 4");
+            "pad: dim more=3 has size 3, but axis batch=2 of f32[batch=2] with 1 elements before "
+            "and 1 behind it has size 4");
 }
 
 TEST_F(RaggedTest, PadAddsAtEachEntrysEnd) {
@@ -226,7 +252,7 @@ TEST_F(RaggedTest, PadAddsAtEachEntrysEnd) {
   expect_values(mask_padding(y), {9, 1, 2, 3, 9, 9, 4, 9, 0, 0});
 }
 
-// ---- reverse -------------------------------------------------------------------------------------------------------
+// ---- reverse ------------------------------------------------------------------------------------
 
 TEST(ReverseTest, RunsBackwards) {
   expect_values(reverse(range(4), 0), {3, 2, 1, 0});
@@ -239,7 +265,8 @@ TEST_F(RaggedTest, ReverseStaysWithinEachLength) {
   expect_values(mask_padding(reverse(x, time)), {3, 2, 1, 4, 0, 0});
   const Tensor y = transpose(x, {time, batch});
   expect_values(mask_padding(reverse(y, time)), {3, 4, 2, 0, 1, 0});
-  expect_values(reverse(tensor({1., 2., 3.}, {time}), time), {3, 2, 1});  // without its length dims it counts as full
+  expect_values(reverse(tensor({1., 2., 3.}, {time}), time),
+                {3, 2, 1});  // without its length dims it counts as full
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// core/ops/join.h — what ops that join tensors and take them apart have in common.
+#pragma once
+
+#include <string_view>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// For type rules: the dims that all inputs have, one axis aside (-1: none); what one does not know
+/// another may. Throws ShapeError or DTypeError when they differ.
+Dims shared_dims(const TypeArgs& a, int axis);
+
+/// For vjps: the cotangents of all outputs, and one for each input.
+Tensors cotangents(Vjp& at);
+void add_parts(Vjp& at, const Tensors& parts);
+
+/// Throws ArgumentError when there are none.
+void need_tensors(const Tensors& tensors, std::string_view op);
+/// x with its dims in the order of `dims`, of which the one at `axis` (-1: none) may be another dim
+/// of x. A tensor that has other dims comes back as it is: the type rule says what is wrong.
+Tensor in_order(const Tensor& x, const Dims& dims, int axis);
+
+extern const Op stack_op;
+extern const Op unstack_op;
+
+}  // namespace reel

@@ -1,0 +1,224 @@
+// What every op owes, from its samples alone: nothing here knows an op by name.
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/dims.h"
+#include "reel/core/ops/loop.h"
+#include "reel/frontend/grad.h"
+#include "reel/frontend/jit.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// Ops that samples cannot say: lists are values of their own type, loops and conds hold graphs. Each is tested, in
+/// every mode, where this says.
+const char* tested_elsewhere(const Op& op) {
+  if (op.name == "loop" || op.name == "cond") return "tests/frontend: while_loop_test, scan_test, cond_test";
+  if (op.name.starts_with("list_")) return "tests/frontend: tensor_array_test";
+  return nullptr;
+}
+
+class EveryOp : public ::testing::TestWithParam<const Op*> {
+ protected:
+  const Op& op() const { return *GetParam(); }
+  Samples samples() const { return op().samples ? op().samples() : Samples{}; }
+
+  /// A vector without dims would be a plain axis: here it is a scalar.
+  static Tensor of(const std::vector<double>& values, const Dims& dims) {
+    return dims.empty() ? scalar(values.at(0), f64) : tensor(values, dims);
+  }
+  /// Inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
+  static Tensors draw(const Sample& sample, bool as_f64, std::uint32_t seed = 7) {
+    std::mt19937 random(seed);
+    Tensors inputs;
+    for (const SampleInput& input : sample.inputs) {
+      std::uniform_real_distribution<double> real(input.low, input.high);
+      std::uniform_int_distribution<std::int64_t> integer(static_cast<std::int64_t>(std::ceil(input.low)),
+                                                          static_cast<std::int64_t>(std::floor(input.high)));
+      std::vector<double> values(static_cast<std::size_t>(input.type.numel()));
+      for (double& value : values) {
+        if (is_float(input.type.dtype()))
+          value = real(random);
+        else
+          value = static_cast<double>(integer(random));
+      }
+      DType dtype = input.type.dtype();
+      if (as_f64 && is_float(dtype)) dtype = f64;
+      inputs.push_back(cast(of(values, input.type.dims()), dtype));
+    }
+    return inputs;
+  }
+  Tensors apply(const Sample& sample, const Tensors& inputs) const { return bind_all(op(), inputs, sample.attrs); }
+
+  /// The sum of all valid elements of floating outputs, weighted by fixed random numbers: equal weights would let
+  /// errors cancel.
+  static Tensor weighted_sum(const Tensors& outputs) {
+    Tensor total = scalar(0.0, f64);
+    std::uint32_t seed = 23;
+    for (const Tensor& output : outputs) {
+      ++seed;
+      if (!is_float(output.dtype())) continue;
+      std::mt19937 random(seed);
+      std::uniform_real_distribution<double> real(0.5, 1.5);
+      std::vector<double> weights(static_cast<std::size_t>(output.type().numel()));
+      for (double& w : weights) w = real(random) * (random() % 2 ? 1 : -1);
+      total = total + sum(cast(output, f64) * of(weights, output.dims()));
+    }
+    return total;
+  }
+  /// Differences of results in f32 say nothing about derivatives: a cast to it.
+  bool rounds_to_f32(const Sample& sample) const {
+    for (const Tensor& output : apply(sample, draw(sample, true)))
+      if (output.dtype() == f32) return true;
+    return false;
+  }
+  static bool is_differentiable(const Sample& sample, std::size_t i) {
+    return sample.inputs[i].differentiable && is_float(sample.inputs[i].type.dtype());
+  }
+  /// Elements that count: those within their entry's length.
+  static std::vector<double> valid_of(const Tensor& x) { return values_of(mask_padding(ones_like(cast(x, f64)))); }
+};
+
+std::string name_of_op(const ::testing::TestParamInfo<const Op*>& info) { return std::string(info.param->name); }
+INSTANTIATE_TEST_SUITE_P(Ops, EveryOp, ::testing::ValuesIn(all_ops().begin(), all_ops().end()), name_of_op);
+
+TEST_P(EveryOp, HasSamplesAndAVjpOrAReason) {
+  if (!tested_elsewhere(op())) EXPECT_FALSE(samples().empty()) << "no samples";
+  EXPECT_TRUE(op().vjp || op().no_vjp) << "neither a vjp nor a reason for having none";
+  EXPECT_TRUE(op().type && op().kernel);
+}
+
+TEST_P(EveryOp, ResultHasTheTypeOfTheTypeRule) {
+  for (const Sample& sample : samples()) {
+    if (op().kernel_decides_types) continue;
+    const Tensors inputs = draw(sample, false);
+    TypeList in, out;
+    for (const Tensor& input : inputs) in.push_back(input.type());
+    TypeArgs rule{op(), sample.attrs.get(), in, out};
+    op().type(rule);
+    const Tensors results = apply(sample, inputs);
+    ASSERT_EQ(results.size(), out.size());
+    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i].type(), out[i]);
+  }
+}
+
+TEST_P(EveryOp, TracedGivesTheBitsOfEager) {
+  for (const Sample& sample : samples()) {
+    const Tensors inputs = draw(sample, false);
+    const Tensors eager = apply(sample, inputs);
+    // As tensors from outside: the ops are recorded, and run again by the interpreter.
+    GraphBuilder builder("sample");
+    Tensors outputs;
+    Ref<Graph> graph;
+    {
+      ModeScope scope(builder.scope());
+      outputs = apply(sample, inputs);
+      graph = builder.finish(outputs);
+    }
+    verify(*graph, "recording a sample");
+    DimEnv env;
+    const Tensors traced = replay(*graph, builder.captured(), env);
+    ASSERT_EQ(traced.size(), eager.size());
+    for (std::size_t i = 0; i < eager.size(); ++i) {
+      EXPECT_EQ(traced[i].dtype(), eager[i].dtype());
+      if (!eager[i].type().is_ragged()) expect_same_bits(traced[i], eager[i]);
+      const auto valid = valid_of(eager[i]);
+      const auto a = values_of(traced[i]), b = values_of(eager[i]);
+      for (std::size_t k = 0; k < valid.size(); ++k)
+        if (valid[k]) EXPECT_TRUE(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]))) << k;
+    }
+  }
+}
+
+TEST_P(EveryOp, VjpMatchesCentralDifferences) {
+  if (!op().vjp) return;
+  for (const Sample& sample : samples()) {
+    if (rounds_to_f32(sample)) continue;
+    const Tensors inputs = draw(sample, true);
+    const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
+    const Tensors gradient = grad(f)(inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_differentiable(sample, i)) continue;
+      const std::vector<double> got = values_of(gradient[i]), valid = valid_of(inputs[i]), at = values_of(inputs[i]);
+      ASSERT_EQ(gradient[i].type(), inputs[i].type());
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        if (!valid[k]) continue;
+        const double step = 1e-6 * std::max(1.0, std::abs(at[k]));
+        const auto moved = [&](double by) {
+          Tensors x = inputs;
+          std::vector<double> values = at;
+          values[k] += by;
+          x[i] = of(values, inputs[i].dims());
+          return f(x).item<double>();
+        };
+        const double expected = (moved(step) - moved(-step)) / (2 * step);
+        EXPECT_NEAR(got[k], expected, 1e-6 * std::max({1.0, std::abs(expected), std::abs(got[k])}))
+            << "input " << i << ", entry " << k << " at " << at[k] << ", step " << step << ", seed 7";
+      }
+    }
+  }
+}
+
+TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
+  if (!op().vjp) return;
+  for (const Sample& sample : samples()) {
+    if (rounds_to_f32(sample)) continue;
+    const Tensors inputs = draw(sample, true);
+    const auto first = [&](const Tensors& x) {
+      const Tensors gradient = grad([&](const Tensors& y) { return weighted_sum(apply(sample, y)); })(x);
+      Tensors differentiable;
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        if (is_differentiable(sample, i)) differentiable.push_back(gradient[i]);
+      return weighted_sum(differentiable);
+    };
+    const Tensors second = grad(first)(inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_differentiable(sample, i)) continue;
+      const std::vector<double> got = values_of(second[i]), valid = valid_of(inputs[i]), at = values_of(inputs[i]);
+      for (std::size_t k = 0; k < got.size(); ++k) {
+        if (!valid[k]) continue;
+        const double step = 1e-5 * std::max(1.0, std::abs(at[k]));
+        const auto moved = [&](double by) {
+          Tensors x = inputs;
+          std::vector<double> values = at;
+          values[k] += by;
+          x[i] = of(values, inputs[i].dims());
+          return first(x).item<double>();
+        };
+        const double expected = (moved(step) - moved(-step)) / (2 * step);
+        EXPECT_NEAR(got[k], expected, 1e-5 * std::max({1.0, std::abs(expected), std::abs(got[k])}))
+            << "input " << i << ", entry " << k << " at " << at[k];
+      }
+    }
+  }
+}
+
+TEST_P(EveryOp, NanInPaddingChangesNoValidResultAndNoGradient) {
+  for (const Sample& sample : samples()) {
+    Tensors clean = draw(sample, true), dirty = clean;
+    bool has_padding = false;
+    for (std::size_t i = 0; i < clean.size(); ++i) {
+      if (!clean[i].type().is_ragged() || !is_float(clean[i].dtype())) continue;
+      has_padding = true;
+      clean[i] = mask_padding(clean[i]);
+      dirty[i] = mask_padding(clean[i], std::numeric_limits<double>::quiet_NaN());
+    }
+    if (!has_padding) continue;
+    // The ops that reduce see padding after the public functions have selected it away: their samples have none, or
+    // the op itself masks.
+    const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
+    const Tensors a = apply(sample, clean), b = apply(sample, dirty);
+    for (std::size_t i = 0; i < a.size(); ++i) expect_same_bits(mask_padding(a[i]), mask_padding(b[i]));
+    if (!op().vjp) continue;
+    const Tensors ga = grad(f)(clean), gb = grad(f)(dirty);
+    for (std::size_t i = 0; i < ga.size(); ++i)
+      if (is_differentiable(sample, i)) expect_same_bits(mask_padding(ga[i]), mask_padding(gb[i]));
+  }
+}
+
+}  // namespace
+}  // namespace reel
