@@ -107,7 +107,7 @@ Tensor seed(const Tensor& target, const Tensor& cotangent) {
 
 Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources) {
   if (is_spent_)
-    throw ArgumentError("Tape: gradient was asked twice of a tape that is not persistent; make it with Tape(persistent)");
+    throw ArgumentError("Tape: gradient was asked twice of a tape that is not persistent; make it with Tape({.persistent = true})");
   is_spent_ = !is_persistent_;
   // What backward applies concerns the tapes around this one only.
   ModeScope scope({mode.builder, is_recording_ ? outer : mode.tape, mode.entries});

@@ -36,7 +36,7 @@ std::string message_of(F f, const char* file = __builtin_FILE(), int line = __bu
 /// Equal up to the tolerance, which is relative where |expected| > 1; NaN equals NaN, an infinity itself.
 inline bool is_close(double actual, double expected, double tolerance) {
   return actual == expected || (std::isnan(actual) && std::isnan(expected)) ||
-         std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected));
+         (std::isfinite(expected) && std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected)));
 }
 
 /// All elements, padding included, whatever the dtype.

@@ -12,11 +12,11 @@
 
 namespace {
 
+const std::map<std::string, Mode> kModes{
+    {"eager", Mode::eager}, {"traced", Mode::traced}, {"both", Mode::both}};
 constexpr int kFailed = 1, kWrongFlags = 2, kInterrupted = 128 + SIGINT;
 
 void add_flags(CLI::App& app, Options& options) {
-  const std::map<std::string, Mode> modes{
-      {"eager", Mode::eager}, {"traced", Mode::traced}, {"both", Mode::both}};
   app.add_option("--data", options.data,
                  "text to learn from (default: the King James Bible, of the program `bible`)")
       ->type_name("FILE");
@@ -28,11 +28,11 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--batch", options.batch, "places in the text that are read at once")
       ->check(CLI::Range(1, 100'000));
   app.add_option("--hidden", options.hidden, "size of the LSTM")->check(CLI::Range(1, 65'536));
-  app.add_option("--mode", options.mode,
-                 "eager, traced, or both: some steps eagerly, the others traced")
+  app.add_option_function<std::string>(
+         "--mode", [&options](const std::string& name) { options.mode = kModes.at(name); },
+         "eager, traced, or both: some steps eagerly, the others traced")
+      ->check(CLI::IsMember(&kModes).description(""))
       ->type_name("MODE")
-      ->transform(CLI::Transformer(modes, CLI::ignore_case).description(""))
-      ->check(CLI::IsMember(modes).description(""))
       ->default_str("both");
   app.add_option("--seed", options.seed, "of all random numbers");
   app.add_option("--checkpoint", options.checkpoint,

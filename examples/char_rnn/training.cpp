@@ -135,7 +135,7 @@ class Training {
 
   void show(int step, const char* mode, const Speed& speed) {
     char text[160];
-    std::snprintf(text, sizeof text, "step %d of %d (%s): %.3f %s, %s %s/s, %s left", step + 1,
+    std::snprintf(text, sizeof text, "step %d/%d %s: %.3f %s, %s %s/s, %s left", step + 1,
                   options_.steps, mode, average(), task_.unit().c_str(),
                   with_commas(items_per_second(speed)).c_str(), task_.item().c_str(),
                   minutes(speed.per_step() * (options_.steps - step - 1)).c_str());

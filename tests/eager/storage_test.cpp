@@ -1,0 +1,55 @@
+// Blocks: alignment, identities, reuse of what nobody else holds.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "reel/core/ops.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+TEST(StorageTest, DataIsAlignedToACacheLine) {
+  for (const std::int64_t n : {0, 1, 15, 16, 17, 1000, 100'000, 10'000'000}) {
+    const Tensor x = zeros({n});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data<float>()) % 64, 0u) << n;
+  }
+}
+
+TEST(StorageTest, IdentitiesDifferBetweenThreads) {
+  std::uint64_t there = 0;
+  std::thread([&] { there = zeros({1}).block()->id; }).join();
+  EXPECT_NE(there, zeros({1}).block()->id);
+}
+
+TEST(StorageTest, TemporaryThatNobodyHoldsGivesItsBuffer) {
+  Tensor x = ones({16});
+  const void* buffer = x.data<float>();
+  const Tensor y = std::move(x) * 2.0;
+  EXPECT_EQ(y.data<float>(), buffer);
+}
+
+TEST(StorageTest, SharedStorageIsNeverWritten) {
+  Tensor x = ones({16});
+  const Tensor held = x;
+  const Tensor y = std::move(x) * 2.0;
+  EXPECT_NE(y.data<float>(), held.data<float>());
+  expect_values(held, std::vector<double>(16, 1));
+}
+
+TEST(StorageTest, BlocksMadeOnOneThreadMayBeFreedOnAnother) {
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Tensor> made;
+    std::thread([&] {
+      for (int i = 0; i < 50; ++i) made.push_back(ones({64}));
+    }).join();
+    for (const Tensor& x : made) expect_values(x, std::vector<double>(64, 1));
+  }
+}
+
+TEST(StorageTest, DefaultMadeTensorIsRefused) {
+  EXPECT_EQ(message_of<ArgumentError>([] { Tensor() + Tensor(); }), "add: was given an empty Tensor");
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,76 @@
+// Trees: what can be a leaf, paths by field names, and putting leaves back.
+#include <gtest/gtest.h>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+struct Inner {
+  Tensor recurrent_weight, bias;
+};
+struct Empty {};
+struct Outer {
+  Inner encoder;
+  std::vector<Tensor> layers;
+  std::optional<Tensor> maybe;
+  std::map<std::string, Tensor> named;
+  std::pair<Tensor, int> both;
+  std::array<Tensor, 2> two{};
+  Empty nothing;
+  None none;
+};
+class WithMembers {
+ public:
+  explicit WithMembers(Tensor x) : x_(std::move(x)) {}
+  auto members() { return std::tie(x_); }
+  const Tensor& x() const { return x_; }
+
+ private:
+  Tensor x_;
+};
+
+Outer make() {
+  const auto t = [](int i) { return scalar(i); };
+  return {{t(0), t(1)}, {t(2), t(3)}, t(4), {{"b", t(6)}, {"a", t(5)}}, {t(7), 42}, {t(8), t(9)}, {}, {}};
+}
+
+TEST(TreeTest, PathsAreTheNamesOfFields) {
+  EXPECT_EQ(tree_paths(make()),
+            (std::vector<std::string>{"encoder.recurrent_weight", "encoder.bias", "layers.0", "layers.1", "maybe", "named.a",
+                                      "named.b", "both.0", "two.0", "two.1"}));
+}
+
+TEST(TreeTest, StructsInsideFunctionsHaveNamesToo) {
+  struct Local {
+    Tensor hidden_state;
+  };
+  EXPECT_EQ(tree_paths(Local{scalar(1)}), std::vector<std::string>{"hidden_state"});
+}
+
+TEST(TreeTest, LeavesComeInFieldOrderAndGoBack) {
+  const Outer tree = make();
+  const Tensors tensors = tensors_of(flatten(tree));
+  for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_EQ(tensors[i].item<int>(), static_cast<int>(i));
+  const Outer back = tree_map([](const Tensor& t) { return t * 2; }, tree);
+  EXPECT_EQ(back.named.at("a").item<int>(), 10);
+  EXPECT_EQ(back.both.second, 42);
+  EXPECT_EQ(back.two[1].item<int>(), 18);
+}
+
+TEST(TreeTest, ClassesJoinByTheirMembers) {
+  const WithMembers object(scalar(3));
+  const WithMembers doubled = tree_map([](const Tensor& t) { return t * 2; }, object);
+  EXPECT_EQ(doubled.x().item<int>(), 6);
+  EXPECT_EQ(object.x().item<int>(), 3);
+}
+
+TEST(TreeTest, SizesOfContainersArePartOfTheStructure) {
+  const std::vector<Tensor> one{scalar(1)}, two{scalar(1), scalar(2)};
+  EXPECT_EQ(flatten(one)[0].fixed, "of size 1");
+  EXPECT_EQ(flatten(two)[0].fixed, "of size 2");
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,90 @@
+// Passes, each on the dump of a graph before and after.
+#include <gtest/gtest.h>
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/merge_equal.h"
+#include "reel/reel.h"
+#include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/invariant_carries.h"
+
+namespace reel {
+namespace {
+
+template <class Fn>
+Ref<Graph> record(int inputs, Fn fn) {
+  return record_graph("f", std::vector<TensorType>(inputs, TensorType(f32)), fn).graph;
+}
+int count(const Graph& graph, const std::string& text) {
+  const std::string dump = str(graph);
+  int result = 0;
+  for (std::size_t at = dump.find(text); at != std::string::npos; at = dump.find(text, at + 1)) ++result;
+  return result;
+}
+
+TEST(MergeEqualTest, ComputesEqualThingsOnce) {
+  const auto graph = record(1, [](const Tensors& x) { return Tensors{x[0] * x[0], x[0] * x[0]}; });
+  EXPECT_EQ(str(*graph), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  %2: f32[] = mul(%0, %0)\n  return %1, %2\n}\n");
+  EXPECT_EQ(str(*merge_equal(*graph)), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1, %1\n}\n");
+}
+
+TEST(MergeEqualTest, KeepsWhatPrints) {
+  const auto graph = record(1, [](const Tensors& x) { return Tensors{print(x[0]), print(x[0])}; });
+  EXPECT_EQ(count(*merge_equal(*graph), "= print("), 2);
+}
+
+TEST(DropDeadTest, DropsWhatNobodyReads) {
+  const auto graph = record(1, [](const Tensors& x) {
+    exp(x[0]);
+    return Tensors{x[0] * x[0]};
+  });
+  EXPECT_EQ(count(*graph, "exp"), 1);
+  EXPECT_EQ(str(*drop_dead(*graph)), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1\n}\n");
+}
+
+TEST(DropDeadTest, KeepsWhatPrints) {
+  const auto graph = record(1, [](const Tensors& x) {
+    print(x[0]);
+    return Tensors{x[0]};
+  });
+  EXPECT_EQ(count(*drop_dead(*graph), "print"), 1);
+}
+
+TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {  // T5 and D16 of the cases
+  const auto graph = record(3, [](const Tensors& x) {
+    auto [i, a, b] = while_loop([](Tensor i, Tensor, Tensor) { return i < 3.0; },
+                                [](Tensor i, Tensor a, Tensor b) { return std::tuple{i + 1.0, b, a}; },
+                                std::tuple{x[0], x[1], x[2]});
+    return Tensors{i};
+  });
+  EXPECT_EQ(count(*graph, "carries=3"), 1);
+  EXPECT_EQ(count(*drop_dead(*graph), "carries=1"), 1);
+}
+
+TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
+  const auto graph = record(2, [](const Tensors& x) {
+    auto [i, n] = while_loop([](Tensor i, Tensor n) { return i < n; },
+                             [](Tensor i, Tensor n) { return std::tuple{i + 1.0, n}; }, std::tuple{x[0], x[1]});
+    return Tensors{i, n};
+  });
+  EXPECT_EQ(count(*graph, "carries=2"), 1);
+  const auto after = invariant_carries(*graph);
+  EXPECT_EQ(count(*after, "carries=1"), 1);
+  EXPECT_EQ(count(*after, "body_captures=[0]"), 1);
+}
+
+TEST(VerifyTest, BlamesTheTransformation) {
+  const auto graph = record(1, [](const Tensors& x) { return Tensors{x[0] * x[0]}; });
+  Graph broken(*graph);
+  broken.types[broken.outputs[0]] = TensorType(f64);
+  try {
+    verify(broken, "a test");
+    FAIL() << "nothing was thrown";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("after a test, graph f: mul is recorded with type f64[], its rule gives f32[]"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace reel
