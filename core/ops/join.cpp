@@ -111,12 +111,13 @@ struct UnconcatAttrs {
 };
 
 void concat_type(TypeArgs& a) {
-  const auto& [axis, to] = a.attr<ConcatAttrs>();
+  const ConcatAttrs& attrs = a.attr<ConcatAttrs>();
+  const int axis = attrs.axis;
   const Dims dims = shared_dims(a, axis);
   std::int64_t size = 0;
   for (const TensorType& x : a.in)
     size = size < 0 || !dim_at(x, axis).has_size() ? -1 : size + dim_at(x, axis).size();
-  const Dim dim = checked_dim("concat", to, size, [&] {
+  const Dim dim = checked_dim("concat", attrs.to, size, [&] {
     return str("axis ", axis, " of ", a.in.size(), " tensors, the first of type ", a.in[0], ",");
   });
   a.out.push_back(a.in[0].with(with_dim(dims, axis, dim)));
@@ -263,7 +264,8 @@ const Op split_op{
     .name = "split",
     .type =
         [](TypeArgs& a) {
-          const auto& [axis, parts, part] = a.attr<SplitAttrs>();
+          const SplitAttrs& attrs = a.attr<SplitAttrs>();
+          const int axis = attrs.axis, parts = attrs.parts;
           const TensorType& x = a.in[0];
           const Dim& dim = dim_at(x, axis);
           if (parts < 1)
@@ -273,7 +275,7 @@ const Op split_op{
             throw ShapeError(str("split: axis ", dim, " of ", x, " has size ", dim.size(),
                                  ", which ", parts, " parts do not divide"));
           const std::int64_t size = dim.has_size() ? dim.size() / parts : -1;
-          const Dim to = checked_dim("split", part, size, [&] {
+          const Dim to = checked_dim("split", attrs.part, size, [&] {
             return str("each of ", parts, " parts of axis ", dim, " of ", x);
           });
           if (to.is_named() && !(to == dim) && contains(x.dims(), to))

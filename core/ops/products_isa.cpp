@@ -91,11 +91,10 @@ void rows_block(const MatrixSizes& s, const T* a, const T* b, T* c) {
 /// Blocks only decide what is read when: every element of c goes through the same chain of multiply-adds.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  // With one or two rows, reading b is all that costs: where each of its rows takes a page or more, a few at a time are
-  // read from end to end. With more rows, what a column of tiles reads of b, and a block of a, are read again and stay in
-  // the cache.
-  constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240, kPage = 4096 / sizeof(T);
-  const bool is_thin = s.m <= 2 && s.n >= kPage;
+  // With one or two rows, reading b is all that costs: a few of its long rows at a time are read from end to end.
+  // With more, what a column of tiles reads of b, and a block of a, are read again and stay in the cache.
+  constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240;
+  const bool is_thin = s.m <= 2 && s.n >= 256;
   MatrixSizes block = s;
   for (std::int64_t k = 0; k < s.k; k += block.k) {
     block.k = is_thin ? 8 : kCached;

@@ -110,8 +110,7 @@ const Op unstack_op{
         },
 };
 
-// ---- Public functions
-// -----------------------------------------------------------------------------
+// ---- Public functions ---------------------------------------------------------------------------
 
 Tensor stack(const Tensors& tensors, const Dim& dim) {
   need_tensors(tensors, "stack");
@@ -132,6 +131,7 @@ Tensor stack(const Tensors& tensors, int axis) {
   if (axis < 0) axis += rank;
   if (axis == 0) return result;
   std::vector<Axis> order;
+  order.reserve(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) order.emplace_back(i < axis ? i + 1 : i == axis ? 0 : i);
   return transpose(result, order);
 }

@@ -63,7 +63,7 @@ TEST_P(WhileLoopTest, AsksTheBoundBeforeTheCondition) {
     return while_loop([&](Tensor) { return ++asked, true; }, [](Tensor v) { return v * v; }, v, {.maximum_iterations = 3});
   });
   expect_values(bounded(scalar(2.0)), {256});
-  if (is_eager()) EXPECT_EQ(asked, 3);
+  if (is_eager()) { EXPECT_EQ(asked, 3); }
   for (const int most : {0, -1})
     expect_values(run([&](Tensor v) {
                     return while_loop([](Tensor) { return true; }, [](Tensor v) { return v + 1; }, v,
