@@ -72,16 +72,25 @@ const Op call_op{
     .kernel_decides_types = true,
 };
 
+/// With respect to all floating inputs; made once per graph.
+std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph) {
+  const std::lock_guard lock(graph.derived.mutex);
+  if (!graph.derived.value) {
+    std::vector<std::uint8_t> wanted;
+    for (const ValueId v : graph.inputs) wanted.push_back(is_float(graph.types[v].dtype()));
+    graph.derived.value = std::make_shared<ReversibleGraph>(make_reversible(graph, wanted, false));
+  }
+  return std::static_pointer_cast<const ReversibleGraph>(graph.derived.value);
+}
+
 }  // namespace
 
 Tensors call_graph(const GraphRef& graph, const Tensors& inputs) {
-  if (!mode.tape) return run(*graph, inputs);
-  std::vector<std::uint8_t> wanted;
-  for (const ValueId v : graph->inputs) wanted.push_back(is_float(graph->types[v].dtype()));
-  auto reversible = std::make_shared<ReversibleGraph>(make_reversible(*graph, wanted, false));
+  if (!mode.tape && !mode.entries) return run(*graph, inputs);
+  const std::shared_ptr<const ReversibleGraph> reversible = reversible_form(*graph);
   const std::size_t outputs = graph->outputs.size();
   const GraphRef forward = reversible->forward;
-  Tensors results = bind_all(call_op, inputs, make_attrs(CallAttrs{forward, outputs, std::move(reversible)}));
+  Tensors results = bind_all(call_op, inputs, make_attrs(CallAttrs{forward, outputs, reversible}));
   results.resize(outputs);
   return results;
 }

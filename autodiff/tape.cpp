@@ -14,12 +14,35 @@ Tensor in_context(const Tensor& tensor) { return mode.builder ? mode.builder->li
 
 }  // namespace
 
-RecordingTape::RecordingTape(bool is_persistent) : is_persistent_(is_persistent), first_id_(next_block_id()) {
+void RecordingTape::Storage::clear() {
+  list.records.clear();
+  list.operands.clear();
+  operands.clear();
+  numbers.clear();
+}
+
+std::size_t RecordingTape::Storage::bytes() const {
+  return list.records.capacity() * sizeof(Record) + operands.capacity() * sizeof(Operand) +
+         (list.operands.capacity() + numbers.capacity()) * sizeof(ValueId);
+}
+
+RecordingTape::Storage& RecordingTape::spare() {
+  static thread_local Storage storage;
+  return storage;
+}
+
+RecordingTape::RecordingTape(bool is_persistent)
+    : is_persistent_(is_persistent), first_id_(next_block_id()), storage_(std::exchange(spare(), {})) {
   outer = mode.tape;
   mode.tape = this;
 }
 
-RecordingTape::~RecordingTape() { stop(); }
+RecordingTape::~RecordingTape() {
+  constexpr std::size_t kMostKept = std::size_t{64} << 20;
+  stop();
+  storage_.clear();
+  if (storage_.bytes() <= kMostKept && storage_.bytes() > spare().bytes()) spare() = std::move(storage_);
+}
 
 void RecordingTape::stop() {
   for (Recorder** link = &mode.tape; *link; link = &(*link)->outer)

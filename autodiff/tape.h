@@ -51,13 +51,25 @@ class RecordingTape final : public Recorder {
   ValueId number_of(const Tensor& tensor) const;
   void set_number(const Tensor& tensor, ValueId number);
 
+  /// What grows with every record. Its memory goes from a tape to the next one on the thread: asking the system for
+  /// pages took 40 % of the time of recording short chains.
+  struct Storage {
+    Records list;                    // a record without an op is a mark
+    std::vector<Operand> operands;   // beside list.operands
+    std::vector<ValueId> numbers;    // by block id - first_id_
+    void clear();
+    std::size_t bytes() const;
+  };
+  static Storage& spare();
+
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
-  Records list_;                       // a record without an op is a mark
-  std::vector<Operand> operands_;      // beside list_.operands
+  Storage storage_;
+  Records& list_ = storage_.list;
+  std::vector<Operand>& operands_ = storage_.operands;
+  std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> open_loops_;    // how many values there were when each began
   ValueId count_ = 0;                  // values are numbered from 1 in the order of their making
-  std::vector<ValueId> numbers_;       // by block id - first_id_
   std::unordered_map<std::uint64_t, ValueId> older_;  // tensors made before the tape, or on another thread
 };
 

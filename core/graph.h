@@ -2,6 +2,8 @@
 #pragma once
 
 #include <iosfwd>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +58,16 @@ class Graph : public RefCounted, public Records {
   };
   void seal();
   const Schedule& schedule() const { return schedule_; }
+
+  /// Something derived from this graph that is costly to make, kept with it (autodiff/call.cpp keeps its reversal).
+  struct Derived {
+    std::mutex mutex;
+    std::shared_ptr<const void> value;
+    Derived() = default;
+    Derived(const Derived&) {}  // a copy of a graph may be changed
+    Derived& operator=(const Derived&) { return *this; }
+  };
+  mutable Derived derived;
 
   static void destroy(const Graph* graph) { delete graph; }
 

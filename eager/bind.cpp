@@ -41,6 +41,40 @@ void check_inputs(const Op& op, Inputs inputs, TypeList& types) {
   }
 }
 
+/// Inputs that are not given away, because somebody is told of them when the op is done.
+class KeptInputs {
+ public:
+  explicit KeptInputs(Inputs inputs) {
+    if (inputs.size() > kInline) many_.reserve(inputs.size());
+    for (const Input& input : inputs) {
+      if (inputs.size() > kInline)
+        many_.emplace_back(*input.tensor);
+      else
+        new (inline_ + count_++ * sizeof(Input)) Input(*input.tensor);
+    }
+  }
+  operator Inputs() const {
+    return many_.empty() ? Inputs(reinterpret_cast<const Input*>(inline_), count_) : Inputs(many_);
+  }
+
+ private:
+  static constexpr std::size_t kInline = 4;
+  alignas(Input) std::byte inline_[kInline * sizeof(Input)];
+  std::size_t count_ = 0;
+  std::vector<Input> many_;
+};
+
+Tensor compute_one(const Op& op, const AttrsRef& attrs, Inputs inputs) {
+  TypeList in, out;
+  check_inputs(op, inputs, in);
+  TypeArgs rule{op, attrs.get(), in, out};
+  op.type(rule);
+  Tensor result;
+  KernelArgs args{op, attrs.get(), inputs, out, {&result, 1}};
+  op.kernel(args);
+  return result;
+}
+
 Tensors compute_all(const Op& op, const AttrsRef& attrs, Inputs inputs) {
   TypeList in, out;
   check_inputs(op, inputs, in);
@@ -59,64 +93,65 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, Inputs inputs) {
   return outputs;
 }
 
-Tensors apply_in_mode(const Op& op, const AttrsRef& attrs, Inputs inputs) {
-  Tensors seen;  // what the op reads where a scan's ended entries must not show
-  std::vector<Input> replaced;
-  if (mode.entries && !mode.builder) {
-    EntryScope* entries = mode.entries;
-    ModeScope aside({nullptr, mode.tape, nullptr});  // replacing an input applies ops itself
-    seen.reserve(inputs.size());
-    for (const Input& input : inputs) {
-      seen.push_back(entries->visible(*input.tensor));
-      replaced.emplace_back(seen.back());
+void tell_tapes(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) {
+  for (Recorder* tape = mode.tape; tape; tape = tape->outer) tape->record(op, attrs, inputs, outputs);
+}
+
+/// The inputs as the active context sees them, held for as long as an op is applied.
+class SeenInputs {
+ public:
+  explicit SeenInputs(Inputs inputs) {
+    tensors_.reserve(inputs.size());
+    if (mode.builder) {  // a tape in a trace knows a captured tensor by its promise
+      for (const Input& input : inputs) tensors_.push_back(mode.builder->lift(*input.tensor));
+    } else {  // ended entries of a scan must not show
+      EntryScope* entries = mode.entries;
+      ModeScope aside({nullptr, mode.tape, nullptr});  // replacing an input applies ops itself
+      for (const Input& input : inputs) {
+        if (!input.tensor->is_defined()) throw ArgumentError("an op was given an empty Tensor");
+        tensors_.push_back(entries->visible(*input.tensor));
+      }
     }
-    inputs = replaced;
+    inputs_.assign(tensors_.begin(), tensors_.end());
   }
-  Tensors lifted;
-  std::vector<Input> lifted_inputs;
-  if (mode.builder && mode.tape) {  // a tape in a trace knows a captured tensor by its promise
-    lifted.reserve(inputs.size());
-    for (const Input& input : inputs) {
-      lifted.push_back(mode.builder->lift(*input.tensor));
-      lifted_inputs.emplace_back(lifted.back());
-    }
-    inputs = lifted_inputs;
-  }
-  Tensors kept;
-  if (mode.tape) {  // the tape is told afterwards: inputs must outlive the op
-    kept.reserve(inputs.size());
-    for (const Input& input : inputs) kept.push_back(*input.tensor);
-  }
+  operator Inputs() const { return inputs_; }
+
+ private:
+  Tensors tensors_;
+  std::vector<Input> inputs_;
+};
+
+Tensors apply_in_context(const Op& op, const AttrsRef& attrs, Inputs given) {
+  const SeenInputs inputs(given);
   Tensors outputs = mode.builder ? mode.builder->record(op, attrs, inputs) : compute_all(op, attrs, inputs);
-  if (mode.tape) {
-    std::vector<Input> again(kept.begin(), kept.end());
-    for (Recorder* tape = mode.tape; tape; tape = tape->outer) tape->record(op, attrs, again, outputs);
-  }
+  tell_tapes(op, attrs, inputs, outputs);
   return outputs;
 }
 
-bool is_plain_eager() { return !mode.builder && !mode.tape && !mode.entries; }
+/// Neither a trace nor ended entries change what an op sees.
+bool is_plain() { return !mode.builder && !mode.entries; }
 
 }  // namespace
 
 Tensor bind(const Op& op, Inputs inputs, AttrsRef attrs) {
-  if (is_plain_eager() && !op.kernel_decides_types) {
-    TypeList in, out;
-    check_inputs(op, inputs, in);
-    TypeArgs rule{op, attrs.get(), in, out};
-    op.type(rule);
-    Tensor result;
-    KernelArgs args{op, attrs.get(), inputs, out, {&result, 1}};
-    op.kernel(args);
-    return result;
+  if (is_plain() && !op.kernel_decides_types) {
+    if (!mode.tape) return compute_one(op, attrs, inputs);
+    const KeptInputs kept(inputs);
+    const Tensor output = compute_one(op, attrs, kept);
+    tell_tapes(op, attrs, kept, {&output, 1});
+    return output;
   }
-  Tensors outputs = apply_in_mode(op, attrs, inputs);
+  Tensors outputs = bind_all(op, inputs, std::move(attrs));
   return std::move(outputs[0]);
 }
 
 Tensors bind_all(const Op& op, Inputs inputs, AttrsRef attrs) {
-  if (is_plain_eager()) return compute_all(op, attrs, inputs);
-  return apply_in_mode(op, attrs, inputs);
+  if (!is_plain()) return apply_in_context(op, attrs, inputs);
+  if (!mode.tape) return compute_all(op, attrs, inputs);
+  const KeptInputs kept(inputs);
+  Tensors outputs = compute_all(op, attrs, kept);
+  tell_tapes(op, attrs, kept, outputs);
+  return outputs;
 }
 
 Tensor bind(const Op& op, const Tensors& inputs, AttrsRef attrs) {

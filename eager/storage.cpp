@@ -18,7 +18,7 @@ namespace {
 constexpr int kSmall = 64, kPools = kSmall + 8;
 constexpr std::size_t kLine = 64;
 constexpr std::uint8_t kNoPool = 255;
-constexpr int kMostPerPool = 256;
+constexpr int kMostPerPool = 1 << 15;
 constexpr std::size_t kMostPooledBytes = std::size_t{4} << 20;  // per pool and thread
 
 struct Freed {

@@ -1,10 +1,18 @@
 #include "reel/frontend/tree.h"
 
+#include <charconv>
+
 #include "reel/core/ops.h"
 
 namespace reel {
 
 namespace detail {
+
+std::string print_exactly(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
 Tensor number_as_tensor(double number) { return scalar(number); }
 Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
 Tensor number_as_tensor(bool number) { return scalar(number); }

@@ -44,10 +44,15 @@ concept WithMembers = requires(T& t) { t.members(); };
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
 
+/// All digits: other numbers are other signatures.
+std::string print_exactly(double number);
+
 template <class T>
 std::string print_fixed(const T& value) {
   if constexpr (std::is_enum_v<T>)
     return str(static_cast<long long>(value));
+  else if constexpr (std::is_floating_point_v<T>)
+    return print_exactly(static_cast<double>(value));
   else
     return str(value);
 }

@@ -11,7 +11,7 @@ enum class Mode { eager, traced, both };
 
 struct Options {
   std::string data;
-  int steps = 1500, length = 64, batch = 32, hidden = 128;
+  int steps = 7500, length = 64, batch = 32, hidden = 128;
   Mode mode = Mode::both;
   std::uint64_t seed = 1;
   std::string checkpoint = "char_rnn.safetensors", losses = "char_rnn.csv";

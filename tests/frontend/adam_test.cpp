@@ -134,6 +134,8 @@ TEST(AdamTest, OtherBetasAreTracedAgain) {
   EXPECT_EQ(step.trace_count(), 1);
   step(p, Adam(p, {.learning_rate = 0.1, .beta1 = 0.5}));
   EXPECT_EQ(step.trace_count(), 2);
+  step(p, Adam(p, {.learning_rate = 0.1, .beta1 = 0.5 + 1e-12}));
+  EXPECT_EQ(step.trace_count(), 3);
 }
 
 TEST(AdamTest, CopiesAreIndependent) {

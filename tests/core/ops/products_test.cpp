@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
 #include "reel/core/ops/gemm.h"
 #include "reel/core/ops/isa.h"
 #include "reel/tests/modes.h"
@@ -178,12 +178,28 @@ TEST_P(ProductsTest, SecondDerivative) {
   expect_all_close(second, matmul(matmul(a, square_of_b), square_of_b) * 8.0, 1e-12);
 }
 
-TEST_P(ProductsTest, SizesThatATraceDoesNotKnow) {
-  const auto f = run([](Tensor x, Tensor w) {
-    return grad([](Tensor w, Tensor x) { return sum(square(matmul(concat({x, x}, 0), w))); })(w, x);
-  });
-  const Tensor x = numbers({3, 2}, 1), w = numbers({2, 4}, 2);
-  expect_all_close(f(x, w), grad([&](Tensor w) { return sum(square(matmul(x, w))); })(w) * 2.0);
+TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
+  const auto loss = [](Tensor a, Tensor b) { return sum(square(matmul(a, b))); };
+  Ref<Graph> graph;
+  {
+    GraphBuilder builder("f");
+    ModeScope scope(builder.scope());
+    const Tensor a = builder.add_input(TensorType(f64, {Dim::unknown(), Dim::unknown()}));
+    const Tensor b = builder.add_input(TensorType(f64, {Dim::unknown(), Dim::unknown()}));
+    graph = builder.finish({grad(loss)(a, b), grad([&](Tensor b, Tensor a) { return loss(a, b); })(b, a)});
+  }
+  verify(*graph, "recording");
+  const Tensor inputs[] = {numbers({3, 4}, 1, f64), numbers({4, 2}, 2, f64)};
+  DimEnv env;
+  const Tensors gradients = replay(*graph, inputs, env);
+  expect_all_close(gradients[0], matmul(matmul(inputs[0], inputs[1]), transpose(inputs[1], {1, 0})) * 2.0, 1e-12);
+  expect_all_close(gradients[1], matmul(transpose(inputs[0], {1, 0}), matmul(inputs[0], inputs[1])) * 2.0, 1e-12);
+  const Tensor wrong[] = {inputs[0], inputs[0]};
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              DimEnv other;
+              return replay(*graph, wrong, other);
+            }),
+            "matmul: inner sizes differ: lhs f64[3,4] has 4 columns, rhs f64[3,4] has 3 rows");
 }
 
 // ---- Kernels -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reel/core/graph_builder.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -316,12 +317,38 @@ TEST(ReductionsAccuracyTest, IntegersWrapAround) {
   expect_values(sum(tensor({2147483647, 1})), {-2147483648.});
 }
 
-TEST(ReductionsTypeTest, GradientsInATraceWithUnknownPlainSizes) {
-  // Recorded for any number of columns: the cotangent gets its size when the graph runs.
-  const auto f = jit([](Tensor x) {
-    return grad([](Tensor x) { return sum(square(sum(x, 1))); })(concat({x, x}, 1));
-  });
-  expect_values(f(tensor({{1., 2.}})), {12, 12, 12, 12});
+/// fn, recorded for a matrix of which no size is known, and run on x.
+template <class Fn>
+Tensor run_with_unknown_sizes(Fn fn, const Tensor& x) {
+  Ref<Graph> graph;
+  {
+    GraphBuilder builder("f");
+    ModeScope scope(builder.scope());
+    const Tensor input = builder.add_input(TensorType(x.dtype(), {Dim::unknown(), Dim::unknown()}));
+    graph = builder.finish({fn(input)});
+  }
+  verify(*graph, "recording");
+  DimEnv env;
+  return replay(*graph, {&x, 1}, env)[0];
+}
+
+TEST(ReductionsTypeTest, PlainSizesThatATraceDoesNotKnow) {
+  const Tensor x = tensor({{1., 2., 4.}, {3., 3., 5.}}, {}, f64);
+  const auto check = [&](auto f) {
+    expect_same_bits(run_with_unknown_sizes(f, x), f(x));
+    const auto gradient = grad([f](Tensor x) { return sum(square(f(x))); });
+    expect_all_close(run_with_unknown_sizes(gradient, x), gradient(x), 1e-12);
+  };
+  for (int axis : {0, 1}) {
+    check([axis](Tensor x) { return sum(x, axis); });
+    check([axis](Tensor x) { return mean(x, axis); });
+    check([axis](Tensor x) { return max(x, axis); });
+    check([axis](Tensor x) { return logsumexp(x, axis); });
+    check([axis](Tensor x) { return softmax(x, axis); });
+    check([axis](Tensor x) { return log_softmax(x, axis); });
+  }
+  check([](Tensor x) { return sum(x); });
+  check([](Tensor x) { return mean(x); });
 }
 
 // ---- Errors --------------------------------------------------------------------------------------------------------
