@@ -10,7 +10,7 @@ namespace reel {
 /// A record on a tape, seen from behind.
 class TapeVjp final : public Vjp {
  public:
-  TapeVjp(Backward& backward, const Record& record) : backward_(backward), record_(record) {
+  TapeVjp(Backward& backward, const OpRecord& record) : backward_(backward), record_(record) {
     op_ = record.op;
     attrs_ = record.attrs;
   }
@@ -53,7 +53,7 @@ class TapeVjp final : public Vjp {
   }
 
   Backward& backward_;
-  const Record& record_;
+  const OpRecord& record_;
 };
 
 Backward::Backward(RecordingTape& tape, bool let_go)
@@ -63,7 +63,7 @@ Backward::Backward(RecordingTape& tape, bool let_go)
 void Backward::want(const std::vector<ValueId>& sources) {
   for (const ValueId number : sources) is_needed_[number] = is_source_[number] = 1;
   is_needed_[RecordingTape::kUntracked] = is_source_[RecordingTape::kUntracked] = 0;
-  for (const Record& record : tape_.list_.records) {
+  for (const OpRecord& record : tape_.list_.records) {
     if (!record.op) continue;
     bool any = false;
     for (const ValueId number : tape_.list_.inputs_of(record)) any = any || is_needed_[number];
@@ -89,7 +89,7 @@ void Backward::accumulate(ValueId number, Tensor cotangent) {
     add_into(cotangents_[number], std::move(cotangent));
 }
 
-void Backward::visit_mark(const Record& mark) {
+void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends:
       loops_.push_back({mark.output_count, {}, {}});
@@ -109,7 +109,7 @@ void Backward::visit_mark(const Record& mark) {
   }
 }
 
-void Backward::visit(const Record& record) {
+void Backward::visit(const OpRecord& record) {
   bool has_cotangent = false, is_needed = false;
   for (const ValueId number : tape_.list_.outputs_of(record))
     has_cotangent = has_cotangent || (number != RecordingTape::kUntracked && cotangents_[number].is_defined());

@@ -28,8 +28,8 @@ class Backward {
     ValueId values_before;
     std::unordered_map<ValueId, Tensor> iteration, total;
   };
-  void visit(const Record& record);
-  void visit_mark(const Record& mark);
+  void visit(const OpRecord& record);
+  void visit_mark(const OpRecord& mark);
   static void add_into(Tensor& sum, Tensor term);
 
   RecordingTape& tape_;

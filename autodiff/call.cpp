@@ -86,7 +86,7 @@ std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph) {
 }  // namespace
 
 Tensors call_graph(const GraphRef& graph, const Tensors& inputs) {
-  if (!mode.tape && !mode.entries) return run(*graph, inputs);
+  if (!thread_mode.tape && !thread_mode.entries) return run(*graph, inputs);
   const std::shared_ptr<const ReversibleGraph> reversible = reversible_form(*graph);
   const std::size_t outputs = graph->outputs.size();
   const GraphRef forward = reversible->forward;

@@ -100,7 +100,7 @@ class Cut {
   const std::vector<Dim>& symbols() const { return symbols_; }
 
  private:
-  bool is_cheap(const Record& record) const {
+  bool is_cheap(const OpRecord& record) const {
     if (record.op->has_effect) return false;
     return record.op->pointwise || record.input_count == 0;
   }
@@ -110,7 +110,7 @@ class Cut {
     if (const auto found = cheap_.find(v); found != cheap_.end()) return found->second;
     bool result = false;
     if (maker_[v] >= 0) {
-      const Record& record = both_.graph->records[maker_[v]];
+      const OpRecord& record = both_.graph->records[maker_[v]];
       result = is_cheap(record);
       const auto in = both_.graph->inputs_of(record);
       for (std::size_t i = 0; result && i < in.size(); ++i) result = can_recompute(in[i]);
@@ -130,7 +130,7 @@ class Cut {
   void take(int r) {
     if (takes_[r]) return;
     takes_[r] = 1;
-    const Record& record = both_.graph->records[r];
+    const OpRecord& record = both_.graph->records[r];
     for (const ValueId v : both_.graph->outputs_of(record))
       if (source_[v] == Source::unknown) source_[v] = Source::made;
     if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { symbols_.push_back(dim); });
@@ -179,7 +179,7 @@ Ref<Graph> forward_part(const Both& both, const Graph& forward) {
   graph->inputs.assign(from.inputs.begin(), from.inputs.begin() + forward.inputs.size());
   graph->formal_count = forward.formal_count;
   for (std::size_t r = 0; r < both.forward_records; ++r) {
-    const Record& record = from.records[r];
+    const OpRecord& record = from.records[r];
     graph->append(*record.op, record.attrs, from.inputs_of(record), from.outputs_of(record));
   }
   graph->outputs = both.forward_outputs;
@@ -257,7 +257,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
 
   for (std::size_t r = 0; r < from.records.size(); ++r) {
     if (!cut.takes(r)) continue;
-    const Record& record = from.records[r];
+    const OpRecord& record = from.records[r];
     std::vector<ValueId> in, out;
     for (const ValueId v : from.inputs_of(record)) in.push_back(value[v]);
     if (record.op->has_effect && r < both.forward_records) {
@@ -283,7 +283,7 @@ std::vector<std::uint8_t> reached_inputs(const Graph& graph, const std::vector<s
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (outputs[i] && is_path(graph.outputs[i])) live[graph.outputs[i]] = 1;
   for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const Record& record = graph.records[r];
+    const OpRecord& record = graph.records[r];
     const auto out = graph.outputs_of(record);
     if (!record.op->vjp || !std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
     for (const ValueId v : graph.inputs_of(record)) live[v] = live[v] || is_path(v);
@@ -298,7 +298,7 @@ std::vector<std::uint8_t> reached_outputs(const Graph& graph, const std::vector<
   const auto is_path = [&](ValueId v) { return is_float(graph.types[v].dtype()); };
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     if (inputs[i] && is_path(graph.inputs[i])) live[graph.inputs[i]] = 1;
-  for (const Record& record : graph.records) {
+  for (const OpRecord& record : graph.records) {
     const auto in = graph.inputs_of(record);
     if (!record.op->vjp || !std::any_of(in.begin(), in.end(), [&](ValueId v) { return live[v]; })) continue;
     for (const ValueId v : graph.outputs_of(record)) live[v] = live[v] || is_path(v);

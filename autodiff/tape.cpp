@@ -10,7 +10,7 @@ namespace {
 
 bool is_differentiable(const Tensor& tensor) { return is_float(tensor.dtype()); }
 
-Tensor in_context(const Tensor& tensor) { return mode.builder ? mode.builder->lift(tensor) : tensor; }
+Tensor in_context(const Tensor& tensor) { return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor; }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void RecordingTape::Storage::clear() {
 }
 
 std::size_t RecordingTape::Storage::bytes() const {
-  return list.records.capacity() * sizeof(Record) + operands.capacity() * sizeof(Operand) +
+  return list.records.capacity() * sizeof(OpRecord) + operands.capacity() * sizeof(Operand) +
          (list.operands.capacity() + numbers.capacity()) * sizeof(ValueId);
 }
 
@@ -33,8 +33,8 @@ RecordingTape::Storage& RecordingTape::spare() {
 
 RecordingTape::RecordingTape(bool is_persistent)
     : is_persistent_(is_persistent), first_id_(next_block_id()), storage_(std::exchange(spare(), {})) {
-  outer = mode.tape;
-  mode.tape = this;
+  outer = thread_mode.tape;
+  thread_mode.tape = this;
 }
 
 RecordingTape::~RecordingTape() {
@@ -45,7 +45,7 @@ RecordingTape::~RecordingTape() {
 }
 
 void RecordingTape::stop() {
-  for (Recorder** link = &mode.tape; *link; link = &(*link)->outer)
+  for (Recorder** link = &thread_mode.tape; *link; link = &(*link)->outer)
     if (*link == this) {
       *link = outer;
       break;
@@ -80,11 +80,11 @@ void RecordingTape::watch(const Tensor& given) {
   if (is_differentiable(tensor) && number_of(tensor) == kUntracked) set_number(tensor, ++count_);
 }
 
-void RecordingTape::record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) {
+void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) {
   if (!op.vjp) return;
   bool is_tracked = false;
   const std::size_t first = list_.operands.size();
-  for (const Input& input : inputs) {
+  for (const OpInput& input : inputs) {
     const ValueId number = number_of(*input.tensor);
     is_tracked = is_tracked || number != kUntracked;
     list_.operands.push_back(number);
@@ -133,7 +133,7 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
     throw ArgumentError("Tape: gradient was asked twice of a tape that is not persistent; make it with Tape({.persistent = true})");
   is_spent_ = !is_persistent_;
   // What backward applies concerns the tapes around this one only.
-  ModeScope scope({mode.builder, is_recording_ ? outer : mode.tape, mode.entries});
+  ModeScope scope({thread_mode.builder, is_recording_ ? outer : thread_mode.tape, thread_mode.entries});
   Backward backward(*this, !is_persistent_);
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));

@@ -30,7 +30,7 @@ class RecordingTape final : public Recorder {
   /// lets go of what it kept while it walks, and throws ArgumentError when asked a second time.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources);
 
-  void record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) override;
+  void record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) override;
   void mark(Mark what) override;
 
   /// Ends recording; gradient may still be asked.
@@ -54,7 +54,7 @@ class RecordingTape final : public Recorder {
   /// What grows with every record. Its memory goes from a tape to the next one on the thread: asking the system for
   /// pages took 40 % of the time of recording short chains.
   struct Storage {
-    Records list;                    // a record without an op is a mark
+    OpRecords list;                    // a record without an op is a mark
     std::vector<Operand> operands;   // beside list.operands
     std::vector<ValueId> numbers;    // by block id - first_id_
     void clear();
@@ -65,7 +65,7 @@ class RecordingTape final : public Recorder {
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
   Storage storage_;
-  Records& list_ = storage_.list;
+  OpRecords& list_ = storage_.list;
   std::vector<Operand>& operands_ = storage_.operands;
   std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> open_loops_;    // how many values there were when each began

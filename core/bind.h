@@ -9,16 +9,16 @@ namespace reel {
 
 /// Applies an op with one output in the active context: computes it, or records it in the active trace, and
 /// records it on the active tapes.
-Tensor bind(const Op& op, Inputs inputs, AttrsRef attrs = {});
-inline Tensor bind(const Op& op, std::initializer_list<Input> inputs, AttrsRef attrs = {}) {
-  return bind(op, Inputs(inputs.begin(), inputs.size()), std::move(attrs));
+Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs = {});
+inline Tensor bind(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
+  return bind(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));
 }
 Tensor bind(const Op& op, const Tensors& inputs, AttrsRef attrs = {});
 
 /// The same for ops with any number of outputs.
-Tensors bind_all(const Op& op, Inputs inputs, AttrsRef attrs = {});
-inline Tensors bind_all(const Op& op, std::initializer_list<Input> inputs, AttrsRef attrs = {}) {
-  return bind_all(op, Inputs(inputs.begin(), inputs.size()), std::move(attrs));
+Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs = {});
+inline Tensors bind_all(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
+  return bind_all(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));
 }
 Tensors bind_all(const Op& op, const Tensors& inputs, AttrsRef attrs = {});
 

@@ -25,7 +25,7 @@ Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
 }
 
 Dim canonical(const Dim& dim) {
-  return is_tracing() && dim.node() ? mode.builder->root().canonical(dim) : dim;
+  return is_tracing() && dim.node() ? thread_mode.builder->root().canonical(dim) : dim;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace reel {
 
-void Records::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out) {
+void OpRecords::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out) {
   records.push_back({&op, std::move(attrs), static_cast<std::uint32_t>(operands.size()),
                      static_cast<std::uint32_t>(in.size()), static_cast<std::uint32_t>(out.size())});
   operands.insert(operands.end(), in.begin(), in.end());
@@ -27,7 +27,7 @@ void Graph::seal() {
   std::vector<std::uint8_t> used_later(types.size(), 0);
   for (ValueId v : outputs) used_later[v] = 1;
   for (std::size_t r = records.size(); r-- > 0;) {
-    const Record& record = records[r];
+    const OpRecord& record = records[r];
     for (std::uint32_t k = 0; k < record.input_count; ++k) {
       const ValueId v = operands[record.first + k];
       const auto in = inputs_of(record);
@@ -42,7 +42,7 @@ void Graph::seal() {
     s.free_symbols.push_back(symbol);
   };
   for (ValueId v : inputs) for_each_symbol(types[v], [&](const Dim& d) { bound.insert(d.node()); });
-  for (const Record& record : records) {
+  for (const OpRecord& record : records) {
     bool any = false;
     if (record.attrs)
       record.attrs->each_symbol([&](const Dim& d) {
@@ -85,7 +85,7 @@ class Printer {
       out_ << name(graph.inputs[i]) << ": " << graph.types[graph.inputs[i]];
     }
     out_ << ") {\n";
-    for (const Record& record : graph.records) {
+    for (const OpRecord& record : graph.records) {
       out_ << indent << "  ";
       const char* before = "";
       for (ValueId v : graph.outputs_of(record)) {
@@ -148,7 +148,7 @@ void verify(const Graph& graph, const char* after) {
   };
   for (const Dim& d : graph.schedule().free_symbols) bound.insert(d.node());
   for (ValueId v : graph.inputs) make(v);
-  for (const Record& record : graph.records) {
+  for (const OpRecord& record : graph.records) {
     std::vector<TensorType> in;
     for (ValueId v : graph.inputs_of(record)) {
       if (!made[v]) fail(str(record.op->name, " reads value ", v, ", which is not made before it"));

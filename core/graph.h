@@ -13,7 +13,7 @@
 namespace reel {
 
 /// "This op was applied to these values, and gave those."
-struct Record {
+struct OpRecord {
   const Op* op;
   AttrsRef attrs;
   std::uint32_t first;         ///< of its operands in Records::operands: inputs, then outputs
@@ -21,16 +21,16 @@ struct Record {
 };
 
 /// Records in the order in which they were made; values are numbers.
-struct Records {
-  std::vector<Record> records;
+struct OpRecords {
+  std::vector<OpRecord> records;
   std::vector<ValueId> operands;
 
-  std::span<const ValueId> inputs_of(const Record& r) const { return {operands.data() + r.first, r.input_count}; }
-  std::span<const ValueId> outputs_of(const Record& r) const {
+  std::span<const ValueId> inputs_of(const OpRecord& r) const { return {operands.data() + r.first, r.input_count}; }
+  std::span<const ValueId> outputs_of(const OpRecord& r) const {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  std::span<ValueId> inputs_of(const Record& r) { return {operands.data() + r.first, r.input_count}; }
-  std::span<ValueId> outputs_of(const Record& r) {
+  std::span<ValueId> inputs_of(const OpRecord& r) { return {operands.data() + r.first, r.input_count}; }
+  std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
   void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out);
@@ -39,7 +39,7 @@ struct Records {
 /// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
 ///
 /// Immutable once shared. Each value is made once: by being an input, or by one record.
-class Graph : public RefCounted, public Records {
+class Graph : public RefCounted, public OpRecords {
  public:
   std::string name;
   std::vector<TensorType> types;      ///< by value

@@ -10,7 +10,7 @@ namespace {
 std::atomic<std::uint64_t> next_serial{1};
 }
 
-GraphBuilder::GraphBuilder(std::string name) : outer_(mode.builder), serial_(next_serial++), graph_(new Graph) {
+GraphBuilder::GraphBuilder(std::string name) : outer_(thread_mode.builder), serial_(next_serial++), graph_(new Graph) {
   graph_->name = std::move(name);
 }
 
@@ -59,10 +59,10 @@ Tensor GraphBuilder::lift(const Tensor& tensor) {
 
 ValueId GraphBuilder::value(const Tensor& tensor) { return lift(tensor).block()->value; }
 
-Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, Inputs inputs) {
+Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   std::vector<ValueId> in, out;
   TypeList in_types, out_types;
-  for (const Input& input : inputs) {
+  for (const OpInput& input : inputs) {
     in.push_back(value(*input.tensor));
     in_types.push_back(graph_->types[in.back()]);
   }
@@ -93,9 +93,9 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, 
     env.bind(graph.types[v], inputs[i].type());
     values[v] = inputs[i];
   }
-  std::vector<Input> in;
+  std::vector<OpInput> in;
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
-    const Record& record = graph.records[r];
+    const OpRecord& record = graph.records[r];
     const auto from = graph.inputs_of(record);
     const auto to = graph.outputs_of(record);
     in.clear();

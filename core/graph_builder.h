@@ -18,10 +18,10 @@ class GraphBuilder {
  public:
   /// Encloses: the builder that is active now. Recording starts with a ModeScope on scope().
   explicit GraphBuilder(std::string name);
-  Mode scope() { return {this, nullptr, nullptr}; }
+  ThreadMode scope() { return {this, nullptr, nullptr}; }
 
   Tensor add_input(const TensorType& type);
-  Tensors record(const Op& op, const AttrsRef& attrs, Inputs inputs);
+  Tensors record(const Op& op, const AttrsRef& attrs, OpInputs inputs);
   /// The value in this graph of a tensor from anywhere: itself, or the capture of it.
   Tensor lift(const Tensor& tensor);
   /// The value number of a tensor of this graph, lifted first.

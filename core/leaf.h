@@ -9,17 +9,17 @@
 namespace reel {
 
 /// A Tensor (a TensorArray is one, of list type), a Dim, nothing, or a value that is the same for every run of a trace.
-struct Leaf {
+struct TreeLeaf {
   enum class Kind : std::uint8_t { tensor, dim, none, fixed };
   Kind kind = Kind::none;
   Tensor tensor;
   Dim dim{0};
   std::string fixed;  ///< printed, with its type: part of a trace's signature
 
-  static Leaf of(Tensor tensor) { return {Kind::tensor, std::move(tensor), Dim(0), {}}; }
-  static Leaf of(Dim dim) { return {Kind::dim, {}, std::move(dim), {}}; }
-  static Leaf of(std::string fixed) { return {Kind::fixed, {}, Dim(0), std::move(fixed)}; }
+  static TreeLeaf of(Tensor tensor) { return {Kind::tensor, std::move(tensor), Dim(0), {}}; }
+  static TreeLeaf of(Dim dim) { return {Kind::dim, {}, std::move(dim), {}}; }
+  static TreeLeaf of(std::string fixed) { return {Kind::fixed, {}, Dim(0), std::move(fixed)}; }
 };
-using Leaves = std::vector<Leaf>;
+using TreeLeaves = std::vector<TreeLeaf>;
 
 }  // namespace reel

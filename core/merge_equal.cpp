@@ -40,7 +40,7 @@ class Merger {
 
  private:
   void visit(std::size_t r) {
-    const Record& record = from_.records[r];
+    const OpRecord& record = from_.records[r];
     Emitted next{record.op, record.attrs, {}, {}};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
     if (next.attrs && renames_) next.attrs = next.attrs->resolve(renamed_);
@@ -64,7 +64,7 @@ class Merger {
     emit(record, std::move(next));
   }
 
-  void emit(const Record& record, Emitted next) {
+  void emit(const OpRecord& record, Emitted next) {
     for (const ValueId v : from_.outputs_of(record))
       next.out.push_back(value_[v] = to_->add_value(renames_ ? renamed_.resolve(from_.types[v]) : from_.types[v]));
     if (record.op == &loop_op) loops_.push_back(emitted_.size());
@@ -94,7 +94,7 @@ class Merger {
     return attrs.origin ? attrs.origin.get() : attrs.body.graph.get();
   }
 
-  bool merge_loop(const Record& record, const Emitted& next) {
+  bool merge_loop(const OpRecord& record, const Emitted& next) {
     const auto& b = get<LoopAttrs>(next.attrs.get());
     for (const std::size_t index : loops_) {
       Emitted& first = emitted_[index];
@@ -108,12 +108,12 @@ class Merger {
   }
 
   /// The first loop computes what the second one does as well: both bodies over the same inputs, equal things once.
-  void unite(Emitted& first, const Record& record, const LoopAttrs a, const LoopAttrs& b) {
+  void unite(Emitted& first, const OpRecord& record, const LoopAttrs a, const LoopAttrs& b) {
     const Graph &left = *a.body.graph, &right = *b.body.graph;
     Graph both(left);
     std::vector<ValueId> place(right.types.size(), ~0u);
     for (std::size_t i = 0; i < right.inputs.size(); ++i) place[right.inputs[i]] = left.inputs[i];
-    for (const Record& r : right.records) {
+    for (const OpRecord& r : right.records) {
       std::vector<ValueId> in, out;
       for (const ValueId v : right.inputs_of(r)) in.push_back(place[v]);
       for (const ValueId v : right.outputs_of(r)) out.push_back(place[v] = both.add_value(right.types[v]));

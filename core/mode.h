@@ -11,7 +11,7 @@ namespace reel {
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  virtual void record(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) = 0;
+  virtual void record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) = 0;
   /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
   enum class Mark { loop_begins, iteration_begins, loop_ends };
   virtual void mark(Mark) = 0;
@@ -26,30 +26,30 @@ class EntryScope {
   virtual Tensor visible(const Tensor& input) = 0;
 };
 
-struct Mode {
+struct ThreadMode {
   GraphBuilder* builder = nullptr;  ///< the innermost trace; null in eager mode
   Recorder* tape = nullptr;         ///< the innermost tape that was opened inside it
   EntryScope* entries = nullptr;
 };
-inline constinit thread_local Mode mode;
+inline constinit thread_local ThreadMode thread_mode;
 
-inline bool is_tracing() { return mode.builder != nullptr; }
+inline bool is_tracing() { return thread_mode.builder != nullptr; }
 
 /// Sets the mode for a scope, and sets it back however the scope is left.
 class ModeScope {
  public:
-  explicit ModeScope(Mode next) : before_(mode) { mode = next; }
-  ~ModeScope() { mode = before_; }
+  explicit ModeScope(ThreadMode next) : before_(thread_mode) { thread_mode = next; }
+  ~ModeScope() { thread_mode = before_; }
   ModeScope(const ModeScope&) = delete;
   ModeScope& operator=(const ModeScope&) = delete;
 
  private:
-  Mode before_;
+  ThreadMode before_;
 };
 
 /// Marks a loop on all active tapes.
 inline void mark_tapes(Recorder::Mark what) {
-  for (Recorder* tape = mode.tape; tape; tape = tape->outer) tape->mark(what);
+  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer) tape->mark(what);
 }
 
 }  // namespace reel

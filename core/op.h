@@ -15,13 +15,13 @@
 namespace reel {
 
 /// An argument of an op. A temporary that nobody else holds may give its buffer to the result.
-struct Input {
+struct OpInput {
   const Tensor* tensor;
   bool temporary = false;
-  Input(const Tensor& tensor) : tensor(&tensor) {}
-  Input(Tensor&& tensor) : tensor(&tensor), temporary(true) {}
+  OpInput(const Tensor& tensor) : tensor(&tensor) {}
+  OpInput(Tensor&& tensor) : tensor(&tensor), temporary(true) {}
 };
-using Inputs = std::span<const Input>;
+using OpInputs = std::span<const OpInput>;
 
 /// What a type rule sees: attributes and the types that come in; it checks them and lists the types that go out.
 struct TypeArgs {
@@ -40,7 +40,7 @@ using TypeRule = void (*)(TypeArgs&);
 struct KernelArgs {
   const Op& op;
   const Attrs* attrs;
-  Inputs in;
+  OpInputs in;
   std::span<const TensorType> types;  ///< of the outputs; empty for ops whose kernel decides them
   std::span<Tensor> out;
   Tensors* decided = nullptr;         ///< for ops whose kernel decides types: the outputs, as many as there are
@@ -57,10 +57,10 @@ struct KernelArgs {
   /// Output i as a view of an input's storage, `offset` bytes in.
   Tensor& alias(std::size_t i, std::size_t of, std::int64_t offset = 0) const;
 };
-using Kernel = void (*)(KernelArgs&);
+using OpKernel = void (*)(KernelArgs&);
 
 /// Which inputs and outputs a vjp reads (bit sets; bit 31 stands for 31 and all above).
-struct Reads {
+struct OpReads {
   std::uint32_t inputs = 0, outputs = 0;
 };
 inline constexpr std::uint32_t kAll = ~0u;
@@ -73,22 +73,22 @@ struct SampleInput {
   bool differentiable = true;
 };
 /// One way to call an op, for the tests that every op must pass.
-struct Sample {
+struct OpSample {
   std::vector<SampleInput> inputs;
   AttrsRef attrs = {};
 };
-using Samples = std::vector<Sample>;
+using OpSamples = std::vector<OpSample>;
 
 /// One operation. Objects of this type are constants, one per op, in the file of the op's family.
 struct Op {
   std::string_view name;
   TypeRule type = nullptr;
-  Kernel kernel = nullptr;
+  OpKernel kernel = nullptr;
   /// Computes cotangents of inputs from those of outputs, with ops. Null with a reason in no_vjp.
   void (*vjp)(Vjp&) = nullptr;
   const char* no_vjp = nullptr;
-  Reads reads = {};
-  Samples (*samples)() = nullptr;
+  OpReads reads = {};
+  OpSamples (*samples)() = nullptr;
   /// Output types depend on values: the kernel sets them, the type rule serves traces only.
   bool kernel_decides_types = false;
   /// Result element i depends on operands' elements i only: cheaper to compute again than to save.

@@ -36,8 +36,8 @@ class Arg {
   bool is_floating() const { return is_floating_; }
   double number() const { return number_; }
   std::int64_t integer() const { return integer_; }
-  Input input() const {
-    Input result(*tensor_);
+  OpInput input() const {
+    OpInput result(*tensor_);
     result.temporary = temporary_;
     return result;
   }

@@ -48,7 +48,7 @@ std::int64_t Tensor::numel() const {
 }
 
 const void* Tensor::checked_data(DType expected, const char* what) const {
-  const Block& block = checked();
+  const TensorBlock& block = checked();
   if (block.kind == BlockKind::promise)
     throw TraceError(str(
         what, ": the value of a tensor of type ", block.type,

@@ -18,7 +18,7 @@ namespace reel {
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(Ref<Block> block) : block_(std::move(block)) {}
+  explicit Tensor(Ref<TensorBlock> block) : block_(std::move(block)) {}
 
   bool is_defined() const { return static_cast<bool>(block_); }
   /// True while the value is a promise inside a trace; data access then throws.
@@ -44,8 +44,8 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // Below: for the library itself.
-  Block* block() const { return block_.get(); }
-  const Ref<Block>& ref() const { return block_; }
+  TensorBlock* block() const { return block_.get(); }
+  const Ref<TensorBlock>& ref() const { return block_; }
   template <class T>
   T* data() const {
     return static_cast<T*>(block_->data);
@@ -54,13 +54,13 @@ class Tensor {
   const void* checked_data(DType expected, const char* what) const;
 
  private:
-  const Block& checked() const {
+  const TensorBlock& checked() const {
     if (!block_) refuse_empty();
     return *block_;
   }
   [[noreturn]] static void refuse_empty();
 
-  Ref<Block> block_;
+  Ref<TensorBlock> block_;
 };
 
 using Tensors = std::vector<Tensor>;

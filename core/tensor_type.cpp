@@ -64,7 +64,7 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   Dims renamed;
   const Dims* dims = &given;
   if (is_tracing()) {
-    for (const Dim& dim : given) renamed.push_back(dim.node() ? mode.builder->root().canonical(dim) : dim);
+    for (const Dim& dim : given) renamed.push_back(dim.node() ? thread_mode.builder->root().canonical(dim) : dim);
     dims = &renamed;
   }
   std::size_t hash = static_cast<std::size_t>(dtype) * 31 + is_list;

@@ -9,8 +9,8 @@ namespace reel {
 
 Tensor& KernelArgs::reuse(std::size_t i) const {
   const TensorType& type = types[i];
-  for (const Input& input : in) {
-    Block* block = input.tensor->block();
+  for (const OpInput& input : in) {
+    TensorBlock* block = input.tensor->block();
     if (!input.temporary || block->kind != BlockKind::dense || !input.tensor->ref().unique() || block->attachment)
       continue;
     if (block->type == type) {
@@ -33,8 +33,8 @@ void refuse_promise(const Op& op, const Tensor& tensor) {
                        "values leave a traced function only through what it returns, and a body through its state"));
 }
 
-void check_inputs(const Op& op, Inputs inputs, TypeList& types) {
-  for (const Input& input : inputs) {
+void check_inputs(const Op& op, OpInputs inputs, TypeList& types) {
+  for (const OpInput& input : inputs) {
     if (!input.tensor->is_defined()) throw ArgumentError(str(op.name, ": was given an empty Tensor"));
     if (input.tensor->is_traced()) refuse_promise(op, *input.tensor);
     types.push_back(input.tensor->type());
@@ -44,27 +44,27 @@ void check_inputs(const Op& op, Inputs inputs, TypeList& types) {
 /// Inputs that are not given away, because somebody is told of them when the op is done.
 class KeptInputs {
  public:
-  explicit KeptInputs(Inputs inputs) {
+  explicit KeptInputs(OpInputs inputs) {
     if (inputs.size() > kInline) many_.reserve(inputs.size());
-    for (const Input& input : inputs) {
+    for (const OpInput& input : inputs) {
       if (inputs.size() > kInline)
         many_.emplace_back(*input.tensor);
       else
-        new (inline_ + count_++ * sizeof(Input)) Input(*input.tensor);
+        new (inline_ + count_++ * sizeof(OpInput)) OpInput(*input.tensor);
     }
   }
-  operator Inputs() const {
-    return many_.empty() ? Inputs(reinterpret_cast<const Input*>(inline_), count_) : Inputs(many_);
+  operator OpInputs() const {
+    return many_.empty() ? OpInputs(reinterpret_cast<const OpInput*>(inline_), count_) : OpInputs(many_);
   }
 
  private:
   static constexpr std::size_t kInline = 4;
-  alignas(Input) std::byte inline_[kInline * sizeof(Input)];
+  alignas(OpInput) std::byte inline_[kInline * sizeof(OpInput)];
   std::size_t count_ = 0;
-  std::vector<Input> many_;
+  std::vector<OpInput> many_;
 };
 
-Tensor compute_one(const Op& op, const AttrsRef& attrs, Inputs inputs) {
+Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   TypeList in, out;
   check_inputs(op, inputs, in);
   TypeArgs rule{op, attrs.get(), in, out};
@@ -75,7 +75,7 @@ Tensor compute_one(const Op& op, const AttrsRef& attrs, Inputs inputs) {
   return result;
 }
 
-Tensors compute_all(const Op& op, const AttrsRef& attrs, Inputs inputs) {
+Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   TypeList in, out;
   check_inputs(op, inputs, in);
   Tensors outputs;
@@ -93,49 +93,49 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, Inputs inputs) {
   return outputs;
 }
 
-void tell_tapes(const Op& op, const AttrsRef& attrs, Inputs inputs, std::span<const Tensor> outputs) {
-  for (Recorder* tape = mode.tape; tape; tape = tape->outer) tape->record(op, attrs, inputs, outputs);
+void tell_tapes(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) {
+  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer) tape->record(op, attrs, inputs, outputs);
 }
 
 /// The inputs as the active context sees them, held for as long as an op is applied.
 class SeenInputs {
  public:
-  explicit SeenInputs(Inputs inputs) {
+  explicit SeenInputs(OpInputs inputs) {
     tensors_.reserve(inputs.size());
-    if (mode.builder) {  // a tape in a trace knows a captured tensor by its promise
-      for (const Input& input : inputs) tensors_.push_back(mode.builder->lift(*input.tensor));
+    if (thread_mode.builder) {  // a tape in a trace knows a captured tensor by its promise
+      for (const OpInput& input : inputs) tensors_.push_back(thread_mode.builder->lift(*input.tensor));
     } else {  // ended entries of a scan must not show
-      EntryScope* entries = mode.entries;
-      ModeScope aside({nullptr, mode.tape, nullptr});  // replacing an input applies ops itself
-      for (const Input& input : inputs) {
+      EntryScope* entries = thread_mode.entries;
+      ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
+      for (const OpInput& input : inputs) {
         if (!input.tensor->is_defined()) throw ArgumentError("an op was given an empty Tensor");
         tensors_.push_back(entries->visible(*input.tensor));
       }
     }
     inputs_.assign(tensors_.begin(), tensors_.end());
   }
-  operator Inputs() const { return inputs_; }
+  operator OpInputs() const { return inputs_; }
 
  private:
   Tensors tensors_;
-  std::vector<Input> inputs_;
+  std::vector<OpInput> inputs_;
 };
 
-Tensors apply_in_context(const Op& op, const AttrsRef& attrs, Inputs given) {
+Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   const SeenInputs inputs(given);
-  Tensors outputs = mode.builder ? mode.builder->record(op, attrs, inputs) : compute_all(op, attrs, inputs);
+  Tensors outputs = thread_mode.builder ? thread_mode.builder->record(op, attrs, inputs) : compute_all(op, attrs, inputs);
   tell_tapes(op, attrs, inputs, outputs);
   return outputs;
 }
 
 /// Neither a trace nor ended entries change what an op sees.
-bool is_plain() { return !mode.builder && !mode.entries; }
+bool is_plain() { return !thread_mode.builder && !thread_mode.entries; }
 
 }  // namespace
 
-Tensor bind(const Op& op, Inputs inputs, AttrsRef attrs) {
+Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) {
   if (is_plain() && !op.kernel_decides_types) {
-    if (!mode.tape) return compute_one(op, attrs, inputs);
+    if (!thread_mode.tape) return compute_one(op, attrs, inputs);
     const KeptInputs kept(inputs);
     const Tensor output = compute_one(op, attrs, kept);
     tell_tapes(op, attrs, kept, {&output, 1});
@@ -145,9 +145,9 @@ Tensor bind(const Op& op, Inputs inputs, AttrsRef attrs) {
   return std::move(outputs[0]);
 }
 
-Tensors bind_all(const Op& op, Inputs inputs, AttrsRef attrs) {
+Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs) {
   if (!is_plain()) return apply_in_context(op, attrs, inputs);
-  if (!mode.tape) return compute_all(op, attrs, inputs);
+  if (!thread_mode.tape) return compute_all(op, attrs, inputs);
   const KeptInputs kept(inputs);
   Tensors outputs = compute_all(op, attrs, kept);
   tell_tapes(op, attrs, kept, outputs);
@@ -155,12 +155,12 @@ Tensors bind_all(const Op& op, Inputs inputs, AttrsRef attrs) {
 }
 
 Tensor bind(const Op& op, const Tensors& inputs, AttrsRef attrs) {
-  const std::vector<Input> in(inputs.begin(), inputs.end());
-  return bind(op, Inputs(in), std::move(attrs));
+  const std::vector<OpInput> in(inputs.begin(), inputs.end());
+  return bind(op, OpInputs(in), std::move(attrs));
 }
 Tensors bind_all(const Op& op, const Tensors& inputs, AttrsRef attrs) {
-  const std::vector<Input> in(inputs.begin(), inputs.end());
-  return bind_all(op, Inputs(in), std::move(attrs));
+  const std::vector<OpInput> in(inputs.begin(), inputs.end());
+  return bind_all(op, OpInputs(in), std::move(attrs));
 }
 
 }  // namespace reel

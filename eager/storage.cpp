@@ -88,10 +88,10 @@ void free_block(void* memory, std::uint8_t number) {
   scalable_aligned_free(memory);
 }
 
-Block* new_block(const TensorType& type, std::size_t data_bytes) {
+TensorBlock* new_block(const TensorType& type, std::size_t data_bytes) {
   std::uint8_t pool;
-  void* memory = allocate(sizeof(Block) + data_bytes, pool);
-  auto* block = new (memory) Block(type);
+  void* memory = allocate(sizeof(TensorBlock) + data_bytes, pool);
+  auto* block = new (memory) TensorBlock(type);
   block->pool = pool;
   block->id = next_block_id();
   return block;
@@ -104,39 +104,39 @@ std::uint64_t next_block_id() {
   return ++last_id;
 }
 
-Ref<Block> allocate_block(const TensorType& type) {
+Ref<TensorBlock> allocate_block(const TensorType& type) {
   if (!type.is_known()) throw InternalError(str("no storage can be made for ", type));
   auto* block = new_block(type, static_cast<std::size_t>(type.bytes()));
   block->data = block + 1;
-  return Ref<Block>(block);
+  return Ref<TensorBlock>(block);
 }
 
-Ref<Block> allocate_view(const TensorType& type, const Ref<Block>& storage, void* data) {
+Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage, void* data) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::view;
   block->data = data;
   block->storage = storage->storage ? storage->storage : storage;  // never a chain: freeing must not recurse
-  return Ref<Block>(block);
+  return Ref<TensorBlock>(block);
 }
 
-Ref<Block> allocate_list(const TensorType& type, Ref<const Attachment> elements) {
+Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::list;
   block->attachment = std::move(elements);
-  return Ref<Block>(block);
+  return Ref<TensorBlock>(block);
 }
 
-Ref<Block> allocate_promise(const TensorType& type, std::uint64_t builder, std::uint32_t value) {
+Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder, std::uint32_t value) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::promise;
   block->builder = builder;
   block->value = value;
-  return Ref<Block>(block);
+  return Ref<TensorBlock>(block);
 }
 
-void Block::destroy(Block* block) {
+void TensorBlock::destroy(TensorBlock* block) {
   const std::uint8_t pool = block->pool;
-  block->~Block();
+  block->~TensorBlock();
   free_block(block, pool);
 }
 

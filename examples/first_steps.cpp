@@ -1,4 +1,5 @@
-// The example of the top README: a recurrent network over sequences of different lengths, eager and traced.
+// The example of the top README: a recurrent network over sequences of different lengths, eager and
+// traced.
 #include <reel/reel.h>
 
 #include <iostream>
@@ -28,6 +29,6 @@ int main() {
 
   auto [value, gradient] = value_and_grad(loss)(rnn, x);  // eager: now, line by line
   auto fast = jit(value_and_grad(loss));
-  auto [same_value, same_gradient] = fast(rnn, x);        // traced: one graph with one loop in it
+  auto [same_value, same_gradient] = fast(rnn, x);  // traced: one graph with one loop in it
   std::cout << value << '\n' << same_value << '\n' << gradient.recurrent << '\n';
 }

@@ -8,13 +8,13 @@
 namespace reel::detail {
 namespace {
 
-bool is_optimised(const Leaf& leaf) {
-  return leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined() &&
+bool is_optimised(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
          !leaf.tensor.type().is_list() && is_float(leaf.tensor.dtype());
 }
 
 /// What a leaf is, for a comparison: sizes of containers are fixed leaves.
-bool same_structure(const Leaves& a, const Leaves& b) {
+bool same_structure(const TreeLeaves& a, const TreeLeaves& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i].kind != b[i].kind || a[i].fixed != b[i].fixed ||
@@ -86,8 +86,8 @@ void check_adam_options(const AdamOptions& options) {
     throw ArgumentError(str("adam: epsilon must be positive, got ", options.epsilon));
 }
 
-Leaves zero_moments(Leaves parameters) {
-  for (Leaf& leaf : parameters)
+TreeLeaves zero_moments(TreeLeaves parameters) {
+  for (TreeLeaf& leaf : parameters)
     if (is_optimised(leaf)) leaf.tensor = zeros_like(leaf.tensor);
   return parameters;
 }

@@ -21,12 +21,12 @@ namespace detail {
 
 /// The four trees that a step works on, as leaves.
 struct AdamLeaves {
-  Leaves parameters, gradient, first, second;
+  TreeLeaves parameters, gradient, first, second;
 };
 
 void check_adam_options(const AdamOptions& options);
 /// Zeros in place of floating tensors; what is not optimised has no moments.
-Leaves zero_moments(Leaves parameters);
+TreeLeaves zero_moments(TreeLeaves parameters);
 Tensor first_step();
 Tensor learning_rate_tensor(double learning_rate);
 void check_learning_rate(const Tensor& learning_rate);

@@ -9,8 +9,8 @@
 namespace reel {
 
 namespace detail {
-Tensor global_norm_of(const Leaves& leaves);
-Tensor clip_leaves(Leaves& leaves, double max_norm);
+Tensor global_norm_of(const TreeLeaves& leaves);
+Tensor clip_leaves(TreeLeaves& leaves, double max_norm);
 }  // namespace detail
 
 /// The Euclidean norm of all floating tensors of a tree taken together, without the padding of
@@ -31,7 +31,7 @@ Tensor global_norm(const Tree& tree) {
 /// max_norm is positive. Source: Pascanu, Mikolov & Bengio (2013), algorithm 1.
 template <class Tree>
 std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
-  Leaves leaves = flatten(tree);
+  TreeLeaves leaves = flatten(tree);
   Tensor norm = detail::clip_leaves(leaves, max_norm);
   return {unflatten(tree, leaves), std::move(norm)};
 }

@@ -12,22 +12,22 @@ namespace reel {
 namespace {
 
 struct Branch {
-  Leaves leaves;
+  TreeLeaves leaves;
   Ref<Graph> graph;
   Tensors captured;
 };
 
-Branch record_branch(const char* name, const std::function<Leaves()>& branch) {
+Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch) {
   GraphBuilder builder(name);
   ModeScope scope(builder.scope());
   Branch result;
   result.leaves = branch();
   Tensors outputs;
-  for (const Leaf& leaf : result.leaves) {
-    if (leaf.kind == Leaf::Kind::tensor) {
+  for (const TreeLeaf& leaf : result.leaves) {
+    if (leaf.kind == TreeLeaf::Kind::tensor) {
       if (!leaf.tensor.is_defined()) throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
       outputs.push_back(leaf.tensor);
-    } else if (leaf.kind == Leaf::Kind::dim) {
+    } else if (leaf.kind == TreeLeaf::Kind::dim) {
       throw StructureError(str("cond: the ", name, " branch returns Dim ", leaf.dim,
                                "; while tracing, return its lengths, and make a Dim from them behind the cond"));
     }
@@ -37,7 +37,7 @@ Branch record_branch(const char* name, const std::function<Leaves()>& branch) {
   return result;
 }
 
-void check_alike(const Leaves& yes, const Leaves& no, const PathsFn& paths) {
+void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& paths) {
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
   const auto complain = [&](std::size_t i, auto severity, const std::string& a, const std::string& b) {
@@ -50,7 +50,7 @@ void check_alike(const Leaves& yes, const Leaves& no, const PathsFn& paths) {
       complain(i, structure, i < yes.size() ? "present" : "absent", i < no.size() ? "another structure" : "absent");
       break;
     }
-    if (yes[i].kind != Leaf::Kind::tensor) continue;
+    if (yes[i].kind != TreeLeaf::Kind::tensor) continue;
     const TensorType &a = yes[i].tensor.type(), &b = no[i].tensor.type();
     bool fits = a.rank() == b.rank();
     for (int k = 0; fits && k < a.rank(); ++k) {
@@ -73,7 +73,7 @@ void check_alike(const Leaves& yes, const Leaves& no, const PathsFn& paths) {
 
 }  // namespace
 
-Leaves cond_leaves(const LoopCondition& pred, const std::function<Leaves()>& on_true, const std::function<Leaves()>& on_false,
+TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true, const std::function<TreeLeaves()>& on_false,
                    const PathsFn& paths) {
   RandomScope random;
   const auto run = [&](bool taken) {

@@ -15,9 +15,9 @@ Tensor zero_gradient(const Tensor& source) {
 
 namespace detail {
 
-void own_tensors(Leaves& leaves) {
-  for (Leaf& leaf : leaves)
-    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined() && is_float(leaf.tensor.dtype()))
+void own_tensors(TreeLeaves& leaves) {
+  for (TreeLeaf& leaf : leaves)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && is_float(leaf.tensor.dtype()))
       leaf.tensor = identity(leaf.tensor);
 }
 

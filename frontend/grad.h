@@ -12,11 +12,11 @@ namespace reel {
 
 namespace detail {
 
-void own_tensors(Leaves& leaves);
+void own_tensors(TreeLeaves& leaves);
 /// The argument with tensors of its own: a gradient is that of the argument, not of whatever else is the same tensor.
 template <class T>
 T fresh_argument(const T& argument) {
-  Leaves leaves = flatten(argument);
+  TreeLeaves leaves = flatten(argument);
   own_tensors(leaves);
   return unflatten(argument, leaves);
 }

@@ -24,8 +24,8 @@ std::shared_ptr<TracedFunction> make_traced_function(const std::string& name);
 /// The result of a trace as the next runs need it: without promises.
 template <class R>
 std::shared_ptr<const void> prototype_of(const R& result) {
-  Leaves leaves = flatten(result);
-  for (Leaf& leaf : leaves) leaf.tensor = Tensor();
+  TreeLeaves leaves = flatten(result);
+  for (TreeLeaf& leaf : leaves) leaf.tensor = Tensor();
   return std::make_shared<R>(unflatten(result, leaves));
 }
 
@@ -46,8 +46,8 @@ class Jitted {
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
     if (is_tracing()) return R(f_(args...));
     std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
-    Leaves leaves = flatten(arguments);
-    const auto function = [&](const Leaves& promises) {
+    TreeLeaves leaves = flatten(arguments);
+    const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(arguments, promises);
       const R result = std::apply(f_, inside);
       return TracedFunction::Traced{flatten(result), detail::prototype_of(result)};

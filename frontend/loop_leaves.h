@@ -37,43 +37,43 @@ struct LoopCondition {
 
 struct WhileSpec {
   std::string name;
-  std::function<LoopCondition(const Leaves&)> cond;
-  std::function<Leaves(const Leaves&)> body;
-  Leaves initial;
+  std::function<LoopCondition(const TreeLeaves&)> cond;
+  std::function<TreeLeaves(const TreeLeaves&)> body;
+  TreeLeaves initial;
   PathsFn paths;
   std::vector<std::optional<PartialShape>> shape_invariants;
   int parallel_iterations = 10;
   bool back_prop = true;
   std::optional<IterationCount> maximum_iterations;
 };
-Leaves while_loop_leaves(const WhileSpec& spec);
+TreeLeaves while_loop_leaves(const WhileSpec& spec);
 
 /// What a call of scan's body gives.
 struct ScanStep {
-  Leaves y, state;
+  TreeLeaves y, state;
 };
 struct ScanSpec {
   std::string name;
   std::optional<Dim> spatial_dim;
   std::optional<Dims> cond_dims;
   bool cond_before_body = true;
-  Leaves initial, xs;
+  TreeLeaves initial, xs;
   PathsFn state_paths, xs_paths;
   std::optional<std::vector<TensorType>> ys_types;
-  std::function<LoopCondition(const Leaves& state)> cond;  ///< may be absent
-  std::function<ScanStep(const Leaves& x, const Leaves& state)> body;
+  std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be absent
+  std::function<ScanStep(const TreeLeaves& x, const TreeLeaves& state)> body;
   std::optional<IterationCount> max_seq_len;
   bool return_tensor_arrays = false;
   bool is_reverse = false;
 };
 struct ScanResult {
-  Leaves ys, state;
+  TreeLeaves ys, state;
   Dim dim{0};
 };
 ScanResult scan_leaves(const ScanSpec& spec);
 
 /// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where they differ.
-Leaves cond_leaves(const LoopCondition& pred, const std::function<Leaves()>& on_true, const std::function<Leaves()>& on_false,
+TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true, const std::function<TreeLeaves()>& on_false,
                    const PathsFn& paths);
 
 }  // namespace reel

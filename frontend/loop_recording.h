@@ -20,6 +20,6 @@ class MarkedLoop {
 };
 
 /// Inputs of the loop's graph that stand for the tensors of a state.
-Leaves add_state_inputs(GraphBuilder& builder, const StateRule& rule);
+TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule);
 
 }  // namespace reel

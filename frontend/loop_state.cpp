@@ -17,24 +17,24 @@ bool is_permutation(const Dims& a, const Dims& b) {
 
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
-std::string print(const Leaf& leaf) {
+std::string print(const TreeLeaf& leaf) {
   switch (leaf.kind) {
-    case Leaf::Kind::tensor: return leaf.tensor.is_defined() ? str(leaf.tensor.type()) : "an empty Tensor";
-    case Leaf::Kind::dim: return str("Dim ", leaf.dim);
-    case Leaf::Kind::none: return "None";
-    case Leaf::Kind::fixed: return leaf.fixed;
+    case TreeLeaf::Kind::tensor: return leaf.tensor.is_defined() ? str(leaf.tensor.type()) : "an empty Tensor";
+    case TreeLeaf::Kind::dim: return str("Dim ", leaf.dim);
+    case TreeLeaf::Kind::none: return "None";
+    case TreeLeaf::Kind::fixed: return leaf.fixed;
   }
   return {};
 }
 
 }  // namespace
 
-StateRule::StateRule(std::string what, const Leaves& initial, PathsFn paths,
+StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
                      std::vector<std::optional<PartialShape>> invariants)
     : what_(std::move(what)), initial_(initial), paths_(std::move(paths)), invariants_(initial.size()) {
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < initial.size(); ++i) {
-    if (initial[i].kind != Leaf::Kind::tensor) continue;
+    if (initial[i].kind != TreeLeaf::Kind::tensor) continue;
     if (!initial[i].tensor.is_defined())
       throw StructureError(str(what_, ": ", paths_()[i], " of the initial state is an empty Tensor"));
     if (tensors < invariants.size()) invariants_[i] = invariants[tensors];
@@ -71,7 +71,7 @@ TensorType StateRule::formal_type(std::size_t leaf) const {
   return type.with(dims);
 }
 
-Leaves StateRule::checked(Leaves returned) const {
+TreeLeaves StateRule::checked(TreeLeaves returned) const {
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
   bool has_size_change = false, has_dim_change = false;
@@ -86,14 +86,14 @@ Leaves StateRule::checked(Leaves returned) const {
       complain(i, structure, "structures differ");
       break;
     }
-    const Leaf& before = initial_[i];
-    Leaf& after = returned[i];
-    if (before.kind == Leaf::Kind::fixed && before.fixed != after.fixed) complain(i, structure, "values that are no tensors must not change");
-    if (before.kind == Leaf::Kind::dim && !(before.dim == after.dim)) {
+    const TreeLeaf& before = initial_[i];
+    TreeLeaf& after = returned[i];
+    if (before.kind == TreeLeaf::Kind::fixed && before.fixed != after.fixed) complain(i, structure, "values that are no tensors must not change");
+    if (before.kind == TreeLeaf::Kind::dim && !(before.dim == after.dim)) {
       has_dim_change = true;
       complain(i, shape, "dims differ");
     }
-    if (before.kind != Leaf::Kind::tensor) continue;
+    if (before.kind != TreeLeaf::Kind::tensor) continue;
     if (!after.tensor.is_defined()) {
       complain(i, structure, "structures differ");
       continue;

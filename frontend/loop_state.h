@@ -19,23 +19,23 @@ class StateRule {
  public:
   /// `what` names the loop in errors: while_loop "encoder". invariants: none, or one per tensor.
   /// Throws StructureError when there is no tensor, ArgumentError or ShapeError when an invariant does not fit.
-  StateRule(std::string what, const Leaves& initial, PathsFn paths,
+  StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
             std::vector<std::optional<PartialShape>> invariants = {});
 
   /// The state as the next iteration takes it: named dims in the order they had. Throws StructureError, DTypeError or
   /// ShapeError, and lists all leaves that differ.
-  Leaves checked(Leaves returned) const;
+  TreeLeaves checked(TreeLeaves returned) const;
   /// The type that each tensor of the state has inside a recorded body.
   TensorType formal_type(std::size_t leaf) const;
 
-  const Leaves& initial() const { return initial_; }
+  const TreeLeaves& initial() const { return initial_; }
   const std::string& what() const { return what_; }
 
  private:
   bool allows(std::size_t leaf, const TensorType& type) const;
 
   std::string what_;
-  Leaves initial_;
+  TreeLeaves initial_;
   PathsFn paths_;
   std::vector<std::optional<PartialShape>> invariants_;  // by leaf
 };

@@ -40,7 +40,7 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
 /// another model (listing all that differs); then the tree is as it was.
 template <class Tree>
 void load_safetensors(const std::string& path, Tree& tree) {
-  const Leaves leaves = flatten(tree);
+  const TreeLeaves leaves = flatten(tree);
   tree = unflatten(
       tree, with_tensors(leaves, detail::load_tensors(path, tree_paths(tree), tensors_of(leaves))));
 }

@@ -207,8 +207,8 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
     detail::CollectTypes{*leaves.ys_types}.add(spec.ys);
   }
   if constexpr (!detail::is_none<Cond>)
-    leaves.cond = [&](const Leaves& s) { return detail::call_scan_cond(spec.cond, unflatten(initial, s)); };
-  leaves.body = [&](const Leaves& x, const Leaves& s) {
+    leaves.cond = [&](const TreeLeaves& s) { return detail::call_scan_cond(spec.cond, unflatten(initial, s)); };
+  leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
     auto [y, next] = detail::call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
     last_y = y;
     return ScanStep{flatten(y), flatten(next)};

@@ -40,9 +40,9 @@ void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
 }
 
 void place_xs(const ScanSpec& spec, ScanPlan& plan) {
-  const Leaves& leaves = spec.xs;
+  const TreeLeaves& leaves = spec.xs;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].kind != Leaf::Kind::tensor) continue;
+    if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
     const Tensor& x = leaves[i].tensor;
     if (!x.is_defined()) throw StructureError(str(plan.what, ": ", spec.xs_paths()[i], " is an empty Tensor"));
     if (!x.rank())
@@ -62,8 +62,8 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
 }
 
 bool has_plain_tensors(const ScanSpec& spec) {
-  for (const Leaf& leaf : spec.initial)
-    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() && !leaf.tensor.type().is_named())
+  for (const TreeLeaf& leaf : spec.initial)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() && !leaf.tensor.type().is_named())
       return true;
   return false;
 }
@@ -164,7 +164,7 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
   return x.dims() == dims ? x : transpose(x, Axes(dims));
 }
 
-Leaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, Leaves ys, const Leaves* before) {
+TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys, const TreeLeaves* before) {
   if (spec.ys_types) {
     const Tensors tensors = tensors_of(ys);
     if (tensors.size() != spec.ys_types->size())
@@ -173,12 +173,12 @@ Leaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, Leaves ys, const L
   }
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < ys.size(); ++i) {
-    if (ys[i].kind != Leaf::Kind::tensor) continue;
+    if (ys[i].kind != TreeLeaf::Kind::tensor) continue;
     Tensor& y = ys[i].tensor;
     if (!y.is_defined()) throw StructureError(str(plan.what, ": body returns an empty Tensor as y"));
     std::optional<TensorType> wanted;
     if (spec.ys_types) wanted = (*spec.ys_types)[tensor];
-    if (before && i < before->size() && (*before)[i].kind == Leaf::Kind::tensor) wanted = (*before)[i].tensor.type();
+    if (before && i < before->size() && (*before)[i].kind == TreeLeaf::Kind::tensor) wanted = (*before)[i].tensor.type();
     ++tensor;
     if (!wanted || y.type() == *wanted) continue;
     const char* given = before ? " in the first iteration" : " in the template ys";
@@ -270,16 +270,16 @@ class EagerScan {
     random_.begin(position);
     const bool has_ended = live.is_defined() && !all_live(live);
     const auto seen = [&](const Tensor& x) { return has_ended ? fill_live(x, live) : x; };
-    Leaves x = spec_.xs, state = state_;
+    TreeLeaves x = spec_.xs, state = state_;
     std::size_t next = 0;
-    for (Leaf& leaf : x)
-      if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = seen(slices_[next++][position]);
-    for (Leaf& leaf : state)
-      if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = seen(leaf.tensor);
+    for (TreeLeaf& leaf : x)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = seen(slices_[next++][position]);
+    for (TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = seen(leaf.tensor);
     ScanStep result;
     if (has_ended) {
       CapturedEntries entries(live, loop_begin_);
-      ModeScope scope({mode.builder, mode.tape, &entries});
+      ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
       result = spec_.body(x, state);
     } else {
       result = spec_.body(x, state);
@@ -290,10 +290,10 @@ class EagerScan {
     has_y_ = true;
     if (has_ended) {
       for (std::size_t i = 0; i < state_.size(); ++i)
-        if (state_[i].kind == Leaf::Kind::tensor)
+        if (state_[i].kind == TreeLeaf::Kind::tensor)
           result.state[i].tensor = keep_ended(result.state[i].tensor, state_[i].tensor, live);
-      for (Leaf& leaf : result.y)
-        if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
+      for (TreeLeaf& leaf : result.y)
+        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
     }
     state_ = std::move(result.state);
     terms_.push_back(tensors_of(result.y));
@@ -315,8 +315,8 @@ class EagerScan {
     if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
     result.ys = first_y_;
     std::size_t place = 0;
-    for (Leaf& leaf : result.ys) {
-      if (leaf.kind != Leaf::Kind::tensor) continue;
+    for (TreeLeaf& leaf : result.ys) {
+      if (leaf.kind != TreeLeaf::Kind::tensor) continue;
       Tensors column;
       for (const Tensors& terms : terms_) column.push_back(terms[place]);
       ++place;
@@ -348,7 +348,7 @@ class EagerScan {
   const ScanPlan& plan_;
   StateRule rule_;
   RandomScope random_;
-  Leaves state_, first_y_;
+  TreeLeaves state_, first_y_;
   bool has_y_ = false;
   std::vector<Tensors> slices_, terms_;
   Tensor reached_;

@@ -29,9 +29,9 @@ Tensor extent_of(const ScanPlan& plan);
 /// What cond returned, over the plan's entry dims. Throws DTypeError, ShapeError, TraceError.
 Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan, const LoopCondition& condition);
 /// y as the template, or the first iteration (`before`), has it. Throws StructureError, DTypeError or ShapeError.
-Leaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, Leaves ys, const Leaves* before);
+TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys, const TreeLeaves* before);
 /// The types of y where no iteration ran: those of the template, or of a recorded body that is thrown away.
-Leaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
+TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan);

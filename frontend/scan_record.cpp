@@ -12,24 +12,24 @@ namespace {
 struct RecordedBody {
   Ref<Graph> graph;
   Tensors captured;
-  Leaves ys;  // with types of promises of the body
+  TreeLeaves ys;  // with types of promises of the body
 };
 
 RecordedBody record_body(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule, RandomScope& random) {
   GraphBuilder builder("body");
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)));
-  const Leaves state = add_state_inputs(builder, rule);
-  Leaves x = spec.xs;
+  const TreeLeaves state = add_state_inputs(builder, rule);
+  TreeLeaves x = spec.xs;
   std::size_t next = 0;
-  for (Leaf& leaf : x) {
-    if (leaf.kind != Leaf::Kind::tensor) continue;
+  for (TreeLeaf& leaf : x) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
     const TensorType& type = plan.xs[next++].type();
     leaf.tensor = builder.add_input(type.with(Dims(type.dims().begin() + 1, type.dims().end())));
   }
   const ScanStep step = spec.body(x, state);
   RecordedBody result;
-  const Leaves next_state = rule.checked(step.state);
+  const TreeLeaves next_state = rule.checked(step.state);
   result.ys = checked_ys(spec, plan, step.y, nullptr);
   Tensors outputs = tensors_of(next_state);
   for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
@@ -40,7 +40,7 @@ RecordedBody record_body(const ScanSpec& spec, const ScanPlan& plan, const State
 
 }  // namespace
 
-Leaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
+TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
   RandomScope random;
   return record_body(spec, plan, rule, random).ys;
 }
@@ -59,7 +59,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
     GraphBuilder builder("cond");
     ModeScope scope(builder.scope());
     random.begin(builder.add_input(TensorType(i64)), 1);
-    const Leaves state = add_state_inputs(builder, rule);
+    const TreeLeaves state = add_state_inputs(builder, rule);
     const Ref<Graph> graph = builder.finish({checked_entry_condition(spec, plan, spec.cond(state))});
     attrs.cond_captures = captures.add(builder.captured());
     attrs.cond = make_sub_graph(graph);

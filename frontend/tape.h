@@ -40,7 +40,7 @@ class Tape {
   /// Fills cotangents in where tensors stand; an empty one becomes zeros.
   template <class Tree>
   static Tree from(Tensors cotangents, const Tree& tree) {
-    const Leaves leaves = flatten(tree);
+    const TreeLeaves leaves = flatten(tree);
     const Tensors sources = tensors_of(leaves);
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (!cotangents[i].is_defined()) cotangents[i] = zero_gradient(sources[i]);

@@ -18,17 +18,17 @@ Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
 Tensor number_as_tensor(bool number) { return scalar(number); }
 }  // namespace detail
 
-Tensors tensors_of(const Leaves& leaves) {
+Tensors tensors_of(const TreeLeaves& leaves) {
   Tensors result;
-  for (const Leaf& leaf : leaves)
-    if (leaf.kind == Leaf::Kind::tensor) result.push_back(leaf.tensor);
+  for (const TreeLeaf& leaf : leaves)
+    if (leaf.kind == TreeLeaf::Kind::tensor) result.push_back(leaf.tensor);
   return result;
 }
 
-Leaves with_tensors(Leaves leaves, const Tensors& tensors) {
+TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors) {
   std::size_t next = 0;
-  for (Leaf& leaf : leaves)
-    if (leaf.kind == Leaf::Kind::tensor) leaf.tensor = tensors[next++];
+  for (TreeLeaf& leaf : leaves)
+    if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = tensors[next++];
   return leaves;
 }
 

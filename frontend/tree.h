@@ -109,21 +109,21 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
 }
 
 struct Flatten {
-  Leaves& leaves;
-  void operator()(const Tensor& t, const std::string&) { leaves.push_back(Leaf::of(t)); }
-  void operator()(const TensorArray& a, const std::string&) { leaves.push_back(Leaf::of(a.list())); }
-  void operator()(const Dim& d, const std::string&) { leaves.push_back(Leaf::of(d)); }
-  void operator()(const None&, const std::string&) { leaves.push_back(Leaf{}); }
+  TreeLeaves& leaves;
+  void operator()(const Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(t)); }
+  void operator()(const TensorArray& a, const std::string&) { leaves.push_back(TreeLeaf::of(a.list())); }
+  void operator()(const Dim& d, const std::string&) { leaves.push_back(TreeLeaf::of(d)); }
+  void operator()(const None&, const std::string&) { leaves.push_back(TreeLeaf{}); }
   template <Fixed T>
   void operator()(const T& value, const std::string&) {
-    leaves.push_back(Leaf::of(print_fixed(value)));
+    leaves.push_back(TreeLeaf::of(print_fixed(value)));
   }
-  void size(std::size_t n, const std::string&) { leaves.push_back(Leaf::of(str("of size ", n))); }
-  void key(const std::string& key, const std::string&) { leaves.push_back(Leaf::of(str("key ", key))); }
+  void size(std::size_t n, const std::string&) { leaves.push_back(TreeLeaf::of(str("of size ", n))); }
+  void key(const std::string& key, const std::string&) { leaves.push_back(TreeLeaf::of(str("key ", key))); }
 };
 
 struct Unflatten {
-  const Leaves& leaves;
+  const TreeLeaves& leaves;
   std::size_t next = 0;
   void operator()(Tensor& t, const std::string&) { t = leaves[next++].tensor; }
   void operator()(TensorArray& a, const std::string&) { a = a.with_list(leaves[next++].tensor); }
@@ -191,8 +191,8 @@ typename StateOf<T>::type as_state(const T& tree) {
 
 /// The leaves of a tree in the order of its fields. Sizes of containers count as fixed leaves.
 template <class T>
-Leaves flatten(const T& tree) {
-  Leaves leaves;
+TreeLeaves flatten(const T& tree) {
+  TreeLeaves leaves;
   detail::Flatten fn{leaves};
   detail::walk<false>(tree, {}, fn);
   return leaves;
@@ -200,7 +200,7 @@ Leaves flatten(const T& tree) {
 
 /// A copy of `like` with these leaves.
 template <class T>
-T unflatten(const T& like, const Leaves& leaves) {
+T unflatten(const T& like, const TreeLeaves& leaves) {
   T tree = like;
   detail::Unflatten fn{leaves};
   detail::walk<false>(tree, {}, fn);
@@ -219,26 +219,26 @@ std::vector<std::string> leaf_paths(const T& tree, const std::string& root = {})
 /// The paths of a tree's tensors, by the names of its fields: encoder.recurrent_weight.
 template <class T>
 std::vector<std::string> tree_paths(const T& tree) {
-  const Leaves leaves = flatten(tree);
+  const TreeLeaves leaves = flatten(tree);
   const std::vector<std::string> paths = leaf_paths(tree);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == Leaf::Kind::tensor) result.push_back(paths[i]);
+    if (leaves[i].kind == TreeLeaf::Kind::tensor) result.push_back(paths[i]);
   return result;
 }
 
 /// The tensors among leaves, and leaves with other tensors in their place.
-Tensors tensors_of(const Leaves& leaves);
-Leaves with_tensors(Leaves leaves, const Tensors& tensors);
+Tensors tensors_of(const TreeLeaves& leaves);
+TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
 
 /// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the same structure.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
-  const Leaves leaves = flatten(tree);
-  const std::array<Leaves, sizeof...(More)> others{flatten(more)...};
-  Leaves result = leaves;
+  const TreeLeaves leaves = flatten(tree);
+  const std::array<TreeLeaves, sizeof...(More)> others{flatten(more)...};
+  TreeLeaves result = leaves;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].kind != Leaf::Kind::tensor || leaves[i].tensor.type().is_list()) continue;
+    if (leaves[i].kind != TreeLeaf::Kind::tensor || leaves[i].tensor.type().is_list()) continue;
     result[i].tensor = [&]<std::size_t... I>(std::index_sequence<I...>) {
       return f(leaves[i].tensor, others[I][i].tensor...);
     }(std::index_sequence_for<More...>{});

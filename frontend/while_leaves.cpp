@@ -15,10 +15,10 @@ Tensor IterationCount::tensor(const std::string& what) const {
   return tensor_;
 }
 
-Leaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
-  Leaves leaves = rule.initial();
+TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
+  TreeLeaves leaves = rule.initial();
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == Leaf::Kind::tensor) leaves[i].tensor = builder.add_input(rule.formal_type(i));
+    if (leaves[i].kind == TreeLeaf::Kind::tensor) leaves[i].tensor = builder.add_input(rule.formal_type(i));
   return leaves;
 }
 
@@ -26,11 +26,11 @@ namespace {
 
 std::string title(const WhileSpec& spec) { return str("while_loop \"", spec.name, "\""); }
 
-Leaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
   const std::int64_t limit = !bound ? INT64_MAX : cast(*bound, i64).item<std::int64_t>();
   MarkedLoop marks;
   RandomScope random;
-  Leaves state = rule.initial();
+  TreeLeaves state = rule.initial();
   for (std::int64_t k = 0; k < limit; ++k) {
     random.begin(k, 1);
     const LoopCondition condition = spec.cond(state);
@@ -44,7 +44,7 @@ Leaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::opti
   return state;
 }
 
-Leaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
   LoopAttrs attrs;
   attrs.name = spec.name;
   RandomScope random;
@@ -70,7 +70,7 @@ Leaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::opti
     GraphBuilder builder("body");
     ModeScope scope(builder.scope());
     random.begin(builder.add_input(TensorType(i64)));
-    const Leaves returned = rule.checked(spec.body(add_state_inputs(builder, rule)));
+    const TreeLeaves returned = rule.checked(spec.body(add_state_inputs(builder, rule)));
     body_graph = builder.finish(tensors_of(returned));
     attrs.body_captures = captures.add(builder.captured());
   }
@@ -94,7 +94,7 @@ Leaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::opti
 
 }  // namespace
 
-Leaves while_loop_leaves(const WhileSpec& spec) {
+TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   if (spec.parallel_iterations < 1)
     throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ", spec.parallel_iterations));
   const StateRule rule(title(spec), spec.initial, spec.paths, spec.shape_invariants);
@@ -106,7 +106,7 @@ Leaves while_loop_leaves(const WhileSpec& spec) {
     if (bound->rank()) throw ArgumentError(str(title(spec), ": maximum_iterations must be a scalar, got ", bound->type()));
   }
   // Without back_prop no tape is told of the loop: what comes out is a constant to it.
-  ModeScope scope({mode.builder, spec.back_prop ? mode.tape : nullptr, mode.entries});
+  ModeScope scope({thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
   return is_tracing() ? record_loop(spec, rule, bound) : run_eagerly(spec, rule, bound);
 }
 

@@ -59,8 +59,8 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   const State start = detail::as_state(initial);
   WhileSpec spec;
   spec.name = options.name;
-  spec.cond = [&](const Leaves& s) { return detail::as_condition(detail::call_with_state(cond, unflatten(start, s))); };
-  spec.body = [&](const Leaves& s) {
+  spec.cond = [&](const TreeLeaves& s) { return detail::as_condition(detail::call_with_state(cond, unflatten(start, s))); };
+  spec.body = [&](const TreeLeaves& s) {
     return flatten(detail::as_state(detail::call_with_state(body, unflatten(start, s))));
   };
   using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
@@ -92,7 +92,7 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
       return flatten(*returned);
     };
   };
-  const Leaves leaves = cond_leaves(detail::as_condition(pred), leaves_of(on_true), leaves_of(on_false),
+  const TreeLeaves leaves = cond_leaves(detail::as_condition(pred), leaves_of(on_true), leaves_of(on_false),
                                     [&] { return leaf_paths(*returned, "result"); });
   return unflatten(*returned, leaves);
 }

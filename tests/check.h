@@ -1,4 +1,5 @@
-// tests/check.h — what tests say about errors and values; failures are reported at the caller's line.
+// tests/check.h — what tests say about errors and values; failures are reported at the caller's
+// line.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@
 
 namespace reel {
 
-/// The message of the E that f throws. Fails, and returns a text that says so, when f throws nothing or something else.
+/// The message of the E that f throws. Fails, and returns a text that says so, when f throws
+/// nothing or something else.
 template <class E, class F>
 std::string message_of(F f, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   std::string instead = "(nothing was thrown)";
@@ -33,26 +35,32 @@ std::string message_of(F f, const char* file = __builtin_FILE(), int line = __bu
   return instead;
 }
 
-/// Equal up to the tolerance, which is relative where |expected| > 1; NaN equals NaN, an infinity itself.
+/// Equal up to the tolerance, which is relative where |expected| > 1; NaN equals NaN, an infinity
+/// itself.
 inline bool is_close(double actual, double expected, double tolerance) {
   return actual == expected || (std::isnan(actual) && std::isnan(expected)) ||
-         (std::isfinite(expected) && std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected)));
+         (std::isfinite(expected) &&
+          std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected)));
 }
 
 /// All elements, padding included, whatever the dtype.
-inline std::vector<double> values_of(const Tensor& tensor) { return cast(tensor, f64).to_vector<double>(); }
+inline std::vector<double> values_of(const Tensor& tensor) {
+  return cast(tensor, f64).to_vector<double>();
+}
 
 namespace check_detail {
 
 inline std::string list_of(const std::vector<double>& values) {
   constexpr std::size_t kMost = 100;
   std::string text = "{";
-  for (std::size_t i = 0; i < std::min(values.size(), kMost); ++i) text += str(i ? ", " : "", values[i]);
+  for (std::size_t i = 0; i < std::min(values.size(), kMost); ++i)
+    text += str(i ? ", " : "", values[i]);
   return text + (values.size() > kMost ? str(", ... ", values.size(), " values}") : "}");
 }
 
-inline void compare(const std::string& what, const std::vector<double>& actual, const std::vector<double>& expected,
-                    double tolerance, const char* file, int line) {
+inline void compare(const std::string& what, const std::vector<double>& actual,
+                    const std::vector<double>& expected, double tolerance, const char* file,
+                    int line) {
   std::string difference;
   if (actual.size() != expected.size()) {
     difference = str(actual.size(), " values instead of ", expected.size());
@@ -78,8 +86,9 @@ inline bool same_shape(const Tensor& a, const Tensor& b, const char* file, int l
 }  // namespace check_detail
 
 /// The elements of a tensor of any dtype, in row-major order, padding included.
-inline void expect_values(const Tensor& tensor, const std::vector<double>& expected, double tolerance = 1e-5,
-                          const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline void expect_values(const Tensor& tensor, const std::vector<double>& expected,
+                          double tolerance = 1e-5, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
   check_detail::compare(str(tensor.type()), values_of(tensor), expected, tolerance, file, line);
 }
 

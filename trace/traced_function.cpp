@@ -51,11 +51,11 @@ void describe(std::ostream& out, DimTable& table, const Dim& dim) {
   out << ',';
 }
 
-std::string signature(const Leaves& leaves, DimTable& table) {
+std::string signature(const TreeLeaves& leaves, DimTable& table) {
   std::ostringstream out;
-  for (const Leaf& leaf : leaves) {
+  for (const TreeLeaf& leaf : leaves) {
     switch (leaf.kind) {
-      case Leaf::Kind::tensor:
+      case TreeLeaf::Kind::tensor:
         if (!leaf.tensor.is_defined()) {
           out << "empty;";
           break;
@@ -64,13 +64,13 @@ std::string signature(const Leaves& leaves, DimTable& table) {
         for (const Dim& dim : leaf.tensor.dims()) describe(out, table, dim);
         out << "];";
         break;
-      case Leaf::Kind::dim:
+      case TreeLeaf::Kind::dim:
         out << "dim ";
         describe(out, table, leaf.dim);
         out << ';';
         break;
-      case Leaf::Kind::none: out << "none;"; break;
-      case Leaf::Kind::fixed: out << leaf.fixed << ';'; break;
+      case TreeLeaf::Kind::none: out << "none;"; break;
+      case TreeLeaf::Kind::fixed: out << leaf.fixed << ';'; break;
     }
   }
   return out.str();
@@ -85,13 +85,13 @@ struct TracedFunction::Entry {
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
   std::vector<std::uint8_t> guarded;  ///< by dim: the function named it itself
-  Leaves results;                     ///< kinds; tensors and dims come from the graph
+  TreeLeaves results;                     ///< kinds; tensors and dims come from the graph
   std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
   std::shared_ptr<const void> prototype;
   std::int64_t random_numbers = 0;
 };
 
-std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const Leaves& arguments, const Function& function) {
+std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& arguments, const Function& function) {
   auto entry = std::make_shared<Entry>();
   DimTable table;
   signature(arguments, table);
@@ -114,10 +114,10 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const Leaves& argum
   }
   for (const Dim& symbol : symbols)
     if (!symbol.is_undefined()) builder.add_input(token_type(symbol));
-  Leaves promises = arguments;
-  for (Leaf& leaf : promises) {
-    if (leaf.kind == Leaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
-    if (leaf.kind != Leaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+  TreeLeaves promises = arguments;
+  for (TreeLeaf& leaf : promises) {
+    if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
     Dims dims;
     for (const Dim& dim : leaf.tensor.dims()) dims.push_back(symbol_of(dim));
     leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
@@ -128,13 +128,13 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const Leaves& argum
   RandomScope random(stream);
   Traced traced = function(promises);
   Tensors outputs;
-  for (Leaf& leaf : traced.leaves) {
+  for (TreeLeaf& leaf : traced.leaves) {
     entry->outputs.push_back(-1);
-    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined()) {
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) {
       entry->outputs.back() = static_cast<int>(outputs.size());
       outputs.push_back(leaf.tensor);
       leaf.tensor = Tensor();
-    } else if (leaf.kind == Leaf::Kind::dim && leaf.dim.is_symbol() && !leaf.dim.is_undefined()) {
+    } else if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_symbol() && !leaf.dim.is_undefined()) {
       entry->outputs.back() = static_cast<int>(outputs.size());
       outputs.push_back(dim_token(leaf.dim));
     }
@@ -150,10 +150,10 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const Leaves& argum
   return entry;
 }
 
-void TracedFunction::warn_of_fixed_values(const Leaves& arguments) {
+void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
   std::vector<std::string> fixed;
-  for (const Leaf& leaf : arguments)
-    if (leaf.kind == Leaf::Kind::fixed) fixed.push_back(leaf.fixed);
+  for (const TreeLeaf& leaf : arguments)
+    if (leaf.kind == TreeLeaf::Kind::fixed) fixed.push_back(leaf.fixed);
   if (trace_count_ == 0) first_fixed_ = fixed;
   if (trace_count_ != 8 || fixed.size() != first_fixed_.size()) return;
   for (std::size_t i = 0; i < fixed.size(); ++i)
@@ -162,7 +162,7 @@ void TracedFunction::warn_of_fixed_values(const Leaves& arguments) {
                 << first_fixed_[i] << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
 }
 
-TracedFunction::Traced TracedFunction::operator()(const Leaves& arguments, const Function& function) {
+TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments, const Function& function) {
   DimTable table;
   const std::string key = signature(arguments, table);
   auto found = entries_.find(key);
@@ -180,8 +180,8 @@ TracedFunction::Traced TracedFunction::operator()(const Leaves& arguments, const
                            "another dim of that name, ", dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
-  for (const Leaf& leaf : arguments)
-    if (leaf.kind == Leaf::Kind::tensor && leaf.tensor.is_defined()) inputs.push_back(leaf.tensor);
+  for (const TreeLeaf& leaf : arguments)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) inputs.push_back(leaf.tensor);
   inputs.push_back(current_random_stream());
   inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
   const Tensors outputs = run_(entry->graph, inputs);
@@ -191,7 +191,7 @@ TracedFunction::Traced TracedFunction::operator()(const Leaves& arguments, const
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
     if (entry->outputs[i] < 0) continue;
     const Tensor& output = outputs[entry->outputs[i]];
-    if (result.leaves[i].kind == Leaf::Kind::dim)
+    if (result.leaves[i].kind == TreeLeaf::Kind::dim)
       result.leaves[i].dim = output.dims()[1];
     else
       result.leaves[i].tensor = output;

@@ -21,10 +21,10 @@ class TracedFunction {
  public:
   /// What the user's function returned: its leaves, and an object of its type to fill them into.
   struct Traced {
-    Leaves leaves;
+    TreeLeaves leaves;
     std::shared_ptr<const void> prototype;
   };
-  using Function = std::function<Traced(const Leaves&)>;
+  using Function = std::function<Traced(const TreeLeaves&)>;
 
   /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a tape.)
   using Run = Tensors (*)(const GraphRef& graph, const Tensors& inputs);
@@ -32,7 +32,7 @@ class TracedFunction {
   TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(run) {}
 
   /// Runs the graph for this signature, after recording `function` if there is none.
-  Traced operator()(const Leaves& arguments, const Function& function);
+  Traced operator()(const TreeLeaves& arguments, const Function& function);
 
   int trace_count() const { return trace_count_; }
   /// The graph of the last call. Throws ArgumentError before the first one.
@@ -42,8 +42,8 @@ class TracedFunction {
 
  private:
   struct Entry;
-  std::shared_ptr<Entry> trace(const Leaves& arguments, const Function& function);
-  void warn_of_fixed_values(const Leaves& arguments);
+  std::shared_ptr<Entry> trace(const TreeLeaves& arguments, const Function& function);
+  void warn_of_fixed_values(const TreeLeaves& arguments);
 
   std::string name_;
   Run run_;

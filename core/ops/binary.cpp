@@ -176,7 +176,7 @@ constinit const Op sigmoid_grad_op{
 
 namespace {
 
-constexpr Op comparison(std::string_view name, Kernel kernel) {
+constexpr Op comparison(std::string_view name, OpKernel kernel) {
   return Op{
       .name = name,
       .type = binary_type<Takes::all, true>,
@@ -186,7 +186,7 @@ constexpr Op comparison(std::string_view name, Kernel kernel) {
       .pointwise = true,
   };
 }
-constexpr Op logic(std::string_view name, Kernel kernel) {
+constexpr Op logic(std::string_view name, OpKernel kernel) {
   return Op{
       .name = name,
       .type = binary_type<Takes::booleans>,

@@ -237,9 +237,9 @@ const Op sum_to_op{
     .samples =
         [] {
           const auto sample = [](const Dims& from, const Dims& to) {
-            return Sample{{{TensorType(f32, from)}}, make_attrs(SumToAttrs{TensorType(f32, to)})};
+            return OpSample{{{TensorType(f32, from)}}, make_attrs(SumToAttrs{TensorType(f32, to)})};
           };
-          return Samples{sample({2, 3}, {3}), sample({2, 3}, {2, 1}), sample({4, 2, 3}, {1, 3}),
+          return OpSamples{sample({2, 3}, {3}), sample({2, 3}, {2, 1}), sample({4, 2, 3}, {1, 3}),
                          sample({0, 3}, {3}), sample({2, 3}, {2, 3})};
         },
 };

@@ -92,7 +92,7 @@ const Op loop_op{
     .kernel = run_loop,
     .vjp = loop_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
-    .samples = [] { return Samples{}; },  // tests/frontend: loops have tests of their own, in every mode
+    .samples = [] { return OpSamples{}; },  // tests/frontend: loops have tests of their own, in every mode
     .kernel_decides_types = true,
 };
 
@@ -102,11 +102,11 @@ const Op cond_op{
     .kernel = run_cond,
     .vjp = cond_vjp,
     .reads = {.inputs = kAll},
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };
 
-bool has_effects(const Record& record) {
+bool has_effects(const OpRecord& record) {
   if (record.op == &loop_op) {
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     return has_effects(*attrs.body.graph) || (attrs.cond && has_effects(*attrs.cond.graph));
@@ -118,7 +118,7 @@ bool has_effects(const Record& record) {
   return record.op->has_effect;
 }
 bool has_effects(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(), [](const Record& r) { return has_effects(r); });
+  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& r) { return has_effects(r); });
 }
 
 std::vector<int> CaptureList::add(const Tensors& captured) {

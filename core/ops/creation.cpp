@@ -105,7 +105,7 @@ const Op full_op{
     .no_vjp = "has no inputs",
     .samples =
         [] {
-          return Samples{
+          return OpSamples{
               {{}, make_attrs(FullAttrs{TensorType(f32, {2, 3}), 0.1, 0})},
               {{}, make_attrs(FullAttrs{TensorType(i64, {2}), 0, (std::int64_t{1} << 53) + 1})},
               {{}, make_attrs(FullAttrs{TensorType(boolean, {0, 2}), 1, 0})},
@@ -158,7 +158,7 @@ const Op full_like_op{
     .no_vjp = "depends on the shape of its input only",
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3}), -2, 2, false}}, make_attrs(FullLikeAttrs{1})},
+          return OpSamples{{{{TensorType(f32, {2, 3}), -2, 2, false}}, make_attrs(FullLikeAttrs{1})},
                          {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
                          {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
         },
@@ -209,7 +209,7 @@ const Op constant_op{
     .no_vjp = "has no inputs",
     .samples =
         [] {
-          return Samples{{{},
+          return OpSamples{{{},
                           make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}),
                                                    TensorType(f32, {2, 3})})},
                          {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
@@ -327,7 +327,7 @@ const Op range_op{
     .no_vjp = "has no inputs",
     .samples =
         [] {
-          return Samples{{{}, make_attrs(DimAttrs{Dim(5), i32})},
+          return OpSamples{{{}, make_attrs(DimAttrs{Dim(5), i32})},
                          {{}, make_attrs(DimAttrs{Dim("time", 3), f64})},
                          {{}, make_attrs(DimAttrs{ragged_type(f32).dims()[1], f32})},
                          {{}, make_attrs(DimAttrs{Dim(0), i64})}};
@@ -372,7 +372,7 @@ const Op one_hot_op{
     .no_vjp = "indices are integers",
     .samples =
         [] {
-          return Samples{
+          return OpSamples{
               {{{TensorType(i32, {2, 3}), -1, 4, false}}, make_attrs(DimAttrs{Dim(4), f32})},
               {{{TensorType(i64), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), boolean})},
               {{{ragged_type(i32), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), f64})},

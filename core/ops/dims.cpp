@@ -44,7 +44,7 @@ const Dim& none() {
   }();
   return dim;
 }
-Samples dim_samples() {
+OpSamples dim_samples() {
   static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
   static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
   return {{{}, make_attrs(DimAttrs{time})}, {{}, make_attrs(DimAttrs{empty})}, {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
@@ -82,7 +82,7 @@ const Op define_dim_op{
           a.decided->push_back(Tensor(allocate_block(token_type(dim))));
         },
     .no_vjp = "lengths are integers",
-    .samples = [] { return Samples{{{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}}; },
+    .samples = [] { return OpSamples{{{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}}; },
     .kernel_decides_types = true,
 };
 

@@ -15,17 +15,17 @@ namespace reel {
                        "; cast it, e.g. cast(", role, ", ", kRepairs[i], ')'));
 }
 
-Samples unary_samples(double low, double high, DType dtype) {
+OpSamples unary_samples(double low, double high, DType dtype) {
   const Dim batch("batch", 3), feature("feature", 4);
   const Dim time("time", tensor(std::vector<std::int32_t>{3, 1, 2}, {batch}));
-  Samples samples;
+  OpSamples samples;
   for (const Dims& dims :
        {Dims{2, 3}, Dims{}, Dims{19}, Dims{0, 4}, Dims{batch, feature}, Dims{batch, time}})
     samples.push_back({{{TensorType(dtype, dims), low, high}}});
   return samples;
 }
 
-Samples binary_samples(double low_a, double high_a, double low_b, double high_b, DType dtype) {
+OpSamples binary_samples(double low_a, double high_a, double low_b, double high_b, DType dtype) {
   const Dim batch("batch", 3), feature("feature", 4);
   const Dim time("time", tensor(std::vector<std::int32_t>{3, 1, 2}, {batch}));
   const std::pair<Dims, Dims> shapes[] = {
@@ -45,7 +45,7 @@ Samples binary_samples(double low_a, double high_a, double low_b, double high_b,
       {{}, {batch, time}},
       {{time, batch, feature}, {batch, time, feature}},
   };
-  Samples samples;
+  OpSamples samples;
   for (const auto& [a, b] : shapes)
     samples.push_back(
         {{{TensorType(dtype, a), low_a, high_a}, {TensorType(dtype, b), low_b, high_b}}});

@@ -51,10 +51,10 @@ void binary_type(TypeArgs& args) {
 }
 
 /// Plain and named dims, a ragged one, none, and empty axes, with elements from an interval.
-Samples unary_samples(double low, double high, DType dtype = f32);
+OpSamples unary_samples(double low, double high, DType dtype = f32);
 /// The same, and operands that broadcast in every way.
-Samples binary_samples(double low_a, double high_a, double low_b, double high_b, DType dtype = f32);
+OpSamples binary_samples(double low_a, double high_a, double low_b, double high_b, DType dtype = f32);
 
-constexpr Reads kReadsFirst{.inputs = 1}, kReadsBoth{.inputs = 3}, kReadsOutput{.outputs = 1};
+constexpr OpReads kReadsFirst{.inputs = 1}, kReadsBoth{.inputs = 3}, kReadsOutput{.outputs = 1};
 
 }  // namespace reel

@@ -46,7 +46,7 @@ const Op fill_live_op{
     .samples =
         [] {
           const Dim batch("batch", 3);
-          return Samples{{{{TensorType(f32, {batch, Dim("width", 2)})}, {TensorType(boolean, {batch}), 0, 1, false}}}};
+          return OpSamples{{{{TensorType(f32, {batch, Dim("width", 2)})}, {TensorType(boolean, {batch}), 0, 1, false}}}};
         },
 };
 

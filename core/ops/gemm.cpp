@@ -16,7 +16,8 @@ namespace reel {
 namespace {
 
 const ProductTable& table() {
-  static const ProductTable& chosen = for_this_processor(sse42::products, avx2::products, avx512::products);
+  static const ProductTable& chosen =
+      for_this_processor(sse42::products, avx2::products, avx512::products);
   return chosen;
 }
 
@@ -27,7 +28,8 @@ template <class T>
 using Scratch = std::unique_ptr<T, Freer>;
 template <class T>
 Scratch<T> scratch(std::int64_t count) {
-  return Scratch<T>(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
+  return Scratch<T>(static_cast<T*>(
+      ::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
 }
 
 /// oneDNN would use all of OpenMP's threads: parallelism is ours, outside a product.
@@ -46,10 +48,11 @@ class OneThread {
   int before_;
 };
 
-/// oneDNN is called for more elements of a and more columns: then its copies for the cache pay. Below that our kernel is
-/// as fast or faster.
+/// oneDNN is called for more elements of a and more columns: then its copies for the cache pay.
+/// Below that our kernel is as fast or faster.
 constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
-/// Columns of a transposed b are copied in blocks of about so many elements, which stay in the second-level cache.
+/// Columns of a transposed b are copied in blocks of about so many elements, which stay in the
+/// second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
 template <class T>
@@ -68,9 +71,11 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
   const bool is_transposed = s.a_step != 1;
   const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
   const OneThread one_thread;
-  const dnnl_status_t status = dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
-                                          std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
-  if (status != dnnl_success) throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
+  const dnnl_status_t status =
+      dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
+                 std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
+  if (status != dnnl_success)
+    throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
 /// b_step is 1.
@@ -97,7 +102,8 @@ void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   block.b_step = 1;
   for (std::int64_t j = 0; j < s.n; j += width) {
     block.n = block.b_row = std::min(width, s.n - j);
-    copy_strided(sizeof(T), {{s.k, block.n, s.b_row}, {block.n, 1, s.b_step}}, copy.get(), b + j * s.b_step);
+    copy_strided(sizeof(T), {{s.k, block.n, s.b_row}, {block.n, 1, s.b_step}}, copy.get(),
+                 b + j * s.b_step);
     rows_product(block, a, copy.get(), c + j);
   }
 }
@@ -115,8 +121,10 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
   }
   if (s.k == 1) s.a_step = 1;
   if constexpr (std::is_floating_point_v<T>) {
-    // Adding up the lanes of a vector costs about as much per element of c as transposing 5 elements of b.
-    const bool are_runs = s.a_step == 1 && (s.b_row == 1 || s.k == 1), are_rows = s.b_step == 1 && s.n > 1;
+    // Adding up the lanes of a vector costs about as much per element of c as transposing 5
+    // elements of b.
+    const bool are_runs = s.a_step == 1 && (s.b_row == 1 || s.k == 1),
+               are_rows = s.b_step == 1 && s.n > 1;
     if (are_runs && !are_rows && (s.m <= 3 || 5 * s.m <= s.k)) {
       if constexpr (std::is_same_v<T, float>)
         return table().runs_f32(s, a, b, c);

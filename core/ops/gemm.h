@@ -6,11 +6,12 @@
 
 namespace reel {
 
-/// c = a·b, or c += a·b where sizes.add, for elements of a dtype other than boolean; any size may be 0.
+/// c = a·b, or c += a·b where sizes.add, for elements of a dtype other than boolean; any size may
+/// be 0.
 ///
-/// Which kernel runs depends on the sizes, steps and dtype only: the same product has the same bits every time. One
-/// thread, no state; may be called from several threads at once. docs/decisions/0002-small-products.md has the numbers
-/// behind the choice.
+/// Which kernel runs depends on the sizes, steps and dtype only: the same product has the same bits
+/// every time. One thread, no state; may be called from several threads at once.
+/// docs/decisions/0002-small-products.md has the numbers behind the choice.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 
 }  // namespace reel

@@ -38,7 +38,7 @@ void share_any(KernelArgs& a) {
     share(a);
 }
 
-Samples some_samples() {
+OpSamples some_samples() {
   static const Dim& batch = *new Dim("batch", 2);
   static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
   return {{{{TensorType(f32, {2, 3})}}}, {{{TensorType(f32, {batch, time})}}}, {{{TensorType(f32, {0, 3})}}}};
@@ -64,8 +64,8 @@ const Op print_op{
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =
         [] {
-          Samples samples = some_samples();
-          for (Sample& sample : samples) sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
+          OpSamples samples = some_samples();
+          for (OpSample& sample : samples) sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
           return samples;
         },
     .has_effect = true,
@@ -117,7 +117,7 @@ const Op ensure_shape_op{
         },
     .kernel = share,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
-    .samples = [] { return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ShapeAttrs{{unknown, 3}})}}; },
+    .samples = [] { return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ShapeAttrs{{unknown, 3}})}}; },
 };
 
 }  // namespace

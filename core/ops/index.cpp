@@ -270,7 +270,7 @@ Tensor scatter_positions(Tensor zeros, const Tensor& indices, const Tensor& upda
                          const AttrsRef& attrs);
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
 
-Samples gather_samples(bool is_scatter) {
+OpSamples gather_samples(bool is_scatter) {
   const Dim batch("batch", 3), feature("feature", 2), classes("classes", 4), beam("beam", 2),
       none("none", 0);
   const Dim time("time", tensor({3, 0, 2}, {batch})), steps("steps", 3);
@@ -278,13 +278,13 @@ Samples gather_samples(bool is_scatter) {
     const TensorType in(f32, x), at(dtype, indices);
     const AttrsRef attrs = make_attrs(match(in, at, axis));
     const auto size = static_cast<double>(in.sizes()[static_cast<std::size_t>(axis)]);
-    Sample result{{{in}, {at, -size, std::max(size - 1, 0.), false}}, attrs};
+    OpSample result{{{in}, {at, -size, std::max(size - 1, 0.), false}}, attrs};
     if (is_scatter)
       result.inputs.push_back(
           {TensorType(f32, gathered_dims(in, at, get<GatherAttrs>(attrs.get())))});
     return result;
   };
-  Samples samples{sample({4, 2}, {3}, 0),
+  OpSamples samples{sample({4, 2}, {3}, 0),
                   sample({2, 4}, {2, 2}, 1, i64),
                   sample({3}, {}, 0),
                   sample({2, 3, 2}, {}, 1),
@@ -329,7 +329,7 @@ const Op gather_unknown_op{
     .reads = {.inputs = 0b11},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
+          return OpSamples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
                           make_attrs(GatherAttrs{0, {-1}})}};
         },
 };

@@ -7,9 +7,12 @@ namespace reel {
 
 /// The one of a family's tables that goes with the processor's element-wise table.
 template <class Table>
-const Table& for_this_processor(const Table& sse42_table, const Table& avx2_table, const Table& avx512_table) {
+const Table& for_this_processor(const Table& sse42_table, const Table& avx2_table,
+                                const Table& avx512_table) {
   const PointwiseTable* chosen = &pointwise_table();
-  return chosen == &avx512::table ? avx512_table : chosen == &avx2::table ? avx2_table : sse42_table;
+  return chosen == &avx512::table ? avx512_table
+         : chosen == &avx2::table ? avx2_table
+                                  : sse42_table;
 }
 
 }  // namespace reel

@@ -157,7 +157,7 @@ const Op concat_op{
           const Dims& dims = sample_dims();
           const Dim one("time", 1), longer("time", tensor({4, 2}, {dims[0]}));
           const TensorType x(f32, dims);
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
                make_attrs(ConcatAttrs{0, {}})},
               {{{TensorType(f32, {2, 1})}, {TensorType(f32, {2, 0})}, {TensorType(f32, {2, 3})}},
@@ -184,7 +184,7 @@ const Op concat_unknown_op{
     .reads = {.inputs = kAll},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
+          return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
                           make_attrs(ConcatAttrs{0, {}})}};
         },
 };
@@ -234,7 +234,7 @@ const Op unconcat_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim one("time", 1), two("time", 2);
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {3, 2})}}, make_attrs(UnconcatAttrs{0, {1, 2}})},
               {{{TensorType(f32, {2, 3})},
                 {TensorType(f32, {2, 1}), -2, 2, false},
@@ -302,7 +302,7 @@ const Op split_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim gate("gate", 4);
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {4, 2})}}, make_attrs(SplitAttrs{0, 2, {}})},
               {{{TensorType(f32, {3, 4})}}, make_attrs(SplitAttrs{1, 4, {}})},
               {{{TensorType(f32, {dims[0], dims[1], gate})}},

@@ -14,7 +14,7 @@
 namespace reel {
 namespace {
 
-struct ListData final : Attachment {
+struct ListData final : BlockAttachment {
   PersistentList items;
 };
 
@@ -23,8 +23,8 @@ const PersistentList& items_of(const Tensor& list) {
 }
 
 /// The items, to be changed: in place when nobody else can see them.
-Ref<ListData> editable(const Input& input) {
-  Block* block = input.tensor->block();
+Ref<ListData> editable(const OpInput& input) {
+  TensorBlock* block = input.tensor->block();
   if (input.temporary && input.tensor->ref().unique() && block->attachment.unique())
     return Ref<ListData>(const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
   Ref<ListData> copy(new ListData);
@@ -34,7 +34,7 @@ Ref<ListData> editable(const Input& input) {
 
 /// One edit of an input list. The reference it holds on the block goes first, so that nodes count one owner.
 template <class Edit>
-Tensor edited(const Input& input, const TensorType& type, Edit&& edit) {
+Tensor edited(const OpInput& input, const TensorType& type, Edit&& edit) {
   Ref<ListData> data = editable(input);
   edit(data->items);
   return Tensor(allocate_list(type, data));
@@ -98,7 +98,7 @@ const Op list_new_op{
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .no_vjp = "has no inputs",
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 struct WriteAttrs {
@@ -136,7 +136,7 @@ const Op list_write_op{
           if (at.needs(0)) at.add(0, list_drop(cotangent, at.input(2)));
         },
     .reads = {.inputs = 0b100},
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 const Op list_drop_op{
@@ -151,7 +151,7 @@ const Op list_drop_op{
         },
     .vjp = [](Vjp& at) { at.add(0, list_drop(at.cotangent(), at.input(1))); },
     .reads = {.inputs = 0b10},
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 Tensor list_drop(const Tensor& list, const Tensor& index) { return bind(list_drop_op, {list, index}); }
 
@@ -179,7 +179,7 @@ const Op list_read_op{
         },
     .vjp = [](Vjp& at) { at.add(0, list_one_hot(at.cotangent(), at.input(1), at.input_type(0))); },
     .reads = {.inputs = 0b10},
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };
 
@@ -202,7 +202,7 @@ const Op list_one_hot_op{
         },
     .vjp = [](Vjp& at) { at.add(0, list_read(at.cotangent(), at.input(1), true)); },
     .reads = {.inputs = 0b10},
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type) {
   return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{list_type}));
@@ -228,7 +228,7 @@ const Op list_index_op{
             *out.data<std::int32_t>() = static_cast<std::int32_t>(result);
         },
     .no_vjp = "an index is an integer",
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 struct StackAttrs {
@@ -293,7 +293,7 @@ const Op list_stack_op{
           a.decided->push_back(std::move(out));
         },
     .vjp = [](Vjp& at) { at.add(0, list_unstack(at.cotangent())); },
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };
 
@@ -323,7 +323,7 @@ const Op list_unstack_op{
           Tensor stacked = list_stack(at.cotangent(), x.dims()[0], true);
           at.add(0, std::move(stacked));
         },
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 const Op list_size_op{
@@ -331,7 +331,7 @@ const Op list_size_op{
     .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
     .kernel = [](KernelArgs& a) { *a.make().data<std::int32_t>() = static_cast<std::int32_t>(items_of(a.input(0)).size()); },
     .no_vjp = "a size is an integer",
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 const Op list_add_op{
@@ -342,7 +342,7 @@ const Op list_add_op{
           ModeScope plain({});
           // Into the fuller one: cotangents of many reads grow one element at a time.
           const bool swap = items_of(a.input(1)).written() > items_of(a.input(0)).written();
-          const Input &into = a.in[swap], &from = a.in[!swap];
+          const OpInput &into = a.in[swap], &from = a.in[!swap];
           const PersistentList other = items_of(*from.tensor);
           a.out[0] = edited(into, a.types[0], [&](PersistentList& items) {
             items.merge(other, [](const Tensor& x, const Tensor& y) { return x.type().is_list() ? list_add(x, y) : add(x, y); });
@@ -353,7 +353,7 @@ const Op list_add_op{
           at.add(0, at.cotangent());
           at.add(1, at.cotangent());
         },
-    .samples = [] { return Samples{}; },
+    .samples = [] { return OpSamples{}; },
 };
 
 }  // namespace

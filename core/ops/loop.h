@@ -96,7 +96,7 @@ struct CondAttrs {
 extern const Op cond_op;
 
 /// Whether running the record, or anything inside its sub-graphs, does something besides giving its result.
-bool has_effects(const Record& record);
+bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
 
 // Each floor gives its part of these ops: running them (trace/executors), and differentiating them (autodiff).

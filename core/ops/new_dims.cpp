@@ -11,7 +11,7 @@
 namespace reel {
 
 Dim canonical(const Dim& dim) {
-  return is_tracing() && dim.node() ? mode.builder->root().canonical(dim) : dim;
+  return is_tracing() && dim.node() ? thread_mode.builder->root().canonical(dim) : dim;
 }
 Dims canonical(const Dims& dims) {
   Dims result;

@@ -35,7 +35,7 @@ bool has_unknown_size(const TensorType& type);
 /// part of neither.
 template <class Fn>
 Tensor computed_plainly(Fn&& fn) {
-  ModeScope scope(is_tracing() ? Mode{mode.builder, nullptr, nullptr} : Mode{});
+  ModeScope scope(is_tracing() ? ThreadMode{thread_mode.builder, nullptr, nullptr} : ThreadMode{});
   return fn();
 }
 

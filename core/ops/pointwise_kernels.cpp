@@ -199,7 +199,7 @@ void run_broadcast(KernelArgs& args, RowsLoop loop) {
   bool is_flat = true;  // every operand is a scalar or lies as the result does
   Rows flat{.columns = result.numel};
   for (int k = 0; k < count; ++k) {
-    const Block& block = *args.input(k).block();
+    const TensorBlock& block = *args.input(k).block();
     in[k] = block.data;
     types[k] = block.type.node();
     width[k] = static_cast<std::int64_t>(size_of(types[k]->dtype));
@@ -230,7 +230,7 @@ void where_kernel(KernelArgs& args) {
 }
 
 void cast_kernel(KernelArgs& args) {
-  const Block& x = *args.input(0).block();
+  const TensorBlock& x = *args.input(0).block();
   const DType from = x.type.dtype(), to = args.types[0].dtype();
   const std::int64_t count = x.type.numel();
   pointwise_table().cast[column_of(from)][column_of(to)](x.data, args.make().block()->data, count);

@@ -29,7 +29,7 @@ void run_broadcast(KernelArgs& args, RowsLoop loop);
 template <Unary kOp>
 void unary_kernel(KernelArgs& args) {
   // The data pointer first: reuse() may take the input's block away.
-  const Block& x = *args.input(0).block();
+  const TensorBlock& x = *args.input(0).block();
   const void* data = x.data;
   const UnaryLoop loop = pointwise_table().unary[static_cast<int>(kOp)][column_of(x.type.dtype())];
   const std::int64_t count = x.type.numel();
@@ -38,7 +38,7 @@ void unary_kernel(KernelArgs& args) {
 
 template <Binary kOp>
 void binary_kernel(KernelArgs& args) {
-  const Block &a = *args.input(0).block(), &b = *args.input(1).block();
+  const TensorBlock &a = *args.input(0).block(), &b = *args.input(1).block();
   const RowsLoop loop = pointwise_table().binary[static_cast<int>(kOp)][column_of(a.type.dtype())];
   const void* const in[] = {a.data, b.data};
   Rows rows{.columns = args.types[0].numel()};

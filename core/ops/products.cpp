@@ -28,21 +28,25 @@ struct DotAttrs {
   }
 };
 
-bool has(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+bool has(const std::vector<int>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 /// One pair of contracted axes, no batch: nearly every product there is. One object for each.
 AttrsRef single_pair(int in_a, int in_b) {
   constexpr int kMost = 8;
   static const auto& common = *[] {
     auto* made = new std::array<AttrsRef, kMost * kMost>;
-    for (int i = 0; i < kMost * kMost; ++i) (*made)[static_cast<std::size_t>(i)] = make_attrs(DotAttrs{{i / kMost}, {i % kMost}, {}, {}});
+    for (int i = 0; i < kMost * kMost; ++i)
+      (*made)[static_cast<std::size_t>(i)] = make_attrs(DotAttrs{{i / kMost}, {i % kMost}, {}, {}});
     return made;
   }();
   if (in_a < kMost && in_b < kMost) return common[static_cast<std::size_t>(in_a * kMost + in_b)];
   return make_attrs(DotAttrs{{in_a}, {in_b}, {}, {}});
 }
 AttrsRef shared(DotAttrs attrs) {
-  if (attrs.a_contract.size() == 1 && attrs.a_batch.empty()) return single_pair(attrs.a_contract[0], attrs.b_contract[0]);
+  if (attrs.a_contract.size() == 1 && attrs.a_batch.empty())
+    return single_pair(attrs.a_contract[0], attrs.b_contract[0]);
   return make_attrs(std::move(attrs));
 }
 
@@ -55,15 +59,20 @@ std::vector<int> others(int rank, const std::vector<int>& contract, const std::v
   return result;
 }
 
-// ---- Type rule -----------------------------------------------------------------------------------------------------
+// ---- Type rule
+// -----------------------------------------------------------------------------------------------------
 
 /// lhs f32[8,3] has 3 columns: what a message calls axis `axis`.
 std::string size_along(const char* role, const TensorType& type, int axis) {
   const Dim& dim = type.dims()[static_cast<std::size_t>(axis)];
   if (type.is_named()) return str(role, ' ', type, " has ", dim);
   const int from_end = type.rank() - axis;
-  const char* unit = type.rank() == 1 ? " elements" : from_end == 1 ? " columns" : from_end == 2 ? " rows" : nullptr;
-  return unit ? str(role, ' ', type, " has ", dim, unit) : str(role, ' ', type, " has ", dim, " along axis ", axis);
+  const char* unit = type.rank() == 1 ? " elements"
+                     : from_end == 1  ? " columns"
+                     : from_end == 2  ? " rows"
+                                      : nullptr;
+  return unit ? str(role, ' ', type, " has ", dim, unit)
+              : str(role, ' ', type, " has ", dim, " along axis ", axis);
 }
 
 /// Named dims are the same, or plain sizes equal; an unknown size may be any.
@@ -72,12 +81,15 @@ bool may_match(const Dim& a, const Dim& b) {
   return !a.is_named() && !b.is_named() && !(a.has_size() && b.has_size());
 }
 
-void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes, const std::vector<int>& b_axes, const char* what) {
+void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes,
+                 const std::vector<int>& b_axes, const char* what) {
   const TensorType &a = args.in[0], &b = args.in[1];
   for (std::size_t i = 0; i < a_axes.size(); ++i)
-    if (!may_match(a.dims()[static_cast<std::size_t>(a_axes[i])], b.dims()[static_cast<std::size_t>(b_axes[i])]))
-      throw ShapeError(str("matmul: ", what, a.is_named() || b.is_named() ? " dims" : " sizes", " differ: ",
-                           size_along("lhs", a, a_axes[i]), ", ", size_along("rhs", b, b_axes[i])));
+    if (!may_match(a.dims()[static_cast<std::size_t>(a_axes[i])],
+                   b.dims()[static_cast<std::size_t>(b_axes[i])]))
+      throw ShapeError(str("matmul: ", what, a.is_named() || b.is_named() ? " dims" : " sizes",
+                           " differ: ", size_along("lhs", a, a_axes[i]), ", ",
+                           size_along("rhs", b, b_axes[i])));
 }
 
 void dot_type(TypeArgs& args) {
@@ -93,18 +105,24 @@ void dot_type(TypeArgs& args) {
   dims.reserve(static_cast<std::size_t>(a.rank() + b.rank()));
   for (std::size_t i = 0; i < attrs.a_batch.size(); ++i) {
     const Dim& dim = a.dims()[static_cast<std::size_t>(attrs.a_batch[i])];
-    dims.push_back(dim.is_named() || dim.has_size() ? dim : b.dims()[static_cast<std::size_t>(attrs.b_batch[i])]);
+    dims.push_back(dim.is_named() || dim.has_size()
+                       ? dim
+                       : b.dims()[static_cast<std::size_t>(attrs.b_batch[i])]);
   }
   for (int axis = 0; axis < a.rank(); ++axis)
-    if (!has(attrs.a_contract, axis) && !has(attrs.a_batch, axis)) dims.push_back(a.dims()[static_cast<std::size_t>(axis)]);
+    if (!has(attrs.a_contract, axis) && !has(attrs.a_batch, axis))
+      dims.push_back(a.dims()[static_cast<std::size_t>(axis)]);
   for (int axis = 0; axis < b.rank(); ++axis)
-    if (!has(attrs.b_contract, axis) && !has(attrs.b_batch, axis)) dims.push_back(b.dims()[static_cast<std::size_t>(axis)]);
+    if (!has(attrs.b_contract, axis) && !has(attrs.b_batch, axis))
+      dims.push_back(b.dims()[static_cast<std::size_t>(axis)]);
   args.out.push_back(a.with(dims));
 }
 
-// ---- Kernel --------------------------------------------------------------------------------------------------------
+// ---- Kernel
+// --------------------------------------------------------------------------------------------------------
 
-/// Some axes walked as one: `size` elements, `step` apart. Not possible where they have gaps or another order.
+/// Some axes walked as one: `size` elements, `step` apart. Not possible where they have gaps or
+/// another order.
 struct Run {
   std::int64_t size = 1, step = 1;
   bool is_whole = true;
@@ -130,8 +148,12 @@ struct Operand {
   std::unique_ptr<char[]> copy;
 
   Operand(const Tensor& tensor, std::vector<int> batch_axes, std::vector<int> contract_axes)
-      : type(tensor.type()), data(tensor.data<char>()), steps(steps_of(type)), batch(std::move(batch_axes)),
-        free(others(type.rank(), contract_axes, batch)), contract(std::move(contract_axes)) {}
+      : type(tensor.type()),
+        data(tensor.data<char>()),
+        steps(steps_of(type)),
+        batch(std::move(batch_axes)),
+        free(others(type.rank(), contract_axes, batch)),
+        contract(std::move(contract_axes)) {}
 
   Run rows() const { return merge(free, type, steps); }
   Run inner() const { return merge(contract, type, steps); }
@@ -141,7 +163,8 @@ struct Operand {
     StridedAxes axes;
     const Steps from = steps;
     std::int64_t step = type.numel();
-    for (const std::vector<int>* group : {static_cast<const std::vector<int>*>(&batch), &middle, &last})
+    for (const std::vector<int>* group :
+         {static_cast<const std::vector<int>*>(&batch), &middle, &last})
       for (int axis : *group) {
         const auto i = static_cast<std::size_t>(axis);
         step /= type.sizes()[i];
@@ -165,19 +188,25 @@ void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
 
 /// Calls fn(offset in a, offset in b) for every batch entry, in the order of the result.
 template <class Fn>
-void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int64_t in_a, std::int64_t in_b, const Fn& fn) {
+void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int64_t in_a,
+                std::int64_t in_b, const Fn& fn) {
   if (level == a.batch.size()) return fn(in_a, in_b);
-  const auto i = static_cast<std::size_t>(a.batch[level]), j = static_cast<std::size_t>(b.batch[level]);
+  const auto i = static_cast<std::size_t>(a.batch[level]),
+             j = static_cast<std::size_t>(b.batch[level]);
   for (std::int64_t k = 0; k < a.type.sizes()[i]; ++k)
     each_entry(a, b, level + 1, in_a + k * a.steps[i], in_b + k * b.steps[j], fn);
 }
 
 /// Two matrices as they lie: one contracted axis, at an end of each operand.
-std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
-  if (attrs.a_contract.size() != 1 || !attrs.a_batch.empty() || a.numel() == 0 || b.numel() == 0) return std::nullopt;
+std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& a,
+                                       const TensorType& b) {
+  if (attrs.a_contract.size() != 1 || !attrs.a_batch.empty() || a.numel() == 0 || b.numel() == 0)
+    return std::nullopt;
   const int in_a = attrs.a_contract[0], in_b = attrs.b_contract[0];
-  const std::int64_t k = a.sizes()[static_cast<std::size_t>(in_a)], m = a.numel() / k, n = b.numel() / k;
-  MatrixSizes sizes{.m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
+  const std::int64_t k = a.sizes()[static_cast<std::size_t>(in_a)], m = a.numel() / k,
+                     n = b.numel() / k;
+  MatrixSizes sizes{
+      .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
   if (in_a != a.rank() - 1) {
     if (in_a != 0) return std::nullopt;
     sizes.a_row = 1, sizes.a_step = m;
@@ -193,13 +222,16 @@ void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
   if (const auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
     const Tensor& out = args.make();
-    multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(), out.data<void>());
+    multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(),
+             out.data<void>());
     return;
   }
-  Operand a(args.input(0), attrs.a_batch, attrs.a_contract), b(args.input(1), attrs.b_batch, attrs.b_contract);
+  Operand a(args.input(0), attrs.a_batch, attrs.a_contract),
+      b(args.input(1), attrs.b_batch, attrs.b_contract);
   Tensor& out = args.make();
   if (out.type().numel() == 0) return;
-  const bool is_empty = a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
+  const bool is_empty =
+      a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
   if (a.contract.size() > 1 && !is_empty) {
     sort_pairs(a.contract, b.contract);
     if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);
@@ -207,8 +239,14 @@ void dot_kernel(KernelArgs& args) {
   if (!is_empty && !(a.rows().is_whole && a.inner().is_whole)) a.rearrange(a.free, a.contract);
   if (!is_empty && !(b.rows().is_whole && b.inner().is_whole)) b.rearrange(b.contract, b.free);
   const Run rows = a.rows(), inner = a.inner(), columns = b.rows(), b_inner = b.inner();
-  const MatrixSizes sizes{.m = rows.size, .n = columns.size, .k = inner.size, .a_row = rows.step, .a_step = inner.step,
-                          .b_row = b_inner.step, .b_step = columns.step, .c_row = columns.size};
+  const MatrixSizes sizes{.m = rows.size,
+                          .n = columns.size,
+                          .k = inner.size,
+                          .a_row = rows.step,
+                          .a_step = inner.step,
+                          .b_row = b_inner.step,
+                          .b_step = columns.step,
+                          .c_row = columns.size};
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   char* to = out.data<char>();
   each_entry(a, b, 0, 0, 0, [&](std::int64_t in_a, std::int64_t in_b) {
@@ -217,9 +255,11 @@ void dot_kernel(KernelArgs& args) {
   });
 }
 
-// ---- vjp -----------------------------------------------------------------------------------------------------------
+// ---- vjp
+// -----------------------------------------------------------------------------------------------------------
 
-/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both sides need them.
+/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both
+/// sides need them.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 
 std::vector<int> iota(std::size_t from, std::size_t count) {
@@ -231,12 +271,13 @@ bool is_sorted_range(const std::vector<int>& order) { return order == iota(0, or
 
 /// The cotangent of one operand, "x": the result's cotangent g times the other operand, "y".
 ///
-/// x's free axes come from g, its contracted ones from y, its batch axes from either. With x̄ = dot(g, y) the result has
-/// them in the order batch, free, contracted, with dot(y, g) in the order batch, contracted, free: whichever is x's own
-/// order spares a transposition.
-Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x, const std::vector<int>& x_contract,
-                         const std::vector<int>& x_batch, const std::vector<int>& y_contract,
-                         const std::vector<int>& y_batch, bool x_is_lhs) {
+/// x's free axes come from g, its contracted ones from y, its batch axes from either. With x̄ =
+/// dot(g, y) the result has them in the order batch, free, contracted, with dot(y, g) in the order
+/// batch, contracted, free: whichever is x's own order spares a transposition.
+Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x,
+                         const std::vector<int>& x_contract, const std::vector<int>& x_batch,
+                         const std::vector<int>& y_contract, const std::vector<int>& y_batch,
+                         bool x_is_lhs) {
   const std::vector<int> x_free = others(x.rank(), x_contract, x_batch);
   const std::vector<int> y_free = others(y.rank(), y_contract, y_batch);
   const std::size_t batch = x_batch.size();
@@ -266,7 +307,8 @@ Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x, 
       order.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin()));
     result = transpose(result, Axes(std::move(order)));
   }
-  // Where a trace does not know a plain size, the other operand may have said it, or has another symbol for it.
+  // Where a trace does not know a plain size, the other operand may have said it, or has another
+  // symbol for it.
   return result.type() == x ? result : reshape(result, x.dims());
 }
 
@@ -274,20 +316,20 @@ void dot_vjp(Vjp& at) {
   const DotAttrs& attrs = at.attr<DotAttrs>();
   const Tensor g = at.cotangent();
   if (at.needs(0))
-    at.add(0, operand_cotangent(g, at.input(1), at.input_type(0), attrs.a_contract, attrs.a_batch, attrs.b_contract,
-                                attrs.b_batch, true));
+    at.add(0, operand_cotangent(g, at.input(1), at.input_type(0), attrs.a_contract, attrs.a_batch,
+                                attrs.b_contract, attrs.b_batch, true));
   if (at.needs(1))
-    at.add(1, operand_cotangent(g, at.input(0), at.input_type(1), attrs.b_contract, attrs.b_batch, attrs.a_contract,
-                                attrs.a_batch, false));
+    at.add(1, operand_cotangent(g, at.input(0), at.input_type(1), attrs.b_contract, attrs.b_batch,
+                                attrs.a_contract, attrs.a_batch, false));
 }
 
-Samples dot_samples() {
+OpSamples dot_samples() {
   static const Dim& batch = *new Dim("batch", 2);
   static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
   static const Dim& in = *new Dim("in", 3);
   static const Dim& out = *new Dim("out", 4);
   const auto sample = [](const Dims& a, const Dims& b, DotAttrs attrs) {
-    return Sample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, make_attrs(std::move(attrs))};
+    return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, make_attrs(std::move(attrs))};
   };
   return {
       sample({2, 3}, {3, 4}, {{1}, {0}, {}, {}}),
@@ -323,32 +365,39 @@ const Op dot_op{
 
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
   const DotAttrs& axes = get<DotAttrs>(attrs.get());
-  const bool masks_a = reduces_padding(a.type(), axes.a_contract), masks_b = reduces_padding(b.type(), axes.b_contract);
+  const bool masks_a = reduces_padding(a.type(), axes.a_contract),
+             masks_b = reduces_padding(b.type(), axes.b_contract);
   if (!masks_a && !masks_b) return bind(dot_op, {a, b}, std::move(attrs));
-  return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b}, std::move(attrs));
+  return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b},
+              std::move(attrs));
 }
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions
+// ----------------------------------------------------------------------------------------------
 
-int contracted_axis(const char* role, const TensorType& type, const Dim& dim, const char* other_role,
-                    const TensorType& other) {
+int contracted_axis(const char* role, const TensorType& type, const Dim& dim,
+                    const char* other_role, const TensorType& other) {
   if (!dim.is_named())
-    throw ArgumentError(str("matmul: a plain size, ", dim, ", names no dim to contract; give a named Dim, or no dim for ",
+    throw ArgumentError(str("matmul: a plain size, ", dim,
+                            ", names no dim to contract; give a named Dim, or no dim for ",
                             "NumPy's rules"));
   const int axis = find(type.dims(), dim);
   if (axis >= 0) return axis;
   std::string repair;
   for (const Dim& same : type.dims())
     if (same.is_named() && same.name() == dim.name())
-      repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"", dim.name(), "\")");
-  throw ShapeError(str("matmul: ", role, ' ', type, " has no dim ", dim, " to contract with ", other_role, ' ', other, repair));
+      repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"",
+                   dim.name(), "\")");
+  throw ShapeError(str("matmul: ", role, ' ', type, " has no dim ", dim, " to contract with ",
+                       other_role, ' ', other, repair));
 }
 
-/// Plain operands by NumPy's rules: what is not a matrix in front is a batch axis, aligned from the right.
+/// Plain operands by NumPy's rules: what is not a matrix in front is a batch axis, aligned from the
+/// right.
 struct PlainAxes {
   DotAttrs attrs;
   std::vector<int> a_ones, b_ones;  ///< axes of size 1 that meet a longer one: dropped
-  std::vector<int> order;           ///< where NumPy's axes are in the result; empty where they are in place
+  std::vector<int> order;  ///< where NumPy's axes are in the result; empty where they are in place
 };
 
 PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
@@ -364,7 +413,8 @@ PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
       from.push_back(in_a < 0 ? From::b : From::a);
       continue;
     }
-    const bool a_is_one = a.sizes()[static_cast<std::size_t>(in_a)] == 1, b_is_one = b.sizes()[static_cast<std::size_t>(in_b)] == 1;
+    const bool a_is_one = a.sizes()[static_cast<std::size_t>(in_a)] == 1,
+               b_is_one = b.sizes()[static_cast<std::size_t>(in_b)] == 1;
     if (a_is_one != b_is_one) {
       (a_is_one ? result.a_ones : result.b_ones).push_back(a_is_one ? in_a : in_b);
       from.push_back(a_is_one ? From::b : From::a);
@@ -376,11 +426,16 @@ PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
   }
   attrs.a_contract = {a.rank() - 1};
   attrs.b_contract = {std::max(b.rank() - 2, 0)};
-  // The result has the batch axes of both, then a's with its rows, then b's with its columns; NumPy wants all batch
-  // axes in front.
-  const auto count = [&](From which) { return static_cast<int>(std::count(from.begin(), from.end(), which)); };
+  // The result has the batch axes of both, then a's with its rows, then b's with its columns; NumPy
+  // wants all batch axes in front.
+  const auto count = [&](From which) {
+    return static_cast<int>(std::count(from.begin(), from.end(), which));
+  };
   int next_both = 0, next_a = count(From::both), next_b = next_a + count(From::a) + (a.rank() > 1);
-  for (From which : from) result.order.push_back(which == From::both ? next_both++ : which == From::a ? next_a++ : next_b++);
+  for (From which : from)
+    result.order.push_back(which == From::both ? next_both++
+                           : which == From::a  ? next_a++
+                                               : next_b++);
   if (a.rank() > 1) result.order.push_back(next_a);
   if (b.rank() > 1) result.order.push_back(next_b);
   if (is_sorted_range(result.order)) result.order.clear();
@@ -388,11 +443,15 @@ PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
 }
 
 /// Without these axes of size 1; what is left keeps its order.
-Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>& contract, std::vector<int>& batch) {
+Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>& contract,
+                 std::vector<int>& batch) {
   if (ones.empty()) return x;
   for (std::vector<int>* axes : {&contract, &batch})
-    for (int& axis : *axes) axis -= static_cast<int>(std::count_if(ones.begin(), ones.end(), [&](int one) { return one < axis; }));
-  return sum(x, Axes(std::vector<Axis>(ones.begin(), ones.end())));  // of one element each: shares storage
+    for (int& axis : *axes)
+      axis -= static_cast<int>(
+          std::count_if(ones.begin(), ones.end(), [&](int one) { return one < axis; }));
+  return sum(
+      x, Axes(std::vector<Axis>(ones.begin(), ones.end())));  // of one element each: shares storage
 }
 
 }  // namespace
@@ -404,13 +463,16 @@ Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
   for (const Dim& dim : contracted) {
     const int in_a = contracted_axis("lhs", a.type(), dim, "rhs", b.type());
     const int in_b = contracted_axis("rhs", b.type(), dim, "lhs", a.type());
-    if (has(attrs.a_contract, in_a)) throw ArgumentError(str("matmul: dim ", dim, " is to be contracted twice"));
+    if (has(attrs.a_contract, in_a))
+      throw ArgumentError(str("matmul: dim ", dim, " is to be contracted twice"));
     attrs.a_contract.push_back(in_a);
     attrs.b_contract.push_back(in_b);
   }
   if (a.type().is_named() && b.type().is_named())
     for (int axis = 0; axis < a.rank(); ++axis) {
-      const int in_b = has(attrs.a_contract, axis) ? -1 : find(b.dims(), a.dims()[static_cast<std::size_t>(axis)]);
+      const int in_b = has(attrs.a_contract, axis)
+                           ? -1
+                           : find(b.dims(), a.dims()[static_cast<std::size_t>(axis)]);
       if (in_b < 0) continue;
       attrs.a_batch.push_back(axis);
       attrs.b_batch.push_back(in_b);
@@ -421,16 +483,20 @@ Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const TensorType &lhs = a.type(), &rhs = b.type();
   if (lhs.is_named() || rhs.is_named())
-    throw ArgumentError(str("matmul: lhs ", lhs, ", rhs ", rhs, ": with named dims, say which to contract, as in ",
+    throw ArgumentError(str("matmul: lhs ", lhs, ", rhs ", rhs,
+                            ": with named dims, say which to contract, as in ",
                             "matmul(a, b, dim)"));
   if (lhs.rank() == 0 || rhs.rank() == 0)
-    throw ShapeError(str("matmul: lhs ", lhs, ", rhs ", rhs, ": a scalar has no axis to contract; use *"));
+    throw ShapeError(
+        str("matmul: lhs ", lhs, ", rhs ", rhs, ": a scalar has no axis to contract; use *"));
   if (rhs.rank() <= 2) return bind(dot_op, {a, b}, single_pair(lhs.rank() - 1, 0));
   PlainAxes axes = plain_axes(lhs, rhs);
   const Tensor left = drop_ones(a, axes.a_ones, axes.attrs.a_contract, axes.attrs.a_batch);
   const Tensor right = drop_ones(b, axes.b_ones, axes.attrs.b_contract, axes.attrs.b_batch);
   Tensor result = bind(dot_op, {left, right}, shared(std::move(axes.attrs)));
-  return axes.order.empty() ? result : transpose(result, Axes(std::vector<Axis>(axes.order.begin(), axes.order.end())));
+  return axes.order.empty()
+             ? result
+             : transpose(result, Axes(std::vector<Axis>(axes.order.begin(), axes.order.end())));
 }
 
 namespace {

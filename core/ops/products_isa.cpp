@@ -1,13 +1,14 @@
-// Our own loops for matrix products: small ones, those with a vector, and all that are not f32. Compiled three times,
-// with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp picks one of the tables when the program starts.
+// Our own loops for matrix products: small ones, those with a vector, and all that are not f32.
+// Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp picks
+// one of the tables when the program starts.
 #include "reel/core/ops/product_table.h"
 #include "reel/core/ops/vector_isa.h"
 
 namespace reel::REEL_ISA {
 namespace {
 
-// A tile of the result is held in registers: rows times vectors of accumulators, with room for one row of b and one
-// element of a. AVX-512 has 32 registers, the others 16.
+// A tile of the result is held in registers: rows times vectors of accumulators, with room for one
+// row of b and one element of a. AVX-512 has 32 registers, the others 16.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 6, kMostVectors = 4, kMostRunRows = 4;
 #else
@@ -18,7 +19,8 @@ constexpr int kRunColumns = 4;
 template <class T>
 using Tile = void (*)(const MatrixSizes&, const T*, const T*, T*, std::int64_t);
 
-/// R rows and C vectors of c go on from what they hold, or from zero; the last vector has `part` columns if kPart.
+/// R rows and C vectors of c go on from what they hold, or from zero; the last vector has `part`
+/// columns if kPart.
 template <class T, int R, int C, bool kPart>
 void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
   constexpr int kStep = kLanes<T>;
@@ -28,7 +30,9 @@ void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t 
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v) {
       const T* from = c + r * s.c_row + v * kStep;
-      sum[r][v] = !s.add ? Vector<T>(T(0)) : kPart && v == C - 1 ? load_part(from, part) : load(from);
+      sum[r][v] = !s.add                ? Vector<T>(T(0))
+                  : kPart && v == C - 1 ? load_part(from, part)
+                                        : load(from);
     }
   for (std::int64_t k = s.k; k-- > 0; a += s.a_step, b += s.b_row) {
     Vector<T> row[C];
@@ -56,8 +60,9 @@ void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t 
 
 template <class T, int C, bool kPart>
 Tile<T> rows_tile_of(std::int64_t rows) {
-  constexpr Tile<T> tiles[kMostRows] = {rows_tile<T, 1, C, kPart>, rows_tile<T, 2, C, kPart>, rows_tile<T, 3, C, kPart>,
-                                        rows_tile<T, 4, C, kPart>, rows_tile<T, 5, C, kPart>, rows_tile<T, 6, C, kPart>};
+  constexpr Tile<T> tiles[kMostRows] = {rows_tile<T, 1, C, kPart>, rows_tile<T, 2, C, kPart>,
+                                        rows_tile<T, 3, C, kPart>, rows_tile<T, 4, C, kPart>,
+                                        rows_tile<T, 5, C, kPart>, rows_tile<T, 6, C, kPart>};
   return tiles[rows - 1];
 }
 template <class T, bool kPart>
@@ -81,18 +86,20 @@ void rows_block(const MatrixSizes& s, const T* a, const T* b, T* c) {
     std::int64_t rows;
     for (std::int64_t i = 0, block = 0; i < s.m; i += rows, ++block) {
       rows = (s.m - i) / (blocks - block);  // tiles of nearly equal height
-      const Tile<T> tile =
-          part == kLanes<T> ? rows_tile_of<T, false>(rows, vectors) : rows_tile_of<T, true>(rows, vectors);
+      const Tile<T> tile = part == kLanes<T> ? rows_tile_of<T, false>(rows, vectors)
+                                             : rows_tile_of<T, true>(rows, vectors);
       tile(s, a + i * s.a_row, b + j, c + i * s.c_row + j, part);
     }
   }
 }
 
-/// Blocks only decide what is read when: every element of c goes through the same chain of multiply-adds.
+/// Blocks only decide what is read when: every element of c goes through the same chain of
+/// multiply-adds.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  // With one or two rows, reading b is all that costs: a few of its long rows at a time are read from end to end.
-  // With more, what a column of tiles reads of b, and a block of a, are read again and stay in the cache.
+  // With one or two rows, reading b is all that costs: a few of its long rows at a time are read
+  // from end to end. With more, what a column of tiles reads of b, and a block of a, are read again
+  // and stay in the cache.
   constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240;
   const bool is_thin = s.m <= 2 && s.n >= 256;
   MatrixSizes block = s;
@@ -107,7 +114,8 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// R rows and C columns of c, each the product of two runs: vectors of partial sums along k, added up at the end.
+/// R rows and C columns of c, each the product of two runs: vectors of partial sums along k, added
+/// up at the end.
 template <class T, int R, int C>
 void runs_tile(const MatrixSizes& s, const T* a, const T* b, T* c) {
   constexpr int kStep = kLanes<T>;
@@ -146,13 +154,15 @@ void runs_tile(const MatrixSizes& s, const T* a, const T* b, T* c) {
 template <class T, int R>
 void runs_rows(const MatrixSizes& s, const T* a, const T* b, T* c) {
   std::int64_t j = 0;
-  for (; j + kRunColumns <= s.n; j += kRunColumns) runs_tile<T, R, kRunColumns>(s, a, b + j * s.b_step, c + j);
+  for (; j + kRunColumns <= s.n; j += kRunColumns)
+    runs_tile<T, R, kRunColumns>(s, a, b + j * s.b_step, c + j);
   for (; j < s.n; ++j) runs_tile<T, R, 1>(s, a, b + j * s.b_step, c + j);
 }
 
 template <class T>
 void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  constexpr ProductLoop<T> of_rows[] = {runs_rows<T, 1>, runs_rows<T, 2>, runs_rows<T, 3>, runs_rows<T, kMostRunRows>};
+  constexpr ProductLoop<T> of_rows[] = {runs_rows<T, 1>, runs_rows<T, 2>, runs_rows<T, 3>,
+                                        runs_rows<T, kMostRunRows>};
   std::int64_t rows;
   for (std::int64_t i = 0; i < s.m; i += rows) {
     const std::int64_t blocks = (s.m - i + kMostRunRows - 1) / kMostRunRows;
@@ -163,7 +173,8 @@ void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
 
 /// Integers wrap around, as unsigned arithmetic does.
 template <class T, class U>
-__attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+__attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const T* a, const T* b,
+                                                     T* c) {
   for (std::int64_t i = 0; i < s.m; ++i) {
     U* __restrict to = reinterpret_cast<U*>(c + i * s.c_row);
     for (std::int64_t j = 0; j < s.n && !s.add; ++j) to[j] = 0;

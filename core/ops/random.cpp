@@ -69,7 +69,7 @@ void draw(KernelArgs& a, Fn&& element) {
   });
 }
 
-Samples draw_samples() {
+OpSamples draw_samples() {
   const SampleInput key{TensorType(i64, {2}), 0, 100, false};
   return {{{key}, make_attrs(DrawAttrs{TensorType(f32, {2, 3}), 1, 0, 1})},
           {{key}, make_attrs(DrawAttrs{TensorType(f64, {0, 3}), 0, -1, 1})}};
@@ -124,7 +124,7 @@ const Op fold_key_op{
     .no_vjp = "a key is an integer",
     .samples =
         [] {
-          return Samples{{{{TensorType(i64, {2}), 0, 100, false}, {TensorType(i64), 0, 100, false}}}};
+          return OpSamples{{{{TensorType(i64, {2}), 0, 100, false}, {TensorType(i64), 0, 100, false}}}};
         },
 };
 
@@ -155,9 +155,9 @@ Tensor bind_draw(const Op& op, const Dims& dims, DType dtype, double low, double
 
 }  // namespace
 
-RandomScope::RandomScope(const Tensor& stream) : outer_(current), builder_(mode.builder), key_(stream) { current = this; }
+RandomScope::RandomScope(const Tensor& stream) : outer_(current), builder_(thread_mode.builder), key_(stream) { current = this; }
 
-RandomScope::RandomScope() : outer_(current), builder_(mode.builder) {
+RandomScope::RandomScope() : outer_(current), builder_(thread_mode.builder) {
   number_ = outer_ ? outer_->taken_++ : stream.taken++;
   current = this;
 }
@@ -169,7 +169,7 @@ void RandomScope::begin(std::int64_t iteration, int part) {
   part_ = part;
   traced_iteration_ = key_ = Tensor();
   taken_ = 0;
-  builder_ = mode.builder;
+  builder_ = thread_mode.builder;
 }
 void RandomScope::begin(const Tensor& iteration, int part) {
   begin(0, part);
@@ -182,7 +182,7 @@ Tensor RandomScope::key() {
   const Tensor own = fold_key(around, scalar(number_, i64));
   Tensor result = fold_key(own, traced_iteration_.is_defined() ? traced_iteration_ : scalar(iteration_, i64));
   if (part_) result = fold_key(result, scalar(part_, i64));
-  if (builder_ == mode.builder) key_ = result;  // a key made in an inner graph is of no use outside
+  if (builder_ == thread_mode.builder) key_ = result;  // a key made in an inner graph is of no use outside
   return result;
 }
 

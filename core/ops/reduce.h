@@ -1,4 +1,5 @@
-// core/ops/reduce.h — what reductions and softmax share: axes as attributes, and cotangents spread along them again.
+// core/ops/reduce.h — what reductions and softmax share: axes as attributes, and cotangents spread
+// along them again.
 #pragma once
 
 #include <string_view>
@@ -40,7 +41,8 @@ Reduced view_axes(const TensorType& x, const std::vector<int>& axes);
 
 /// The reverse of a sum over axes: x repeated along `dims`, which become axes `axes` of the result.
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims);
-/// y, made by reducing axes of a tensor of type x, with x's dims; and such that it broadcasts to them.
+/// y, made by reducing axes of a tensor of type x, with x's dims; and such that it broadcasts to
+/// them.
 Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
 Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
 

@@ -1,14 +1,16 @@
-// core/ops/reduction_table.h — ReductionTable, the loops of reductions as one instruction set gives them.
+// core/ops/reduction_table.h — ReductionTable, the loops of reductions as one instruction set gives
+// them.
 //
-// Read by reductions_isa.cpp, which is compiled for several processors: includes nothing that could leave a shared
-// inline function compiled for the newest of them.
+// Read by reductions_isa.cpp, which is compiled for several processors: includes nothing that could
+// leave a shared inline function compiled for the newest of them.
 #pragma once
 
 #include <cstdint>
 
 namespace reel {
 
-/// A contiguous operand around the axes that are reduced: outer blocks of n rows of `inner` elements.
+/// A contiguous operand around the axes that are reduced: outer blocks of n rows of `inner`
+/// elements.
 struct Reduced {
   std::int64_t outer, n, inner;
 };
@@ -16,8 +18,8 @@ struct Reduced {
 /// out is [outer, inner], or for softmax and log_softmax [outer, n, inner].
 using ReductionLoop = void (*)(const void* x, void* out, const Reduced& sizes);
 
-/// Columns are DTypes in their order; loops are null where the op does not take the dtype. No loop uses threads, and
-/// the order of additions depends on the sizes only.
+/// Columns are DTypes in their order; loops are null where the op does not take the dtype. No loop
+/// uses threads, and the order of additions depends on the sizes only.
 struct ReductionTable {
   ReductionLoop sum[5];
   ReductionLoop max[5];

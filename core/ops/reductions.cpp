@@ -17,11 +17,13 @@
 namespace reel {
 
 const ReductionTable& reduction_table() {
-  static const ReductionTable& chosen = for_this_processor(sse42::reductions, avx2::reductions, avx512::reductions);
+  static const ReductionTable& chosen =
+      for_this_processor(sse42::reductions, avx2::reductions, avx512::reductions);
   return chosen;
 }
 
-// ---- Axes ----------------------------------------------------------------------------------------------------------
+// ---- Axes
+// ----------------------------------------------------------------------------------------------------------
 
 AttrsRef reduce_attrs(const std::vector<int>& axes) {
   constexpr int kBits = 6;
@@ -64,15 +66,20 @@ void check_float(std::string_view op, const TensorType& x, std::string_view repa
 
 Reduced view_axes(const TensorType& x, const std::vector<int>& axes) {
   Reduced result{1, 1, 1};
-  const int first = axes.empty() ? x.rank() : axes.front(), last = axes.empty() ? first - 1 : axes.back();
+  const int first = axes.empty() ? x.rank() : axes.front(),
+            last = axes.empty() ? first - 1 : axes.back();
   for (int i = 0; i < x.rank(); ++i)
-    (i < first ? result.outer : i > last ? result.inner : result.n) *= x.sizes()[static_cast<std::size_t>(i)];
+    (i < first  ? result.outer
+     : i > last ? result.inner
+                : result.n) *= x.sizes()[static_cast<std::size_t>(i)];
   return result;
 }
 
 namespace {
 
-bool has(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+bool has(const std::vector<int>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 Dims dims_at(const TensorType& type, const std::vector<int>& axes) {
   Dims result;
@@ -87,7 +94,9 @@ TensorType reduced_type(const TensorType& x, const std::vector<int>& axes) {
   return x.with(dims);
 }
 
-void reduced_rule(TypeArgs& a) { a.out.push_back(reduced_type(a.in[0], a.attr<ReduceAttrs>().axes)); }
+void reduced_rule(TypeArgs& a) {
+  a.out.push_back(reduced_type(a.in[0], a.attr<ReduceAttrs>().axes));
+}
 
 /// Neighbouring axes that are all reduced, or all kept, taken as one.
 struct Group {
@@ -112,7 +121,9 @@ std::vector<Group> group(const TensorType& x, const std::vector<int>& axes) {
 void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const TensorType& x = args.input(0).type();
   std::vector<Group> groups = group(x, args.attr<ReduceAttrs>().axes);
-  const auto count = [&] { return std::count_if(groups.begin(), groups.end(), [](const Group& g) { return g.is_reduced; }); };
+  const auto count = [&] {
+    return std::count_if(groups.begin(), groups.end(), [](const Group& g) { return g.is_reduced; });
+  };
   if (count() == 0) {  // what is reduced has one element each
     args.alias(0, 0);
     return;
@@ -128,7 +139,8 @@ void run_reduction(KernelArgs& args, ReductionLoop loop) {
     for (auto it = groups.begin(); it != groups.end(); ++it)
       if (it != last) (it < last ? sizes.outer : sizes.inner) *= it->size;
     if (count() == 1) return loop(from, out, sizes);
-    std::unique_ptr<char[]> next(new char[static_cast<std::size_t>(sizes.outer * sizes.inner) * size_of(x.dtype())]);
+    std::unique_ptr<char[]> next(
+        new char[static_cast<std::size_t>(sizes.outer * sizes.inner) * size_of(x.dtype())]);
     loop(from, next.get(), sizes);
     before = std::move(next);
     from = before.get();
@@ -154,12 +166,12 @@ const SampleDims& sample_dims() {
 }
 
 /// Shapes for any reduction; integers and booleans lie between low and high.
-Samples samples_of(DType dtype, double low, double high, bool over_nothing) {
+OpSamples samples_of(DType dtype, double low, double high, bool over_nothing) {
   const auto sample = [&](const Dims& dims, const std::vector<int>& axes) {
-    return Sample{{{TensorType(dtype, dims), low, high, is_float(dtype)}}, reduce_attrs(axes)};
+    return OpSample{{{TensorType(dtype, dims), low, high, is_float(dtype)}}, reduce_attrs(axes)};
   };
   const auto& [batch, time, feature] = sample_dims();
-  Samples result = {sample({7}, {0}),
+  OpSamples result = {sample({7}, {0}),
                     sample({2, 3}, {0}),
                     sample({2, 3}, {1}),
                     sample({3, 40}, {1}),
@@ -174,7 +186,8 @@ Samples samples_of(DType dtype, double low, double high, bool over_nothing) {
   return result;
 }
 
-// ---- sum and spread ------------------------------------------------------------------------------------------------
+// ---- sum and spread
+// ------------------------------------------------------------------------------------------------
 
 struct SpreadAttrs {
   std::vector<int> axes;  ///< of the result, ascending
@@ -189,7 +202,8 @@ struct SpreadAttrs {
 void spread_rule(TypeArgs& a) {
   const SpreadAttrs& attrs = a.attr<SpreadAttrs>();
   Dims dims = a.in[0].dims();
-  for (std::size_t i = 0; i < attrs.axes.size(); ++i) dims.insert(dims.begin() + attrs.axes[i], attrs.dims[i]);
+  for (std::size_t i = 0; i < attrs.axes.size(); ++i)
+    dims.insert(dims.begin() + attrs.axes[i], attrs.dims[i]);
   a.out.push_back(a.in[0].with(dims));
 }
 
@@ -215,20 +229,26 @@ const Op spread_op{
     .name = "spread",
     .type = spread_rule,
     .kernel = spread_kernel,
-    .vjp = [](Vjp& at) {
-      const std::vector<int>& axes = at.attr<SpreadAttrs>().axes;
-      at.add(0, sum(at.cotangent(), Axes(std::vector<Axis>(axes.begin(), axes.end()))));
-    },
-    .samples = [] {
-      const auto sample = [](const Dims& x, std::vector<int> axes, const Dims& dims) {
-        return Sample{{{TensorType(f32, x)}}, make_attrs(SpreadAttrs{std::move(axes), dims})};
-      };
-      const auto& [batch, time, feature] = sample_dims();
-      return Samples{sample({}, {0}, {3}),           sample({3}, {0}, {2}),
-                     sample({3}, {1}, {2}),          sample({2, 3}, {1, 3}, {4, 5}),
-                     sample({2, 3}, {2}, {1}),       sample({3}, {0}, {0}),
-                     sample({batch}, {0}, {feature}), sample({feature}, {0, 1}, {batch, time})};
-    },
+    .vjp =
+        [](Vjp& at) {
+          const std::vector<int>& axes = at.attr<SpreadAttrs>().axes;
+          at.add(0, sum(at.cotangent(), Axes(std::vector<Axis>(axes.begin(), axes.end()))));
+        },
+    .samples =
+        [] {
+          const auto sample = [](const Dims& x, std::vector<int> axes, const Dims& dims) {
+            return OpSample{{{TensorType(f32, x)}}, make_attrs(SpreadAttrs{std::move(axes), dims})};
+          };
+          const auto& [batch, time, feature] = sample_dims();
+          return OpSamples{sample({}, {0}, {3}),
+                         sample({3}, {0}, {2}),
+                         sample({3}, {1}, {2}),
+                         sample({2, 3}, {1, 3}, {4, 5}),
+                         sample({2, 3}, {2}, {1}),
+                         sample({3}, {0}, {0}),
+                         sample({batch}, {0}, {feature}),
+                         sample({feature}, {0, 1}, {batch, time})};
+        },
 };
 
 void check_number(std::string_view op, const TensorType& x, const char* repair) {
@@ -246,20 +266,26 @@ const Op sum_op{
           reduced_rule(a);
         },
     .kernel = reduction_kernel<&ReductionTable::sum>,
-    .vjp = [](Vjp& at) { at.add(0, spread_like(at.cotangent(), at.attr<ReduceAttrs>().axes, at.input_type(0))); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, spread_like(at.cotangent(), at.attr<ReduceAttrs>().axes, at.input_type(0)));
+        },
     .samples = [] { return samples_of(f32, -2, 2, true); },
 };
 
-// ---- max -----------------------------------------------------------------------------------------------------------
+// ---- max
+// -----------------------------------------------------------------------------------------------------------
 
-// Shared among ties. x is masked where padding might be read: there it holds the value that max gives over nothing, so
-// that a row of nothing is tied everywhere; the public sum counts what is valid.
+// Shared among ties. x is masked where padding might be read: there it holds the value that max
+// gives over nothing, so that a row of nothing is tied everywhere; the public sum counts what is
+// valid.
 void max_vjp(Vjp& at) {
   const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
   const TensorType& type = at.input_type(0);
   if (!is_float(type.dtype())) return;
   const Tensor is_largest = equal(at.input(0), broadcastable(at.output(), axes, type));
-  const Tensor ties = sum(cast(is_largest, type.dtype()), Axes(std::vector<Axis>(axes.begin(), axes.end())));
+  const Tensor ties =
+      sum(cast(is_largest, type.dtype()), Axes(std::vector<Axis>(axes.begin(), axes.end())));
   const Tensor share = at.cotangent() / maximum(ties, 1);
   at.add(0, where(is_largest, spread_like(share, axes, type), 0));
 }
@@ -279,9 +305,12 @@ const Op max_op{
 
 double lowest(DType dtype) {
   switch (dtype) {
-    case DType::i32: return std::numeric_limits<std::int32_t>::min();
-    case DType::i64: return static_cast<double>(std::numeric_limits<std::int64_t>::min());
-    default: return -std::numeric_limits<double>::infinity();
+    case DType::i32:
+      return std::numeric_limits<std::int32_t>::min();
+    case DType::i64:
+      return static_cast<double>(std::numeric_limits<std::int64_t>::min());
+    default:
+      return -std::numeric_limits<double>::infinity();
   }
 }
 
@@ -295,24 +324,28 @@ const Op argmax_op{
     .kernel =
         [](KernelArgs& args) {
           const Tensor& x = args.input(0);
-          reduction_table().argmax[static_cast<int>(x.dtype())](x.data<void>(), args.make().data<void>(),
-                                                                view_axes(x.type(), args.attr<ReduceAttrs>().axes));
+          reduction_table().argmax[static_cast<int>(x.dtype())](
+              x.data<void>(), args.make().data<void>(),
+              view_axes(x.type(), args.attr<ReduceAttrs>().axes));
         },
     .no_vjp = "positions are integers",
     .samples =
         [] {
-          Samples all = samples_of(f32, -2, 2, true), single;
-          for (Sample& sample : all)
-            if (get<ReduceAttrs>(sample.attrs.get()).axes.size() == 1) single.push_back(std::move(sample));
+          OpSamples all = samples_of(f32, -2, 2, true), single;
+          for (OpSample& sample : all)
+            if (get<ReduceAttrs>(sample.attrs.get()).axes.size() == 1)
+              single.push_back(std::move(sample));
           return single;
         },
 };
 
-// ---- any and all ---------------------------------------------------------------------------------------------------
+// ---- any and all
+// ---------------------------------------------------------------------------------------------------
 
 void truth_rule(TypeArgs& a) {
   if (a.in[0].dtype() != boolean)
-    throw DTypeError(str(a.op.name, ": takes booleans, got ", a.in[0], "; compare first, as in x != 0"));
+    throw DTypeError(
+        str(a.op.name, ": takes booleans, got ", a.in[0], "; compare first, as in x != 0"));
   reduced_rule(a);
 }
 const Op any_op{
@@ -330,9 +363,11 @@ const Op all_op{
     .samples = [] { return samples_of(boolean, 0, 1, true); },
 };
 
-// ---- Counting, for mean --------------------------------------------------------------------------------------------
+// ---- Counting, for mean
+// --------------------------------------------------------------------------------------------
 
-/// How many positions the axes of x have: for traces, which do not know. Of x only the shape is read.
+/// How many positions the axes of x have: for traces, which do not know. Of x only the shape is
+/// read.
 const Op axes_size_op{
     .name = "axes_size",
     .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
@@ -358,7 +393,8 @@ std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   return result;
 }
 
-/// How many of the elements of x that are summed over the axes are no padding: i32, over dims of the result.
+/// How many of the elements of x that are summed over the axes are no padding: i32, over dims of
+/// the result.
 Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
   const TensorType& type = x.type();
   // What matters are the masked dims that the axes, or length dims among them, have to do with.
@@ -368,7 +404,9 @@ Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
     const Dim& dim = type.dims()[static_cast<std::size_t>(i)];
     Dims all = dim.length_dims();
     all.push_back(dim);
-    if (std::none_of(all.begin(), all.end(), [&](const Dim& of) { return has(axes, find(type.dims(), of)); })) continue;
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const Dim& of) { return has(axes, find(type.dims(), of)); }))
+      continue;
     masked.push_back(dim);
     for (const Dim& of : all)
       if (!contains(involved, of)) involved.push_back(of);
@@ -400,7 +438,8 @@ Tensor mean_over(const Tensor& x, const std::vector<int>& axes) {
   const bool is_masked = reduces_padding(x.type(), axes);
   const std::int64_t size = is_masked ? -1 : known_size(x.type(), axes);
   if (size >= 0) return total / static_cast<double>(std::max<std::int64_t>(size, 1));
-  const Tensor count = is_masked ? valid_count(x, axes) : bind(axes_size_op, {x}, reduce_attrs(axes));
+  const Tensor count =
+      is_masked ? valid_count(x, axes) : bind(axes_size_op, {x}, reduce_attrs(axes));
   return total / cast(maximum(count, 1), x.dtype());
 }
 
@@ -417,14 +456,18 @@ Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorTy
   return axes.empty() ? y : spread(y, axes, dims_at(x, axes));
 }
 Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x) {
-  // Named dims are matched by identity; plain ones need an axis of size 1 unless only leading axes are missing.
+  // Named dims are matched by identity; plain ones need an axis of size 1 unless only leading axes
+  // are missing.
   if (x.is_named() || axes.empty() || axes.back() == static_cast<int>(axes.size()) - 1) return y;
   return spread(y, axes, Dims(axes.size(), Dim(1)));
 }
 
-// ---- Public functions ----------------------------------------------------------------------------------------------
+// ---- Public functions
+// ----------------------------------------------------------------------------------------------
 
-Tensor sum(const Tensor& x, const Axes& axes) { return reduce(sum_op, x, positions(x, axes, "sum"), 0); }
+Tensor sum(const Tensor& x, const Axes& axes) {
+  return reduce(sum_op, x, positions(x, axes, "sum"), 0);
+}
 Tensor sum(const Tensor& x) { return reduce(sum_op, x, all_positions(x), 0); }
 Tensor mean(const Tensor& x, const Axes& axes) { return mean_over(x, positions(x, axes, "mean")); }
 Tensor mean(const Tensor& x) { return mean_over(x, all_positions(x)); }
@@ -436,9 +479,13 @@ Tensor max(const Tensor& x) {
   check_number("max", x.type(), kAnyInstead);
   return reduce(max_op, x, all_positions(x), lowest(x.dtype()));
 }
-Tensor any(const Tensor& x, const Axes& axes) { return reduce(any_op, x, positions(x, axes, "any"), 0); }
+Tensor any(const Tensor& x, const Axes& axes) {
+  return reduce(any_op, x, positions(x, axes, "any"), 0);
+}
 Tensor any(const Tensor& x) { return reduce(any_op, x, all_positions(x), 0); }
-Tensor all(const Tensor& x, const Axes& axes) { return reduce(all_op, x, positions(x, axes, "all"), 1); }
+Tensor all(const Tensor& x, const Axes& axes) {
+  return reduce(all_op, x, positions(x, axes, "all"), 1);
+}
 Tensor all(const Tensor& x) { return reduce(all_op, x, all_positions(x), 1); }
 Tensor argmax(const Tensor& x, const Axis& axis) {
   check_number("argmax", x.type(), kCastFirst);
@@ -446,8 +493,9 @@ Tensor argmax(const Tensor& x, const Axis& axis) {
 }
 
 namespace {
-const Op* const kReductionOps[] = {&sum_op, &spread_op, &max_op, &argmax_op, &any_op, &all_op, &axes_size_op,
-                                   &logsumexp_op, &softmax_op, &log_softmax_op};
+const Op* const kReductionOps[] = {&sum_op,     &spread_op,     &max_op,       &argmax_op,
+                                   &any_op,     &all_op,        &axes_size_op, &logsumexp_op,
+                                   &softmax_op, &log_softmax_op};
 }
 std::span<const Op* const> reduction_ops() { return kReductionOps; }
 

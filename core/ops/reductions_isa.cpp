@@ -1,20 +1,23 @@
-// The loops of reductions. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it;
-// reductions.cpp picks one of the tables when the program starts.
+// The loops of reductions. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the
+// flags for it; reductions.cpp picks one of the tables when the program starts.
 #include "reel/core/ops/reduction_table.h"
 #include "reel/core/ops/vector_isa.h"
 
 namespace reel::REEL_ISA {
 namespace {
 
-constexpr std::int64_t kColumns = 512;  // accumulators of that many columns stay in the first-level cache
+constexpr std::int64_t kColumns =
+    512;  // accumulators of that many columns stay in the first-level cache
 
 template <class T>
 constexpr T lowest() {
-  if constexpr (sizeof(T) == 4) return std::is_same_v<T, float> ? -__builtin_inff() : T(-2147483647 - 1);
+  if constexpr (sizeof(T) == 4)
+    return std::is_same_v<T, float> ? -__builtin_inff() : T(-2147483647 - 1);
   return std::is_same_v<T, double> ? -__builtin_inf() : T(-9223372036854775807LL - 1);
 }
 
-// ---- How elements are combined -------------------------------------------------------------------------------------
+// ---- How elements are combined
+// -------------------------------------------------------------------------------------
 
 /// Floats are added up in double: a million of them keep an error of a few 1e-8, in whatever order.
 template <class T>
@@ -39,7 +42,9 @@ struct MaxFloats {
   static constexpr Sum kNone = lowest<T>();
   static Sums load(const T* x) { return REEL_ISA::load(x); }
   static Sum of(Sum a, Sum b) { return b > a || b != b ? b : a; }
-  static Sums of(const Sums& a, const Sums& b) { return xsimd::select((b > a) | xsimd::isnan(b), b, a); }
+  static Sums of(const Sums& a, const Sums& b) {
+    return xsimd::select((b > a) | xsimd::isnan(b), b, a);
+  }
 };
 
 // Integers, which wrap around, and booleans: the compiler makes vectors of these.
@@ -71,20 +76,24 @@ struct All {
 };
 
 template <class P>
-concept HasVectors = requires { P::kWidth; };
+concept HasVectors = requires {
+  P::kWidth;
+};
 
-// ---- Walking -------------------------------------------------------------------------------------------------------
+// ---- Walking
+// -------------------------------------------------------------------------------------------------------
 
 /// A contiguous run.
 template <class P>
-__attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x, std::int64_t n) {
+__attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x,
+                                                           std::int64_t n) {
   typename P::Sum result = P::kNone;
   std::int64_t i = 0;
   if constexpr (HasVectors<P>) {
     constexpr int kWidth = P::kWidth;
     if (n >= 2 * kWidth) {
-      typename P::Sums sums[4] = {typename P::Sums(P::kNone), typename P::Sums(P::kNone), typename P::Sums(P::kNone),
-                                  typename P::Sums(P::kNone)};
+      typename P::Sums sums[4] = {typename P::Sums(P::kNone), typename P::Sums(P::kNone),
+                                  typename P::Sums(P::kNone), typename P::Sums(P::kNone)};
       for (; i + 4 * kWidth <= n; i += 4 * kWidth)
 #pragma GCC unroll 4
         for (int k = 0; k < 4; ++k) sums[k] = P::of(sums[k], P::load(x + i + k * kWidth));
@@ -98,10 +107,12 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   return result;
 }
 
-/// sums[j] gets x[k·step + j] for all k. One row after the other, because that is how memory is read fastest.
+/// sums[j] gets x[k·step + j] for all k. One row after the other, because that is how memory is
+/// read fastest.
 template <class P>
-__attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n, std::int64_t step,
-                                                    std::int64_t width, typename P::Sum* __restrict sums) {
+__attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n,
+                                                    std::int64_t step, std::int64_t width,
+                                                    typename P::Sum* __restrict sums) {
   for (std::int64_t k = 0; k < n; ++k, x += step) {
     std::int64_t j = 0;
     if constexpr (HasVectors<P>)
@@ -118,7 +129,8 @@ void reduce(const void* from, void* to, const Reduced& s) {
   const auto* x = static_cast<const Element*>(from);
   auto* out = static_cast<Element*>(to);
   if (s.inner == 1) {
-    for (std::int64_t o = 0; o < s.outer; ++o) out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
+    for (std::int64_t o = 0; o < s.outer; ++o)
+      out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
     return;
   }
   // Few columns: several rows are taken for one, and their sums added up at the end.
@@ -131,12 +143,14 @@ void reduce(const void* from, void* to, const Reduced& s) {
       for (std::int64_t i = 0; i < wide; ++i) sums[i] = P::kNone;
       reduce_columns<P>(x + j, first, together * s.inner, wide, sums);
       for (std::int64_t i = width; i < wide; ++i) sums[i % width] = P::of(sums[i % width], sums[i]);
-      reduce_columns<P>(x + j + first * together * s.inner, s.n - first * together, s.inner, width, sums);
+      reduce_columns<P>(x + j + first * together * s.inner, s.n - first * together, s.inner, width,
+                        sums);
       for (std::int64_t i = 0; i < width; ++i) out[j + i] = static_cast<Element>(sums[i]);
     }
 }
 
-// ---- argmax --------------------------------------------------------------------------------------------------------
+// ---- argmax
+// --------------------------------------------------------------------------------------------------------
 
 template <class T>
 __attribute__((optimize("O3"))) void argmax(const void* from, void* to, const Reduced& s) {
@@ -173,9 +187,10 @@ __attribute__((optimize("O3"))) void argmax(const void* from, void* to, const Re
     }
 }
 
-// ---- softmax and its relatives -------------------------------------------------------------------------------------
-// Everything is relative to the row's largest element m. An element of -inf has no share at all, whatever m is: it may
-// stand for padding.
+// ---- softmax and its relatives
+// ------------------------------------------------------------------------------------- Everything
+// is relative to the row's largest element m. An element of -inf has no share at all, whatever m
+// is: it may stand for padding.
 
 /// exp(x - m), or 0 for x = -inf.
 template <class T>
@@ -183,14 +198,19 @@ Vector<T> share(const Vector<T>& x, const Vector<T>& m) {
   return xsimd::select(x == Vector<T>(lowest<T>()), Vector<T>(T(0)), xsimd::exp(x - m));
 }
 
-/// Calls fn(j, count, load, store) for vectors of `count` elements, the last one being part of a vector.
+/// Calls fn(j, count, load, store) for vectors of `count` elements, the last one being part of a
+/// vector.
 template <class T, class Fn>
 inline void each_vector(std::int64_t n, const Fn& fn) {
   std::int64_t j = 0;
   for (; j + kLanes<T> <= n; j += kLanes<T>)
-    fn(j, [](const T* x) { return load(x); }, [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
+    fn(
+        j, [](const T* x) { return load(x); },
+        [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
   if (const std::int64_t part = n - j)
-    fn(j, [part](const T* x) { return load_part(x, part); }, [part](T* to, const Vector<T>& v) { store_part(to, v, part); });
+    fn(
+        j, [part](const T* x) { return load_part(x, part); },
+        [part](T* to, const Vector<T>& v) { store_part(to, v, part); });
 }
 
 /// Σ exp(x - m) over a run.
@@ -208,28 +228,33 @@ double sum_of_shares(const T* x, std::int64_t n, T m) {
   return sum;
 }
 
-/// m + log Σ exp(x - m), for m the largest: -inf and inf are their own, for nothing and without a warning.
+/// m + log Σ exp(x - m), for m the largest: -inf and inf are their own, for nothing and without a
+/// warning.
 template <class T>
 T log_of_sum(T m, double sum) {
   const bool is_infinite = m - m != m - m && m == m;
   return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
 }
 
-/// Largest elements m and sums of shares of `width` columns; both have room for kColumns. The shares of row k go to
-/// kept + k·step.
+/// Largest elements m and sums of shares of `width` columns; both have room for kColumns. The
+/// shares of row k go to kept + k·step.
 template <class T>
-void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums, T* kept, std::int64_t step) {
+void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums, T* kept,
+                 std::int64_t step) {
   for (std::int64_t i = 0; i < width; ++i) m[i] = lowest<T>(), sums[i] = 0;
   reduce_columns<MaxFloats<T>>(x, s.n, s.inner, width, m);
   for (std::int64_t k = 0; k < s.n; ++k, x += s.inner, kept += step) {
-    each_vector<T>(width, [&](std::int64_t j, auto load, auto store) { store(kept + j, share<T>(load(x + j), load(m + j))); });
+    each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
+      store(kept + j, share<T>(load(x + j), load(m + j)));
+    });
     reduce_columns<SumFloats<T>>(kept, 1, 0, width, sums);
   }
 }
 
 /// Calls fn(x, out, width) for blocks of columns; out has `rows` rows per block of the outer axes.
 template <class T, class Fn>
-void each_column_block(const void* from, void* to, const Reduced& s, std::int64_t rows, const Fn& fn) {
+void each_column_block(const void* from, void* to, const Reduced& s, std::int64_t rows,
+                       const Fn& fn) {
   const T* x = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
   for (std::int64_t o = 0; o < s.outer; ++o, x += s.n * s.inner, out += rows * s.inner)
@@ -262,10 +287,14 @@ void softmax(const void* from, void* to, const Reduced& s) {
     T* out = static_cast<T*>(to);
     for (std::int64_t o = 0; o < s.outer; ++o, x += s.n, out += s.n) {
       const Vector<T> m(reduce_run<MaxFloats<T>>(x, s.n));
-      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) { store(out + j, share<T>(load(x + j), m)); });
+      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) {
+        store(out + j, share<T>(load(x + j), m));
+      });
       const double sum = reduce_run<SumFloats<T>>(out, s.n);
       const Vector<T> scale(sum == 0 ? T(0) : static_cast<T>(1 / sum));
-      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) { store(out + j, load(out + j) * scale); });
+      each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) {
+        store(out + j, load(out + j) * scale);
+      });
     }
     return;
   }
@@ -273,9 +302,12 @@ void softmax(const void* from, void* to, const Reduced& s) {
     alignas(64) T m[kColumns], scale[kColumns];
     alignas(64) double sums[kColumns];
     column_sums(x, s, width, m, sums, out, s.inner);
-    for (std::int64_t i = 0; i < width; ++i) scale[i] = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
+    for (std::int64_t i = 0; i < width; ++i)
+      scale[i] = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
     for (std::int64_t k = 0; k < s.n; ++k, out += s.inner)
-      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) { store(out + j, load(out + j) * load(scale + j)); });
+      each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
+        store(out + j, load(out + j) * load(scale + j));
+      });
   });
 }
 
@@ -307,7 +339,8 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
     for (std::int64_t i = 0; i < width; ++i) log_sums[i] = static_cast<T>(__builtin_log(sums[i]));
     for (std::int64_t k = 0; k < s.n; ++k)
       each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
-        store(out + k * s.inner + j, log_share<T>(load(x + k * s.inner + j), load(m + j), load(log_sums + j)));
+        store(out + k * s.inner + j,
+              log_share<T>(load(x + k * s.inner + j), load(m + j), load(log_sums + j)));
       });
   });
 }
@@ -315,7 +348,8 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
 }  // namespace
 
 constinit const ReductionTable reductions{
-    .sum = {reduce<SumFloats<float>>, reduce<SumFloats<double>>, reduce<SumIntegers<std::int32_t, std::uint32_t>>,
+    .sum = {reduce<SumFloats<float>>, reduce<SumFloats<double>>,
+            reduce<SumIntegers<std::int32_t, std::uint32_t>>,
             reduce<SumIntegers<std::int64_t, std::uint64_t>>, nullptr},
     .max = {reduce<MaxFloats<float>>, reduce<MaxFloats<double>>, reduce<MaxIntegers<std::int32_t>>,
             reduce<MaxIntegers<std::int64_t>>, nullptr},

@@ -57,7 +57,7 @@ constinit const Op where_op{
               {{feature, batch}, {batch, feature}, {}},
               {{batch, time}, {batch, time}, {batch}},
           };
-          Samples samples;
+          OpSamples samples;
           for (const auto& [condition, a, b] : shapes)
             samples.push_back({{{TensorType(boolean, condition), 0, 1, false},
                                 {TensorType(f32, a)},
@@ -84,10 +84,10 @@ constinit const Op cast_op{
         [] {
           const Dim batch("batch", 3);
           const auto sample = [](DType from, const Dims& dims, DType to) {
-            return Sample{{{TensorType(from, dims), -2, 2, is_float(from) && is_float(to)}},
+            return OpSample{{{TensorType(from, dims), -2, 2, is_float(from) && is_float(to)}},
                           make_attrs(CastAttrs{to})};
           };
-          return Samples{sample(f32, {2, 9}, f64), sample(f64, {batch}, f32),
+          return OpSamples{sample(f32, {2, 9}, f64), sample(f64, {batch}, f32),
                          sample(f32, {5}, i32),    sample(i32, {batch}, f32),
                          sample(i64, {0, 3}, f64), sample(f32, {}, boolean)};
         },

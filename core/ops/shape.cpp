@@ -84,7 +84,7 @@ const Op transpose_op{
         },
     .samples =
         [] {
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {2, 3})}}, make_attrs(TransposeAttrs{{1, 0}})},
               {{{TensorType(f32, {2, 3, 4})}}, make_attrs(TransposeAttrs{{1, 0, 2}})},
               {{{TensorType(f32, {5, 3, 7})}}, make_attrs(TransposeAttrs{{2, 0, 1}})},
@@ -181,7 +181,7 @@ const Op reshape_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})},
               {{{TensorType(f32, {4})}}, make_attrs(ReshapeAttrs{{2, 1, 2}, {}})},
               {{{TensorType(f32)}}, make_attrs(ReshapeAttrs{{1}, {}})},
@@ -208,7 +208,7 @@ const Op reshape_like_op{
     .reads = {.inputs = 0b1},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {6}), -2, 2, false}}},
+          return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {6}), -2, 2, false}}},
                          {{{TensorType(f32, {0, 3})}, {TensorType(f64, {0}), -2, 2, false}}}};
         },
 };
@@ -225,7 +225,7 @@ const Op reshape_unknown_op{
     .reads = {.inputs = 0b1},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
+          return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
         },
 };
 
@@ -276,7 +276,7 @@ const Op rename_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim other("time", tensor({3, 0}, {dims[0]})), fixed("steps", 3);
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {dims[0], dims[2]})}},
                make_attrs(RenameAttrs{1, Dim("other", 2)})},
               {{{TensorType(f32, {3})}}, make_attrs(RenameAttrs{0, fixed})},
@@ -371,7 +371,7 @@ const Op expand_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})},
               {{{TensorType(f32, {3, 1})}}, make_attrs(ExpandAttrs{{-1, 0, -1}, {2, 4}})},
               {{{TensorType(f32)}}, make_attrs(ExpandAttrs{{-1, -1, -1}, dims})},

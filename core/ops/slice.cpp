@@ -84,7 +84,7 @@ const Op slice_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim shorter("time", tensor({2, 0}, {dims[0]}));
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})},
               {{{TensorType(f32, {2, 5, 2})}}, make_attrs(SliceAttrs{1, -3, {}, {}})},
               {{{TensorType(f32, {3})}}, make_attrs(SliceAttrs{0, 2, 1, {}})},
@@ -107,7 +107,7 @@ const Op slice_unknown_op{
     .reads = {.inputs = 0b1},
     .samples =
         [] {
-          return Samples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
+          return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
         },
 };
 
@@ -154,7 +154,7 @@ const Op unslice_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {3, 2})}}, make_attrs(SliceAttrs{0, 1, 4, Dim(5)})},
               {{{TensorType(f32, {2, 3, 2})}, {TensorType(f32, {2, 5, 2}), -2, 2, false}},
                make_attrs(SliceAttrs{1, -3, {}, {}})},
@@ -246,7 +246,7 @@ const Op pad_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim longer("time", tensor({6, 4}, {dims[0]}));
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{1, 1, 2, 0.5, {}})},
               {{{TensorType(f32, {2, 3})}}, make_attrs(PadAttrs{0, 0, 1, 0, {}})},
               {{{TensorType(f32, {0, 3})}}, make_attrs(PadAttrs{0, 1, 1, -1, {}})},
@@ -328,7 +328,7 @@ const Op shift_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim steps("steps", 4), all("all", 3);
-          return Samples{{{{TensorType(f32, {dims[0], steps, dims[2]})},
+          return OpSamples{{{{TensorType(f32, {dims[0], steps, dims[2]})},
                            {TensorType(i32, {dims[0]}), -3, 3, false}},
                           make_attrs(ShiftAttrs{1, dims[1]})},
                          {{{TensorType(f32, {steps, dims[2], dims[0]})},
@@ -403,7 +403,7 @@ const Op reverse_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {4})}}, make_attrs(ReverseAttrs{0})},
               {{{TensorType(f32, {2, 3, 2})}}, make_attrs(ReverseAttrs{1})},
               {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},

@@ -14,7 +14,9 @@ namespace {
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::string_view kRepair = "cast it to f32 or f64";
 
-Axes axes_of(const std::vector<int>& axes) { return Axes(std::vector<Axis>(axes.begin(), axes.end())); }
+Axes axes_of(const std::vector<int>& axes) {
+  return Axes(std::vector<Axis>(axes.begin(), axes.end()));
+}
 
 /// These loops take one group of adjacent axes; the public functions see to that.
 template <ReductionLoop (ReductionTable::*kLoops)[2]>
@@ -30,21 +32,23 @@ void same_float(TypeArgs& a) {
   a.out.push_back(a.in[0]);
 }
 
-Samples samples() {
+OpSamples samples() {
   const auto sample = [](const Dims& dims, const std::vector<int>& axes) {
-    return Sample{{{TensorType(f32, dims)}}, reduce_attrs(axes)};
+    return OpSample{{{TensorType(f32, dims)}}, reduce_attrs(axes)};
   };
   static const Dim& batch = *new Dim("batch", 2);
   static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
   static const Dim& feature = *new Dim("feature", 4);
-  return {sample({5}, {0}),          sample({2, 40}, {1}),       sample({4, 3}, {0}),
-          sample({2, 3, 4}, {1}),    sample({2, 3, 4}, {0, 1}),  sample({2, 3, 4}, {1, 2}),
-          sample({0, 3}, {1}),       sample({batch, feature}, {0}), sample({batch, time, feature}, {2})};
+  return {
+      sample({5}, {0}),       sample({2, 40}, {1}),          sample({4, 3}, {0}),
+      sample({2, 3, 4}, {1}), sample({2, 3, 4}, {0, 1}),     sample({2, 3, 4}, {1, 2}),
+      sample({0, 3}, {1}),    sample({batch, feature}, {0}), sample({batch, time, feature}, {2})};
 }
 
 }  // namespace
 
-// x̄ = exp(x - y) ȳ. Where a row holds nothing, y is -inf and takes no part: 0 is as good, and makes no NaN.
+// x̄ = exp(x - y) ȳ. Where a row holds nothing, y is -inf and takes no part: 0 is as good, and makes
+// no NaN.
 const Op logsumexp_op{
     .name = "logsumexp",
     .type =
@@ -92,7 +96,8 @@ const Op log_softmax_op{
         [](Vjp& at) {
           const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
           const Tensor g = at.cotangent();
-          at.add(0, g - exp(at.output()) * broadcastable(sum(g, axes_of(axes)), axes, at.input_type(0)));
+          at.add(0, g - exp(at.output()) *
+                            broadcastable(sum(g, axes_of(axes)), axes, at.input_type(0)));
         },
     .reads = {.outputs = 1},
     .samples = samples,
@@ -100,7 +105,8 @@ const Op log_softmax_op{
 
 namespace {
 
-/// fn(x, axes) with the axes side by side: at the end of x, if they are not. What fn returns keeps the order of axes.
+/// fn(x, axes) with the axes side by side: at the end of x, if they are not. What fn returns keeps
+/// the order of axes.
 template <class Fn>
 Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, const Fn& fn) {
   const int count = static_cast<int>(axes.size()), rank = x.rank();
@@ -123,23 +129,29 @@ Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, con
 
 Tensor logsumexp(const Tensor& x, const Axes& axes) {
   check_float("logsumexp", x.type(), kRepair);
-  return side_by_side(x, positions(x, axes, "logsumexp"), false, [](const Tensor& x, const std::vector<int>& axes) {
-    return bind(logsumexp_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
-  });
+  return side_by_side(
+      x, positions(x, axes, "logsumexp"), false, [](const Tensor& x, const std::vector<int>& axes) {
+        return bind(logsumexp_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
+      });
 }
 
 Tensor softmax(const Tensor& x, const Axes& axes) {
   check_float("softmax", x.type(), kRepair);
-  return side_by_side(x, positions(x, axes, "softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
-    return bind(softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
-  });
+  return side_by_side(
+      x, positions(x, axes, "softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
+        return bind(softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
+      });
 }
 
 Tensor log_softmax(const Tensor& x, const Axes& axes) {
   check_float("log_softmax", x.type(), kRepair);
-  return side_by_side(x, positions(x, axes, "log_softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
-    return without_padding(bind(log_softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes)), axes, 0);
-  });
+  return side_by_side(
+      x, positions(x, axes, "log_softmax"), true,
+      [](const Tensor& x, const std::vector<int>& axes) {
+        return without_padding(
+            bind(log_softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes)), axes,
+            0);
+      });
 }
 
 }  // namespace reel

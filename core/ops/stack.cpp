@@ -68,7 +68,7 @@ const Op stack_op{
         [] {
           const Dims& dims = sample_dims();
           const TensorType frame(f32, {dims[0], dims[2]}), empty(f32, {0});
-          return Samples{
+          return OpSamples{
               {{{TensorType(f32, {3})}, {TensorType(f32, {3})}}, make_attrs(StackAttrs{2})},
               {{{TensorType(f32)}, {TensorType(f32)}}, make_attrs(StackAttrs{Dim("slot", 2)})},
               {{{frame}, {frame}, {frame}}, make_attrs(StackAttrs{dims[1]})},
@@ -102,7 +102,7 @@ const Op unstack_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          return Samples{{{{TensorType(f32, {3, 2})}}, make_attrs(UnstackAttrs{3})},
+          return OpSamples{{{{TensorType(f32, {3, 2})}}, make_attrs(UnstackAttrs{3})},
                          {{{TensorType(f32, {2})}}, make_attrs(UnstackAttrs{2})},
                          {{{TensorType(f32, {Dim("beam", 3), dims[0], dims[1]})}},
                           make_attrs(UnstackAttrs{3})},

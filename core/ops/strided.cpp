@@ -13,9 +13,9 @@ namespace {
 // In here steps are in bytes.
 
 /// Calls leaf(to, from) at every position of the axes.
-template <class Leaf>
+template <class TreeLeaf>
 void walk(const StridedAxis* axes, std::size_t count, char* to, const char* from,
-          const Leaf& leaf) {
+          const TreeLeaf& leaf) {
   if (count == 0) return leaf(to, from);
   const auto [size, to_step, from_step] = *axes;
   if (count == 1) {

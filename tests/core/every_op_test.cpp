@@ -25,14 +25,14 @@ const char* tested_elsewhere(const Op& op) {
 class EveryOp : public ::testing::TestWithParam<const Op*> {
  protected:
   const Op& op() const { return *GetParam(); }
-  Samples samples() const { return op().samples ? op().samples() : Samples{}; }
+  OpSamples samples() const { return op().samples ? op().samples() : OpSamples{}; }
 
   /// A vector without dims would be a plain axis: here it is a scalar.
   static Tensor of(const std::vector<double>& values, const Dims& dims) {
     return dims.empty() ? scalar(values.at(0), f64) : tensor(values, dims);
   }
   /// Inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
-  static Tensors draw(const Sample& sample, bool as_f64, std::uint32_t seed = 7) {
+  static Tensors draw(const OpSample& sample, bool as_f64, std::uint32_t seed = 7) {
     std::mt19937 random(seed);
     Tensors inputs;
     for (const SampleInput& input : sample.inputs) {
@@ -52,7 +52,7 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     }
     return inputs;
   }
-  Tensors apply(const Sample& sample, const Tensors& inputs) const { return bind_all(op(), inputs, sample.attrs); }
+  Tensors apply(const OpSample& sample, const Tensors& inputs) const { return bind_all(op(), inputs, sample.attrs); }
 
   /// The sum of all valid elements of floating outputs, weighted by fixed random numbers: equal weights would let
   /// errors cancel.
@@ -71,12 +71,12 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     return total;
   }
   /// Differences of results in f32 say nothing about derivatives: a cast to it.
-  bool rounds_to_f32(const Sample& sample) const {
+  bool rounds_to_f32(const OpSample& sample) const {
     for (const Tensor& output : apply(sample, draw(sample, true)))
       if (output.dtype() == f32) return true;
     return false;
   }
-  static bool is_differentiable(const Sample& sample, std::size_t i) {
+  static bool is_differentiable(const OpSample& sample, std::size_t i) {
     return sample.inputs[i].differentiable && is_float(sample.inputs[i].type.dtype());
   }
   /// Elements that count: those within their entry's length.
@@ -93,7 +93,7 @@ TEST_P(EveryOp, HasSamplesAndAVjpOrAReason) {
 }
 
 TEST_P(EveryOp, ResultHasTheTypeOfTheTypeRule) {
-  for (const Sample& sample : samples()) {
+  for (const OpSample& sample : samples()) {
     if (op().kernel_decides_types) continue;
     const Tensors inputs = draw(sample, false);
     TypeList in, out;
@@ -107,7 +107,7 @@ TEST_P(EveryOp, ResultHasTheTypeOfTheTypeRule) {
 }
 
 TEST_P(EveryOp, TracedGivesTheBitsOfEager) {
-  for (const Sample& sample : samples()) {
+  for (const OpSample& sample : samples()) {
     const Tensors inputs = draw(sample, false);
     const Tensors eager = apply(sample, inputs);
     // As tensors from outside: the ops are recorded, and run again by the interpreter.
@@ -136,7 +136,7 @@ TEST_P(EveryOp, TracedGivesTheBitsOfEager) {
 
 TEST_P(EveryOp, VjpMatchesCentralDifferences) {
   if (!op().vjp) return;
-  for (const Sample& sample : samples()) {
+  for (const OpSample& sample : samples()) {
     if (rounds_to_f32(sample)) continue;
     const Tensors inputs = draw(sample, true);
     const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
@@ -165,7 +165,7 @@ TEST_P(EveryOp, VjpMatchesCentralDifferences) {
 
 TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
   if (!op().vjp) return;
-  for (const Sample& sample : samples()) {
+  for (const OpSample& sample : samples()) {
     if (rounds_to_f32(sample)) continue;
     const Tensors inputs = draw(sample, true);
     const auto first = [&](const Tensors& x) {
@@ -198,7 +198,7 @@ TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
 }
 
 TEST_P(EveryOp, NanInPaddingChangesNoValidResultAndNoGradient) {
-  for (const Sample& sample : samples()) {
+  for (const OpSample& sample : samples()) {
     Tensors clean = draw(sample, true), dirty = clean;
     bool has_padding = false;
     for (std::size_t i = 0; i < clean.size(); ++i) {

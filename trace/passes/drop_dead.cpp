@@ -31,7 +31,7 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
   std::vector<std::vector<const DimNode*>> binds(graph.records.size());
   for (const auto& [symbol, r] : binder) binds[r].push_back(symbol);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const Record& record = graph.records[r];
+    const OpRecord& record = graph.records[r];
     const auto out = graph.outputs_of(record);
     const bool is_live = has_effects(record) || std::any_of(out.begin(), out.end(), [&](ValueId v) { return live.values[v]; }) ||
                          std::any_of(binds[r].begin(), binds[r].end(), [&](const DimNode* d) { return symbols.count(d); });
@@ -168,7 +168,7 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
   std::unordered_map<std::size_t, Pruned> loops;
   std::vector<std::uint8_t> keeps(graph.records.size(), 0);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const Record& record = graph.records[r];
+    const OpRecord& record = graph.records[r];
     if (!whole.records[r]) continue;
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (record.op != &loop_op) {
@@ -200,7 +200,7 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
   result->outputs = graph.outputs;
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (!keeps[r]) continue;
-    const Record& record = graph.records[r];
+    const OpRecord& record = graph.records[r];
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     const auto loop = loops.find(r);
     if (loop == loops.end()) {

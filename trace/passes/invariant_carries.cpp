@@ -83,7 +83,7 @@ Ref<Graph> invariant_carries(const Graph& graph) {
   result->formal_count = graph.formal_count;
   std::vector<ValueId> value(graph.types.size());
   for (ValueId v = 0; v < value.size(); ++v) value[v] = v;
-  for (const Record& record : graph.records) {
+  for (const OpRecord& record : graph.records) {
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(value[v]);
     if (record.op != &loop_op) {

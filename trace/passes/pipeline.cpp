@@ -18,7 +18,7 @@ void check([[maybe_unused]] const Graph& graph, [[maybe_unused]] const char* pas
 /// How much there is, sub-graphs included: what shrinks until the fixpoint.
 std::size_t size_of_text(const Graph& graph) {
   std::size_t result = graph.operands.size() + graph.inputs.size() + graph.outputs.size();
-  for (const Record& record : graph.records) {
+  for (const OpRecord& record : graph.records) {
     result += 1;
     if (record.op == &loop_op) {
       const auto& attrs = get<LoopAttrs>(record.attrs.get());

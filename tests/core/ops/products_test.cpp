@@ -1,4 +1,5 @@
-// Products: layouts, sizes around the kernels' borders, padding and errors. What every op owes is in every_op_test.cpp.
+// Products: layouts, sizes around the kernels' borders, padding and errors. What every op owes is
+// in every_op_test.cpp.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -18,7 +19,8 @@ Tensor numbers(const Dims& dims, int seed, DType dtype = f32) {
   std::int64_t count = 1;
   for (const Dim& dim : dims) count *= dim.size();
   std::vector<double> values(count);
-  for (std::int64_t i = 0; i < count; ++i) values[i] = ((i + seed) * 2654435761u >> 7) % 33 / 16. - 1;
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = ((i + seed) * 2654435761u >> 7) % 33 / 16. - 1;
   if (is_integer(dtype))
     for (double& value : values) value *= 16;
   return tensor(values, dims, dtype);
@@ -37,22 +39,31 @@ std::vector<double> product(const Tensor& a, const Tensor& b) {
 class ProductsTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(ProductsTest);
 
-// ---- Named dims ----------------------------------------------------------------------------------------------------
+// ---- Named dims
+// ----------------------------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, ContractsADimWhereverItIs) {
   const Dim batch("batch", 2), in("in", 3), out("out", 2);
-  const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {batch, in}, f32), w = tensor({1, 0, 0, 1, 1, 1}, {in, out}, f32);
+  const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {batch, in}, f32),
+               w = tensor({1, 0, 0, 1, 1, 1}, {in, out}, f32);
   const std::vector<double> expected = {4, 5, 10, 11};
   expect_values(run([&](Tensor x, Tensor w) { return matmul(x, w, w.dim("in")); })(x, w), expected);
-  expect_values(run([&](Tensor x, Tensor w) { return matmul(x, transpose(w, {1, 0}), w.dim("in")); })(x, w), expected);
-  expect_values(run([&](Tensor x, Tensor w) { return matmul(transpose(x, {1, 0}), w, w.dim("in")); })(x, w), expected);
+  expect_values(run([&](Tensor x, Tensor w) {
+                  return matmul(x, transpose(w, {1, 0}), w.dim("in"));
+                })(x, w),
+                expected);
+  expect_values(run([&](Tensor x, Tensor w) {
+                  return matmul(transpose(x, {1, 0}), w, w.dim("in"));
+                })(x, w),
+                expected);
   EXPECT_EQ(matmul(x, w, in).type(), TensorType(f32, {batch, out}));
   EXPECT_EQ(matmul(w, x, in).type(), TensorType(f32, {out, batch}));
 }
 
 TEST_P(ProductsTest, SharedDimsAreBatchDims) {
   const Dim batch("batch", 2), heads("heads", 3), query("query", 4), key("key", 5), size("size", 6);
-  const Tensor q = numbers({batch, query, heads, size}, 1), k = numbers({batch, key, heads, size}, 2);
+  const Tensor q = numbers({batch, query, heads, size}, 1),
+               k = numbers({batch, key, heads, size}, 2);
   const Tensor scores = run([](Tensor q, Tensor k) { return matmul(q, k, q.dim("size")); })(q, k);
   ASSERT_EQ(scores.shape(), (std::vector<std::int64_t>{2, 3, 4, 5}));
   const auto x = values_of(q), y = values_of(k);
@@ -62,7 +73,8 @@ TEST_P(ProductsTest, SharedDimsAreBatchDims) {
       for (int i = 0; i < 4; ++i)
         for (int j = 0; j < 5; ++j) {
           double total = 0;
-          for (int s = 0; s < 6; ++s) total += x[((b * 4 + i) * 3 + h) * 6 + s] * y[((b * 5 + j) * 3 + h) * 6 + s];
+          for (int s = 0; s < 6; ++s)
+            total += x[((b * 4 + i) * 3 + h) * 6 + s] * y[((b * 5 + j) * 3 + h) * 6 + s];
           expected.push_back(total);
         }
   expect_values(scores, expected);
@@ -73,8 +85,11 @@ TEST_P(ProductsTest, SeveralContractedDimsInAnyOrder) {
   const Tensor x = numbers({a, b, c}, 1), y = numbers({c, d, b}, 2);
   const auto f = run([](Tensor x, Tensor y) { return matmul(x, y, {x.dim("b"), x.dim("c")}); });
   const Tensor aligned = transpose(y, {2, 0, 1});
-  expect_values(f(x, y), product(reshape(rename(rename(rename(x, a, Dim("i", 2)), b, Dim("j", 3)), c, Dim("k", 4)), Dims{2, 12}),
-                                 reshape(aligned, Dims{12, 5})));
+  expect_values(
+      f(x, y),
+      product(reshape(rename(rename(rename(x, a, Dim("i", 2)), b, Dim("j", 3)), c, Dim("k", 4)),
+                      Dims{2, 12}),
+              reshape(aligned, Dims{12, 5})));
 }
 
 TEST_P(ProductsTest, NothingContractedIsTheOuterProduct) {
@@ -83,27 +98,35 @@ TEST_P(ProductsTest, NothingContractedIsTheOuterProduct) {
   expect_values(f(tensor({1., 2.}, {a}), tensor({3., 4., 5.}, {b})), {3, 4, 5, 6, 8, 10});
 }
 
-// ---- Padding -------------------------------------------------------------------------------------------------------
+// ---- Padding
+// -------------------------------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, PaddingOfContractedDimsDoesNotCount) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), a("a", 1), b("b", 2);
   const Tensor x = tensor({1., 2., 3., kNaN}, {batch, time, a});
   const Tensor y = tensor({1., 2., 3., 4., 5., 6., kNaN, 8.}, {batch, time, b});
-  expect_values(run([](Tensor x, Tensor y) { return matmul(x, y, x.dim("time")); })(x, y), {7, 10, 15, 18});
-  expect_values(run([](Tensor x, Tensor y) { return matmul(x, y, {x.dim("batch"), x.dim("time")}); })(x, y), {22, 28});
-  expect_values(run([](Tensor x, Tensor y) { return matmul(x, y, x.dim("batch")); })(x, y), {16, 20, 6, 8});
+  expect_values(run([](Tensor x, Tensor y) { return matmul(x, y, x.dim("time")); })(x, y),
+                {7, 10, 15, 18});
+  expect_values(run([](Tensor x, Tensor y) {
+                  return matmul(x, y, {x.dim("batch"), x.dim("time")});
+                })(x, y),
+                {22, 28});
+  expect_values(run([](Tensor x, Tensor y) { return matmul(x, y, x.dim("batch")); })(x, y),
+                {16, 20, 6, 8});
 }
 
 TEST_P(ProductsTest, PaddingTakesNoPartInAWeightsGradient) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), in("in", 2), out("out", 1);
-  const Tensor x = tensor({1., 2., 3., 4., 5., 6., kNaN, kNaN}, {batch, time, in}), w = tensor({1., -1.}, {in, out});
+  const Tensor x = tensor({1., 2., 3., 4., 5., 6., kNaN, kNaN}, {batch, time, in}),
+               w = tensor({1., -1.}, {in, out});
   const auto loss = [](Tensor w, Tensor x) { return sum(square(matmul(x, w, w.dim("in")))); };
   expect_values(run(grad(loss))(w, x), {-18, -24});
   const Tensor g = run(grad([&](Tensor x, Tensor w) { return loss(w, x); }))(x, w);
   expect_values(mask_padding(g), {-2, 2, -2, 2, -2, 2, 0, 0});
 }
 
-// ---- Plain dims ----------------------------------------------------------------------------------------------------
+// ---- Plain dims
+// ----------------------------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, NumPysRules) {
   const auto f = run([](Tensor a, Tensor b) { return matmul(a, b); });
@@ -118,11 +141,13 @@ TEST_P(ProductsTest, NumPysRules) {
 TEST_P(ProductsTest, BatchAxesAreBroadcast) {
   const auto f = run([](Tensor a, Tensor b) { return matmul(a, b); });
   const std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> cases = {
-      {{5, 2, 3}, {3, 4}},       {{2, 3}, {5, 3, 4}},       {{5, 2, 3}, {5, 3, 4}},       {{1, 2, 3}, {5, 3, 4}},
-      {{5, 2, 3}, {1, 3, 4}},    {{6, 1, 2, 3}, {5, 3, 4}}, {{6, 5, 2, 3}, {5, 3, 4}},    {{5, 2, 3}, {6, 5, 3, 4}},
-      {{1, 5, 2, 3}, {6, 1, 3, 4}}, {{6, 1, 2, 3}, {1, 5, 3, 4}}, {{3}, {5, 3, 4}},       {{5, 2, 3}, {3}}};
+      {{5, 2, 3}, {3, 4}},          {{2, 3}, {5, 3, 4}},       {{5, 2, 3}, {5, 3, 4}},
+      {{1, 2, 3}, {5, 3, 4}},       {{5, 2, 3}, {1, 3, 4}},    {{6, 1, 2, 3}, {5, 3, 4}},
+      {{6, 5, 2, 3}, {5, 3, 4}},    {{5, 2, 3}, {6, 5, 3, 4}}, {{1, 5, 2, 3}, {6, 1, 3, 4}},
+      {{6, 1, 2, 3}, {1, 5, 3, 4}}, {{3}, {5, 3, 4}},          {{5, 2, 3}, {3}}};
   for (const auto& [left, right] : cases) {
-    const Tensor a = numbers(Dims(left.begin(), left.end()), 1), b = numbers(Dims(right.begin(), right.end()), 2);
+    const Tensor a = numbers(Dims(left.begin(), left.end()), 1),
+                 b = numbers(Dims(right.begin(), right.end()), 2);
     SCOPED_TRACE(str(a.type(), " ", b.type()));
     const Tensor result = f(a, b);
     // The same with every batch axis written out.
@@ -136,7 +161,8 @@ TEST_P(ProductsTest, BatchAxesAreBroadcast) {
     std::vector<double> expected;
     const auto x = values_of(a), y = values_of(b);
     std::int64_t entries = 1;
-    for (std::size_t i = 0; i + 2 < rank; ++i) shape.push_back(std::max(l[i], r[i])), entries *= shape.back();
+    for (std::size_t i = 0; i + 2 < rank; ++i)
+      shape.push_back(std::max(l[i], r[i])), entries *= shape.back();
     for (std::int64_t entry = 0; entry < entries; ++entry) {
       std::int64_t in_a = 0, in_b = 0, rest = entry, a_step = 1, b_step = 1;
       for (std::size_t i = rank - 2; i-- > 0; rest /= shape[i]) {
@@ -149,7 +175,8 @@ TEST_P(ProductsTest, BatchAxesAreBroadcast) {
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
           double total = 0;
-          for (std::int64_t s = 0; s < k; ++s) total += x[(in_a * m + i) * k + s] * y[(in_b * k + s) * n + j];
+          for (std::int64_t s = 0; s < k; ++s)
+            total += x[(in_a * m + i) * k + s] * y[(in_b * k + s) * n + j];
           expected.push_back(total);
         }
     }
@@ -165,7 +192,8 @@ TEST_P(ProductsTest, GradientsOfBroadcastOperandsAreSummed) {
   const auto loss = [](Tensor a, Tensor b) { return sum(square(matmul(a, b))); };
   const Tensor g = run(grad(loss))(a, b);
   Tensor expected = zeros({2, 3}, f64);
-  for (int i = 0; i < 4; ++i) expected = expected + grad(loss)(a, reshape(slice(b, 0, i, i + 1), {3, 2}));
+  for (int i = 0; i < 4; ++i)
+    expected = expected + grad(loss)(a, reshape(slice(b, 0, i, i + 1), {3, 2}));
   expect_all_close(g, expected, 1e-12);
 }
 
@@ -173,7 +201,8 @@ TEST_P(ProductsTest, SecondDerivative) {
   const Tensor a = numbers({3, 4}, 1, f64), b = numbers({4, 2}, 2, f64);
   // f(a) = |a b|²; its gradient is 2 a b bᵀ, and that of its square's sum 8 a (b bᵀ)².
   const auto first = grad([](Tensor a, Tensor b) { return sum(square(matmul(a, b))); });
-  const Tensor second = run(grad([first](Tensor a, Tensor b) { return sum(square(first(a, b))); }))(a, b);
+  const Tensor second =
+      run(grad([first](Tensor a, Tensor b) { return sum(square(first(a, b))); }))(a, b);
   const Tensor square_of_b = matmul(b, transpose(b, {1, 0}));
   expect_all_close(second, matmul(matmul(a, square_of_b), square_of_b) * 8.0, 1e-12);
 }
@@ -186,14 +215,17 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
     ModeScope scope(builder.scope());
     const Tensor a = builder.add_input(TensorType(f64, {Dim::unknown(), Dim::unknown()}));
     const Tensor b = builder.add_input(TensorType(f64, {Dim::unknown(), Dim::unknown()}));
-    graph = builder.finish({grad(loss)(a, b), grad([&](Tensor b, Tensor a) { return loss(a, b); })(b, a)});
+    graph = builder.finish(
+        {grad(loss)(a, b), grad([&](Tensor b, Tensor a) { return loss(a, b); })(b, a)});
   }
   verify(*graph, "recording");
   const Tensor inputs[] = {numbers({3, 4}, 1, f64), numbers({4, 2}, 2, f64)};
   DimEnv env;
   const Tensors gradients = replay(*graph, inputs, env);
-  expect_all_close(gradients[0], matmul(matmul(inputs[0], inputs[1]), transpose(inputs[1], {1, 0})) * 2.0, 1e-12);
-  expect_all_close(gradients[1], matmul(transpose(inputs[0], {1, 0}), matmul(inputs[0], inputs[1])) * 2.0, 1e-12);
+  expect_all_close(gradients[0],
+                   matmul(matmul(inputs[0], inputs[1]), transpose(inputs[1], {1, 0})) * 2.0, 1e-12);
+  expect_all_close(gradients[1],
+                   matmul(transpose(inputs[0], {1, 0}), matmul(inputs[0], inputs[1])) * 2.0, 1e-12);
   const Tensor wrong[] = {inputs[0], inputs[0]};
   EXPECT_EQ(message_of<ShapeError>([&] {
               DimEnv other;
@@ -202,13 +234,15 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
             "matmul: inner sizes differ: lhs f64[3,4] has 4 columns, rhs f64[3,4] has 3 rows");
 }
 
-// ---- Kernels -------------------------------------------------------------------------------------------------------
+// ---- Kernels
+// -------------------------------------------------------------------------------------------------------
 
 /// Every layout of both operands, with sizes on all sides of what decides between the kernels.
 TEST(GemmTest, AllLayoutsAndSizes) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},   {7, 1, 7},    {1, 1, 9},    {2, 3, 4},    {3, 16, 16}, {5, 17, 33},
-                                   {8, 64, 70}, {4, 5, 300}, {2, 40, 260}, {13, 130, 65}, {7, 600, 5}, {250, 9, 3}, {1, 300, 1},
-                                   {300, 40, 1}, {1, 40, 300}, {600, 300, 20}, {300, 600, 70}};
+  const std::int64_t sizes[][3] = {
+      {1, 1, 1},   {1, 7, 1},   {7, 1, 7},    {1, 1, 9},    {2, 3, 4},      {3, 16, 16},
+      {5, 17, 33}, {8, 64, 70}, {4, 5, 300},  {2, 40, 260}, {13, 130, 65},  {7, 600, 5},
+      {250, 9, 3}, {1, 300, 1}, {300, 40, 1}, {1, 40, 300}, {600, 300, 20}, {300, 600, 70}};
   for (const DType dtype : {f32, f64, i32, i64})
     for (const auto& [m, k, n] : sizes) {
       if (dtype != f32 && m * k > 100000) continue;
@@ -218,11 +252,20 @@ TEST(GemmTest, AllLayoutsAndSizes) {
       const std::size_t item = size_of(dtype);
       for (int layout = 0; layout < 8; ++layout) {
         const bool turns_a = layout & 1, turns_b = layout & 2, adds = layout & 4;
-        SCOPED_TRACE(str(dtype, ' ', m, 'x', k, 'x', n, turns_a ? " aT" : "", turns_b ? " bT" : "", adds ? " +=" : ""));
+        SCOPED_TRACE(str(dtype, ' ', m, 'x', k, 'x', n, turns_a ? " aT" : "", turns_b ? " bT" : "",
+                         adds ? " +=" : ""));
         std::vector<char> c((m * n) * item, 0);
-        const MatrixSizes s{.m = m, .n = n, .k = k, .a_row = turns_a ? 1 : k, .a_step = turns_a ? m : 1,
-                            .b_row = turns_b ? 1 : n, .b_step = turns_b ? k : 1, .c_row = n, .add = adds};
-        const void *left = (turns_a ? at : a).data<void>(), *right = (turns_b ? bt : b).data<void>();
+        const MatrixSizes s{.m = m,
+                            .n = n,
+                            .k = k,
+                            .a_row = turns_a ? 1 : k,
+                            .a_step = turns_a ? m : 1,
+                            .b_row = turns_b ? 1 : n,
+                            .b_step = turns_b ? k : 1,
+                            .c_row = n,
+                            .add = adds};
+        const void *left = (turns_a ? at : a).data<void>(),
+                   *right = (turns_b ? bt : b).data<void>();
         multiply(dtype, s, left, right, c.data());
         if (adds) multiply(dtype, s, left, right, c.data());
         Tensor result = zeros({m, n}, dtype);
@@ -239,8 +282,9 @@ TEST(GemmTest, StepsThatAreNowhereOne) {
   // Every second element of every second row, of both.
   const Tensor a = numbers({6, 8}, 1), b = numbers({8, 10}, 2);
   float c[3 * 5];
-  multiply(f32, {.m = 3, .n = 5, .k = 4, .a_row = 16, .a_step = 2, .b_row = 20, .b_step = 2, .c_row = 5}, a.data<void>(),
-           b.data<void>(), c);
+  multiply(f32,
+           {.m = 3, .n = 5, .k = 4, .a_row = 16, .a_step = 2, .b_row = 20, .b_step = 2, .c_row = 5},
+           a.data<void>(), b.data<void>(), c);
   const auto x = values_of(a), y = values_of(b);
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 5; ++j) {
@@ -256,15 +300,18 @@ TEST(GemmTest, LoopsOfAllInstructionSetsAgree) {
     const char* name;
     const ProductTable& table;
   };
-  const Named tables[] = {{"sse42", sse42::products}, {"avx2", avx2::products}, {"avx512", avx512::products}};
+  const Named tables[] = {
+      {"sse42", sse42::products}, {"avx2", avx2::products}, {"avx512", avx512::products}};
   const Tensor a = numbers({11, 37}, 1), b = numbers({37, 45}, 2), bt = transpose(b, {1, 0});
   const Tensor a64 = cast(a, f64), b64 = cast(b, f64), bt64 = cast(bt, f64);
   const std::vector<double> expected = product(a, b);
   for (const Named& named : tables) {
     if (!find_pointwise_table(named.name)) continue;
     SCOPED_TRACE(named.name);
-    const MatrixSizes rows{.m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 45, .b_step = 1, .c_row = 45};
-    const MatrixSizes runs{.m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 1, .b_step = 37, .c_row = 45};
+    const MatrixSizes rows{
+        .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 45, .b_step = 1, .c_row = 45};
+    const MatrixSizes runs{
+        .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 1, .b_step = 37, .c_row = 45};
     Tensor c = zeros({11, 45}), c64 = zeros({11, 45}, f64);
     named.table.rows_f32(rows, a.data<float>(), b.data<float>(), c.data<float>());
     expect_values(c, expected);
@@ -294,15 +341,23 @@ TEST(GemmTest, AnInnerSizeOfZeroGivesZeros) {
   expect_values(matmul(zeros({0}), zeros({0})), {0});
 }
 
-// ---- Errors --------------------------------------------------------------------------------------------------------
+// ---- Errors
+// --------------------------------------------------------------------------------------------------------
 
 TEST(ProductsErrorTest, InnerSizes) {
-  EXPECT_EQ(message_of<ShapeError>([] { return matmul(zeros({8, 3}), zeros({4, 5})); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              return matmul(zeros({8, 3}), zeros({4, 5}));
+            }),
             "matmul: inner sizes differ: lhs f32[8,3] has 3 columns, rhs f32[4,5] has 4 rows");
-  EXPECT_EQ(message_of<ShapeError>([] { return matmul(zeros({3}), zeros({4, 5})); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              return matmul(zeros({3}), zeros({4, 5}));
+            }),
             "matmul: inner sizes differ: lhs f32[3] has 3 elements, rhs f32[4,5] has 4 rows");
-  EXPECT_EQ(message_of<ShapeError>([] { return matmul(zeros({2, 8, 3}), zeros({5, 3, 4})); }),
-            "matmul: batch sizes differ: lhs f32[2,8,3] has 2 along axis 0, rhs f32[5,3,4] has 5 along axis 0");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              return matmul(zeros({2, 8, 3}), zeros({5, 3, 4}));
+            }),
+            "matmul: batch sizes differ: lhs f32[2,8,3] has 2 along axis 0, rhs f32[5,3,4] has 5 "
+            "along axis 0");
   EXPECT_EQ(message_of<ShapeError>([] { return matmul(scalar(1.0), zeros({3})); }),
             "matmul: lhs f32[], rhs f32[3]: a scalar has no axis to contract; use *");
 }
@@ -310,22 +365,34 @@ TEST(ProductsErrorTest, InnerSizes) {
 TEST(ProductsErrorTest, DimsToContract) {
   const Dim batch("batch", 3), feature("feature", 4), other("other", 4), twin("feature", 4);
   const Tensor x = zeros({batch, feature});
-  EXPECT_EQ(message_of<ShapeError>([&] { return matmul(x, zeros({other, batch}), feature); }),
-            "matmul: rhs f32[other=4,batch=3] has no dim feature=4 to contract with lhs f32[batch=3,feature=4]");
-  EXPECT_EQ(message_of<ShapeError>([&] { return matmul(zeros({other}), x, feature); }),
-            "matmul: lhs f32[other=4] has no dim feature=4 to contract with rhs f32[batch=3,feature=4]");
-  EXPECT_EQ(message_of<ShapeError>([&] { return matmul(x, zeros({twin, other}), feature); }),
-            "matmul: rhs f32[feature=4,other=4] has no dim feature=4 to contract with lhs f32[batch=3,feature=4]; it has "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              return matmul(x, zeros({other, batch}), feature);
+            }),
+            "matmul: rhs f32[other=4,batch=3] has no dim feature=4 to contract with lhs "
+            "f32[batch=3,feature=4]");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { return matmul(zeros({other}), x, feature); }),
+      "matmul: lhs f32[other=4] has no dim feature=4 to contract with rhs f32[batch=3,feature=4]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              return matmul(x, zeros({twin, other}), feature);
+            }),
+            "matmul: rhs f32[feature=4,other=4] has no dim feature=4 to contract with lhs "
+            "f32[batch=3,feature=4]; it has "
             "another dim of that name: take it from the argument, with x.dim(\"feature\")");
   EXPECT_EQ(message_of<ArgumentError>([&] { return matmul(x, x); }),
-            "matmul: lhs f32[batch=3,feature=4], rhs f32[batch=3,feature=4]: with named dims, say which to contract, as in "
+            "matmul: lhs f32[batch=3,feature=4], rhs f32[batch=3,feature=4]: with named dims, say "
+            "which to contract, as in "
             "matmul(a, b, dim)");
-  EXPECT_EQ(message_of<ArgumentError>([&] { return matmul(x, x, {feature, feature}); }),
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return matmul(x, x, {feature, feature});
+            }),
             "matmul: dim feature=4 is to be contracted twice");
 }
 
 TEST(ProductsErrorTest, DTypes) {
-  EXPECT_EQ(message_of<DTypeError>([] { return matmul(zeros({2, 3}), zeros({3, 4}, f64)); }),
+  EXPECT_EQ(message_of<DTypeError>([] {
+              return matmul(zeros({2, 3}), zeros({3, 4}, f64));
+            }),
             "matmul: dtypes differ: lhs f32[2,3], rhs f64[3,4]; cast one of them");
   EXPECT_EQ(message_of<DTypeError>([] { return matmul(zeros({3}, boolean), zeros({3}, boolean)); }),
             "matmul: booleans have no product: lhs boolean[3], rhs boolean[3]; cast them");

@@ -30,7 +30,8 @@ Axes batch_of(const Tensor& x) { return x.dim("batch"); }
 class ReductionsTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(ReductionsTest);
 
-// ---- Padding -------------------------------------------------------------------------------------------------------
+// ---- Padding
+// -------------------------------------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, SumSkipsPadding) {
   const Ragged r;
@@ -52,11 +53,15 @@ TEST_P(ReductionsTest, MeanCountsOtherAxesAsOftenAsTheyAreLong) {
   const Dim feature("feature", 2);
   const Tensor x = expand(r.x, {r.batch, feature, r.time});
   expect_values(run([](Tensor x) { return mean(x); })(x), {22. / 6});
-  expect_values(run([](Tensor x) { return mean(x, {x.dim("feature"), x.dim("time")}); })(x), {2, 4.5, 7});
+  expect_values(run([](Tensor x) {
+                  return mean(x, {x.dim("feature"), x.dim("time")});
+                })(x),
+                {2, 4.5, 7});
 }
 
 TEST_P(ReductionsTest, MeanOverTwoRaggedDims) {
-  const Dim batch("batch", 2), rows("rows", tensor({2, 1}, {batch})), columns("columns", tensor({1, 2}, {batch}));
+  const Dim batch("batch", 2), rows("rows", tensor({2, 1}, {batch})),
+      columns("columns", tensor({1, 2}, {batch}));
   const Tensor x = tensor({1, 9, 2, 9, 4, 6, 9, 9}, {batch, rows, columns}, f32);
   expect_values(run([](Tensor x) { return mean(x, {1, 2}); })(x), {1.5, 5});
   expect_values(run([](Tensor x) { return mean(x); })(x), {13. / 4});
@@ -67,7 +72,9 @@ TEST_P(ReductionsTest, LargestSkipsPadding) {
   expect_values(run([](Tensor x) { return max(x, time_of(x)); })(r.x), {3, 5, 7});
   expect_values(run([](Tensor x) { return max(x); })(r.x), {7});
   expect_values(run([](Tensor x) { return argmax(x, x.dim("time")); })(r.x), {2, 1, 0});
-  expect_values(run([](Tensor x) { return max(cast(x, i32) * 0 - 5, time_of(x)); })(mask_padding(r.x)), {-5, -5, -5});
+  expect_values(
+      run([](Tensor x) { return max(cast(x, i32) * 0 - 5, time_of(x)); })(mask_padding(r.x)),
+      {-5, -5, -5});
 }
 
 TEST_P(ReductionsTest, TruthSkipsPadding) {
@@ -83,7 +90,8 @@ TEST_P(ReductionsTest, SoftmaxGivesPaddingExactlyNothing) {
   const Tensor y = run([](Tensor x) { return softmax(x, time_of(x)); })(r.x);
   expect_values(y, {0.090031, 0.244728, 0.665241, 0.268941, 0.731059, 0, 1, 0, 0});
   EXPECT_EQ(y.to_vector<float>()[5], 0);
-  expect_values(run([](Tensor x) { return logsumexp(x, time_of(x)); })(r.x), {3.407606, 5.313262, 7});
+  expect_values(run([](Tensor x) { return logsumexp(x, time_of(x)); })(r.x),
+                {3.407606, 5.313262, 7});
   expect_values(run([](Tensor x) { return log_softmax(x, time_of(x)); })(r.x),
                 {-2.407606, -1.407606, -0.407606, -1.313262, -0.313262, 0, 0, 0, 0});
 }
@@ -103,10 +111,13 @@ TEST_P(ReductionsTest, PaddingTakesNoGradient) {
                 {1. / 3, 1. / 3, 1. / 3, 0.5, 0.5, 0, 1, 0, 0});
   expect_values(gradient([](Tensor x) { return mean(x); }),
                 {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 0, 1. / 6, 0, 0});
-  expect_values(gradient([](Tensor x) { return sum(max(x, time_of(x))); }), {0, 0, 1, 0, 1, 0, 1, 0, 0});
+  expect_values(gradient([](Tensor x) { return sum(max(x, time_of(x))); }),
+                {0, 0, 1, 0, 1, 0, 1, 0, 0});
   expect_values(gradient([](Tensor x) { return sum(logsumexp(x, time_of(x))); }),
                 {0.090031, 0.244728, 0.665241, 0.268941, 0.731059, 0, 1, 0, 0});
-  expect_values(gradient([](Tensor x) { return sum(square(softmax(x, time_of(x))), {x.dim("batch"), x.dim("time")}); }),
+  expect_values(gradient([](Tensor x) {
+                  return sum(square(softmax(x, time_of(x))), {x.dim("batch"), x.dim("time")});
+                }),
                 {-0.075718, -0.130105, 0.205823, -0.181715, 0.181715, 0, 0, 0, 0});
 }
 
@@ -114,11 +125,13 @@ TEST_P(ReductionsTest, NaNInTheCotangentOfPaddingStaysThere) {
   // 0/0 in padding of the softmax makes its cotangent NaN there.
   const Ragged r;
   const Tensor w = mask_padding(r.x * 0 + 1.0);
-  const Tensor g = run(grad([](Tensor x, Tensor w) { return sum(softmax(x, time_of(x)) / w); }))(r.x, w);
+  const Tensor g =
+      run(grad([](Tensor x, Tensor w) { return sum(softmax(x, time_of(x)) / w); }))(r.x, w);
   expect_values(g, {0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-// ---- Nothing to reduce ---------------------------------------------------------------------------------------------
+// ---- Nothing to reduce
+// ---------------------------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, EmptyEntries) {
   const WithEmpty e;
@@ -128,7 +141,8 @@ TEST_P(ReductionsTest, EmptyEntries) {
   expect_values(of([](Tensor x, Axes t) { return max(x, t); }), {2, -kInf});
   expect_values(of([](Tensor x, Axes t) { return logsumexp(x, t); }), {2.313262, -kInf});
   expect_values(of([](Tensor x, Axes t) { return softmax(x, t); }), {0.268941, 0.731059, 0, 0});
-  expect_values(of([](Tensor x, Axes t) { return log_softmax(x, t); }), {-1.313262, -0.313262, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return log_softmax(x, t); }),
+                {-1.313262, -0.313262, 0, 0});
   expect_values(of([](Tensor x, Axes t) { return any(x > 0., t); }), {1, 0});
   expect_values(of([](Tensor x, Axes t) { return all(x < 0., t); }), {0, 1});
   expect_values(run([](Tensor x) { return argmax(x, x.dim("time")); })(e.x), {1, 0});
@@ -136,14 +150,18 @@ TEST_P(ReductionsTest, EmptyEntries) {
 
 TEST_P(ReductionsTest, EmptyEntriesHaveZeroGradients) {
   const WithEmpty e;
-  const auto of = [&](auto f) { return run(grad([f](Tensor x) { return f(x, time_of(x)); }))(e.x); };
+  const auto of = [&](auto f) {
+    return run(grad([f](Tensor x) { return f(x, time_of(x)); }))(e.x);
+  };
   expect_values(of([](Tensor x, Axes t) { return sum(mean(x, t)); }), {0.5, 0.5, 0, 0});
   expect_values(of([](Tensor x, Axes t) { return sum(max(x, t)); }), {0, 1, 0, 0});
-  expect_values(of([](Tensor x, Axes t) { return sum(logsumexp(x, t)); }), {0.268941, 0.731059, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(logsumexp(x, t)); }),
+                {0.268941, 0.731059, 0, 0});
   expect_values(of([](Tensor x, Axes t) { return sum(square(logsumexp(x, t))); }),
                 {2 * 2.313262 * 0.268941, 2 * 2.313262 * 0.731059, 0, 0});
   expect_values(of([](Tensor x, Axes t) { return sum(softmax(x, t)); }), {0, 0, 0, 0});
-  expect_values(of([](Tensor x, Axes t) { return sum(log_softmax(x, t)); }), {0.462117, -0.462117, 0, 0});
+  expect_values(of([](Tensor x, Axes t) { return sum(log_softmax(x, t)); }),
+                {0.462117, -0.462117, 0, 0});
 }
 
 TEST_P(ReductionsTest, RowsOfMinusInfinity) {
@@ -159,15 +177,18 @@ TEST_P(ReductionsTest, AxesWithoutElements) {
   expect_values(run([](Tensor x) { return sum(x, 1); })(x), {0, 0});
   expect_values(run([](Tensor x) { return mean(x, 1); })(x), {0, 0});
   expect_values(run([](Tensor x) { return max(x, 1); })(x), {-kInf, -kInf});
-  expect_values(run([](Tensor x) { return max(cast(x, i32), 1); })(x), {-2147483648., -2147483648.});
-  expect_values(run([](Tensor x) { return max(cast(x, i64), 1); })(x), {-9223372036854775808., -9223372036854775808.});
+  expect_values(run([](Tensor x) { return max(cast(x, i32), 1); })(x),
+                {-2147483648., -2147483648.});
+  expect_values(run([](Tensor x) { return max(cast(x, i64), 1); })(x),
+                {-9223372036854775808., -9223372036854775808.});
   expect_values(run([](Tensor x) { return logsumexp(x, 1); })(x), {-kInf, -kInf});
   expect_values(run([](Tensor x) { return argmax(x, 1); })(x), {0, 0});
   expect_values(run([](Tensor x) { return sum(x, 0); })(x), {});
   expect_values(run(grad([](Tensor x) { return sum(max(x, 1) * 0.) + mean(x); }))(x), {});
 }
 
-// ---- Axes ----------------------------------------------------------------------------------------------------------
+// ---- Axes
+// ----------------------------------------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, AnyAxes) {
   const Tensor x = reshape(range(24, f32), {2, 3, 4});
@@ -178,9 +199,17 @@ TEST_P(ReductionsTest, AnyAxes) {
   expect_values(run([](Tensor x) { return sum(x); })(x), {276});
   expect_values(run([](Tensor x) { return mean(x); })(x), {11.5});
   expect_values(run([](Tensor x) { return sum(softmax(x, {0, 2}), {0, 2}); })(x), {1, 1, 1});
-  expect_values(run([](Tensor x) { return logsumexp(x * 0., {0, 2}); })(x), {std::log(8), std::log(8), std::log(8)});
-  expect_values(run([](Tensor x) { return softmax(x, {0, 2}); })(x * 0.), std::vector<double>(24, 0.125));
-  expect_values(run(grad([](Tensor x) { return sum(square(sum(x, {0, 2}))); }))(x),
+  expect_values(run([](Tensor x) {
+                  return logsumexp(x * 0., {0, 2});
+                })(x),
+                {std::log(8), std::log(8), std::log(8)});
+  expect_values(run([](Tensor x) {
+                  return softmax(x, {0, 2});
+                })(x * 0.),
+                std::vector<double>(24, 0.125));
+  expect_values(run(grad([](Tensor x) {
+                  return sum(square(sum(x, {0, 2})));
+                }))(x),
                 {120, 120, 120, 120, 184, 184, 184, 184, 248, 248, 248, 248,
                  120, 120, 120, 120, 184, 184, 184, 184, 248, 248, 248, 248});
 }
@@ -195,26 +224,35 @@ TEST_P(ReductionsTest, ScalarsReduceToThemselves) {
 TEST_P(ReductionsTest, GradientsOfPlainAxes) {
   const Tensor x = tensor({{1., 5., 5.}, {2., 0., 1.}});
   expect_values(run(grad([](Tensor x) { return sum(max(x, 1)); }))(x), {0, 0.5, 0.5, 1, 0, 0});
-  expect_values(run(grad([](Tensor x) { return sum(max(x, 0) * tensor({1., 2., 3.})); }))(x), {0, 2, 3, 1, 0, 0});
+  expect_values(run(grad([](Tensor x) {
+                  return sum(max(x, 0) * tensor({1., 2., 3.}));
+                }))(x),
+                {0, 2, 3, 1, 0, 0});
   expect_values(run(grad([](Tensor x) { return sum(square(mean(x, 1))); }))(x),
                 {22. / 9, 22. / 9, 22. / 9, 2. / 3, 2. / 3, 2. / 3});
-  expect_values(run(grad([](Tensor x) { return sum(square(mean(x, 0))); }))(x), {1.5, 2.5, 3, 1.5, 2.5, 3});
+  expect_values(run(grad([](Tensor x) { return sum(square(mean(x, 0))); }))(x),
+                {1.5, 2.5, 3, 1.5, 2.5, 3});
 }
 
 TEST_P(ReductionsTest, SecondDerivatives) {
   const Tensor x = tensor({{1., 2.}, {3., 5.}}, {}, f64);
   const auto twice = [&](auto f) {
-    return run(grad([f](Tensor x) { return sum(grad([f](Tensor x) { return f(x); })(x) * tensor({{1., 2.}, {3., 4.}}, {}, f64)); }))(x);
+    return run(grad([f](Tensor x) {
+      return sum(grad([f](Tensor x) { return f(x); })(x) * tensor({{1., 2.}, {3., 4.}}, {}, f64));
+    }))(x);
   };
   // Σ y over a row of log Σ exp: its second derivative is diag(p) - p pᵀ.
   const double p = 1 / (1 + std::exp(1.)), q = 1 / (1 + std::exp(2.));
-  expect_values(twice([](Tensor x) { return sum(logsumexp(x, 1)); }),
-                {p * (1 - p) * (1 - 2), p * (1 - p) * (2 - 1), q * (1 - q) * (3 - 4), q * (1 - q) * (4 - 3)}, 1e-9);
+  expect_values(
+      twice([](Tensor x) { return sum(logsumexp(x, 1)); }),
+      {p * (1 - p) * (1 - 2), p * (1 - p) * (2 - 1), q * (1 - q) * (3 - 4), q * (1 - q) * (4 - 3)},
+      1e-9);
   expect_values(twice([](Tensor x) { return sum(square(sum(x, 1))); }), {6, 6, 14, 14});
   expect_values(twice([](Tensor x) { return sum(square(max(x, 1))); }), {0, 4, 0, 8});
 }
 
-// ---- Numbers -------------------------------------------------------------------------------------------------------
+// ---- Numbers
+// -------------------------------------------------------------------------------------------------------
 
 TEST(ReductionsAccuracyTest, AMillionFloats) {
   const std::int64_t count = 1'000'000;
@@ -224,26 +262,30 @@ TEST(ReductionsAccuracyTest, AMillionFloats) {
     values[i] = 0.1f + 0.9f * static_cast<float>(i * 7919 % 1000) / 1000;
     exact += values[i];
   }
-  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{count}, {1, count}, {count, 1}}) {
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{count}, {1, count}, {count, 1}}) {
     const Tensor x = reshape(tensor(values), shape);
     EXPECT_NEAR(sum(x).item<float>() / exact, 1, 1e-7);
   }
   double first = 0;
   for (std::int64_t i = 0; i < count; i += 2) first += values[i];
-  EXPECT_NEAR(sum(reshape(tensor(values), {count / 2, 2}), 0).to_vector<float>()[0] / first, 1, 1e-7);
+  EXPECT_NEAR(sum(reshape(tensor(values), {count / 2, 2}), 0).to_vector<float>()[0] / first, 1,
+              1e-7);
 }
 
 TEST(ReductionsAccuracyTest, AllSizesOfRowsAndColumns) {
   for (const DType dtype : {f32, f64, i32, i64})
     for (std::int64_t rows : {1, 2, 3, 5, 8, 31, 130})
       for (std::int64_t columns : {1, 2, 3, 7, 16, 33, 64, 600}) {
-        std::vector<double> values, by_row(rows), by_column(columns), most_by_row(rows, -1e9), most_by_column(columns, -1e9);
+        std::vector<double> values, by_row(rows), by_column(columns), most_by_row(rows, -1e9),
+            most_by_column(columns, -1e9);
         for (std::int64_t i = 0; i < rows; ++i)
           for (std::int64_t j = 0; j < columns; ++j) {
             const double value = (i * 37 + j * 101) % 53 - 20.;
             values.push_back(value);
             by_row[i] += value, by_column[j] += value;
-            most_by_row[i] = std::max(most_by_row[i], value), most_by_column[j] = std::max(most_by_column[j], value);
+            most_by_row[i] = std::max(most_by_row[i], value),
+            most_by_column[j] = std::max(most_by_column[j], value);
           }
         const Tensor x = tensor(values, {rows, columns}, dtype);
         SCOPED_TRACE(str(x.type()));
@@ -255,7 +297,9 @@ TEST(ReductionsAccuracyTest, AllSizesOfRowsAndColumns) {
           const Tensor at = argmax(x, axis);
           const auto found = at.to_vector<std::int32_t>();
           for (std::size_t k = 0; k < found.size(); ++k) {
-            const auto value = [&](std::int64_t n) { return axis ? values[k * columns + n] : values[n * columns + k]; };
+            const auto value = [&](std::int64_t n) {
+              return axis ? values[k * columns + n] : values[n * columns + k];
+            };
             EXPECT_EQ(value(found[k]), axis ? most_by_row[k] : most_by_column[k]);
             for (std::int64_t n = 0; n < found[k]; ++n) EXPECT_LT(value(n), value(found[k]));
           }
@@ -265,7 +309,8 @@ TEST(ReductionsAccuracyTest, AllSizesOfRowsAndColumns) {
           const Tensor total = logsumexp(x, axis);
           std::vector<double> expected(axis ? rows : columns);
           for (std::int64_t i = 0; i < rows; ++i)
-            for (std::int64_t j = 0; j < columns; ++j) expected[axis ? i : j] += std::exp(values[i * columns + j]);
+            for (std::int64_t j = 0; j < columns; ++j)
+              expected[axis ? i : j] += std::exp(values[i * columns + j]);
           for (double& value : expected) value = std::log(value);
           expect_values(total, expected);
           expect_all_close(softmax(x, axis), exp(log_softmax(x, axis)), 1e-5);
@@ -351,7 +396,8 @@ TEST(ReductionsTypeTest, PlainSizesThatATraceDoesNotKnow) {
   check([](Tensor x) { return mean(x); });
 }
 
-// ---- Errors --------------------------------------------------------------------------------------------------------
+// ---- Errors
+// --------------------------------------------------------------------------------------------------------
 
 TEST(ReductionsErrorTest, DTypesThatAReductionDoesNotTake) {
   const Tensor integers = range(3), truth = tensor({true, false});
@@ -359,7 +405,8 @@ TEST(ReductionsErrorTest, DTypesThatAReductionDoesNotTake) {
             "mean: takes floats, got i32[3]; cast it, as in mean(cast(x, f32))");
   EXPECT_EQ(message_of<DTypeError>([&] { return sum(truth); }),
             "sum: takes numbers, got boolean[2]; cast it, as in sum(cast(x, i32))");
-  EXPECT_EQ(message_of<DTypeError>([&] { return max(truth, 0); }), "max: takes numbers, got boolean[2]; use any");
+  EXPECT_EQ(message_of<DTypeError>([&] { return max(truth, 0); }),
+            "max: takes numbers, got boolean[2]; use any");
   EXPECT_EQ(message_of<DTypeError>([&] { return any(integers); }),
             "any: takes booleans, got i32[3]; compare first, as in x != 0");
   EXPECT_EQ(message_of<DTypeError>([&] { return softmax(integers, 0); }),
@@ -368,10 +415,14 @@ TEST(ReductionsErrorTest, DTypesThatAReductionDoesNotTake) {
 
 TEST(ReductionsErrorTest, AxesThatAreNotThere) {
   const Dim batch("batch", 3), other("other", 4);
-  EXPECT_EQ(message_of<ShapeError>([&] { return sum(zeros({batch}), other); }), "sum: f32[batch=3] has no dim other=4");
+  EXPECT_EQ(message_of<ShapeError>([&] { return sum(zeros({batch}), other); }),
+            "sum: f32[batch=3] has no dim other=4");
   EXPECT_EQ(message_of<IndexError>([&] { return max(zeros({3}), 1); }),
             "max: axis 1 is out of range for f32[3], which has 1 axes");
-  EXPECT_EQ(message_of<ArgumentError>([&] { return mean(zeros({3, 2}), {0, -2}); }), "mean: axis 0 of f32[3,2] is named twice");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              return mean(zeros({3, 2}), {0, -2});
+            }),
+            "mean: axis 0 of f32[3,2] is named twice");
 }
 
 }  // namespace
