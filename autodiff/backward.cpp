@@ -93,16 +93,21 @@ void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends:
       loops_.push_back({mark.output_count, {}, {}});
+      // To a tape around this walk, going back over a loop is a loop.
+      mark_tapes(Recorder::Mark::loop_begins);
+      mark_tapes(Recorder::Mark::iteration_begins);
       break;
     case Recorder::Mark::iteration_begins:
       if (loops_.empty()) break;
       for (auto& [number, cotangent] : loops_.back().iteration) add_into(loops_.back().total[number], std::move(cotangent));
       loops_.back().iteration.clear();
+      mark_tapes(Recorder::Mark::iteration_begins);
       break;
     case Recorder::Mark::loop_begins: {
       if (loops_.empty()) break;
       const Loop loop = std::move(loops_.back());
       loops_.pop_back();
+      mark_tapes(Recorder::Mark::loop_ends);
       for (const auto& [number, cotangent] : loop.total) accumulate(number, cotangent);
       break;
     }

@@ -58,7 +58,8 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed, cons
   const std::size_t extra = reversed.saved.size();
   for (const Saved& saved : reversed.saved) {
     const bool clashes = dim && saved.type.rank() && saved.type.is_named() != dim->is_named();
-    result.list_stacks.push_back(saved.is_local || saved.type.is_list() || !dim || clashes);
+    const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
+    result.stack_kinds.push_back(is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw);
   }
   result.stacks += static_cast<int>(extra);
   if (result.makes_dim) {
@@ -66,6 +67,8 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed, cons
     result.makes_dim = false;
   }
   result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
+  if (!result.collects.empty())
+    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
   result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
   return result;
 }
@@ -78,17 +81,6 @@ Ref<Graph> with_outputs(const ReversedGraph& reversed, const LoopAttrs& attrs) {
   body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(), extra.end());
   body->seal();
   return body;
-}
-
-/// What the dims of the body are called where the loop stands.
-DimEnv body_env(const LoopAttrs& attrs, Vjp& at) {
-  const Graph& body = *attrs.body.graph;
-  DimEnv env = attrs.body.env();
-  for (int i = 0; i < attrs.carries; ++i)
-    env.bind(body.types[body.inputs[1 + i]], at.input_type(attrs.first_carry() + i));
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    env.bind(body.types[body.inputs[body.formal_count + i]], at.input_type(attrs.first_capture() + attrs.body_captures[i]));
-  return env;
 }
 
 }  // namespace
@@ -111,7 +103,9 @@ void loop_vjp(Vjp& at) {
   for (int i = 0; i < attrs.slices; ++i) spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
     spec.is_wanted[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
-  for (int i = 0; i < attrs.stacks; ++i) spec.kept_anyway.push_back(attrs.carries + i);
+  // What is stacked anyway has zeros where entries have ended, which the body may have seen otherwise.
+  if (attrs.entry_dims.empty())
+    for (int i = 0; i < attrs.stacks; ++i) spec.kept_anyway.push_back(attrs.carries + i);
   const ReversedGraph reversed = reverse_graph(body, spec);
 
   // The forward loop once more, with what is to be saved. A pass makes the two one (trace/passes/merge_loops.cpp).
@@ -122,7 +116,9 @@ void loop_vjp(Vjp& at) {
     dim = at.output_type(attrs.token_output()).dims()[1];
   else if (attrs.slices > 0 && !at.input_type(attrs.first_slice()).is_list())
     dim = leading_dim(at.input_type(attrs.first_slice()));
-  DimEnv env = body_env(attrs, at);
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < at.input_count(); ++i) types.push_back(at.input_type(i));
+  DimEnv env = body_env(attrs, types);
   LoopAttrs forward = with_saved(attrs, reversed, dim);
   forward.body = make_sub_graph(with_outputs(reversed, attrs), env);
   const Tensors outputs = bind_all(loop_op, inputs, make_attrs(forward));
@@ -131,6 +127,7 @@ void loop_vjp(Vjp& at) {
   LoopAttrs back;
   back.name = attrs.name.empty() ? "" : attrs.name + " reversed";
   back.is_reverse = !attrs.is_reverse;
+  back.is_scan = true;
   back.entry_dims = attrs.entry_dims;
   back.has_bound = true;
   Tensors back_inputs{outputs[forward.trips_output()]};
@@ -155,6 +152,12 @@ void loop_vjp(Vjp& at) {
     capture_values.push_back(value);
     capture_fills.push_back(fill);
   };
+  // An ended entry's output was thrown away, or joined that of the first live one, whose cotangent it then has.
+  const auto cotangent_fill = [&](int output) {
+    const int stack = output - attrs.carries;
+    if (stack >= 0 && stack < attrs.stacks && attrs.is_raw(stack)) return Fill::as_is;
+    return attrs.collects_output(output) ? Fill::live : Fill::zero;
+  };
   for (const int i : reversed.cotangents) {
     if (i < attrs.carries) {
       carries.push_back(given[next++]);
@@ -164,11 +167,11 @@ void loop_vjp(Vjp& at) {
         cotangent = last.type().is_list() ? empty_list(last.type()) : zeros_like(last);
       }
       back_inputs.push_back(std::move(cotangent));
-      back.fills.push_back(Fill::zero);
+      back.fills.push_back(cotangent_fill(i));
     } else if (i < attrs.carries + attrs.stacks) {
-      take_slice(at.cotangent(i), Fill::zero);
+      take_slice(at.cotangent(i), cotangent_fill(i));
     } else {
-      take_capture(at.cotangent(i), Fill::zero);
+      take_capture(at.cotangent(i), cotangent_fill(i));
     }
   }
   back.carries = static_cast<int>(carries.size());
@@ -184,7 +187,7 @@ void loop_vjp(Vjp& at) {
   }
   for (const int i : reversed.kept) take_slice(outputs[i], Fill::live);
   for (std::size_t i = 0; i < reversed.saved.size(); ++i)
-    take_slice(outputs[attrs.carries + attrs.stacks + i], Fill::live);
+    take_slice(outputs[attrs.carries + attrs.stacks + i], Fill::as_is);
   for (const Tensor& constant : reversed.captured) take_capture(constant, Fill::live);
   if (position == ~0u) position = graph->add_value(TensorType(i64));
   graph->inputs = {position};
@@ -198,23 +201,30 @@ void loop_vjp(Vjp& at) {
   // Its outputs, in the order of the forward body's inputs: cotangents of carries, slices, captures.
   const std::vector<ValueId> outs = graph->outputs;
   std::vector<ValueId> stacks, sums, lasts;
+  std::vector<std::uint8_t> collect_stacks, collect_sums;
   std::vector<int> stack_of, sum_of;  // slices and captures of the forward loop
   for (std::size_t k = 0; k < reversed.wanted.size(); ++k) {
     const int i = reversed.wanted[k];
     if (i <= attrs.carries) {
       lasts.push_back(outs[k]);
+      back.collects.push_back(attrs.fills[i - 1] == Fill::live);
     } else if (i < static_cast<int>(body.formal_count)) {
       const int slice = i - 1 - attrs.carries;
       const TensorType& type = at.input_type(attrs.first_slice() + slice);
       stack_of.push_back(slice);
       stacks.push_back(outs[k]);
-      back.list_stacks.push_back(type.is_list());
+      collect_stacks.push_back(attrs.fills[i - 1] == Fill::live);
+      back.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
+                                 (attrs.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
       back.stack_dims.push_back(leading_dim(type));
     } else {
       sum_of.push_back(attrs.body_captures[i - body.formal_count]);
+      collect_sums.push_back(attrs.fills[attrs.carries + attrs.slices + sum_of.back()] == Fill::live);
       sums.push_back(outs[k]);
     }
   }
+  back.collects.insert(back.collects.end(), collect_stacks.begin(), collect_stacks.end());
+  back.collects.insert(back.collects.end(), collect_sums.begin(), collect_sums.end());
   back.stacks = static_cast<int>(stacks.size());
   back.sums = static_cast<int>(sums.size());
   graph->outputs = lasts;
@@ -233,13 +243,14 @@ void loop_vjp(Vjp& at) {
   back_inputs.insert(back_inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(loop_op, back_inputs, make_attrs(back));
 
+  // In the order in which the tape of eager mode meets them: captures, slices, initial values.
+  for (std::size_t k = 0; k < sum_of.size(); ++k)
+    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k]);
+  for (std::size_t k = 0; k < stack_of.size(); ++k)
+    at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
   int last = 0;
   for (int i = 0; i < attrs.carries; ++i)
     if (active[i]) at.add(attrs.first_carry() + i, results[last++]);
-  for (std::size_t k = 0; k < stack_of.size(); ++k)
-    at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
-  for (std::size_t k = 0; k < sum_of.size(); ++k)
-    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k]);
 }
 
 namespace {

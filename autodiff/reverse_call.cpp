@@ -1,6 +1,8 @@
 #include "reel/autodiff/reverse_call.h"
 
 #include "reel/autodiff/reverse_graph.h"
+#include "reel/core/errors.h"
+#include "reel/core/str.h"
 
 namespace reel {
 
@@ -14,6 +16,8 @@ ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) spec.kept_anyway.push_back(static_cast<int>(i));
   if (saves_nothing) spec.kept_anyway.clear();
   const ReversedGraph reversed = reverse_graph(graph, spec);
+  if (saves_nothing && !reversed.saved.empty())
+    throw InternalError(str("reversing graph ", graph.name, " cannot do without ", reversed.saved[0].type, "\n", *reversed.graph));
   ReversibleGraph result;
   result.forward = Ref<Graph>(new Graph(*reversed.forward));
   for (const int i : reversed.kept) result.forward->outputs.push_back(reversed.forward->outputs[i]);

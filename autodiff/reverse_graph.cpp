@@ -90,6 +90,13 @@ class Cut {
     for (std::size_t r = 0; r < both.forward_records; ++r)
       for (const ValueId v : graph.outputs_of(graph.records[r]))
         if (source_[v] == Source::made) source_[v] = Source::unknown;
+    std::unordered_set<const DimNode*> from_inputs;
+    for (const ValueId v : graph.inputs) for_each_symbol(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+    for (std::size_t r = 0; r < both.forward_records; ++r)
+      for (const ValueId v : graph.outputs_of(graph.records[r]))
+        for_each_symbol(graph.types[v], [&](const Dim& d) {
+          if (!d.has_size() && !from_inputs.count(d.node())) born_.emplace(d.node(), static_cast<int>(r));
+        });
     choose();
   }
 
@@ -97,7 +104,6 @@ class Cut {
   Source source(ValueId v) const { return source_[v]; }
   bool takes(std::size_t record) const { return takes_[record]; }
   bool is_used(ValueId v) const { return used_.count(v) != 0; }
-  const std::vector<Dim>& symbols() const { return symbols_; }
 
  private:
   bool is_cheap(const OpRecord& record) const {
@@ -133,8 +139,11 @@ class Cut {
     const OpRecord& record = both_.graph->records[r];
     for (const ValueId v : both_.graph->outputs_of(record))
       if (source_[v] == Source::unknown) source_[v] = Source::made;
-    if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { symbols_.push_back(dim); });
     for (const ValueId v : both_.graph->inputs_of(record)) pending_.push_back(v);
+    if (!record.attrs || !spec_.recomputes_all) return;
+    record.attrs->each_symbol([&](const Dim& dim) {  // a dim that is mentioned is made again as well
+      if (const auto born = born_.find(dim.node()); born != born_.end()) take(born->second);
+    });
   }
   void choose() {
     // What reverse records read that is costly is saved first: what is element-wise from it then need not be.
@@ -166,8 +175,8 @@ class Cut {
   std::vector<std::uint8_t> takes_;
   std::unordered_set<ValueId> used_;
   std::unordered_map<ValueId, bool> cheap_;
+  std::unordered_map<const DimNode*, int> born_;  // the forward record that makes a dim
   std::vector<ValueId> pending_;
-  std::vector<Dim> symbols_;
 };
 
 /// The forward records as a graph of their own, with the numbers that values have in `both`.
@@ -214,9 +223,46 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   };
 
   const std::size_t forward_inputs = forward.inputs.size();
-  for (std::size_t i = 0; i < both.cotangents.size(); ++i) add_input(from.inputs[forward_inputs + i]);
+  std::unordered_set<const DimNode*> bound;  // what the inputs of the reversed graph bring along
+  const auto brings = [&](const TensorType& type) { for_each_symbol(type, [&](const Dim& dim) { bound.insert(dim.node()); }); };
+  for (std::size_t i = 0; i < both.cotangents.size(); ++i) {
+    add_input(from.inputs[forward_inputs + i]);
+    brings(from.types[from.inputs[forward_inputs + i]]);
+  }
+  std::vector<std::uint8_t> takes_input(forward_inputs, 0);
+  for (std::size_t i = 0; i < forward_inputs; ++i) {
+    takes_input[i] = cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i]);
+    if (takes_input[i]) brings(from.types[from.inputs[i]]);
+  }
+  for (const int i : spec.kept_anyway) {
+    const ValueId v = both.forward_outputs[i];
+    if (cut.source(v) == Cut::Source::kept && cut.is_used(v)) brings(from.types[v]);
+  }
+  for (ValueId v = 0; v < from.types.size(); ++v)
+    if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) brings(from.types[v]);
+
+  // A dim that a taken record mentions before anything has brought it comes with a free input of its, or as a token.
+  Dims tokens;
+  const auto need = [&](const Dim& dim) {
+    if (!(spec.is_enclosed ? local : own).count(dim.node()) || bound.count(dim.node())) return;
+    for (std::size_t i = 0; i < forward_inputs && !bound.count(dim.node()); ++i) {
+      bool has_it = false;
+      for_each_symbol(from.types[from.inputs[i]], [&](const Dim& of) { has_it = has_it || of.node() == dim.node(); });
+      if (!has_it || !spec.is_free[i]) continue;
+      takes_input[i] = 1;
+      brings(from.types[from.inputs[i]]);
+    }
+    // A static dim that nothing brings along was born inside, and may as well be born again.
+    if (bound.insert(dim.node()).second && !dim.has_size()) tokens.push_back(dim);
+  };
+  for (std::size_t r = 0; r < from.records.size(); ++r) {
+    if (!cut.takes(r)) continue;
+    if (from.records[r].attrs) from.records[r].attrs->each_symbol(need);
+    for (const ValueId v : from.outputs_of(from.records[r])) brings(from.types[v]);
+  }
+
   for (std::size_t i = 0; i < forward_inputs; ++i)
-    if (cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i])) {
+    if (takes_input[i]) {
       result.inputs.push_back(static_cast<int>(i));
       add_input(from.inputs[i]);
     }
@@ -233,17 +279,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       result.saved.push_back({v, from.types[v], is_local(from.types[v])});
       add_input(v);
     }
-
-  // Dims that the taken records mention, and that no input so far brings along, come as tokens.
-  std::unordered_set<const DimNode*> bound;
-  for (const ValueId v : to.inputs) for_each_symbol(to.types[v], [&](const Dim& dim) { bound.insert(dim.node()); });
-  for (std::size_t r = 0; r < from.records.size(); ++r)
-    if (cut.takes(r))
-      for (const ValueId v : from.outputs_of(from.records[r]))
-        if (from.records[r].op->kernel_decides_types)
-          for_each_symbol(from.types[v], [&](const Dim& dim) { bound.insert(dim.node()); });
-  for (const Dim& dim : cut.symbols()) {
-    if (!(spec.is_enclosed ? local : own).count(dim.node()) || !bound.insert(dim.node()).second) continue;
+  for (const Dim& dim : tokens) {
     const TensorType type = token_type(dim);
     result.saved.push_back({append_dim_token(*result.forward, dim), type, true});
     to.inputs.push_back(to.add_value(type));

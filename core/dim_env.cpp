@@ -16,6 +16,7 @@ Dim DimEnv::resolve(const Dim& symbol) {
   if (!symbol.is_symbol()) return symbol;
   if (const Dim* found = find(symbol)) return *found;
   if (keeps_unknown_) return symbol;
+  if (!symbol.is_named()) return Dim::unknown();  // of a list's elements: nobody has to know it
   if (!symbol.has_size()) throw InternalError(str("dim ", symbol, " is used before it is bound"));
   const Dim fresh(symbol.name(), symbol.size());
   bindings_.emplace_back(symbol, fresh);

@@ -156,7 +156,7 @@ void verify(const Graph& graph, const char* after) {
     }
     if (record.attrs)
       record.attrs->each_symbol([&](const Dim& d) {
-        if (!d.has_size() && !bound.count(d.node())) fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
+        if (!d.has_size() && d.is_named() && !bound.count(d.node())) fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
       });
     if (!record.op->kernel_decides_types) {
       TypeList out;

@@ -85,6 +85,23 @@ Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   return graph_;
 }
 
+namespace {
+
+/// A dim that is born again, in a graph that computes once more what a cotangent came from, is the one it was.
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
+  if (value.is_traced() || value.type().is_list() || !formal.node()->has_symbols) return value;
+  Dims dims;
+  for (int i = 0; i < formal.rank(); ++i) {
+    const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
+    const bool is_other = symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
+    dims.push_back(is_other ? env.resolve(symbol) : actual);
+  }
+  if (dims == value.dims()) return value;
+  return Tensor(allocate_view(value.type().with(dims), value.ref(), value.data<char>()));
+}
+
+}  // namespace
+
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept) {
   const Graph::Schedule& schedule = graph.schedule();
   Tensors values(graph.types.size());
@@ -112,7 +129,10 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, 
       for (std::size_t k = 0; k < to.size(); ++k) values[to[k]] = std::move(out[k]);
     }
     if (schedule.outputs_have_symbols[r])
-      for (ValueId v : to) env.bind(graph.types[v], values[v].type());
+      for (ValueId v : to) {
+        env.bind(graph.types[v], values[v].type());
+        if (record.op->kernel_decides_types) values[v] = with_known_dims(std::move(values[v]), graph.types[v], env);
+      }
     if (!kept)
       for (std::size_t k = 0; k < from.size(); ++k)
         if (schedule.last_use[record.first + k]) values[from[k]] = Tensor();

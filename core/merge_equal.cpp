@@ -131,27 +131,41 @@ class Merger {
     united.origin = Ref<const Graph>(origin(a));
     std::vector<ValueId> stacks, sums;
     std::vector<std::size_t> stack_place, sum_place;  // of b's, among the united ones
+    std::vector<std::uint8_t> collect_stacks, collect_sums;
+    for (int i = 0; i < a.stacks; ++i) collect_stacks.push_back(a.collects_output(a.carries + i));
+    for (int i = 0; i < a.sums; ++i) collect_sums.push_back(a.collects_output(a.carries + a.stacks + i));
     for (int i = 0; i < a.stacks; ++i) stacks.push_back(term(false, a.carries + i));
     for (int i = 0; i < a.sums; ++i) sums.push_back(term(false, a.carries + a.stacks + i));
     for (int i = 0; i < b.stacks; ++i) {
       const ValueId v = term(true, b.carries + i);
       std::size_t at = 0;
-      while (at < stacks.size() && (stacks[at] != v || united.list_stacks[at] != b.list_stacks[i])) ++at;
+      const bool collects = b.collects_output(b.carries + i);
+      while (at < stacks.size() && (stacks[at] != v || united.stack_kinds[at] != b.stack_kinds[i] || collect_stacks[at] != collects))
+        ++at;
       if (at == stacks.size()) {
         stacks.push_back(v);
-        united.list_stacks.push_back(b.list_stacks[i]);
+        united.stack_kinds.push_back(b.stack_kinds[i]);
+        collect_stacks.push_back(collects);
         if (!united.makes_dim) united.stack_dims.push_back(b.stack_dims[i]);
       }
       stack_place.push_back(at);
     }
     for (int i = 0; i < b.sums; ++i) {
       const ValueId v = term(true, b.carries + b.stacks + i);
-      const auto at = std::find(sums.begin(), sums.end(), v) - sums.begin();
-      if (at == static_cast<std::ptrdiff_t>(sums.size())) sums.push_back(v);
-      sum_place.push_back(static_cast<std::size_t>(at));
+      const bool collects = b.collects_output(b.carries + b.stacks + i);
+      std::size_t at = 0;
+      while (at < sums.size() && (sums[at] != v || collect_sums[at] != collects)) ++at;
+      if (at == sums.size()) {
+        sums.push_back(v);
+        collect_sums.push_back(collects);
+      }
+      sum_place.push_back(at);
     }
     united.stacks = static_cast<int>(stacks.size());
     united.sums = static_cast<int>(sums.size());
+    united.collects.resize(a.carries);
+    united.collects.insert(united.collects.end(), collect_stacks.begin(), collect_stacks.end());
+    united.collects.insert(united.collects.end(), collect_sums.begin(), collect_sums.end());
     merged->outputs.assign(outs.begin(), outs.begin() + a.carries);
     merged->outputs.insert(merged->outputs.end(), stacks.begin(), stacks.end());
     merged->outputs.insert(merged->outputs.end(), sums.begin(), sums.end());

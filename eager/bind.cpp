@@ -75,14 +75,28 @@ Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   return result;
 }
 
+/// Tapes tell values apart by their blocks: an output that is an input, an element of a list, or another output as well
+/// becomes a value of its own.
+void make_own(Tensors& outputs) {
+  for (Tensor& output : outputs) {
+    if (output.ref().unique()) continue;
+    const TensorType& type = output.type();
+    output = Tensor(type.is_list() ? allocate_list(type, output.block()->attachment)
+                                   : allocate_view(type, output.ref(), output.data<char>()));
+  }
+}
+
 Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   TypeList in, out;
   check_inputs(op, inputs, in);
   Tensors outputs;
   if (op.kernel_decides_types) {
-    ModeScope plain({});  // such kernels apply ops themselves, which concern no tape
-    KernelArgs args{op, attrs.get(), inputs, {}, {}, &outputs};
-    op.kernel(args);
+    {
+      ModeScope plain({});  // such kernels apply ops themselves, which concern no tape
+      KernelArgs args{op, attrs.get(), inputs, {}, {}, &outputs};
+      op.kernel(args);
+    }
+    if (thread_mode.tape) make_own(outputs);
     return outputs;
   }
   TypeArgs rule{op, attrs.get(), in, out};

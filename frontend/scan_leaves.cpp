@@ -224,7 +224,7 @@ class CapturedEntries final : public EntryScope {
 class EagerScan {
  public:
   EagerScan(const ScanSpec& spec, const ScanPlan& plan)
-      : spec_(spec), plan_(plan), rule_(plan.what, spec.initial, spec.state_paths), state_(spec.initial) {
+      : spec_(spec), plan_(plan), rule_(plan.what, spec.initial, spec.state_paths), state_(as_own_values(spec.initial)) {
     for (const Tensor& x : plan.xs) slices_.push_back(unstack(x, 0));
     limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
     for (const Tensors& slices : slices_) limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));

@@ -73,7 +73,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.slices = static_cast<int>(plan.xs.size());
   attrs.stacks = static_cast<int>(ys.size());
   attrs.fills.assign(initial.size() + plan.xs.size() + captures.tensors().size(), Fill::live);
-  attrs.list_stacks.assign(ys.size(), spec.return_tensor_arrays);
+  attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
   attrs.makes_dim = plan.makes_dim;
   attrs.new_dim = plan.new_dim;
   if (!plan.makes_dim) attrs.stack_dims.assign(ys.size(), *plan.dim);

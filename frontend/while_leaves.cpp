@@ -22,15 +22,23 @@ TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
   return leaves;
 }
 
+TreeLeaves as_own_values(TreeLeaves state) {
+  if (thread_mode.tape)
+    for (TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = identity(leaf.tensor);
+  return state;
+}
+
 namespace {
 
 std::string title(const WhileSpec& spec) { return str("while_loop \"", spec.name, "\""); }
 
 TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
   const std::int64_t limit = !bound ? INT64_MAX : cast(*bound, i64).item<std::int64_t>();
+  const TreeLeaves initial = as_own_values(rule.initial());
   MarkedLoop marks;
   RandomScope random;
-  TreeLeaves state = rule.initial();
+  TreeLeaves state = initial;
   for (std::int64_t k = 0; k < limit; ++k) {
     random.begin(k, 1);
     const LoopCondition condition = spec.cond(state);
@@ -107,7 +115,12 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   }
   // Without back_prop no tape is told of the loop: what comes out is a constant to it.
   ModeScope scope({thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
-  return is_tracing() ? record_loop(spec, rule, bound) : run_eagerly(spec, rule, bound);
+  if (!is_tracing()) return run_eagerly(spec, rule, bound);
+  TreeLeaves result = record_loop(spec, rule, bound);
+  if (!spec.back_prop)  // the graph may be reversed later: it has to know as well
+    for (TreeLeaf& leaf : result)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
+  return result;
 }
 
 }  // namespace reel

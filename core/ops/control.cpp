@@ -23,11 +23,7 @@ Dim new_symbol(const LoopAttrs& attrs) {
 void loop_type(TypeArgs& a) {
   const LoopAttrs& attrs = a.attr<LoopAttrs>();
   const Graph& body = *attrs.body.graph;
-  DimEnv env = attrs.body.env();
-  for (int i = 0; i < attrs.carries; ++i)
-    env.bind(body.types[body.inputs[1 + i]], a.in[attrs.first_carry() + i]);
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    env.bind(body.types[body.inputs[body.formal_count + i]], a.in[attrs.first_capture() + attrs.body_captures[i]]);
+  DimEnv env = body_env(attrs, a.in);
   // A type of the body, seen from outside: what only an iteration knows is unknown here.
   const auto outside = [&](const TensorType& type) {
     if (!type.node()->has_symbols) return type;
@@ -49,7 +45,7 @@ void loop_type(TypeArgs& a) {
   const Dim fresh = attrs.makes_dim ? new_symbol(attrs) : Dim(0);
   for (int i = 0; i < attrs.stacks; ++i) {
     const TensorType& term = body.types[body.outputs[attrs.carries + i]];
-    if (attrs.list_stacks[i]) {
+    if (attrs.is_list(i)) {
       a.out.push_back(term.as_list());
       continue;
     }
@@ -119,6 +115,25 @@ bool has_effects(const OpRecord& record) {
 }
 bool has_effects(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& r) { return has_effects(r); });
+}
+
+TensorType slice_type(const TensorType& slices) {
+  if (slices.is_list()) return slices.element();
+  return slices.with(Dims(slices.dims().begin() + 1, slices.dims().end()));
+}
+
+DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  DimEnv env = attrs.body.env();
+  for (int i = 0; i < attrs.carries; ++i) env.bind(body.types[body.inputs[1 + i]], inputs[attrs.first_carry() + i]);
+  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+    env.bind(body.types[body.inputs[body.formal_count + i]], inputs[attrs.first_capture() + attrs.body_captures[i]]);
+  for (int i = 0; i < attrs.slices; ++i) {
+    const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
+    const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
+    if (slice.rank() == formal.rank()) env.bind(formal, slice);
+  }
+  return env;
 }
 
 std::vector<int> CaptureList::add(const Tensors& captured) {

@@ -38,7 +38,7 @@ void each_length(const Tensor& lengths, Fn&& fn) {
 }
 
 const Dim& none() {
-  static const Dim& dim = [] {
+  static const Dim& dim = []() -> const Dim& {
     ModeScope plain({});
     return *new Dim("none", 0);
   }();

@@ -11,8 +11,7 @@
 namespace reel {
 namespace {
 
-/// The transposed op of fill_live: cotangents of ended entries join that of the first live one.
-Tensor collect_live(const Tensor& g, const Tensor& mask);
+Tensor bind_collect_live(const Tensor& g, const Tensor& mask);
 
 /// Walks x as [entries] x [inner]: the mask's dims first. The public functions transpose so that this holds.
 struct Rows {
@@ -41,7 +40,7 @@ const Op fill_live_op{
             if (!mask.data<bool>()[i]) std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
         },
     // What ended entries show came from the first live one; see collect_live.
-    .vjp = [](Vjp& at) { at.add(0, collect_live(at.cotangent(), at.input(1))); },
+    .vjp = [](Vjp& at) { at.add(0, bind_collect_live(mask_padding(at.cotangent()), at.input(1))); },
     .reads = {.inputs = 0b10},
     .samples =
         [] {
@@ -92,7 +91,7 @@ Dims with_entries_first(const TensorType& type, const Tensor& mask) {
   return dims;
 }
 
-Tensor collect_live(const Tensor& g, const Tensor& mask) { return bind(collect_live_op, {g, mask}); }
+Tensor bind_collect_live(const Tensor& g, const Tensor& mask) { return bind(collect_live_op, {g, mask}); }
 
 }  // namespace
 
@@ -106,12 +105,21 @@ std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live) {
   return any(live, Axes(missing));
 }
 
-Tensor fill_live(const Tensor& x, const Tensor& live) {
+namespace {
+/// An op on [entries] x [inner], for x with its dims in any order.
+Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(x.type(), live);
   if (!mask) return x;
   const Dims dims = with_entries_first(x.type(), *mask);
-  if (dims == x.dims()) return bind(fill_live_op, {x, *mask});
-  return transpose(bind(fill_live_op, {transpose(x, dims), *mask}), x.dims());
+  if (dims == x.dims()) return bind(op, {x, *mask});
+  return transpose(bind(op, {transpose(x, dims), *mask}), x.dims());
+}
+}  // namespace
+
+// Where a ragged dim's lengths run over the entries, rows differ in what of them is padding: it must not be handed on.
+Tensor fill_live(const Tensor& x, const Tensor& live) { return on_rows(fill_live_op, mask_padding(x), live); }
+Tensor collect_live(const Tensor& x, const Tensor& live) {
+  return mask_padding(on_rows(collect_live_op, mask_padding(x), live));
 }
 
 Tensor zero_ended(const Tensor& x, const Tensor& live) {

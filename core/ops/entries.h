@@ -14,6 +14,8 @@ namespace reel {
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
 /// x, where ended entries show the values of the first live one.
 Tensor fill_live(const Tensor& x, const Tensor& live);
+/// The transposed of fill_live: what ended entries have is added to the first live one.
+Tensor collect_live(const Tensor& x, const Tensor& live);
 /// x with zeros for ended entries.
 Tensor zero_ended(const Tensor& x, const Tensor& live);
 /// What comes next for live entries, what was before for others.

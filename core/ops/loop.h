@@ -11,6 +11,7 @@ namespace reel {
 /// What a loop's ended entries see of a carry or a slice while others still run (their results are thrown away).
 enum class Fill : std::uint8_t {
   live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on their account
+  as_is, ///< what is there: values that an earlier run of the same iterations saved, ended entries included
   zero,  ///< zeros: cotangents, which must not count in sums over entries
 };
 
@@ -25,6 +26,8 @@ enum class Fill : std::uint8_t {
 /// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has one element per
 /// iteration. Iteration k works at position k, or in a reverse loop at trips - 1 - k.
 struct LoopAttrs {
+  static constexpr std::uint8_t kList = 1;  ///< a list with one element per iteration instead of a tensor
+  static constexpr std::uint8_t kRaw = 2;   ///< ended entries as the body gave them, instead of zeros
   std::string name;
   SubGraph cond, body;             ///< cond may be absent
   std::vector<int> cond_captures, body_captures;  ///< which captures of the op each graph takes, in its order
@@ -36,14 +39,20 @@ struct LoopAttrs {
   bool is_scan = false, cond_before_body = true;
   Dims entry_dims;                 ///< entries end one by one: the dims of lengths, or of what cond returns
   std::vector<Fill> fills;         ///< of carries, slices and captures
+  /// By output of the body: what ended entries give joins the first live one, whose values they saw (cotangents of
+  /// what was filled that way).
+  std::vector<std::uint8_t> collects;
   bool makes_dim = false;          ///< stacks run along a new dim, whose size the loop finds out
   std::string new_dim;             ///< its name; empty for a plain one
   Dims stack_dims;                 ///< otherwise: the dim of each stack
-  std::vector<std::uint8_t> list_stacks;  ///< which stacks are lists
+  std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw
   GraphRef origin;                 ///< the body as it was first recorded; later ones have the same records, and more
 
   bool makes_lengths() const { return static_cast<bool>(cond) && !entry_dims.empty(); }
 
+  bool is_list(std::size_t stack) const { return stack_kinds[stack] & kList; }
+  bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
+  bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
   std::size_t first_carry() const { return has_bound + has_lengths; }
   std::size_t first_slice() const { return first_carry() + carries; }
   std::size_t first_capture() const { return first_slice() + slices; }
@@ -67,10 +76,11 @@ struct LoopAttrs {
     f("cond_before_body", &LoopAttrs::cond_before_body);
     f("entry_dims", &LoopAttrs::entry_dims);
     f("fills", &LoopAttrs::fills);
+    f("collects", &LoopAttrs::collects);
     f("makes_dim", &LoopAttrs::makes_dim);
     f("new_dim", &LoopAttrs::new_dim);
     f("stack_dims", &LoopAttrs::stack_dims);
-    f("list_stacks", &LoopAttrs::list_stacks);
+    f("stack_kinds", &LoopAttrs::stack_kinds);
     f("cond_captures", &LoopAttrs::cond_captures);
     f("body_captures", &LoopAttrs::body_captures);
     f("cond", &LoopAttrs::cond);
@@ -107,6 +117,12 @@ void cond_vjp(Vjp& at);
 
 /// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
 inline Dim leading_dim(const TensorType& slices) { return slices.is_list() ? Dim(0) : slices.dims()[0]; }
+
+/// The type of one slice, as the body takes it.
+TensorType slice_type(const TensorType& slices);
+
+/// What the dims of a loop's body are called where the loop stands, given the types of the op's inputs.
+DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// Captures of several graphs in one list without repetition, and where each graph finds its own.
 class CaptureList {

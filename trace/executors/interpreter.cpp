@@ -22,13 +22,15 @@ class LoopRun {
     for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
     for (const int capture : attrs_.body_captures) body_captures_.push_back(args.input(attrs_.first_capture() + capture));
     for (const int capture : attrs_.cond_captures) cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    for (int i = 0; i < attrs_.slices; ++i) slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
     if (attrs_.has_lengths) lengths_ = args.input(attrs_.has_bound);
     stacks_.resize(attrs_.stacks);
     sums_.resize(attrs_.sums);
-    for (std::size_t i = 0; i < slices_.size(); ++i)
-      limit_ = std::min(limit_, static_cast<std::int64_t>(slices_[i].size()));
-    if (attrs_.has_bound) limit_ = std::min(limit_, integer_of(args.input(0)));
+    if (attrs_.has_bound) limit_ = integer_of(args.input(0));
+    for (int i = 0; i < attrs_.slices; ++i) {
+      const Tensor& slices = args.input(attrs_.first_slice() + i);
+      if (!slices.type().is_list()) limit_ = std::min(limit_, slices.type().sizes()[0]);
+    }
+    for (int i = 0; i < attrs_.slices; ++i) slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
   }
 
   void run() {
@@ -56,11 +58,13 @@ class LoopRun {
   }
 
  private:
-  static Tensors elements_of(const Tensor& slices) {
+  Tensors elements_of(const Tensor& slices) {
     if (!slices.type().is_list()) return unstack(slices, 0);
     Tensors elements = list_elements(slices);
+    if (limit_ == INT64_MAX) limit_ = static_cast<std::int64_t>(elements.size());
+    elements.resize(static_cast<std::size_t>(limit_));  // a cotangent ends at the last element that anybody read
     for (std::size_t i = 0; i < elements.size(); ++i)
-      if (!elements[i].is_defined()) elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64));
+      if (!elements[i].is_defined()) elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
     return elements;
   }
   static bool holds(const Tensor& condition) { return *condition.data<bool>(); }
@@ -94,13 +98,16 @@ class LoopRun {
     else
       state_.clear();  // so that the body may reuse what nobody else holds
     Tensors outputs = run_body(std::move(inputs), env);
+    if (has_ended)
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (attrs_.collects_output(i)) outputs[i] = collect_live(outputs[i], live);
     const auto carries = outputs.begin(), terms = carries + attrs_.carries, sums = terms + attrs_.stacks;
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
     if (has_ended)
       for (int i = 0; i < attrs_.carries; ++i) state_[i] = keep_ended(state_[i], before[i], live);
     for (int i = 0; i < attrs_.stacks; ++i) {
       if (attrs_.is_reverse && stacks_[i].empty()) stacks_[i].resize(limit_);
-      Tensor term = has_ended ? zero_ended(terms[i], live) : std::move(terms[i]);
+      Tensor term = has_ended && !attrs_.is_raw(i) ? zero_ended(terms[i], live) : std::move(terms[i]);
       if (attrs_.is_reverse)
         stacks_[i][position] = std::move(term);
       else
@@ -126,19 +133,30 @@ class LoopRun {
     return attrs_.fills[own + attrs_.body_captures[input - own]];
   }
   static Tensor fill(const Tensor& x, Fill how, const Tensor& live) {
+    if (how == Fill::as_is) return x;
     return how == Fill::zero ? zero_ended(x, live) : fill_live(x, live);
   }
 
   /// A type of the body where no iteration ran: sizes that only one would know count as zero.
   TensorType type_without_iterations(const TensorType& type) {
-    DimEnv env = attrs_.body.env();
-    for (int i = 0; i < attrs_.carries; ++i) env.bind(body_.types[body_.inputs[1 + i]], state_[i].type());
-    for (std::size_t i = 0; i < body_captures_.size(); ++i)
-      env.bind(body_.types[body_.inputs[body_.formal_count + i]], body_captures_[i].type());
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < args_.in.size(); ++i) types.push_back(args_.input(i).type());
+    DimEnv env = body_env(attrs_, types);
     Dims dims;
     for (const Dim& dim : type.dims())
       dims.push_back(!dim.is_symbol() || dim.has_size() || env.knows(dim) ? env.resolve(dim) : Dim(0));
     return type.with(dims);
+  }
+
+  /// What the elements of a list have in common; plain sizes that differ are unknown.
+  TensorType element_type(const TensorType& formal, const Tensors& elements) {
+    if (elements.empty()) return type_without_iterations(formal);
+    const TensorType first = first_made(elements).type();
+    Dims dims = first.dims();
+    for (const Tensor& element : elements)
+      for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size(); ++i)
+        if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i])) dims[i] = Dim::unknown();
+    return first.with(dims);
   }
 
   void finish() {
@@ -147,8 +165,8 @@ class LoopRun {
     const Dim fresh = attrs_.makes_dim ? new_dim() : Dim(0);
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
-      if (attrs_.list_stacks[i]) {
-        out.push_back(make_list(term, stacks_[i]));
+      if (attrs_.is_list(i)) {
+        out.push_back(make_list(element_type(term, stacks_[i]), stacks_[i]));
         continue;
       }
       const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];

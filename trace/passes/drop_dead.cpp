@@ -74,7 +74,12 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
   graph->inputs = {body.inputs[0]};
   graph->outputs.clear();
   next.fills.clear();
-  next.list_stacks.clear();
+  next.collects.clear();
+  const auto keep_output = [&](int i) {
+    graph->outputs.push_back(body.outputs[i]);
+    next.collects.push_back(attrs.collects_output(i));
+  };
+  next.stack_kinds.clear();
   next.stack_dims.clear();
   for (std::size_t i = 0; i < attrs.first_carry(); ++i) result.inputs.push_back(i);
   next.carries = next.slices = next.stacks = next.sums = 0;
@@ -84,7 +89,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
     if (!carry[i]) continue;
     ++next.carries;
     graph->inputs.push_back(body.inputs[1 + i]);
-    graph->outputs.push_back(body.outputs[i]);
+    keep_output(i);
     if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[1 + i]);
     next.fills.push_back(attrs.fills[i]);
     result.inputs.push_back(attrs.first_carry() + i);
@@ -101,15 +106,15 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
   for (int i = 0; i < attrs.stacks; ++i) {
     if (!is_used[attrs.carries + i]) continue;
     ++next.stacks;
-    graph->outputs.push_back(body.outputs[attrs.carries + i]);
-    next.list_stacks.push_back(attrs.list_stacks[i]);
+    keep_output(attrs.carries + i);
+    next.stack_kinds.push_back(attrs.stack_kinds[i]);
     if (!attrs.makes_dim) next.stack_dims.push_back(attrs.stack_dims[i]);
     result.outputs.push_back(attrs.first_stack() + i);
   }
   for (int i = 0; i < attrs.sums; ++i) {
     if (!is_used[attrs.first_sum() + i]) continue;
     ++next.sums;
-    graph->outputs.push_back(body.outputs[attrs.carries + attrs.stacks + i]);
+    keep_output(attrs.carries + attrs.stacks + i);
     result.outputs.push_back(attrs.first_sum() + i);
   }
   for (std::size_t i = attrs.trips_output(); i < is_used.size(); ++i) result.outputs.push_back(i);
@@ -134,10 +139,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
     graph->inputs.push_back(v);
     next.body_captures.push_back(keep(attrs.body_captures[i]));
   }
-  DimEnv names = attrs.body.env();
-  for (int i = 0; i < attrs.carries; ++i) names.bind(body.types[body.inputs[1 + i]], input_types[attrs.first_carry() + i]);
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    names.bind(body.types[body.inputs[body.formal_count + i]], input_types[attrs.first_capture() + attrs.body_captures[i]]);
+  DimEnv names = body_env(attrs, input_types);
   graph->seal();
   next.body = make_sub_graph(drop_dead(*graph), names);
   if (attrs.cond) {

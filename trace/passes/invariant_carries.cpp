@@ -22,10 +22,11 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   graph->outputs.clear();
   std::vector<ValueId> cond_inputs, cond_new, body_new, op_new;
   std::vector<Fill> fills, new_fills;
+  next.collects.clear();
   if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[0]);
   for (int i = 0; i < attrs.carries; ++i) {
     // Ended entries keep what they have, which is what the body hands on: lengths make no difference.
-    const bool is_unchanged = body.outputs[i] == body.inputs[1 + i] && attrs.fills[i] == Fill::live;
+    const bool is_unchanged = body.outputs[i] == body.inputs[1 + i] && attrs.fills[i] == Fill::live && !attrs.collects_output(i);
     if (is_unchanged) {
       --next.carries;
       op_new.push_back(in[attrs.first_carry() + i]);
@@ -37,6 +38,7 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
     }
     graph->inputs.push_back(body.inputs[1 + i]);
     graph->outputs.push_back(body.outputs[i]);
+    next.collects.push_back(attrs.collects_output(i));
     if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[1 + i]);
     fills.push_back(attrs.fills[i]);
     result.inputs.push_back(in[attrs.first_carry() + i]);
@@ -44,6 +46,7 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   }
   for (int i = 0; i < attrs.slices; ++i) graph->inputs.push_back(body.inputs[1 + attrs.carries + i]);
   graph->outputs.insert(graph->outputs.end(), body.outputs.begin() + attrs.carries, body.outputs.end());
+  for (std::size_t i = attrs.carries; i < body.outputs.size(); ++i) next.collects.push_back(attrs.collects_output(i));
   graph->formal_count = graph->inputs.size();
   graph->inputs.insert(graph->inputs.end(), body.inputs.begin() + body.formal_count, body.inputs.end());
   graph->inputs.insert(graph->inputs.end(), body_new.begin(), body_new.end());
