@@ -100,7 +100,11 @@ void loop_vjp(Vjp& at) {
     spec.is_wanted[1 + i] = active[i];
     spec.is_free[1 + i] = 0;
   }
-  for (int i = 0; i < attrs.slices; ++i) spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
+  spec.is_varying.assign(body.inputs.size(), 0);
+  for (int i = 0; i < attrs.slices; ++i) {
+    spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
+    spec.is_varying[1 + attrs.carries + i] = at.input_type(attrs.first_slice() + i).is_list();
+  }
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
     spec.is_wanted[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
   // What is stacked anyway has zeros where entries have ended, which the body may have seen otherwise.
@@ -280,7 +284,7 @@ ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& pl
   for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
   inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
   for (Tensor& input : inputs) input = builder.lift(input);
-  DimEnv env = branch.env();
+  DimEnv env = DimEnv::renaming(branch.env());
   for (std::size_t i = 0; i < forward.inputs.size(); ++i)
     env.bind(forward.types[forward.inputs[i]], at.input_type(1 + places[i]));
   const Tensors gradients = replay(*reversed.graph, inputs, env);

@@ -43,7 +43,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
       sources.push_back(inputs[i]);
       both.wanted.push_back(static_cast<int>(i));
     }
-  DimEnv env;
+  DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay what they are
   Tensors values;
   const Tensors outputs = replay(forward, inputs, env, &values);
   both.forward_records = builder.record_count();
@@ -216,6 +216,18 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   for (std::size_t i = 0; i < both.dims.size(); ++i)
     if (both.dims[i].first.node() != both.dims[i].second.node() || !both.dims[i].first.is_named())
       local.insert(both.dims[i].second.node());
+  if (!spec.is_varying.empty()) {
+    std::unordered_set<const DimNode*> fixed;
+    for (const Dim& dim : forward.schedule().free_symbols) fixed.insert(dim.node());
+    for (std::size_t i = 0; i < forward.inputs.size(); ++i)
+      if (!spec.is_varying[i])
+        for_each_symbol(forward.types[forward.inputs[i]], [&](const Dim& dim) { fixed.insert(dim.node()); });
+    for (std::size_t i = 0; i < forward.inputs.size(); ++i)
+      if (spec.is_varying[i])
+        for_each_symbol(forward.types[forward.inputs[i]], [&](const Dim& dim) {
+          if (!fixed.count(dim.node())) local.insert(dim.node());
+        });
+  }
   const auto is_local = [&](const TensorType& type) {
     bool result = false;
     for_each_symbol(type, [&](const Dim& dim) { result = result || local.count(dim.node()); });

@@ -13,6 +13,7 @@ struct ReversalSpec {
   std::vector<std::uint8_t> is_wanted;      ///< by input: its cotangent is wanted
   std::vector<std::uint8_t> is_free;        ///< by input: it can be had again at no cost (a capture, a slice)
   std::vector<int> kept_anyway;             ///< outputs of the graph that somebody stores already
+  std::vector<std::uint8_t> is_varying;     ///< by input: its dims may be others in every run; empty for none
   bool is_enclosed = true;                  ///< a body or branch: dims of its inputs are known around it
   bool recomputes_all = false;              ///< save nothing: take inputs, and compute the rest again
 };

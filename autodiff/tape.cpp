@@ -32,7 +32,8 @@ RecordingTape::Storage& RecordingTape::spare() {
 }
 
 RecordingTape::RecordingTape(bool is_persistent)
-    : is_persistent_(is_persistent), first_id_(next_block_id()), storage_(std::exchange(spare(), {})) {
+    : is_persistent_(is_persistent), first_id_(next_block_id()),
+      builder_(thread_mode.builder ? thread_mode.builder->serial() : 0), storage_(std::exchange(spare(), {})) {
   outer = thread_mode.tape;
   thread_mode.tape = this;
 }
@@ -138,6 +139,10 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
   backward.want(wanted);
+  for (const Tensor& target : targets)
+    if (target.is_traced() && target.block()->builder != builder_)
+      throw TraceError("Tape: gradient is asked for a value of a body or branch that is being recorded, but the tape was opened "
+                       "outside it; open the tape inside, or use grad");
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Tensor target = in_context(targets[i]);
     if (number_of(target) != kUntracked) backward.accumulate(number_of(target), seed(target, cotangents[i]));

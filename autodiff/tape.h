@@ -64,6 +64,7 @@ class RecordingTape final : public Recorder {
 
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
+  std::uint64_t builder_;              // the trace that it was opened in; 0 for eager mode
   Storage storage_;
   OpRecords& list_ = storage_.list;
   std::vector<Operand>& operands_ = storage_.operands;

@@ -17,8 +17,8 @@ class DimEnv {
  public:
   DimEnv() = default;
   /// An environment that only renames: symbols that it does not know stay as they are.
-  static DimEnv renaming() {
-    DimEnv env;
+  static DimEnv renaming() { return renaming(DimEnv()); }
+  static DimEnv renaming(DimEnv env) {
     env.keeps_unknown_ = true;
     return env;
   }

@@ -7,6 +7,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/tree.h"
 
@@ -75,7 +76,7 @@ void find_ends(const ScanSpec& spec, ScanPlan& plan) {
     plan.entry_dims = plan.dim->length_dims();
   }
   if (plan.dim) plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan) : scalar(plan.dim->size(), i64);
-  for (const Dim& dim : spec.cond_dims.value_or(Dims{}))
+  for (const Dim& dim : canonical(spec.cond_dims.value_or(Dims{})))
     if (!contains(plan.entry_dims, dim)) plan.entry_dims.push_back(dim);
   if (!spec.max_seq_len) return;
   const Tensor most = cast(spec.max_seq_len->tensor(plan.what + ": max_seq_len"), i32);
@@ -118,7 +119,7 @@ Tensor extent_of(const ScanPlan& plan) {
 
 ScanPlan make_plan(const ScanSpec& spec) {
   ScanPlan plan{str("scan \"", spec.name, "\"")};
-  if (spec.spatial_dim && !spec.spatial_dim->is_undefined()) plan.dim = spec.spatial_dim;
+  if (spec.spatial_dim && !spec.spatial_dim->is_undefined()) plan.dim = canonical(*spec.spatial_dim);
   plan.is_named = spec.spatial_dim && spec.spatial_dim->is_named();
   if (spec.spatial_dim && spec.spatial_dim->is_undefined()) plan.is_named = tensors_of(spec.xs).empty();
   if (spec.spatial_dim && spec.spatial_dim->is_undefined() && !tensors_of(spec.xs).empty())
@@ -144,7 +145,7 @@ ScanPlan make_plan(const ScanSpec& spec) {
 }
 
 Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan, const LoopCondition& condition) {
-  const Dims wanted = spec.cond_dims.value_or(plan.entry_dims);
+  const Dims wanted = canonical(spec.cond_dims.value_or(plan.entry_dims));
   Tensor result = condition.fixed ? full(wanted, *condition.fixed, boolean) : condition.tensor;
   if (condition.fixed && *condition.fixed && is_tracing() && !plan.bound.is_defined() && !plan.lengths.is_defined())
     throw TraceError(str(plan.what, ": cond is always true, so the traced loop would never end; give max_seq_len"));

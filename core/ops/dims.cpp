@@ -8,6 +8,7 @@
 #include "reel/core/graph.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -166,8 +167,8 @@ Tensor lengths_as_i32(const Tensor& lengths) {
 Dim define_dim(const std::string& name, const Tensor& lengths) {
   return bind(define_dim_op, {lengths}, make_attrs(NameAttrs{name})).dims()[1];
 }
-Tensor dim_lengths(const Dim& dim) { return bind(dim_lengths_op, {}, make_attrs(DimAttrs{dim})); }
-Tensor dim_token(const Dim& dim) { return bind(dim_token_op, {}, make_attrs(DimAttrs{dim})); }
+Tensor dim_lengths(const Dim& dim) { return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)})); }
+Tensor dim_token(const Dim& dim) { return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)})); }
 
 bool is_masked(const TensorType& type, int axis) {
   const Dim& dim = type.dims()[axis];
@@ -190,7 +191,7 @@ bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
 
 Tensor mask(const Dim& dim) {
   if (dim.is_undefined()) throw ArgumentError(str("mask: dim ", dim, " is undefined: it has no lengths"));
-  return bind(mask_op, {}, make_attrs(DimAttrs{dim}));
+  return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
 Tensor mask_padding(const Tensor& x, double value) {

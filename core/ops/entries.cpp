@@ -122,16 +122,23 @@ Tensor collect_live(const Tensor& x, const Tensor& live) {
   return mask_padding(on_rows(collect_live_op, mask_padding(x), live));
 }
 
+namespace {
+/// A mask with all dims of x decides their order in where's result: back to that of x.
+Tensor in_order_of(const Tensor& x, Tensor result) {
+  return result.dims() == x.dims() ? result : transpose(result, x.dims());
+}
+}  // namespace
+
 Tensor zero_ended(const Tensor& x, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(x.type(), live);
   if (!mask) return x;
-  return transpose(where(*mask, x, zeros_like(x)), x.dims());
+  return in_order_of(x, where(*mask, x, zeros_like(x)));
 }
 
 Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(next.type(), live);
   if (!mask) return next;
-  return where(*mask, next, before);
+  return in_order_of(next, where(*mask, next, before));
 }
 
 bool all_live(const Tensor& live) {

@@ -6,6 +6,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/persistent_list.h"
 #include "reel/core/str.h"
@@ -369,7 +370,7 @@ Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
 }
 Tensor list_index(const Tensor& list, const Tensor& index) { return bind(list_index_op, {list, index}); }
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient) {
-  return bind(list_stack_op, {list}, make_attrs(StackAttrs{dim, is_lenient}));
+  return bind(list_stack_op, {list}, make_attrs(StackAttrs{dim ? std::optional(canonical(*dim)) : dim, is_lenient}));
 }
 Tensor list_unstack(const Tensor& x) { return bind(list_unstack_op, {x}); }
 Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
