@@ -34,6 +34,8 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   Both both;
   GraphBuilder builder(forward.name + " reversed");
   ModeScope scope(builder.scope());
+  if (!builder.outer())
+    for (const auto& [actual, symbol] : forward.renames) builder.rename(actual, symbol);
   Tensors inputs, targets, cotangents, sources;
   for (const ValueId v : forward.inputs) inputs.push_back(builder.add_input(forward.types[v]));
   RecordingTape tape;
@@ -322,6 +324,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   for (const ValueId v : from.outputs) to.outputs.push_back(value[v]);
   to.seal();
   result.forward->seal();
+  result.forward->renames = to.renames = forward.renames;
   return result;
 }
 

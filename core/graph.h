@@ -46,6 +46,9 @@ class Graph : public RefCounted, public OpRecords {
   std::vector<ValueId> inputs;
   std::size_t formal_count = 0;       ///< inputs[formal_count..] are captures
   std::vector<ValueId> outputs;
+  /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording the graph again has
+  /// to know them, because lengths of captured dims may run over them.
+  std::vector<std::pair<Dim, Dim>> renames;
 
   ValueId add_value(const TensorType& type);
   std::size_t capture_count() const { return inputs.size() - formal_count; }

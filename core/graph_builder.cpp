@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "reel/core/bind.h"
+#include "reel/core/dim_node.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -80,6 +81,7 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
 Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
   graph_->formal_count = graph_->inputs.size();
+  for (const auto& [node, symbol] : renames_) graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
   graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
   graph_->seal();
   return graph_;

@@ -35,6 +35,7 @@ std::size_t size_of_text(const Graph& graph) {
 
 Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
   check(*graph, "recording");
+  const auto renames = graph->renames;
   for (std::size_t before = 0; before != size_of_text(*graph);) {
     before = size_of_text(*graph);
     graph = merge_equal(*graph);
@@ -48,6 +49,7 @@ Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
     for (const int i : kept) still.push_back(captured[i]);
     captured = std::move(still);
   }
+  graph->renames = renames;
   return graph;
 }
 

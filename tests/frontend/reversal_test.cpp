@@ -1,0 +1,248 @@
+// Gradients that went wrong once: each was found by holding eager mode, traces and calls of jitted functions under a
+// tape against each other, and each failed before it was mended.
+#include <functional>
+#include <limits>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class ReversalTest : public ::testing::Test {
+ protected:
+  const Dim batch{"batch", 3};
+  const Dim time{"time", tensor({3, 2, 1}, {batch})};
+  const Tensor x = tensor({.5, -.3, .8, 1.2, .4, kNan, -.7, kNan, kNan}, {batch, time}, f64);
+  const Tensor s0 = tensor({.1, .2, .3}, {batch}, f64);
+  const Tensor w = scalar(0.9, f64);
+
+  using In = std::vector<Tensor>;
+  using Fn = std::function<Tensor(const In&)>;
+
+  static In valid(In gradients) {
+    for (Tensor& g : gradients) g = mask_padding(g);
+    return gradients;
+  }
+  /// First and second gradients agree in all forms: eager, traced, and through a jitted function under a tape.
+  static void expect_all_forms_agree(const Fn& f, const In& in) {
+    const auto twice = [](const auto& first) {
+      return [first](const In& x) {
+        Tensor total = scalar(0.0, f64);
+        for (const Tensor& g : first(x)) total = total + sum(square(mask_padding(g)));
+        return total;
+      };
+    };
+    const In first = valid(grad(f)(in)), second = valid(grad(twice(grad(f)))(in));
+    const auto compare = [&](const In& got, const In& expected) {
+      for (std::size_t i = 0; i < expected.size(); ++i) expect_all_close(mask_padding(got[i]), expected[i], 1e-12);
+    };
+    compare(jit(grad(f))(in), first);
+    compare(grad(jit(f))(in), first);
+    compare(jit(grad(twice(grad(f))))(in), second);
+    compare(grad(twice(grad(jit(f))))(in), second);
+    compare(grad(jit(twice(grad(f))))(in), second);
+    // Central differences of the value, at valid entries.
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::vector<double> at = values_of(in[i]), is_valid = values_of(mask_padding(ones_like(in[i])));
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        if (!is_valid[k]) continue;
+        const auto moved = [&](double by) {
+          In y = in;
+          std::vector<double> values = at;
+          values[k] += by;
+          y[i] = in[i].rank() ? tensor(values, in[i].dims()) : scalar(values[0], f64);
+          return f(y).item<double>();
+        };
+        EXPECT_NEAR(values_of(first[i])[k], (moved(1e-6) - moved(-1e-6)) / 2e-6, 1e-6) << "input " << i << ", entry " << k;
+      }
+    }
+  }
+};
+
+TEST_F(ReversalTest, EndedEntriesInTheReverseOfAReverseLoop) {
+  for (const bool backwards : {false, true})
+    expect_all_forms_agree(
+        [&](const In& in) {
+          auto [ys, last, dim] = scan(Scan{
+              .spatial_dim = time,
+              .initial = in[1],
+              .xs = in[0],
+              .body = [&](Tensor x, Tensor s) {
+                Tensor next = tanh(s * in[2] + x);
+                return std::pair{next * x, next};
+              },
+              .reverse = backwards,
+          });
+          return sum(square(ys)) + sum(last * in[1]);
+        },
+        {x, s0, w});
+}
+
+TEST_F(ReversalTest, BodyThatCouplesEntries) {
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = in[0].dim("time"),
+            .initial = in[1],
+            .xs = in[0],
+            .body = [&](Tensor x, Tensor s) { return std::pair{s * x, s + mean(x, batch)}; },
+        });
+        return sum(square(ys)) + sum(last) * 0.5;
+      },
+      {x, s0});
+}
+
+TEST_F(ReversalTest, EntriesEndedByACondition) {
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .cond_dims = {batch},
+            .initial = in[0],
+            .cond = [](Tensor s) { return s < 1.0; },
+            .body = [&](Tensor s) { return std::pair{s * in[1], s * in[1] + 0.3}; },
+        });
+        return sum(square(ys)) + sum(square(last));
+      },
+      {s0, w});
+}
+
+TEST_F(ReversalTest, KnownLengthWithACondition) {
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = time,
+            .cond_dims = {batch},
+            .initial = in[1],
+            .xs = in[0],
+            .cond = [](Tensor s) { return s < 1.1; },
+            .body = [&](Tensor x, Tensor s) { return std::pair{s * x, s + square(x) * in[2]}; },
+        });
+        return sum(square(ys)) + sum(square(last));
+      },
+      {x, s0, w});
+}
+
+TEST_F(ReversalTest, RaggedScanInsideARaggedScan) {
+  const Dim inner("inner", tensor({1, 3, 2}, {batch}));
+  const Tensor table = tensor({.3, kNan, kNan, .2, -.4, .6, .9, .1, kNan}, {batch, inner}, f64);
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = time,
+            .initial = in[1],
+            .xs = in[0],
+            .body = [&](Tensor x, Tensor s) {
+              auto [zs, z, unused] = scan(Scan{
+                  .spatial_dim = inner,
+                  .initial = s,
+                  .xs = in[2],
+                  .body = [&](Tensor t, Tensor s) { return std::pair{s * t, tanh(s + t * x)}; },
+              });
+              return std::pair{sum(zs, inner), z};
+            },
+        });
+        return sum(square(ys)) + sum(last);
+      },
+      {x, s0, table});
+}
+
+TEST_F(ReversalTest, ArraysOfScan) {
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = time,
+            .initial = in[1],
+            .xs = in[0],
+            .body = [](Tensor x, Tensor s) { return std::pair{std::tuple{s * x, x}, s + x}; },
+            .return_tensor_arrays = std::true_type{},
+        });
+        const TensorArray p = std::get<0>(ys), q = std::get<1>(ys);
+        return sum(p[-1] * q[0] + p[1]) + sum(square(p[1])) + sum(last);
+      },
+      {x, s0});
+}
+
+TEST_F(ReversalTest, ElementThatIsReadIsTheTensorThatWasPushed) {
+  expect_all_forms_agree(
+      [](const In& in) {
+        const TensorArray array = TensorArray({f64, {}}).push_back(in[0]).push_back(in[0] * in[0]);
+        return square(array[1]) + array[0] * 3.0;
+      },
+      {w});
+}
+
+TEST_F(ReversalTest, ResultThatIsAnArgumentOrStandsTwice) {
+  const auto f = jit([](Tensor x) {
+    const Tensor y = x * 2.0;
+    return std::tuple{y, y, x};
+  });
+  Tape tape;
+  const Tensor v = scalar(3.0);
+  tape.watch(v);
+  const auto [p, q, r] = f(v);
+  expect_values(tape.gradient(p * p + q * 3.0 + r * v, v), {36});
+}
+
+TEST_F(ReversalTest, LoopWithoutBackPropStaysConstantUnderATape) {
+  const auto f = jit([](Tensor v) {
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v, {.back_prop = false}) * v;
+  });
+  expect_values(grad(f)(scalar(2.0)), {16});
+}
+
+TEST_F(ReversalTest, PaddingOfACapturedDimThatIsLongerThanALiveEntrys) {
+  const Dim enc("enc", tensor({2, 3, 1}, {batch}));
+  const Tensor memory = tensor({.5, .6, kNan, .1, .2, .3, .9, kNan, kNan}, {batch, enc}, f64);
+  expect_all_forms_agree(
+      [&](const In& in) {
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = time,
+            .initial = in[1],
+            .xs = in[0],
+            .body = [&](Tensor x, Tensor s) {
+              const Tensor attention = softmax(in[2] * s, enc);
+              const Tensor next = sum(attention * in[2], enc) * x + s;
+              return std::pair{next, next};
+            },
+        });
+        return sum(square(ys)) + sum(last);
+      },
+      {x, s0, memory});
+}
+
+TEST_F(ReversalTest, DimMadeInTheFunctionAndUsedInTheBody) {
+  const Dim feature("feature", 2);
+  const Tensor start = tensor({.1, .2, .3, .4, .5, .6}, {batch, feature}, f64);
+  expect_all_forms_agree(
+      [&](const In& in) {
+        const Dim other("other", 2);
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = time,
+            .initial = in[1],
+            .xs = in[0],
+            .body = [&](Tensor x, Tensor s) {
+              const Tensor gram = matmul(s, rename(s, feature, other), batch);
+              const Tensor next = rename(matmul(s, gram, feature), other, feature) * 0.3 + x;
+              return std::pair{None{}, next};
+            },
+        });
+        return sum(square(last));
+      },
+      {x, start});
+}
+
+TEST_F(ReversalTest, TapeOpenedOutsideATracedBodyIsRefusedInside) {
+  const auto f = jit([](Tensor v) {
+    Tape tape;
+    tape.watch(v);
+    return while_loop([](Tensor y) { return y < 8; }, [&](Tensor y) { return y + tape.gradient(y * v, v); }, v);
+  });
+  EXPECT_EQ(message_of<TraceError>([&] { f(scalar(2.0)); }),
+            "Tape: gradient is asked for a value of a body or branch that is being recorded, but the tape was opened outside "
+            "it; open the tape inside, or use grad");
+}
+
+}  // namespace
+}  // namespace reel
