@@ -17,9 +17,13 @@ class TapeVjp final : public Vjp {
   std::size_t input_count() const override { return record_.input_count; }
   std::size_t output_count() const override { return record_.output_count; }
   const Tensor& input(std::size_t i) const override { return kept(i, "input"); }
-  const Tensor& output(std::size_t i) const override { return kept(record_.input_count + i, "output"); }
+  const Tensor& output(std::size_t i) const override {
+    return kept(record_.input_count + i, "output");
+  }
   const TensorType& input_type(std::size_t i) const override { return operand(i).type; }
-  const TensorType& output_type(std::size_t i) const override { return operand(record_.input_count + i).type; }
+  const TensorType& output_type(std::size_t i) const override {
+    return operand(record_.input_count + i).type;
+  }
   bool has_cotangent(std::size_t i) const override {
     const ValueId number = number_of(record_.input_count + i);
     return number != RecordingTape::kUntracked && backward_.cotangents_[number].is_defined();
@@ -37,18 +41,23 @@ class TapeVjp final : public Vjp {
     if (!needs(i)) return;
     const TensorType& type = input_type(i);
     if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
-      throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(), " for input ", i,
-                              " of type ", type));
+      throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(),
+                              " for input ", i, " of type ", type));
     backward_.accumulate(number_of(i), std::move(cotangent));
   }
 
  private:
-  const RecordingTape::Operand& operand(std::size_t k) const { return backward_.tape_.operands_[record_.first + k]; }
-  ValueId number_of(std::size_t k) const { return backward_.tape_.list_.operands[record_.first + k]; }
+  const RecordingTape::Operand& operand(std::size_t k) const {
+    return backward_.tape_.operands_[record_.first + k];
+  }
+  ValueId number_of(std::size_t k) const {
+    return backward_.tape_.list_.operands[record_.first + k];
+  }
   const Tensor& kept(std::size_t k, const char* what) const {
     const Tensor& tensor = operand(k).kept;
     if (!tensor.is_defined())
-      throw InternalError(str(op_->name, ": its vjp reads ", what, " ", k, ", which its `reads` does not name"));
+      throw InternalError(
+          str(op_->name, ": its vjp reads ", what, " ", k, ", which its `reads` does not name"));
     return tensor;
   }
 
@@ -57,7 +66,10 @@ class TapeVjp final : public Vjp {
 };
 
 Backward::Backward(RecordingTape& tape, bool let_go)
-    : tape_(tape), let_go_(let_go), cotangents_(tape.count_ + 1), is_needed_(tape.count_ + 1, 0),
+    : tape_(tape),
+      let_go_(let_go),
+      cotangents_(tape.count_ + 1),
+      is_needed_(tape.count_ + 1, 0),
       is_source_(tape.count_ + 1, 0) {}
 
 void Backward::want(const std::vector<ValueId>& sources) {
@@ -68,7 +80,8 @@ void Backward::want(const std::vector<ValueId>& sources) {
     bool any = false;
     for (const ValueId number : tape_.list_.inputs_of(record)) any = any || is_needed_[number];
     if (any)
-      for (const ValueId number : tape_.list_.outputs_of(record)) is_needed_[number] = number != RecordingTape::kUntracked;
+      for (const ValueId number : tape_.list_.outputs_of(record))
+        is_needed_[number] = number != RecordingTape::kUntracked;
   }
 }
 
@@ -99,7 +112,8 @@ void Backward::visit_mark(const OpRecord& mark) {
       break;
     case Recorder::Mark::iteration_begins:
       if (loops_.empty()) break;
-      for (auto& [number, cotangent] : loops_.back().iteration) add_into(loops_.back().total[number], std::move(cotangent));
+      for (auto& [number, cotangent] : loops_.back().iteration)
+        add_into(loops_.back().total[number], std::move(cotangent));
       loops_.back().iteration.clear();
       mark_tapes(Recorder::Mark::iteration_begins);
       break;
@@ -117,8 +131,10 @@ void Backward::visit_mark(const OpRecord& mark) {
 void Backward::visit(const OpRecord& record) {
   bool has_cotangent = false, is_needed = false;
   for (const ValueId number : tape_.list_.outputs_of(record))
-    has_cotangent = has_cotangent || (number != RecordingTape::kUntracked && cotangents_[number].is_defined());
-  for (const ValueId number : tape_.list_.inputs_of(record)) is_needed = is_needed || is_needed_[number];
+    has_cotangent =
+        has_cotangent || (number != RecordingTape::kUntracked && cotangents_[number].is_defined());
+  for (const ValueId number : tape_.list_.inputs_of(record))
+    is_needed = is_needed || is_needed_[number];
   if (has_cotangent && is_needed) {
     TapeVjp at(*this, record);
     record.op->vjp(at);

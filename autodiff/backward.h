@@ -8,10 +8,12 @@
 
 namespace reel {
 
-/// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record that has any.
+/// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record
+/// that has any.
 ///
-/// Contributions made inside a loop to a value from before it are added up per iteration first, then over iterations,
-/// and then join the others: that is what *sum* outputs of a traced loop do, so both modes give the same bits.
+/// Contributions made inside a loop to a value from before it are added up per iteration first,
+/// then over iterations, and then join the others: that is what *sum* outputs of a traced loop do,
+/// so both modes give the same bits.
 class Backward {
  public:
   Backward(RecordingTape& tape, bool let_go);

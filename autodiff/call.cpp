@@ -13,7 +13,8 @@
 namespace reel {
 namespace {
 
-/// One call on an eager tape. `reverse` is absent where nothing was saved for it: the vjp then computes again.
+/// One call on an eager tape. `reverse` is absent where nothing was saved for it: the vjp then
+/// computes again.
 struct CallAttrs {
   GraphRef graph;
   std::size_t outputs = 0;  // of the function; behind them comes what was saved
@@ -35,7 +36,8 @@ extern const Op call_op;
 void call_vjp(Vjp& at) {
   const CallAttrs& attrs = at.attr<CallAttrs>();
   bool reads_saved = static_cast<bool>(attrs.reversible);
-  for (std::size_t i = attrs.outputs; i < at.output_count(); ++i) reads_saved = reads_saved && !at.has_cotangent(i);
+  for (std::size_t i = attrs.outputs; i < at.output_count(); ++i)
+    reads_saved = reads_saved && !at.has_cotangent(i);
   std::shared_ptr<const ReversibleGraph> reversible = attrs.reversible;
   if (!reads_saved) {
     std::vector<std::uint8_t> wanted;
@@ -49,7 +51,8 @@ void call_vjp(Vjp& at) {
     for (std::size_t i = attrs.outputs; i < at.output_count(); ++i) inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible->captured.begin(), reversible->captured.end());
   const Tensors results = call_graph(reversible->reverse, inputs);
-  for (std::size_t k = 0; k < reversible->wanted.size(); ++k) at.add(reversible->wanted[k], results[k]);
+  for (std::size_t k = 0; k < reversible->wanted.size(); ++k)
+    at.add(reversible->wanted[k], results[k]);
 }
 
 const Op call_op{
@@ -58,7 +61,8 @@ const Op call_op{
         [](TypeArgs& a) {
           const Graph& graph = *a.attr<CallAttrs>().graph;
           DimEnv env;
-          for (std::size_t i = 0; i < graph.inputs.size(); ++i) env.bind(graph.types[graph.inputs[i]], a.in[i]);
+          for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+            env.bind(graph.types[graph.inputs[i]], a.in[i]);
           for (const ValueId v : graph.outputs) a.out.push_back(env.resolve(graph.types[v]));
         },
     .kernel =

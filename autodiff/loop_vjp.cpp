@@ -15,7 +15,8 @@
 namespace reel {
 namespace {
 
-/// Which carries have a cotangent that can be other than zero, and that somebody wants: a fixpoint over the body.
+/// Which carries have a cotangent that can be other than zero, and that somebody wants: a fixpoint
+/// over the body.
 std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   const Graph& body = *attrs.body.graph;
   const int carries = attrs.carries;
@@ -28,7 +29,8 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
     changed = false;
     std::vector<std::uint8_t> outputs(body.outputs.size(), 0);
     for (int i = 0; i < carries; ++i) outputs[i] = cotangent[i];
-    for (int i = carries; i < carries + attrs.stacks + attrs.sums; ++i) outputs[i] = at.has_cotangent(i);
+    for (int i = carries; i < carries + attrs.stacks + attrs.sums; ++i)
+      outputs[i] = at.has_cotangent(i);
     const std::vector<std::uint8_t> inputs = reached_inputs(body, outputs);
     for (int i = 0; i < carries; ++i)
       if (inputs[1 + i] && !cotangent[i]) cotangent[i] = changed = true;
@@ -37,7 +39,8 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
     changed = false;
     std::vector<std::uint8_t> inputs(body.inputs.size(), 0);
     for (int i = 0; i < carries; ++i) inputs[1 + i] = wanted[i];
-    for (int i = 0; i < attrs.slices; ++i) inputs[1 + carries + i] = at.needs(attrs.first_slice() + i);
+    for (int i = 0; i < attrs.slices; ++i)
+      inputs[1 + carries + i] = at.needs(attrs.first_slice() + i);
     for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
       inputs[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
     const std::vector<std::uint8_t> outputs = reached_outputs(body, inputs);
@@ -51,9 +54,11 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
 
 /// The forward loop with more stacks: what the reverse loop reads.
 ///
-/// dim: what the loop runs along, if that has a Dim. Values go into a list where they cannot be one tensor: where their
-/// sizes change, where there is no dim, or where one is named and the other is not.
-LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed, const std::optional<Dim>& dim) {
+/// dim: what the loop runs along, if that has a Dim. Values go into a list where they cannot be one
+/// tensor: where their sizes change, where there is no dim, or where one is named and the other is
+/// not.
+LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
+                     const std::optional<Dim>& dim) {
   LoopAttrs result = attrs;
   const std::size_t extra = reversed.saved.size();
   for (const Saved& saved : reversed.saved) {
@@ -78,7 +83,8 @@ Ref<Graph> with_outputs(const ReversedGraph& reversed, const LoopAttrs& attrs) {
   Ref<Graph> body(new Graph(*reversed.forward));
   std::vector<ValueId> extra;
   for (const Saved& saved : reversed.saved) extra.push_back(saved.value);
-  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(), extra.end());
+  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(),
+                       extra.end());
   body->seal();
   return body;
 }
@@ -106,13 +112,16 @@ void loop_vjp(Vjp& at) {
     spec.is_varying[1 + attrs.carries + i] = at.input_type(attrs.first_slice() + i).is_list();
   }
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    spec.is_wanted[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
-  // What is stacked anyway has zeros where entries have ended, which the body may have seen otherwise.
+    spec.is_wanted[body.formal_count + i] =
+        at.needs(attrs.first_capture() + attrs.body_captures[i]);
+  // What is stacked anyway has zeros where entries have ended, which the body may have seen
+  // otherwise.
   if (attrs.entry_dims.empty())
     for (int i = 0; i < attrs.stacks; ++i) spec.kept_anyway.push_back(attrs.carries + i);
   const ReversedGraph reversed = reverse_graph(body, spec);
 
-  // The forward loop once more, with what is to be saved. A pass makes the two one (trace/passes/merge_loops.cpp).
+  // The forward loop once more, with what is to be saved. A pass makes the two one
+  // (trace/passes/merge_loops.cpp).
   Tensors inputs;
   for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
   std::optional<Dim> dim;
@@ -137,7 +146,8 @@ void loop_vjp(Vjp& at) {
   Tensors back_inputs{outputs[forward.trips_output()]};
   if (attrs.has_lengths || attrs.makes_lengths()) {
     back.has_lengths = true;
-    back_inputs.push_back(attrs.makes_lengths() ? outputs[forward.lengths_output()] : at.input(attrs.has_bound));
+    back_inputs.push_back(attrs.makes_lengths() ? outputs[forward.lengths_output()]
+                                                : at.input(attrs.has_bound));
   }
   Ref<Graph> graph(new Graph(*reversed.graph));
   const std::vector<ValueId> given = graph->inputs;  // in the order of the lists of `reversed`
@@ -156,7 +166,8 @@ void loop_vjp(Vjp& at) {
     capture_values.push_back(value);
     capture_fills.push_back(fill);
   };
-  // An ended entry's output was thrown away, or joined that of the first live one, whose cotangent it then has.
+  // An ended entry's output was thrown away, or joined that of the first live one, whose cotangent
+  // it then has.
   const auto cotangent_fill = [&](int output) {
     const int stack = output - attrs.carries;
     if (stack >= 0 && stack < attrs.stacks && attrs.is_raw(stack)) return Fill::as_is;
@@ -186,7 +197,8 @@ void loop_vjp(Vjp& at) {
       take_slice(at.input(attrs.first_slice() + i - 1 - attrs.carries), attrs.fills[i - 1]);
     } else {
       const int capture = attrs.body_captures[i - body.formal_count];
-      take_capture(at.input(attrs.first_capture() + capture), attrs.fills[attrs.carries + attrs.slices + capture]);
+      take_capture(at.input(attrs.first_capture() + capture),
+                   attrs.fills[attrs.carries + attrs.slices + capture]);
     }
   }
   for (const int i : reversed.kept) take_slice(outputs[i], Fill::live);
@@ -202,7 +214,8 @@ void loop_vjp(Vjp& at) {
   back.slices = static_cast<int>(slices.size());
   back.fills.insert(back.fills.end(), slice_fills.begin(), slice_fills.end());
 
-  // Its outputs, in the order of the forward body's inputs: cotangents of carries, slices, captures.
+  // Its outputs, in the order of the forward body's inputs: cotangents of carries, slices,
+  // captures.
   const std::vector<ValueId> outs = graph->outputs;
   std::vector<ValueId> stacks, sums, lasts;
   std::vector<std::uint8_t> collect_stacks, collect_sums;
@@ -223,7 +236,8 @@ void loop_vjp(Vjp& at) {
       back.stack_dims.push_back(leading_dim(type));
     } else {
       sum_of.push_back(attrs.body_captures[i - body.formal_count]);
-      collect_sums.push_back(attrs.fills[attrs.carries + attrs.slices + sum_of.back()] == Fill::live);
+      collect_sums.push_back(attrs.fills[attrs.carries + attrs.slices + sum_of.back()] ==
+                             Fill::live);
       sums.push_back(outs[k]);
     }
   }
@@ -242,7 +256,8 @@ void loop_vjp(Vjp& at) {
   CaptureList list;
   back.body_captures = list.add(capture_values);
   std::vector<Fill> fills(list.tensors().size(), Fill::live);
-  for (std::size_t i = 0; i < capture_values.size(); ++i) fills[back.body_captures[i]] = capture_fills[i];
+  for (std::size_t i = 0; i < capture_values.size(); ++i)
+    fills[back.body_captures[i]] = capture_fills[i];
   back.fills.insert(back.fills.end(), fills.begin(), fills.end());
   back_inputs.insert(back_inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(loop_op, back_inputs, make_attrs(back));
@@ -259,7 +274,8 @@ void loop_vjp(Vjp& at) {
 
 namespace {
 
-/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted captures.
+/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
+/// captures.
 struct ReversedBranch {
   Ref<Graph> graph;
   Tensors captured;  // of the new cond
@@ -270,13 +286,15 @@ ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& pl
   const Graph& forward = *branch.graph;
   ReversalSpec spec;
   spec.recomputes_all = true;
-  for (std::size_t i = 0; i < forward.outputs.size(); ++i) spec.has_cotangent.push_back(at.has_cotangent(i));
+  for (std::size_t i = 0; i < forward.outputs.size(); ++i)
+    spec.has_cotangent.push_back(at.has_cotangent(i));
   spec.is_free.assign(forward.inputs.size(), 1);
   for (std::size_t i = 0; i < forward.inputs.size(); ++i)
     spec.is_wanted.push_back(std::count(wanted.begin(), wanted.end(), places[i]) != 0);
   const ReversedGraph reversed = reverse_graph(forward, spec);
 
-  // Wrapped so that both branches return the same list: zeros for captures that this one does not use.
+  // Wrapped so that both branches return the same list: zeros for captures that this one does not
+  // use.
   GraphBuilder builder(forward.name + " reversed");
   ModeScope scope(builder.scope());
   Tensors inputs;

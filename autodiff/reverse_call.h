@@ -7,18 +7,19 @@
 
 namespace reel {
 
-/// A graph with more outputs, and the graph that reads them: cotangents of its floating outputs (all of them), then
-/// inputs, then what was saved -> cotangents of its wanted inputs.
+/// A graph with more outputs, and the graph that reads them: cotangents of its floating outputs
+/// (all of them), then inputs, then what was saved -> cotangents of its wanted inputs.
 struct ReversibleGraph {
-  Ref<Graph> forward;             ///< outputs: those of the graph, then what is saved
+  Ref<Graph> forward;  ///< outputs: those of the graph, then what is saved
   Ref<Graph> reverse;
-  std::vector<int> cotangents;    ///< which outputs' cotangents `reverse` takes first
-  std::vector<int> inputs;        ///< then these inputs
-  std::vector<int> wanted;        ///< what it gives: cotangents of these inputs
-  Tensors captured;               ///< and takes last
+  std::vector<int> cotangents;  ///< which outputs' cotangents `reverse` takes first
+  std::vector<int> inputs;      ///< then these inputs
+  std::vector<int> wanted;      ///< what it gives: cotangents of these inputs
+  Tensors captured;             ///< and takes last
 };
 
 /// saves_nothing: the reverse graph computes everything again from the inputs.
-ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs, bool saves_nothing);
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs,
+                                bool saves_nothing);
 
 }  // namespace reel

@@ -25,9 +25,10 @@ struct Both {
   Ref<Graph> graph;
   Tensors captured;
   std::size_t forward_records = 0;
-  std::vector<ValueId> forward_outputs;    // the value here of each output of the forward graph
-  std::vector<int> cotangents, wanted;     // as in ReversedGraph
-  std::vector<std::pair<Dim, Dim>> dims;   // the forward graph's own dims, and what they are called here
+  std::vector<ValueId> forward_outputs;  // the value here of each output of the forward graph
+  std::vector<int> cotangents, wanted;   // as in ReversedGraph
+  std::vector<std::pair<Dim, Dim>>
+      dims;  // the forward graph's own dims, and what they are called here
 };
 
 Both record_both(const Graph& forward, const ReversalSpec& spec) {
@@ -85,19 +86,23 @@ class Cut {
     takes_.assign(graph.records.size(), 0);
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const bool is_forward_input = i < forward.inputs.size();
-      source_[graph.inputs[i]] = !is_forward_input || spec.is_free[i] ? Source::input : Source::unknown;
+      source_[graph.inputs[i]] =
+          !is_forward_input || spec.is_free[i] ? Source::input : Source::unknown;
     }
     for (const int i : spec.kept_anyway)
-      if (source_[both.forward_outputs[i]] != Source::input) source_[both.forward_outputs[i]] = Source::kept;
+      if (source_[both.forward_outputs[i]] != Source::input)
+        source_[both.forward_outputs[i]] = Source::kept;
     for (std::size_t r = 0; r < both.forward_records; ++r)
       for (const ValueId v : graph.outputs_of(graph.records[r]))
         if (source_[v] == Source::made) source_[v] = Source::unknown;
     std::unordered_set<const DimNode*> from_inputs;
-    for (const ValueId v : graph.inputs) for_each_symbol(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+    for (const ValueId v : graph.inputs)
+      for_each_symbol(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
     for (std::size_t r = 0; r < both.forward_records; ++r)
       for (const ValueId v : graph.outputs_of(graph.records[r]))
         for_each_symbol(graph.types[v], [&](const Dim& d) {
-          if (!d.has_size() && !from_inputs.count(d.node())) born_.emplace(d.node(), static_cast<int>(r));
+          if (!d.has_size() && !from_inputs.count(d.node()))
+            born_.emplace(d.node(), static_cast<int>(r));
         });
     choose();
   }
@@ -112,7 +117,8 @@ class Cut {
     if (record.op->has_effect) return false;
     return record.op->pointwise || record.input_count == 0;
   }
-  /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is kept.)
+  /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is
+  /// kept.)
   bool can_recompute(ValueId v) {
     if (source_[v] != Source::unknown) return true;
     if (const auto found = cheap_.find(v); found != cheap_.end()) return found->second;
@@ -143,12 +149,14 @@ class Cut {
       if (source_[v] == Source::unknown) source_[v] = Source::made;
     for (const ValueId v : both_.graph->inputs_of(record)) pending_.push_back(v);
     if (!record.attrs || !spec_.recomputes_all) return;
-    record.attrs->each_symbol([&](const Dim& dim) {  // a dim that is mentioned is made again as well
-      if (const auto born = born_.find(dim.node()); born != born_.end()) take(born->second);
-    });
+    record.attrs->each_symbol(
+        [&](const Dim& dim) {  // a dim that is mentioned is made again as well
+          if (const auto born = born_.find(dim.node()); born != born_.end()) take(born->second);
+        });
   }
   void choose() {
-    // What reverse records read that is costly is saved first: what is element-wise from it then need not be.
+    // What reverse records read that is costly is saved first: what is element-wise from it then
+    // need not be.
     std::vector<ValueId> reads;
     const Graph& graph = *both_.graph;
     std::vector<std::uint8_t> live(graph.types.size(), 0);
@@ -210,11 +218,14 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   Graph& to = *result.graph;
   to.name = from.name;
   std::vector<ValueId> value(from.types.size(), ~0u);
-  const auto add_input = [&](ValueId v) { to.inputs.push_back(value[v] = to.add_value(from.types[v])); };
+  const auto add_input = [&](ValueId v) {
+    to.inputs.push_back(value[v] = to.add_value(from.types[v]));
+  };
 
   std::unordered_set<const DimNode*> own;  // dims that runs of the forward graph bring along
   for (const auto& [symbol, here] : both.dims) own.insert(here.node());
-  std::unordered_set<const DimNode*> local;  // of those: born in the graph, or a size that may change
+  std::unordered_set<const DimNode*>
+      local;  // of those: born in the graph, or a size that may change
   for (std::size_t i = 0; i < both.dims.size(); ++i)
     if (both.dims[i].first.node() != both.dims[i].second.node() || !both.dims[i].first.is_named())
       local.insert(both.dims[i].second.node());
@@ -223,7 +234,8 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
     for (const Dim& dim : forward.schedule().free_symbols) fixed.insert(dim.node());
     for (std::size_t i = 0; i < forward.inputs.size(); ++i)
       if (!spec.is_varying[i])
-        for_each_symbol(forward.types[forward.inputs[i]], [&](const Dim& dim) { fixed.insert(dim.node()); });
+        for_each_symbol(forward.types[forward.inputs[i]],
+                        [&](const Dim& dim) { fixed.insert(dim.node()); });
     for (std::size_t i = 0; i < forward.inputs.size(); ++i)
       if (spec.is_varying[i])
         for_each_symbol(forward.types[forward.inputs[i]], [&](const Dim& dim) {
@@ -238,14 +250,17 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
 
   const std::size_t forward_inputs = forward.inputs.size();
   std::unordered_set<const DimNode*> bound;  // what the inputs of the reversed graph bring along
-  const auto brings = [&](const TensorType& type) { for_each_symbol(type, [&](const Dim& dim) { bound.insert(dim.node()); }); };
+  const auto brings = [&](const TensorType& type) {
+    for_each_symbol(type, [&](const Dim& dim) { bound.insert(dim.node()); });
+  };
   for (std::size_t i = 0; i < both.cotangents.size(); ++i) {
     add_input(from.inputs[forward_inputs + i]);
     brings(from.types[from.inputs[forward_inputs + i]]);
   }
   std::vector<std::uint8_t> takes_input(forward_inputs, 0);
   for (std::size_t i = 0; i < forward_inputs; ++i) {
-    takes_input[i] = cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i]);
+    takes_input[i] =
+        cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i]);
     if (takes_input[i]) brings(from.types[from.inputs[i]]);
   }
   for (const int i : spec.kept_anyway) {
@@ -255,13 +270,15 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   for (ValueId v = 0; v < from.types.size(); ++v)
     if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) brings(from.types[v]);
 
-  // A dim that a taken record mentions before anything has brought it comes with a free input of its, or as a token.
+  // A dim that a taken record mentions before anything has brought it comes with a free input of
+  // its, or as a token.
   Dims tokens;
   const auto need = [&](const Dim& dim) {
     if (!(spec.is_enclosed ? local : own).count(dim.node()) || bound.count(dim.node())) return;
     for (std::size_t i = 0; i < forward_inputs && !bound.count(dim.node()); ++i) {
       bool has_it = false;
-      for_each_symbol(from.types[from.inputs[i]], [&](const Dim& of) { has_it = has_it || of.node() == dim.node(); });
+      for_each_symbol(from.types[from.inputs[i]],
+                      [&](const Dim& of) { has_it = has_it || of.node() == dim.node(); });
       if (!has_it || !spec.is_free[i]) continue;
       takes_input[i] = 1;
       brings(from.types[from.inputs[i]]);
@@ -328,7 +345,8 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   return result;
 }
 
-std::vector<std::uint8_t> reached_inputs(const Graph& graph, const std::vector<std::uint8_t>& outputs) {
+std::vector<std::uint8_t> reached_inputs(const Graph& graph,
+                                         const std::vector<std::uint8_t>& outputs) {
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   const auto is_path = [&](ValueId v) { return is_float(graph.types[v].dtype()); };
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
@@ -336,7 +354,8 @@ std::vector<std::uint8_t> reached_inputs(const Graph& graph, const std::vector<s
   for (std::size_t r = graph.records.size(); r-- > 0;) {
     const OpRecord& record = graph.records[r];
     const auto out = graph.outputs_of(record);
-    if (!record.op->vjp || !std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
+    if (!record.op->vjp || !std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; }))
+      continue;
     for (const ValueId v : graph.inputs_of(record)) live[v] = live[v] || is_path(v);
   }
   std::vector<std::uint8_t> result;
@@ -344,14 +363,16 @@ std::vector<std::uint8_t> reached_inputs(const Graph& graph, const std::vector<s
   return result;
 }
 
-std::vector<std::uint8_t> reached_outputs(const Graph& graph, const std::vector<std::uint8_t>& inputs) {
+std::vector<std::uint8_t> reached_outputs(const Graph& graph,
+                                          const std::vector<std::uint8_t>& inputs) {
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   const auto is_path = [&](ValueId v) { return is_float(graph.types[v].dtype()); };
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     if (inputs[i] && is_path(graph.inputs[i])) live[graph.inputs[i]] = 1;
   for (const OpRecord& record : graph.records) {
     const auto in = graph.inputs_of(record);
-    if (!record.op->vjp || !std::any_of(in.begin(), in.end(), [&](ValueId v) { return live[v]; })) continue;
+    if (!record.op->vjp || !std::any_of(in.begin(), in.end(), [&](ValueId v) { return live[v]; }))
+      continue;
     for (const ValueId v : graph.outputs_of(record)) live[v] = live[v] || is_path(v);
   }
   std::vector<std::uint8_t> result;

@@ -10,7 +10,9 @@ namespace {
 
 bool is_differentiable(const Tensor& tensor) { return is_float(tensor.dtype()); }
 
-Tensor in_context(const Tensor& tensor) { return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor; }
+Tensor in_context(const Tensor& tensor) {
+  return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor;
+}
 
 }  // namespace
 
@@ -32,8 +34,10 @@ RecordingTape::Storage& RecordingTape::spare() {
 }
 
 RecordingTape::RecordingTape(bool is_persistent)
-    : is_persistent_(is_persistent), first_id_(next_block_id()),
-      builder_(thread_mode.builder ? thread_mode.builder->serial() : 0), storage_(std::exchange(spare(), {})) {
+    : is_persistent_(is_persistent),
+      first_id_(next_block_id()),
+      builder_(thread_mode.builder ? thread_mode.builder->serial() : 0),
+      storage_(std::exchange(spare(), {})) {
   outer = thread_mode.tape;
   thread_mode.tape = this;
 }
@@ -42,7 +46,8 @@ RecordingTape::~RecordingTape() {
   constexpr std::size_t kMostKept = std::size_t{64} << 20;
   stop();
   storage_.clear();
-  if (storage_.bytes() <= kMostKept && storage_.bytes() > spare().bytes()) spare() = std::move(storage_);
+  if (storage_.bytes() <= kMostKept && storage_.bytes() > spare().bytes())
+    spare() = std::move(storage_);
 }
 
 void RecordingTape::stop() {
@@ -64,7 +69,8 @@ ValueId RecordingTape::number_of(const Tensor& tensor) const {
 
 void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
   const std::uint64_t offset = tensor.block()->id - first_id_;
-  constexpr std::uint64_t kFarAway = std::uint64_t{1} << 43;  // an older tensor, or another thread's
+  constexpr std::uint64_t kFarAway = std::uint64_t{1}
+                                     << 43;  // an older tensor, or another thread's
   if (offset >= kFarAway) {
     older_[tensor.block()->id] = number;
     return;
@@ -81,7 +87,8 @@ void RecordingTape::watch(const Tensor& given) {
   if (is_differentiable(tensor) && number_of(tensor) == kUntracked) set_number(tensor, ++count_);
 }
 
-void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) {
+void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+                           std::span<const Tensor> outputs) {
   if (!op.vjp) return;
   bool is_tracked = false;
   const std::size_t first = list_.operands.size();
@@ -94,7 +101,9 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     list_.operands.resize(first);
     return;
   }
-  const auto reads = [](std::uint32_t set, std::size_t i) { return set >> std::min<std::size_t>(i, 31) & 1; };
+  const auto reads = [](std::uint32_t set, std::size_t i) {
+    return set >> std::min<std::size_t>(i, 31) & 1;
+  };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& input = *inputs[i].tensor;
     operands_.push_back({reads(op.reads.inputs, i) ? input : Tensor(), input.type()});
@@ -105,7 +114,8 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     list_.operands.push_back(number);
     operands_.push_back({reads(op.reads.outputs, i) ? outputs[i] : Tensor(), outputs[i].type()});
   }
-  list_.records.push_back({&op, attrs, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(inputs.size()),
+  list_.records.push_back({&op, attrs, static_cast<std::uint32_t>(first),
+                           static_cast<std::uint32_t>(inputs.size()),
                            static_cast<std::uint32_t>(outputs.size())});
 }
 
@@ -117,39 +127,52 @@ void RecordingTape::mark(Mark what) {
     values_before = open_loops_.back();
     open_loops_.pop_back();
   }
-  // A mark is a record without an op; input_count says what it marks, output_count how many values the loop found.
-  list_.records.push_back({nullptr, {}, static_cast<std::uint32_t>(list_.operands.size()),
-                           static_cast<std::uint32_t>(what), values_before});
+  // A mark is a record without an op; input_count says what it marks, output_count how many values
+  // the loop found.
+  list_.records.push_back({nullptr,
+                           {},
+                           static_cast<std::uint32_t>(list_.operands.size()),
+                           static_cast<std::uint32_t>(what),
+                           values_before});
 }
 
 Tensor seed(const Tensor& target, const Tensor& cotangent) {
   if (!cotangent.is_defined()) return ones_like(target);
   if (cotangent.type() != target.type() && target.type().is_known() && cotangent.type().is_known())
-    throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(), " was given for a value of type ", target.type()));
+    throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(),
+                         " was given for a value of type ", target.type()));
   return cotangent;
 }
 
-Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources) {
+Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents,
+                                const Tensors& sources) {
   if (is_spent_)
-    throw ArgumentError("Tape: gradient was asked twice of a tape that is not persistent; make it with Tape({.persistent = true})");
+    throw ArgumentError(
+        "Tape: gradient was asked twice of a tape that is not persistent; make it with "
+        "Tape({.persistent = true})");
   is_spent_ = !is_persistent_;
   // What backward applies concerns the tapes around this one only.
-  ModeScope scope({thread_mode.builder, is_recording_ ? outer : thread_mode.tape, thread_mode.entries});
+  ModeScope scope(
+      {thread_mode.builder, is_recording_ ? outer : thread_mode.tape, thread_mode.entries});
   Backward backward(*this, !is_persistent_);
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
   backward.want(wanted);
   for (const Tensor& target : targets)
     if (target.is_traced() && target.block()->builder != builder_)
-      throw TraceError("Tape: gradient is asked for a value of a body or branch that is being recorded, but the tape was opened "
-                       "outside it; open the tape inside, or use grad");
+      throw TraceError(
+          "Tape: gradient is asked for a value of a body or branch that is being recorded, but the "
+          "tape was opened "
+          "outside it; open the tape inside, or use grad");
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Tensor target = in_context(targets[i]);
-    if (number_of(target) != kUntracked) backward.accumulate(number_of(target), seed(target, cotangents[i]));
+    if (number_of(target) != kUntracked)
+      backward.accumulate(number_of(target), seed(target, cotangents[i]));
   }
   backward.run();
   Tensors result;
-  for (const ValueId number : wanted) result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
+  for (const ValueId number : wanted)
+    result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
   return result;
 }
 

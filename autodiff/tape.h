@@ -10,11 +10,13 @@
 
 namespace reel {
 
-/// Records the ops applied on this thread to watched tensors, and to what came of them, until it is destroyed.
+/// Records the ops applied on this thread to watched tensors, and to what came of them, until it is
+/// destroyed.
 ///
-/// Works in eager mode and inside a trace alike: it holds tensors, and never looks at their values. Of each op it keeps
-/// the inputs and outputs that the op's vjp reads, and of others the type. Tapes may be nested: an inner tape's gradient
-/// is recorded on the outer one. (Frontend's Tape wraps this class for trees.)
+/// Works in eager mode and inside a trace alike: it holds tensors, and never looks at their values.
+/// Of each op it keeps the inputs and outputs that the op's vjp reads, and of others the type.
+/// Tapes may be nested: an inner tape's gradient is recorded on the outer one. (Frontend's Tape
+/// wraps this class for trees.)
 class RecordingTape final : public Recorder {
  public:
   explicit RecordingTape(bool is_persistent = false);
@@ -22,15 +24,18 @@ class RecordingTape final : public Recorder {
   RecordingTape(const RecordingTape&) = delete;
   RecordingTape& operator=(const RecordingTape&) = delete;
 
-  /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are ignored.
+  /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are
+  /// ignored.
   void watch(const Tensor& tensor);
   /// The cotangents of `sources`, given those of `targets` (an empty one stands for ones).
   ///
-  /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is not persistent
-  /// lets go of what it kept while it walks, and throws ArgumentError when asked a second time.
+  /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is
+  /// not persistent lets go of what it kept while it walks, and throws ArgumentError when asked a
+  /// second time.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources);
 
-  void record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) override;
+  void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+              std::span<const Tensor> outputs) override;
   void mark(Mark what) override;
 
   /// Ends recording; gradient may still be asked.
@@ -45,18 +50,18 @@ class RecordingTape final : public Recorder {
   static constexpr ValueId kUntracked = 0;
 
   struct Operand {
-    Tensor kept;      // empty unless the vjp reads the value
+    Tensor kept;  // empty unless the vjp reads the value
     TensorType type;
   };
   ValueId number_of(const Tensor& tensor) const;
   void set_number(const Tensor& tensor, ValueId number);
 
-  /// What grows with every record. Its memory goes from a tape to the next one on the thread: asking the system for
-  /// pages took 40 % of the time of recording short chains.
+  /// What grows with every record. Its memory goes from a tape to the next one on the thread:
+  /// asking the system for pages took 40 % of the time of recording short chains.
   struct Storage {
-    OpRecords list;                    // a record without an op is a mark
-    std::vector<Operand> operands;   // beside list.operands
-    std::vector<ValueId> numbers;    // by block id - first_id_
+    OpRecords list;                 // a record without an op is a mark
+    std::vector<Operand> operands;  // beside list.operands
+    std::vector<ValueId> numbers;   // by block id - first_id_
     void clear();
     std::size_t bytes() const;
   };
@@ -64,14 +69,15 @@ class RecordingTape final : public Recorder {
 
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
-  std::uint64_t builder_;              // the trace that it was opened in; 0 for eager mode
+  std::uint64_t builder_;  // the trace that it was opened in; 0 for eager mode
   Storage storage_;
   OpRecords& list_ = storage_.list;
   std::vector<Operand>& operands_ = storage_.operands;
   std::vector<ValueId>& numbers_ = storage_.numbers;
-  std::vector<ValueId> open_loops_;    // how many values there were when each began
-  ValueId count_ = 0;                  // values are numbered from 1 in the order of their making
-  std::unordered_map<std::uint64_t, ValueId> older_;  // tensors made before the tape, or on another thread
+  std::vector<ValueId> open_loops_;  // how many values there were when each began
+  ValueId count_ = 0;                // values are numbered from 1 in the order of their making
+  std::unordered_map<std::uint64_t, ValueId>
+      older_;  // tensors made before the tape, or on another thread
 };
 
 /// ȳ, or ones of y's type: what a gradient starts from.

@@ -1,4 +1,5 @@
-// core/attrs.h — the typed attributes of an op: hashable, printable, and closed under renaming of dims.
+// core/attrs.h — the typed attributes of an op: hashable, printable, and closed under renaming of
+// dims.
 #pragma once
 
 #include <functional>
@@ -34,16 +35,18 @@ inline std::size_t mix(std::size_t seed, std::size_t value) {
   return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29);
 }
 
-// What a field type needs: hash_of, print, resolve, each_symbol. Overloads below; SubGraph adds its own.
+// What a field type needs: hash_of, print, resolve, each_symbol. Overloads below; SubGraph adds its
+// own.
 template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-std::size_t hash_of(T value) {
+requires std::is_arithmetic_v<T> || std::is_enum_v<T> std::size_t hash_of(T value) {
   return std::hash<T>{}(value);
 }
 inline std::size_t hash_of(const std::string& text) { return std::hash<std::string>{}(text); }
 inline std::size_t hash_of(const Dim& dim) { return dim.hash(); }
 inline std::size_t hash_of(const TensorType& type) { return type.node()->hash; }
-inline std::size_t hash_of(const Tensor& tensor) { return reinterpret_cast<std::size_t>(tensor.block()) >> 6; }
+inline std::size_t hash_of(const Tensor& tensor) {
+  return reinterpret_cast<std::size_t>(tensor.block()) >> 6;
+}
 template <class T>
 std::size_t hash_of(const std::vector<T>& items) {
   std::size_t result = items.size();
@@ -133,7 +136,8 @@ struct AttrsOf final : Attrs {
   std::size_t hash() const override {
     using attr::hash_of;  // and what stands beside a field's type
     std::size_t result = 17;
-    T::fields([&](const char*, auto member) { result = attr::mix(result, hash_of(value.*member)); });
+    T::fields(
+        [&](const char*, auto member) { result = attr::mix(result, hash_of(value.*member)); });
     return result;
   }
   bool equals(const Attrs& other) const override {

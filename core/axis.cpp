@@ -13,16 +13,19 @@ int Axis::in(const TensorType& type, std::string_view op) const {
     const int position = find(type.dims(), *named);
     if (position >= 0 && named->is_named()) return position;
     if (!named->is_named())
-      throw ArgumentError(str(op, ": a plain size, ", *named, ", names no axis of ", type, "; give a position or a named Dim"));
+      throw ArgumentError(str(op, ": a plain size, ", *named, ", names no axis of ", type,
+                              "; give a position or a named Dim"));
     std::string repair;
     for (const Dim& other : type.dims())
       if (other.name() == named->name())
-        repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"", named->name(), "\")");
+        repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"",
+                     named->name(), "\")");
     throw ShapeError(str(op, ": ", type, " has no dim ", *named, repair));
   }
   const int position = std::get<int>(axis_), rank = type.rank();
   if (position < -rank || position >= rank)
-    throw IndexError(str(op, ": axis ", position, " is out of range for ", type, ", which has ", rank, " axes"));
+    throw IndexError(
+        str(op, ": axis ", position, " is out of range for ", type, ", which has ", rank, " axes"));
   return position < 0 ? position + rank : position;
 }
 

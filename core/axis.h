@@ -10,13 +10,15 @@
 
 namespace reel {
 
-/// One axis of a tensor: by its Dim, or by its position (negative ones count from the end). Never a size.
+/// One axis of a tensor: by its Dim, or by its position (negative ones count from the end). Never a
+/// size.
 class Axis {
  public:
   Axis(Dim dim) : axis_(std::move(dim)) {}
   Axis(int position) : axis_(position) {}
 
-  /// The position in that type. Throws ShapeError when the dim is not there, IndexError for a position out of range.
+  /// The position in that type. Throws ShapeError when the dim is not there, IndexError for a
+  /// position out of range.
   int in(const TensorType& type, std::string_view op) const;
   const Dim* dim() const { return std::get_if<Dim>(&axis_); }
 
@@ -33,7 +35,8 @@ class Axes {
   Axes(std::vector<Axis> axes) : axes_(std::move(axes)) {}
   Axes(const Dims& dims) : axes_(dims.begin(), dims.end()) {}
 
-  /// Their positions, in the given order. Throws as Axis::in, and ArgumentError when one is named twice.
+  /// Their positions, in the given order. Throws as Axis::in, and ArgumentError when one is named
+  /// twice.
   std::vector<int> in(const TensorType& type, std::string_view op) const;
 
  private:

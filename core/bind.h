@@ -1,4 +1,5 @@
-// core/bind.h — applying an op to tensors: the one door through which eager mode, traces and tapes see it.
+// core/bind.h — applying an op to tensors: the one door through which eager mode, traces and tapes
+// see it.
 #pragma once
 
 #include <initializer_list>
@@ -7,8 +8,8 @@
 
 namespace reel {
 
-/// Applies an op with one output in the active context: computes it, or records it in the active trace, and
-/// records it on the active tapes.
+/// Applies an op with one output in the active context: computes it, or records it in the active
+/// trace, and records it on the active tapes.
 Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs = {});
 inline Tensor bind(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
   return bind(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));

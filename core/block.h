@@ -9,7 +9,8 @@
 
 namespace reel {
 
-/// Something that hangs on a block and dies with it: the elements of a TensorArray, a packed copy of a weight.
+/// Something that hangs on a block and dies with it: the elements of a TensorArray, a packed copy
+/// of a weight.
 struct BlockAttachment : RefCounted {
   virtual ~BlockAttachment() = default;
   static void destroy(const BlockAttachment* attachment) { delete attachment; }
@@ -25,14 +26,14 @@ enum class BlockKind : std::uint8_t {
 /// One cache line of header. Allocated and freed by eager/storage.cpp.
 struct alignas(64) TensorBlock : RefCounted {
   BlockKind kind = BlockKind::dense;
-  std::uint8_t pool = 0;         ///< the size class it came from
-  std::uint32_t value = 0;       ///< promise: its number in the graph
+  std::uint8_t pool = 0;    ///< the size class it came from
+  std::uint32_t value = 0;  ///< promise: its number in the graph
   TensorType type;
   void* data = nullptr;
-  std::uint64_t id = 0;          ///< unique over all blocks and threads; never reused
-  Ref<TensorBlock> storage;            ///< view: who owns the data
+  std::uint64_t id = 0;      ///< unique over all blocks and threads; never reused
+  Ref<TensorBlock> storage;  ///< view: who owns the data
   Ref<const BlockAttachment> attachment;
-  std::uint64_t builder = 0;     ///< promise: serial number of the GraphBuilder
+  std::uint64_t builder = 0;  ///< promise: serial number of the GraphBuilder
 
   explicit TensorBlock(TensorType type) : type(std::move(type)) {}
   static void destroy(TensorBlock* block);
@@ -44,7 +45,8 @@ Ref<TensorBlock> allocate_block(const TensorType& type);
 /// A block that shares storage, starting at `data`.
 Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
-Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder, std::uint32_t value);
+Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
+                                  std::uint32_t value);
 /// The next id of this thread: ids made by one thread grow by one, and no two threads share any.
 std::uint64_t next_block_id();
 

@@ -46,8 +46,9 @@ Dim::Dim(std::string name, const Tensor& lengths) {
     *this = define_dim(name, lengths);
     return;
   }
-  const Ref<DimNode> node = new_node(std::move(name), lengths.rank() ? DimKind::ragged : DimKind::dynamic,
-                                     largest_length(lengths));
+  const Ref<DimNode> node =
+      new_node(std::move(name), lengths.rank() ? DimKind::ragged : DimKind::dynamic,
+               largest_length(lengths));
   node->lengths = lengths_as_i32(lengths);
   node->length_dims = lengths.dims();
   node->is_full = smallest_length(lengths) == node->size;
@@ -73,8 +74,10 @@ const Dims& Dim::length_dims() const { return node_ ? node_->length_dims : kNoDi
 
 std::int64_t Dim::size() const {
   if (size_ >= 0) return size_;
-  if (is_undefined()) throw ArgumentError(str("Dim ", *this, " is undefined: it has a name, but no size"));
-  throw TraceError(str("the size of dim ", *this, " is not known while tracing; use dim.lengths(), or range(dim)"));
+  if (is_undefined())
+    throw ArgumentError(str("Dim ", *this, " is undefined: it has a name, but no size"));
+  throw TraceError(str("the size of dim ", *this,
+                       " is not known while tracing; use dim.lengths(), or range(dim)"));
 }
 
 Tensor Dim::lengths() const {
@@ -92,7 +95,8 @@ bool Dim::operator==(const Dim& other) const {
 }
 
 std::size_t Dim::hash() const {
-  return node_ ? reinterpret_cast<std::size_t>(node_.get()) >> 4 : static_cast<std::size_t>(size_) * 0x9E3779B97F4A7C15ull;
+  return node_ ? reinterpret_cast<std::size_t>(node_.get()) >> 4
+               : static_cast<std::size_t>(size_) * 0x9E3779B97F4A7C15ull;
 }
 
 std::ostream& operator<<(std::ostream& out, const Dim& dim) {
@@ -106,7 +110,9 @@ std::ostream& operator<<(std::ostream& out, const Dim& dim) {
   return out;
 }
 
-std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << '[' << join(dims, ",") << ']'; }
+std::ostream& operator<<(std::ostream& out, const Dims& dims) {
+  return out << '[' << join(dims, ",") << ']';
+}
 
 int find(const Dims& dims, const Dim& dim) {
   for (std::size_t i = 0; i < dims.size(); ++i)

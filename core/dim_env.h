@@ -11,8 +11,9 @@ namespace reel {
 
 /// Maps the symbols of one graph to the dims of one run of it.
 ///
-/// A symbol is bound where a value whose type mentions it first appears: at an input, or at the node that makes it.
-/// A static dim born in the trace is bound to a fresh dim of its size when it is first asked for.
+/// A symbol is bound where a value whose type mentions it first appears: at an input, or at the
+/// node that makes it. A static dim born in the trace is bound to a fresh dim of its size when it
+/// is first asked for.
 class DimEnv {
  public:
   DimEnv() = default;

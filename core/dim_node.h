@@ -13,11 +13,11 @@ enum class DimKind : std::uint8_t { plain, fixed, dynamic, ragged, undefined };
 struct DimNode : RefCounted {
   std::string name;
   DimKind kind = DimKind::plain;
-  bool is_symbol = false;   ///< belongs to a trace
-  std::int64_t size = -1;   ///< extent; -1 where only a run knows it
-  Tensor lengths;           ///< i32; empty for static dims and symbols
+  bool is_symbol = false;  ///< belongs to a trace
+  std::int64_t size = -1;  ///< extent; -1 where only a run knows it
+  Tensor lengths;          ///< i32; empty for static dims and symbols
   Dims length_dims;
-  bool is_full = true;      ///< every entry is as long as the extent: there is no padding
+  bool is_full = true;  ///< every entry is as long as the extent: there is no padding
 
   static void destroy(const DimNode* node) { delete node; }
 };

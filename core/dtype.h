@@ -38,15 +38,21 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) return boolean;
 }
 
-/// Calls fn with a value-initialised element of the dtype's C++ type: visit(d, [](auto zero) { using T = decltype(zero); }).
+/// Calls fn with a value-initialised element of the dtype's C++ type: visit(d, [](auto zero) {
+/// using T = decltype(zero); }).
 template <class Fn>
 decltype(auto) visit(DType dtype, Fn&& fn) {
   switch (dtype) {
-    case DType::f32: return fn(float{});
-    case DType::f64: return fn(double{});
-    case DType::i32: return fn(std::int32_t{});
-    case DType::i64: return fn(std::int64_t{});
-    default: return fn(bool{});
+    case DType::f32:
+      return fn(float{});
+    case DType::f64:
+      return fn(double{});
+    case DType::i32:
+      return fn(std::int32_t{});
+    case DType::i64:
+      return fn(std::int64_t{});
+    default:
+      return fn(bool{});
   }
 }
 

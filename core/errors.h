@@ -1,4 +1,5 @@
-// core/errors.h — what Reel throws; every message names the op or loop, the argument, what was expected, what came.
+// core/errors.h — what Reel throws; every message names the op or loop, the argument, what was
+// expected, what came.
 #pragma once
 
 #include <stdexcept>
@@ -51,7 +52,8 @@ class IoError : public Error {
 /// A promise of the library to itself that was broken: a defect of Reel, not of its caller.
 class InternalError : public std::logic_error {
  public:
-  explicit InternalError(const std::string& what) : std::logic_error("reel, internal error: " + what) {}
+  explicit InternalError(const std::string& what)
+      : std::logic_error("reel, internal error: " + what) {}
 };
 
 }  // namespace reel

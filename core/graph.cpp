@@ -9,9 +9,11 @@
 
 namespace reel {
 
-void OpRecords::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out) {
+void OpRecords::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
+                       std::span<const ValueId> out) {
   records.push_back({&op, std::move(attrs), static_cast<std::uint32_t>(operands.size()),
-                     static_cast<std::uint32_t>(in.size()), static_cast<std::uint32_t>(out.size())});
+                     static_cast<std::uint32_t>(in.size()),
+                     static_cast<std::uint32_t>(out.size())});
   operands.insert(operands.end(), in.begin(), in.end());
   operands.insert(operands.end(), out.begin(), out.end());
 }
@@ -54,8 +56,8 @@ void Graph::seal() {
     for (ValueId v : outputs_of(record))
       for_each_symbol(types[v], [&](const Dim& d) {
         makes = true;
-        // A size that only a run knows is born with the value; a static dim is asked of whoever encloses the graph,
-        // and at the top is made where it is first asked for.
+        // A size that only a run knows is born with the value; a static dim is asked of whoever
+        // encloses the graph, and at the top is made where it is first asked for.
         if (d.has_size())
           note(d);
         else if (!free.count(d.node()))
@@ -80,8 +82,10 @@ class Printer {
     };
     out_ << indent << graph.name << '(';
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      if (i) out_ << (i == graph.formal_count ? "; captures " : ", ");
-      else if (graph.formal_count == 0) out_ << "captures ";
+      if (i)
+        out_ << (i == graph.formal_count ? "; captures " : ", ");
+      else if (graph.formal_count == 0)
+        out_ << "captures ";
       out_ << name(graph.inputs[i]) << ": " << graph.types[graph.inputs[i]];
     }
     out_ << ") {\n";
@@ -156,17 +160,20 @@ void verify(const Graph& graph, const char* after) {
     }
     if (record.attrs)
       record.attrs->each_symbol([&](const Dim& d) {
-        if (!d.has_size() && d.is_named() && !bound.count(d.node())) fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
+        if (!d.has_size() && d.is_named() && !bound.count(d.node()))
+          fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
       });
     if (!record.op->kernel_decides_types) {
       TypeList out;
       TypeArgs args{*record.op, record.attrs.get(), in, out};
       record.op->type(args);
       const auto made_here = graph.outputs_of(record);
-      if (out.size() != made_here.size()) fail(str(record.op->name, " makes ", made_here.size(), " values, not ", out.size()));
+      if (out.size() != made_here.size())
+        fail(str(record.op->name, " makes ", made_here.size(), " values, not ", out.size()));
       for (std::size_t i = 0; i < out.size(); ++i)
         if (out[i] != graph.types[made_here[i]] && out[i].is_known())
-          fail(str(record.op->name, " is recorded with type ", graph.types[made_here[i]], ", its rule gives ", out[i]));
+          fail(str(record.op->name, " is recorded with type ", graph.types[made_here[i]],
+                   ", its rule gives ", out[i]));
     }
     for (ValueId v : graph.outputs_of(record)) make(v);
   }
@@ -197,7 +204,8 @@ std::ostream& operator<<(std::ostream& out, const SubGraph& sub) {
 }
 
 std::size_t hash_of(const SubGraph& sub) {
-  // Equality is identity of the graph: structural merging compares records (trace/passes/merge_equal.cpp).
+  // Equality is identity of the graph: structural merging compares records
+  // (trace/passes/merge_equal.cpp).
   return reinterpret_cast<std::size_t>(sub.graph.get()) >> 4;
 }
 

@@ -1,4 +1,5 @@
-// core/graph.h — Records, the list of applied ops that is both tape and graph; Graph, such a list with inputs and outputs.
+// core/graph.h — Records, the list of applied ops that is both tape and graph; Graph, such a list
+// with inputs and outputs.
 #pragma once
 
 #include <iosfwd>
@@ -16,7 +17,7 @@ namespace reel {
 struct OpRecord {
   const Op* op;
   AttrsRef attrs;
-  std::uint32_t first;         ///< of its operands in Records::operands: inputs, then outputs
+  std::uint32_t first;  ///< of its operands in Records::operands: inputs, then outputs
   std::uint32_t input_count, output_count;
 };
 
@@ -25,15 +26,20 @@ struct OpRecords {
   std::vector<OpRecord> records;
   std::vector<ValueId> operands;
 
-  std::span<const ValueId> inputs_of(const OpRecord& r) const { return {operands.data() + r.first, r.input_count}; }
+  std::span<const ValueId> inputs_of(const OpRecord& r) const {
+    return {operands.data() + r.first, r.input_count};
+  }
   std::span<const ValueId> outputs_of(const OpRecord& r) const {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  std::span<ValueId> inputs_of(const OpRecord& r) { return {operands.data() + r.first, r.input_count}; }
+  std::span<ValueId> inputs_of(const OpRecord& r) {
+    return {operands.data() + r.first, r.input_count};
+  }
   std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in, std::span<const ValueId> out);
+  void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
+              std::span<const ValueId> out);
 };
 
 /// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
@@ -42,12 +48,12 @@ struct OpRecords {
 class Graph : public RefCounted, public OpRecords {
  public:
   std::string name;
-  std::vector<TensorType> types;      ///< by value
+  std::vector<TensorType> types;  ///< by value
   std::vector<ValueId> inputs;
-  std::size_t formal_count = 0;       ///< inputs[formal_count..] are captures
+  std::size_t formal_count = 0;  ///< inputs[formal_count..] are captures
   std::vector<ValueId> outputs;
-  /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording the graph again has
-  /// to know them, because lengths of captured dims may run over them.
+  /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording
+  /// the graph again has to know them, because lengths of captured dims may run over them.
   std::vector<std::pair<Dim, Dim>> renames;
 
   ValueId add_value(const TensorType& type);
@@ -55,14 +61,15 @@ class Graph : public RefCounted, public OpRecords {
 
   /// What a run needs and the records do not say; computed once, by seal().
   struct Schedule {
-    std::vector<std::uint8_t> last_use;          ///< by operand: a run may drop the value after this record
+    std::vector<std::uint8_t> last_use;  ///< by operand: a run may drop the value after this record
     std::vector<std::uint8_t> attrs_have_symbols, outputs_have_symbols;  ///< by record
-    std::vector<Dim> free_symbols;               ///< mentioned here, bound by an enclosing graph
+    std::vector<Dim> free_symbols;  ///< mentioned here, bound by an enclosing graph
   };
   void seal();
   const Schedule& schedule() const { return schedule_; }
 
-  /// Something derived from this graph that is costly to make, kept with it (autodiff/call.cpp keeps its reversal).
+  /// Something derived from this graph that is costly to make, kept with it (autodiff/call.cpp
+  /// keeps its reversal).
   struct Derived {
     std::mutex mutex;
     std::shared_ptr<const void> value;
@@ -82,8 +89,9 @@ using GraphRef = Ref<const Graph>;
 /// The text dump: one line per record, sub-graphs indented, values numbered in order of appearance.
 std::ostream& operator<<(std::ostream& out, const Graph& graph);
 
-/// Throws InternalError when a record reads what is not made before it, a type differs from its op's rule, or a
-/// symbol is mentioned that nothing binds. `after` names the transformation to blame.
+/// Throws InternalError when a record reads what is not made before it, a type differs from its
+/// op's rule, or a symbol is mentioned that nothing binds. `after` names the transformation to
+/// blame.
 void verify(const Graph& graph, const char* after);
 
 /// A graph as an attribute, with what its free symbols stand for where it is used.
@@ -91,7 +99,9 @@ struct SubGraph {
   GraphRef graph;
   std::vector<std::pair<Dim, Dim>> bindings;
   explicit operator bool() const { return static_cast<bool>(graph); }
-  bool operator==(const SubGraph& other) const { return graph == other.graph && bindings == other.bindings; }
+  bool operator==(const SubGraph& other) const {
+    return graph == other.graph && bindings == other.bindings;
+  }
   /// An environment for a run of the graph, the bindings in place.
   DimEnv env() const;
 };

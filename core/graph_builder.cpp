@@ -11,7 +11,8 @@ namespace {
 std::atomic<std::uint64_t> next_serial{1};
 }
 
-GraphBuilder::GraphBuilder(std::string name) : outer_(thread_mode.builder), serial_(next_serial++), graph_(new Graph) {
+GraphBuilder::GraphBuilder(std::string name)
+    : outer_(thread_mode.builder), serial_(next_serial++), graph_(new Graph) {
   graph_->name = std::move(name);
 }
 
@@ -21,7 +22,9 @@ GraphBuilder& GraphBuilder::root() {
   return *builder;
 }
 
-void GraphBuilder::rename(const Dim& actual, const Dim& symbol) { renames_.emplace(actual.node(), symbol); }
+void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
+  renames_.emplace(actual.node(), symbol);
+}
 
 Dim GraphBuilder::canonical(const Dim& dim) {
   const auto found = renames_.find(dim.node());
@@ -43,13 +46,16 @@ Tensor GraphBuilder::lift(const Tensor& tensor) {
     const GraphBuilder* builder = outer_;
     while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer_;
     if (!builder)
-      throw TraceError(str("a value of type ", tensor.type(), " is used outside the trace, or the body or branch of a "
-                           "loop, in which it was made; values leave a body only through its state or outputs"));
+      throw TraceError(
+          str("a value of type ", tensor.type(),
+              " is used outside the trace, or the body or branch of a "
+              "loop, in which it was made; values leave a body only through its state or outputs"));
   }
   const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());
   if (fresh) {
     TensorType type = tensor.type();
-    if (!type.node()->is_permanent) type = type.with(type.dims());  // dims of arguments become their symbols
+    if (!type.node()->is_permanent)
+      type = type.with(type.dims());  // dims of arguments become their symbols
     const ValueId v = graph_->add_value(type);
     capture_values_.push_back(v);
     captured_.push_back(tensor);
@@ -81,7 +87,8 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
 Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
   graph_->formal_count = graph_->inputs.size();
-  for (const auto& [node, symbol] : renames_) graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
+  for (const auto& [node, symbol] : renames_)
+    graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
   graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
   graph_->seal();
   return graph_;
@@ -89,13 +96,15 @@ Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
 
 namespace {
 
-/// A dim that is born again, in a graph that computes once more what a cotangent came from, is the one it was.
+/// A dim that is born again, in a graph that computes once more what a cotangent came from, is the
+/// one it was.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
   if (value.is_traced() || value.type().is_list() || !formal.node()->has_symbols) return value;
   Dims dims;
   for (int i = 0; i < formal.rank(); ++i) {
     const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
-    const bool is_other = symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
+    const bool is_other =
+        symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
     dims.push_back(is_other ? env.resolve(symbol) : actual);
   }
   if (dims == value.dims()) return value;
@@ -133,7 +142,8 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, 
     if (schedule.outputs_have_symbols[r])
       for (ValueId v : to) {
         env.bind(graph.types[v], values[v].type());
-        if (record.op->kernel_decides_types) values[v] = with_known_dims(std::move(values[v]), graph.types[v], env);
+        if (record.op->kernel_decides_types)
+          values[v] = with_known_dims(std::move(values[v]), graph.types[v], env);
       }
     if (!kept)
       for (std::size_t k = 0; k < from.size(); ++k)

@@ -12,8 +12,9 @@ namespace reel {
 
 /// Records the ops applied on this thread while it is the innermost builder of `mode`.
 ///
-/// An eager tensor, or a value of an enclosing builder, that an op reads becomes a capture: an input behind the formal
-/// ones, held by reference. Values of builders that do not enclose this one are a TraceError.
+/// An eager tensor, or a value of an enclosing builder, that an op reads becomes a capture: an
+/// input behind the formal ones, held by reference. Values of builders that do not enclose this one
+/// are a TraceError.
 class GraphBuilder {
  public:
   /// Encloses: the builder that is active now. Recording starts with a ModeScope on scope().
@@ -31,11 +32,13 @@ class GraphBuilder {
   Ref<Graph> finish(const Tensors& outputs);
   const Tensors& captured() const { return captured_; }
 
-  /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code says `actual`.
+  /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code
+  /// says `actual`.
   void rename(const Dim& actual, const Dim& symbol);
   /// The symbol for a dim, noting that code named it although it is the dim of an argument.
   Dim canonical(const Dim& dim);
-  /// Whether traced code named the dim behind this symbol itself instead of taking it from an argument.
+  /// Whether traced code named the dim behind this symbol itself instead of taking it from an
+  /// argument.
   bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }
 
   std::uint64_t serial() const { return serial_; }
@@ -70,10 +73,12 @@ RecordedGraph record_graph(const std::string& name, const std::vector<TensorType
   return {std::move(graph), builder.captured()};
 }
 
-/// Applies the records of a graph again in the active context: runs it, inlines it into a trace, or puts it on a tape.
+/// Applies the records of a graph again in the active context: runs it, inlines it into a trace, or
+/// puts it on a tape.
 ///
-/// inputs: formal ones and captures. env: what its free symbols stand for; filled with what the run binds.
-/// `values`, if given, receives every value of the graph that the context made, by number.
-Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* values = nullptr);
+/// inputs: formal ones and captures. env: what its free symbols stand for; filled with what the run
+/// binds. `values`, if given, receives every value of the graph that the context made, by number.
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
+               Tensors* values = nullptr);
 
 }  // namespace reel

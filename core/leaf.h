@@ -8,7 +8,8 @@
 
 namespace reel {
 
-/// A Tensor (a TensorArray is one, of list type), a Dim, nothing, or a value that is the same for every run of a trace.
+/// A Tensor (a TensorArray is one, of list type), a Dim, nothing, or a value that is the same for
+/// every run of a trace.
 struct TreeLeaf {
   enum class Kind : std::uint8_t { tensor, dim, none, fixed };
   Kind kind = Kind::none;

@@ -24,7 +24,8 @@ class Merger {
     to_ = to.get();
     to_->name = from_.name;
     to_->formal_count = from_.formal_count;
-    for (const ValueId v : from_.inputs) to_->inputs.push_back(value_[v] = to_->add_value(from_.types[v]));
+    for (const ValueId v : from_.inputs)
+      to_->inputs.push_back(value_[v] = to_->add_value(from_.types[v]));
     std::size_t forward = 0;
     for (std::size_t r = 0; r < from_.records.size(); ++r) {
       if (boundary && r == *boundary) forward = emitted_.size();
@@ -55,7 +56,9 @@ class Merger {
       for (; it != end; ++it) {
         const Emitted& same = emitted_[it->second];
         if (same.op != next.op || same.in != next.in) continue;
-        if (next.attrs ? !same.attrs || !same.attrs->equals(*next.attrs) : static_cast<bool>(same.attrs)) continue;
+        if (next.attrs ? !same.attrs || !same.attrs->equals(*next.attrs)
+                       : static_cast<bool>(same.attrs))
+          continue;
         const auto out = from_.outputs_of(record);
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
         return;
@@ -66,7 +69,8 @@ class Merger {
 
   void emit(const OpRecord& record, Emitted next) {
     for (const ValueId v : from_.outputs_of(record))
-      next.out.push_back(value_[v] = to_->add_value(renames_ ? renamed_.resolve(from_.types[v]) : from_.types[v]));
+      next.out.push_back(
+          value_[v] = to_->add_value(renames_ ? renamed_.resolve(from_.types[v]) : from_.types[v]));
     if (record.op == &loop_op) loops_.push_back(emitted_.size());
     known_.emplace(hash(next), emitted_.size());
     emitted_.push_back(std::move(next));
@@ -100,14 +104,16 @@ class Merger {
       Emitted& first = emitted_[index];
       if (first.in != next.in) continue;
       const auto& a = get<LoopAttrs>(first.attrs.get());
-      if (origin(a) != origin(b) || a.cond.graph != b.cond.graph || a.is_reverse != b.is_reverse) continue;
+      if (origin(a) != origin(b) || a.cond.graph != b.cond.graph || a.is_reverse != b.is_reverse)
+        continue;
       unite(first, record, a, b);
       return true;
     }
     return false;
   }
 
-  /// The first loop computes what the second one does as well: both bodies over the same inputs, equal things once.
+  /// The first loop computes what the second one does as well: both bodies over the same inputs,
+  /// equal things once.
   void unite(Emitted& first, const OpRecord& record, const LoopAttrs a, const LoopAttrs& b) {
     const Graph &left = *a.body.graph, &right = *b.body.graph;
     Graph both(left);
@@ -116,7 +122,8 @@ class Merger {
     for (const OpRecord& r : right.records) {
       std::vector<ValueId> in, out;
       for (const ValueId v : right.inputs_of(r)) in.push_back(place[v]);
-      for (const ValueId v : right.outputs_of(r)) out.push_back(place[v] = both.add_value(right.types[v]));
+      for (const ValueId v : right.outputs_of(r))
+        out.push_back(place[v] = both.add_value(right.types[v]));
       both.append(*r.op, r.attrs, in, out);
     }
     for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
@@ -133,14 +140,16 @@ class Merger {
     std::vector<std::size_t> stack_place, sum_place;  // of b's, among the united ones
     std::vector<std::uint8_t> collect_stacks, collect_sums;
     for (int i = 0; i < a.stacks; ++i) collect_stacks.push_back(a.collects_output(a.carries + i));
-    for (int i = 0; i < a.sums; ++i) collect_sums.push_back(a.collects_output(a.carries + a.stacks + i));
+    for (int i = 0; i < a.sums; ++i)
+      collect_sums.push_back(a.collects_output(a.carries + a.stacks + i));
     for (int i = 0; i < a.stacks; ++i) stacks.push_back(term(false, a.carries + i));
     for (int i = 0; i < a.sums; ++i) sums.push_back(term(false, a.carries + a.stacks + i));
     for (int i = 0; i < b.stacks; ++i) {
       const ValueId v = term(true, b.carries + i);
       std::size_t at = 0;
       const bool collects = b.collects_output(b.carries + i);
-      while (at < stacks.size() && (stacks[at] != v || united.stack_kinds[at] != b.stack_kinds[i] || collect_stacks[at] != collects))
+      while (at < stacks.size() && (stacks[at] != v || united.stack_kinds[at] != b.stack_kinds[i] ||
+                                    collect_stacks[at] != collects))
         ++at;
       if (at == stacks.size()) {
         stacks.push_back(v);
@@ -182,11 +191,13 @@ class Merger {
     for (int i = 0; i < b.carries; ++i) alias(second[i], had[i]);
     for (int i = 0; i < b.stacks; ++i) {
       if (stack_place[i] >= out.size() - a.carries)
-        out.push_back(to_->add_value(renames_ ? renamed_.resolve(from_.types[second[b.carries + i]]) : from_.types[second[b.carries + i]]));
+        out.push_back(to_->add_value(renames_ ? renamed_.resolve(from_.types[second[b.carries + i]])
+                                              : from_.types[second[b.carries + i]]));
       alias(second[b.carries + i], out[a.carries + stack_place[i]]);
     }
     const std::size_t first_sum = out.size();
-    out.insert(out.end(), had.begin() + a.carries + a.stacks, had.begin() + a.carries + a.stacks + a.sums);
+    out.insert(out.end(), had.begin() + a.carries + a.stacks,
+               had.begin() + a.carries + a.stacks + a.sums);
     for (int i = 0; i < b.sums; ++i) {
       const ValueId v = second[b.carries + b.stacks + i];
       if (first_sum + sum_place[i] >= out.size()) out.push_back(to_->add_value(from_.types[v]));

@@ -11,7 +11,8 @@ namespace reel {
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  virtual void record(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) = 0;
+  virtual void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+                      std::span<const Tensor> outputs) = 0;
   /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
   enum class Mark { loop_begins, iteration_begins, loop_ends };
   virtual void mark(Mark) = 0;
@@ -19,7 +20,8 @@ class Recorder {
   Recorder* outer = nullptr;  ///< the tape that was active before this one
 };
 
-/// Replaces what an op of a scan's body reads from outside, for entries that have ended (eager mode only).
+/// Replaces what an op of a scan's body reads from outside, for entries that have ended (eager mode
+/// only).
 class EntryScope {
  public:
   virtual ~EntryScope() = default;

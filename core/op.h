@@ -23,7 +23,8 @@ struct OpInput {
 };
 using OpInputs = std::span<const OpInput>;
 
-/// What a type rule sees: attributes and the types that come in; it checks them and lists the types that go out.
+/// What a type rule sees: attributes and the types that come in; it checks them and lists the types
+/// that go out.
 struct TypeArgs {
   const Op& op;
   const Attrs* attrs;
@@ -43,7 +44,8 @@ struct KernelArgs {
   OpInputs in;
   std::span<const TensorType> types;  ///< of the outputs; empty for ops whose kernel decides them
   std::span<Tensor> out;
-  Tensors* decided = nullptr;         ///< for ops whose kernel decides types: the outputs, as many as there are
+  Tensors* decided =
+      nullptr;  ///< for ops whose kernel decides types: the outputs, as many as there are
 
   template <class T>
   const T& attr() const {

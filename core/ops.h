@@ -1,8 +1,10 @@
-// core/ops.h — the functions on tensors that users call. Each works in eager mode, in a trace and on a tape.
+// core/ops.h — the functions on tensors that users call. Each works in eager mode, in a trace and
+// on a tape.
 //
-// Shapes: "x: any" means any dims; where two operands meet, named dims are matched by identity and missing ones are
-// broadcast if one operand has all dims of the result, plain dims follow NumPy. Errors: ShapeError where dims do not
-// fit, DTypeError where dtypes do not, and never a silent conversion.
+// Shapes: "x: any" means any dims; where two operands meet, named dims are matched by identity and
+// missing ones are broadcast if one operand has all dims of the result, plain dims follow NumPy.
+// Errors: ShapeError where dims do not fit, DTypeError where dtypes do not, and never a silent
+// conversion.
 #pragma once
 
 #include <array>
@@ -19,17 +21,19 @@
 
 namespace reel {
 
-// ---- Operands ------------------------------------------------------------------------------------------------------
+// ---- Operands
+// ------------------------------------------------------------------------------------------------------
 
-/// A tensor or a C++ number; a number takes the other operand's dtype (a fraction with integers is a DTypeError).
+/// A tensor or a C++ number; a number takes the other operand's dtype (a fraction with integers is
+/// a DTypeError).
 class Arg {
  public:
   Arg(const Tensor& tensor) : tensor_(&tensor) {}
   Arg(Tensor&& tensor) : tensor_(&tensor), temporary_(true) {}
   template <class N>
-    requires std::is_arithmetic_v<N>
-  Arg(N number)
-      : number_(static_cast<double>(number)), integer_(static_cast<std::int64_t>(number)),
+  requires std::is_arithmetic_v<N> Arg(N number)
+      : number_(static_cast<double>(number)),
+        integer_(static_cast<std::int64_t>(number)),
         is_floating_(std::is_floating_point_v<N>) {}
 
   bool is_number() const { return !tensor_; }
@@ -51,7 +55,8 @@ class Arg {
   bool is_floating_ = false;
 };
 
-// ---- Making tensors ------------------------------------------------------------------------------------------------
+// ---- Making tensors
+// ------------------------------------------------------------------------------------------------
 
 /// What tensor() takes: numbers, booleans, and nested lists of them.
 ///
@@ -59,10 +64,12 @@ class Arg {
 class NestedList {
  public:
   template <class N>
-    requires std::is_arithmetic_v<N>
-  NestedList(N number)
-      : kind_(std::is_same_v<N, bool> ? boolean : std::is_floating_point_v<N> ? f64 : i64),
-        number_(static_cast<double>(number)), integer_(static_cast<std::int64_t>(number)) {}
+  requires std::is_arithmetic_v<N> NestedList(N number)
+      : kind_(std::is_same_v<N, bool>       ? boolean
+              : std::is_floating_point_v<N> ? f64
+                                            : i64),
+        number_(static_cast<double>(number)),
+        integer_(static_cast<std::int64_t>(number)) {}
   NestedList(std::initializer_list<NestedList> items) : items_(items), is_list_(true) {}
 
   bool is_list() const { return is_list_; }
@@ -79,10 +86,12 @@ class NestedList {
   bool is_list_ = false;
 };
 
-/// From nested lists. dims: those of the result, or none for plain sizes read off the lists; a flat list fills any
-/// dims in row-major order. dtype: boolean, i32, or f32 after what the numbers are, unless given.
-/// Throws ShapeError when the lists are uneven or the count differs, DTypeError when a fraction becomes an integer.
-Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {}, std::optional<DType> dtype = {});
+/// From nested lists. dims: those of the result, or none for plain sizes read off the lists; a flat
+/// list fills any dims in row-major order. dtype: boolean, i32, or f32 after what the numbers are,
+/// unless given. Throws ShapeError when the lists are uneven or the count differs, DTypeError when
+/// a fraction becomes an integer.
+Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {},
+              std::optional<DType> dtype = {});
 /// From a vector, which keeps its own element type unless dtype says otherwise.
 template <class T>
 Tensor tensor(const std::vector<T>& values, const Dims& dims = {}, std::optional<DType> dtype = {});
@@ -99,10 +108,12 @@ Tensor ones_like(const Tensor& x);
 /// 0, 1, ... size-1 along one dim.
 Tensor range(std::int64_t size, DType dtype = i32);
 Tensor range(const Dim& dim, DType dtype = i32);
-/// 1 where indices equals the position along `classes`, which becomes the last dim. indices: integers.
+/// 1 where indices equals the position along `classes`, which becomes the last dim. indices:
+/// integers.
 Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype = f32);
 
-// ---- Element-wise --------------------------------------------------------------------------------------------------
+// ---- Element-wise
+// --------------------------------------------------------------------------------------------------
 
 Tensor neg(const Arg& x);
 Tensor abs(const Arg& x);
@@ -122,7 +133,8 @@ Tensor mul(const Arg& a, const Arg& b);
 Tensor div(const Arg& a, const Arg& b);
 /// The remainder of div, as C++'s %.
 Tensor remainder(const Arg& a, const Arg& b);
-/// Integers only, as NumPy: towards minus infinity, and the remainder that goes with it; a zero divisor gives 0.
+/// Integers only, as NumPy: towards minus infinity, and the remainder that goes with it; a zero
+/// divisor gives 0.
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor mod(const Arg& a, const Arg& b);
 Tensor pow(const Arg& a, const Arg& b);
@@ -139,7 +151,8 @@ Tensor greater_equal(const Arg& a, const Arg& b);
 Tensor logical_and(const Arg& a, const Arg& b);
 Tensor logical_or(const Arg& a, const Arg& b);
 
-/// a where condition holds, else b. The result has the dims of all three, of which one operand must have all.
+/// a where condition holds, else b. The result has the dims of all three, of which one operand must
+/// have all.
 Tensor where(const Arg& condition, const Arg& a, const Arg& b);
 Tensor cast(const Tensor& x, DType dtype);
 
@@ -160,10 +173,11 @@ Tensor operator>=(const Arg& a, const Arg& b);
 Tensor operator&&(const Arg& a, const Arg& b);
 Tensor operator||(const Arg& a, const Arg& b);
 
-// ---- Reductions ----------------------------------------------------------------------------------------------------
-// Over the given axes, or over all. Padding of ragged dims never counts, neither along the dim itself nor along a dim
-// that its lengths run over. Over nothing: sum 0, mean 0, max and logsumexp -inf (integers: the smallest), any false,
-// all true, argmax 0; with zero gradient.
+// ---- Reductions
+// ----------------------------------------------------------------------------------------------------
+// Over the given axes, or over all. Padding of ragged dims never counts, neither along the dim
+// itself nor along a dim that its lengths run over. Over nothing: sum 0, mean 0, max and logsumexp
+// -inf (integers: the smallest), any false, all true, argmax 0; with zero gradient.
 
 Tensor sum(const Tensor& x, const Axes& axes);
 Tensor sum(const Tensor& x);
@@ -184,20 +198,25 @@ Tensor softmax(const Tensor& x, const Axes& axes);
 /// Padding gets 0 here too, so that products with it are harmless.
 Tensor log_softmax(const Tensor& x, const Axes& axes);
 
-// ---- Products ------------------------------------------------------------------------------------------------------
+// ---- Products
+// ------------------------------------------------------------------------------------------------------
 
-/// Matrix product over the named dims: a: [..., contracted], b: [contracted, ...] -> dims of both, without them.
+/// Matrix product over the named dims: a: [..., contracted], b: [contracted, ...] -> dims of both,
+/// without them.
 ///
-/// Other dims that both have are batch dims; they come first in the result, then a's, then b's. Padding of contracted
-/// ragged dims does not count. Throws ShapeError when an operand lacks a contracted dim, DTypeError when dtypes differ.
-/// Cost: 2·(product of all sizes) flop.
+/// Other dims that both have are batch dims; they come first in the result, then a's, then b's.
+/// Padding of contracted ragged dims does not count. Throws ShapeError when an operand lacks a
+/// contracted dim, DTypeError when dtypes differ. Cost: 2·(product of all sizes) flop.
 Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted);
-inline Tensor matmul(const Tensor& a, const Tensor& b, const Dim& contracted) { return matmul(a, b, Dims{contracted}); }
-/// Plain dims, by NumPy's rules: a: [..., M, K], b: [..., K, N] -> [..., M, N]; vectors drop their dim.
-/// Throws ShapeError when K differs.
+inline Tensor matmul(const Tensor& a, const Tensor& b, const Dim& contracted) {
+  return matmul(a, b, Dims{contracted});
+}
+/// Plain dims, by NumPy's rules: a: [..., M, K], b: [..., K, N] -> [..., M, N]; vectors drop their
+/// dim. Throws ShapeError when K differs.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
-// ---- Shape ---------------------------------------------------------------------------------------------------------
+// ---- Shape
+// ---------------------------------------------------------------------------------------------------------
 
 /// The axes in another order; all of them are listed.
 Tensor transpose(const Tensor& x, const Axes& order);
@@ -211,7 +230,8 @@ Tensor reshape(const Tensor& x, const Dims& dims);
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
 /// x repeated along `dims` that it lacks; the result has exactly these dims, in this order.
 Tensor expand(const Tensor& x, const Dims& dims);
-/// Tensors one behind another along an axis. Named dims: `to` is the new dim, by default made fresh under the same name.
+/// Tensors one behind another along an axis. Named dims: `to` is the new dim, by default made fresh
+/// under the same name.
 Tensor concat(const Tensors& tensors, const Axis& axis, std::optional<Dim> to = {});
 /// Tensors of one type side by side along a new leading dim (or a new axis at a position).
 Tensor stack(const Tensors& tensors, const Dim& dim);
@@ -227,33 +247,39 @@ std::array<Tensor, N> split(const Tensor& x, const Axis& axis, std::optional<Dim
   for (std::size_t i = 0; i < N; ++i) result[i] = std::move(parts[i]);
   return result;
 }
-/// Elements begin, begin+1, ... end-1 along an axis; negative positions count from the end, as in Python.
-/// Named dims: `to` is the dim of what is left, by default made fresh under the same name.
-Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin, std::optional<std::int64_t> end = {},
-             std::optional<Dim> to = {});
+/// Elements begin, begin+1, ... end-1 along an axis; negative positions count from the end, as in
+/// Python. Named dims: `to` is the dim of what is left, by default made fresh under the same name.
+Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin,
+             std::optional<std::int64_t> end = {}, std::optional<Dim> to = {});
 /// `before` and `after` more elements of `value` along an axis. Named dims: `to` as for slice.
-Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after, double value = 0,
-           std::optional<Dim> to = {});
+Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
+           double value = 0, std::optional<Dim> to = {});
 /// Backwards along an axis; along a ragged dim each entry within its own length.
 Tensor reverse(const Tensor& x, const Axis& axis);
 
-// ---- Indices -------------------------------------------------------------------------------------------------------
+// ---- Indices
+// -------------------------------------------------------------------------------------------------------
 
-/// Elements at `indices` along an axis, whose place the dims of the indices take (dims that x has too are matched
-/// entry by entry; a scalar index drops the axis). Negative indices count from the end; IndexError out of range.
+/// Elements at `indices` along an axis, whose place the dims of the indices take (dims that x has
+/// too are matched entry by entry; a scalar index drops the axis). Negative indices count from the
+/// end; IndexError out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis);
 /// `like` zeros, to which updates are added at indices along the axis: the gradient of gather.
-Tensor scatter_add(const Tensor& zeros, const Tensor& indices, const Tensor& updates, const Axis& axis);
+Tensor scatter_add(const Tensor& zeros, const Tensor& indices, const Tensor& updates,
+                   const Axis& axis);
 
-// ---- Dims ----------------------------------------------------------------------------------------------------------
+// ---- Dims
+// ----------------------------------------------------------------------------------------------------------
 
 /// position < length: boolean over the dims of the lengths, and the dim.
 Tensor mask(const Dim& dim);
 /// x with zeros (or `value`) in its padding.
 Tensor mask_padding(const Tensor& x, double value = 0);
 
-// ---- Random numbers ------------------------------------------------------------------------------------------------
-// Drawn from the active scope of keys (core/random.h): the same eagerly, traced, and when recomputed.
+// ---- Random numbers
+// ------------------------------------------------------------------------------------------------
+// Drawn from the active scope of keys (core/random.h): the same eagerly, traced, and when
+// recomputed.
 
 /// Starts the stream of this thread afresh.
 void manual_seed(std::uint64_t seed);
@@ -263,7 +289,8 @@ Tensor random_uniform(const Dims& dims, double low = 0, double high = 1, DType d
 /// Indices (i32) along an axis, drawn with probabilities softmax(logits); the axis is dropped.
 Tensor categorical(const Tensor& logits, const Axis& axis);
 
-// ---- Others --------------------------------------------------------------------------------------------------------
+// ---- Others
+// --------------------------------------------------------------------------------------------------------
 
 /// x, printed on standard output when it is computed: every time, and in program order.
 Tensor print(const Tensor& x, const std::string& label = "");

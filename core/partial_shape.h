@@ -8,7 +8,8 @@
 
 namespace reel {
 
-/// Dims of which some are `unknown`: what a state of a loop promises about its shape (TensorFlow's TensorShape).
+/// Dims of which some are `unknown`: what a state of a loop promises about its shape (TensorFlow's
+/// TensorShape).
 class PartialShape {
  public:
   PartialShape() = default;
@@ -22,7 +23,8 @@ class PartialShape {
 
   bool has_rank() const { return has_rank_; }
   const Dims& dims() const { return dims_; }
-  /// Whether dims are at least as specific: of equal rank, and equal wherever this shape says something.
+  /// Whether dims are at least as specific: of equal rank, and equal wherever this shape says
+  /// something.
   bool allows(const Dims& dims) const;
 
  private:
@@ -31,8 +33,8 @@ class PartialShape {
 };
 std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 
-/// x, of which the caller knows that it has this shape. Where a trace knows less, the result's type says so from there
-/// on; a run checks. Throws ShapeError when x has another shape.
+/// x, of which the caller knows that it has this shape. Where a trace knows less, the result's type
+/// says so from there on; a run checks. Throws ShapeError when x has another shape.
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape);
 
 }  // namespace reel

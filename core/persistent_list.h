@@ -1,4 +1,5 @@
-// core/persistent_list.h — PersistentList, the elements of a TensorArray: a sparse list that shares what did not change.
+// core/persistent_list.h — PersistentList, the elements of a TensorArray: a sparse list that shares
+// what did not change.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,12 @@
 
 namespace reel {
 
-/// A radix tree of 32 children per node (Bagwell & Rompf 2011, without the relaxed part), where an absent subtree
-/// stands for elements never written.
+/// A radix tree of 32 children per node (Bagwell & Rompf 2011, without the relaxed part), where an
+/// absent subtree stands for elements never written.
 ///
-/// set() copies the path to the element, at most a handful of nodes, and nothing that nobody else holds: a list that
-/// is written while an older version is alive costs O(log N), and one that has a single owner is written in place.
+/// set() copies the path to the element, at most a handful of nodes, and nothing that nobody else
+/// holds: a list that is written while an older version is alive costs O(log N), and one that has a
+/// single owner is written in place.
 class PersistentList {
  public:
   static constexpr int kBits = 5;
@@ -43,13 +45,15 @@ class PersistentList {
     set_in(root_, height_ - 1, index, std::move(element));
     if (index >= size_) size_ = index + 1;
   }
-  /// Element by element where both have one: combine(mine, theirs); elements that only one has are taken over.
+  /// Element by element where both have one: combine(mine, theirs); elements that only one has are
+  /// taken over.
   template <class Fn>
   void merge(const PersistentList& other, Fn&& combine) {
-    if (other.root_) other.each([&](std::int64_t i, const Tensor& theirs) {
-      const Tensor mine = get(i);
-      set(i, mine.is_defined() ? combine(mine, theirs) : theirs);
-    });
+    if (other.root_)
+      other.each([&](std::int64_t i, const Tensor& theirs) {
+        const Tensor mine = get(i);
+        set(i, mine.is_defined() ? combine(mine, theirs) : theirs);
+      });
     if (other.size_ > size_) size_ = other.size_;
   }
   /// The written elements, in order.
@@ -60,8 +64,13 @@ class PersistentList {
 
  private:
   struct Node : RefCounted {
-    explicit Node(bool is_inner) : is_inner(is_inner), children(is_inner ? kWidth : 0), elements(is_inner ? 0 : kWidth) {}
-    Node(const Node& other) : RefCounted(other), is_inner(other.is_inner), children(other.children), elements(other.elements) {}
+    explicit Node(bool is_inner)
+        : is_inner(is_inner), children(is_inner ? kWidth : 0), elements(is_inner ? 0 : kWidth) {}
+    Node(const Node& other)
+        : RefCounted(other),
+          is_inner(other.is_inner),
+          children(other.children),
+          elements(other.elements) {}
     bool is_inner;
     std::vector<Ref<Node>> children;
     std::vector<Tensor> elements;

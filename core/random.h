@@ -10,13 +10,15 @@ namespace reel {
 
 /// Where random numbers of the running code come from.
 ///
-/// A scope has a key; its draws, loops and conds take its numbers 0, 1, ... in program order. The outermost scope of
-/// eager mode is the stream that manual_seed starts. A loop is a scope of its own, whose key folds in the iteration; a
-/// branch of cond folds in which one it is. So a number depends on where in the program it is drawn, and on nothing
-/// else: not on the mode, the order of execution, or whether it is drawn again to recompute something.
+/// A scope has a key; its draws, loops and conds take its numbers 0, 1, ... in program order. The
+/// outermost scope of eager mode is the stream that manual_seed starts. A loop is a scope of its
+/// own, whose key folds in the iteration; a branch of cond folds in which one it is. So a number
+/// depends on where in the program it is drawn, and on nothing else: not on the mode, the order of
+/// execution, or whether it is drawn again to recompute something.
 class RandomScope {
  public:
-  /// The outermost scope of a trace: `stream` (i64[2]: key, first number) comes in when the graph runs.
+  /// The outermost scope of a trace: `stream` (i64[2]: key, first number) comes in when the graph
+  /// runs.
   explicit RandomScope(const Tensor& stream);
   /// A loop's or a branch's: takes the next number of the scope around it.
   RandomScope();
@@ -24,7 +26,8 @@ class RandomScope {
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
 
-  /// A loop's iteration (or a cond's branch), before its body runs. part: 0 for a body, 1 for the cond of a loop.
+  /// A loop's iteration (or a cond's branch), before its body runs. part: 0 for a body, 1 for the
+  /// cond of a loop.
   void begin(std::int64_t iteration, int part = 0);
   void begin(const Tensor& iteration, int part = 0);
 
@@ -39,7 +42,7 @@ class RandomScope {
 
   RandomScope* outer_;
   GraphBuilder* builder_;
-  std::int64_t number_ = 0;          // of this scope in the one around it
+  std::int64_t number_ = 0;  // of this scope in the one around it
   std::int64_t taken_ = 0;
   std::int64_t iteration_ = 0;
   int part_ = 0;
@@ -54,7 +57,8 @@ struct RandomDraw {
   static RandomDraw take();
 };
 
-/// For a call of a traced function: the active scope as a stream, and the numbers that the call took from it.
+/// For a call of a traced function: the active scope as a stream, and the numbers that the call
+/// took from it.
 Tensor current_random_stream();
 void advance_random_stream(std::int64_t numbers);
 

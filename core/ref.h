@@ -7,7 +7,8 @@
 
 namespace reel {
 
-/// Base of objects held by Ref. The count is atomic: handles may be copied from several threads at once.
+/// Base of objects held by Ref. The count is atomic: handles may be copied from several threads at
+/// once.
 struct RefCounted {
   mutable std::atomic<std::uint32_t> refs{0};
 
@@ -26,8 +27,7 @@ class Ref {
   Ref(const Ref& other) : object_(other.object_) { retain(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(Ref<U> other) : object_(other.leak()) {}
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U> other) : object_(other.leak()) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
@@ -54,7 +54,8 @@ class Ref {
     if (object_) object_->refs.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    // A sole owner needs no atomic read-modify-write, which is most of what freeing a small tensor would cost.
+    // A sole owner needs no atomic read-modify-write, which is most of what freeing a small tensor
+    // would cost.
     if (object_ && (object_->refs.load(std::memory_order_acquire) == 1 ||
                     object_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1))
       T::destroy(object_);

@@ -13,8 +13,9 @@ namespace reel {
 
 /// An n-dimensional array, either computed already (eager) or promised (traced).
 ///
-/// Copying a Tensor shares its storage; no op writes to storage that is shared. Contiguous, row-major.
-/// Const members may be called from several threads at once. A default-made Tensor is empty: ops refuse it.
+/// Copying a Tensor shares its storage; no op writes to storage that is shared. Contiguous,
+/// row-major. Const members may be called from several threads at once. A default-made Tensor is
+/// empty: ops refuse it.
 class Tensor {
  public:
   Tensor() = default;
@@ -36,10 +37,12 @@ class Tensor {
   std::vector<std::int64_t> shape() const;
   std::int64_t numel() const;
 
-  /// The value of a tensor with one element. Throws TraceError inside a trace, ShapeError, DTypeError.
+  /// The value of a tensor with one element. Throws TraceError inside a trace, ShapeError,
+  /// DTypeError.
   template <class T>
   T item() const;
-  /// All elements in row-major order, padding included. Throws TraceError inside a trace, DTypeError.
+  /// All elements in row-major order, padding included. Throws TraceError inside a trace,
+  /// DTypeError.
   template <class T>
   std::vector<T> to_vector() const;
 
@@ -50,7 +53,8 @@ class Tensor {
   T* data() const {
     return static_cast<T*>(block_->data);
   }
-  /// The data as elements of T. Throws DTypeError, or TraceError inside a trace; `what` names the caller.
+  /// The data as elements of T. Throws DTypeError, or TraceError inside a trace; `what` names the
+  /// caller.
   const void* checked_data(DType expected, const char* what) const;
 
  private:

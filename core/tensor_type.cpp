@@ -31,7 +31,8 @@ void check(const Dims& dims, DType dtype) {
   int named = 0;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i].is_undefined())
-      throw ShapeError(str(name_of(dtype), dims, ": dim ", dims[i], " is undefined; give it a size or lengths"));
+      throw ShapeError(
+          str(name_of(dtype), dims, ": dim ", dims[i], " is undefined; give it a size or lengths"));
     if (!dims[i].is_named()) continue;
     ++named;
     for (std::size_t j = 0; j < i; ++j)
@@ -40,8 +41,9 @@ void check(const Dims& dims, DType dtype) {
                              " is there twice; make a second Dim for one of the axes"));
   }
   if (named && named != static_cast<int>(dims.size()))
-    throw ShapeError(str(name_of(dtype), dims,
-                         ": a tensor's dims are all named or all plain sizes; give every axis a Dim with a name"));
+    throw ShapeError(str(
+        name_of(dtype), dims,
+        ": a tensor's dims are all named or all plain sizes; give every axis a Dim with a name"));
 }
 
 }  // namespace
@@ -64,7 +66,8 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   Dims renamed;
   const Dims* dims = &given;
   if (is_tracing()) {
-    for (const Dim& dim : given) renamed.push_back(dim.node() ? thread_mode.builder->root().canonical(dim) : dim);
+    for (const Dim& dim : given)
+      renamed.push_back(dim.node() ? thread_mode.builder->root().canonical(dim) : dim);
     dims = &renamed;
   }
   std::size_t hash = static_cast<std::size_t>(dtype) * 31 + is_list;
@@ -111,9 +114,15 @@ TensorType TensorType::with(DType dtype) const {
   if (dtype == this->dtype()) return *this;
   return TensorType(Interned{}, intern(dtype, dims(), is_list()));
 }
-TensorType TensorType::with(const Dims& dims) const { return TensorType(Interned{}, intern(dtype(), dims, is_list())); }
-TensorType TensorType::as_list() const { return TensorType(Interned{}, intern(dtype(), dims(), true)); }
-TensorType TensorType::element() const { return TensorType(Interned{}, intern(dtype(), dims(), false)); }
+TensorType TensorType::with(const Dims& dims) const {
+  return TensorType(Interned{}, intern(dtype(), dims, is_list()));
+}
+TensorType TensorType::as_list() const {
+  return TensorType(Interned{}, intern(dtype(), dims(), true));
+}
+TensorType TensorType::element() const {
+  return TensorType(Interned{}, intern(dtype(), dims(), false));
+}
 
 std::ostream& operator<<(std::ostream& out, const TensorType& type) {
   if (type.is_list()) out << "list of ";

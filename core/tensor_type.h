@@ -13,12 +13,12 @@ namespace reel {
 /// What a TensorType points to. One object per (dtype, dims, list), so types compare as pointers.
 struct TypeNode : RefCounted {
   DType dtype;
-  bool is_list = false;        ///< a TensorArray of such elements
-  bool is_permanent = false;   ///< plain sizes only: never freed, so that handles need not count
+  bool is_list = false;       ///< a TensorArray of such elements
+  bool is_permanent = false;  ///< plain sizes only: never freed, so that handles need not count
   bool is_named = false;
-  bool is_known = true;        ///< all sizes are known; false inside traces
-  bool is_ragged = false;      ///< some dim is ragged
-  bool has_symbols = false;    ///< some dim belongs to a trace
+  bool is_known = true;      ///< all sizes are known; false inside traces
+  bool is_ragged = false;    ///< some dim is ragged
+  bool has_symbols = false;  ///< some dim belongs to a trace
   Dims dims;
   std::vector<std::int64_t> sizes;  ///< -1 where only a run knows
   std::int64_t numel = 1;
@@ -46,7 +46,9 @@ class TensorType {
   int rank() const { return static_cast<int>(node_->dims.size()); }
   const std::vector<std::int64_t>& sizes() const { return node_->sizes; }
   std::int64_t numel() const { return node_->numel; }
-  std::int64_t bytes() const { return node_->numel * static_cast<std::int64_t>(size_of(node_->dtype)); }
+  std::int64_t bytes() const {
+    return node_->numel * static_cast<std::int64_t>(size_of(node_->dtype));
+  }
   bool is_list() const { return node_->is_list; }
   bool is_named() const { return node_->is_named; }
   bool is_known() const { return node_->is_known; }
@@ -63,7 +65,8 @@ class TensorType {
 
  private:
   struct Interned {};
-  TensorType(Interned, const TypeNode* node) : node_(node) {}  // one argument would take the 0 of zeros({0})
+  TensorType(Interned, const TypeNode* node)
+      : node_(node) {}  // one argument would take the 0 of zeros({0})
   static const TypeNode* intern(DType dtype, const Dims& dims, bool is_list);
   void retain() const {
     if (!node_->is_permanent) node_->refs.fetch_add(1, std::memory_order_relaxed);

@@ -31,7 +31,8 @@ class TypeList {
     many_.push_back(std::move(type));
   }
   std::span<const TensorType> span() const {
-    return many_.empty() ? std::span<const TensorType>(&at(0), count_) : std::span<const TensorType>(many_);
+    return many_.empty() ? std::span<const TensorType>(&at(0), count_)
+                         : std::span<const TensorType>(many_);
   }
   operator std::span<const TensorType>() const { return span(); }
   std::size_t size() const { return span().size(); }
@@ -39,7 +40,9 @@ class TypeList {
 
  private:
   static constexpr std::size_t kInline = 4;
-  const TensorType& at(std::size_t i) const { return reinterpret_cast<const TensorType*>(inline_)[i]; }
+  const TensorType& at(std::size_t i) const {
+    return reinterpret_cast<const TensorType*>(inline_)[i];
+  }
   TensorType& at(std::size_t i) { return reinterpret_cast<TensorType*>(inline_)[i]; }
 
   alignas(TensorType) std::byte inline_[kInline * sizeof(TensorType)];

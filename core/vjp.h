@@ -5,9 +5,11 @@
 
 namespace reel {
 
-/// One application of an op, seen from behind: cotangents of its outputs are known, those of its inputs wanted.
+/// One application of an op, seen from behind: cotangents of its outputs are known, those of its
+/// inputs wanted.
 ///
-/// A vjp calls add(i, x̄) for inputs that need it. It may read only the inputs and outputs that its op's `reads` names.
+/// A vjp calls add(i, x̄) for inputs that need it. It may read only the inputs and outputs that its
+/// op's `reads` names.
 class Vjp {
  public:
   virtual ~Vjp() = default;

@@ -11,7 +11,8 @@ Tensor& KernelArgs::reuse(std::size_t i) const {
   const TensorType& type = types[i];
   for (const OpInput& input : in) {
     TensorBlock* block = input.tensor->block();
-    if (!input.temporary || block->kind != BlockKind::dense || !input.tensor->ref().unique() || block->attachment)
+    if (!input.temporary || block->kind != BlockKind::dense || !input.tensor->ref().unique() ||
+        block->attachment)
       continue;
     if (block->type == type) {
       block->id = next_block_id();  // it is another value from now on
@@ -29,13 +30,16 @@ Tensor& KernelArgs::alias(std::size_t i, std::size_t of, std::int64_t offset) co
 namespace {
 
 void refuse_promise(const Op& op, const Tensor& tensor) {
-  throw TraceError(str(op.name, ": a value of type ", tensor.type(), " belongs to a trace that is not active any more; ",
-                       "values leave a traced function only through what it returns, and a body through its state"));
+  throw TraceError(str(
+      op.name, ": a value of type ", tensor.type(),
+      " belongs to a trace that is not active any more; ",
+      "values leave a traced function only through what it returns, and a body through its state"));
 }
 
 void check_inputs(const Op& op, OpInputs inputs, TypeList& types) {
   for (const OpInput& input : inputs) {
-    if (!input.tensor->is_defined()) throw ArgumentError(str(op.name, ": was given an empty Tensor"));
+    if (!input.tensor->is_defined())
+      throw ArgumentError(str(op.name, ": was given an empty Tensor"));
     if (input.tensor->is_traced()) refuse_promise(op, *input.tensor);
     types.push_back(input.tensor->type());
   }
@@ -54,7 +58,8 @@ class KeptInputs {
     }
   }
   operator OpInputs() const {
-    return many_.empty() ? OpInputs(reinterpret_cast<const OpInput*>(inline_), count_) : OpInputs(many_);
+    return many_.empty() ? OpInputs(reinterpret_cast<const OpInput*>(inline_), count_)
+                         : OpInputs(many_);
   }
 
  private:
@@ -75,8 +80,8 @@ Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   return result;
 }
 
-/// Tapes tell values apart by their blocks: an output that is an input, an element of a list, or another output as well
-/// becomes a value of its own.
+/// Tapes tell values apart by their blocks: an output that is an input, an element of a list, or
+/// another output as well becomes a value of its own.
 void make_own(Tensors& outputs) {
   for (Tensor& output : outputs) {
     if (output.ref().unique()) continue;
@@ -107,8 +112,10 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
   return outputs;
 }
 
-void tell_tapes(const Op& op, const AttrsRef& attrs, OpInputs inputs, std::span<const Tensor> outputs) {
-  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer) tape->record(op, attrs, inputs, outputs);
+void tell_tapes(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+                std::span<const Tensor> outputs) {
+  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
+    tape->record(op, attrs, inputs, outputs);
 }
 
 /// The inputs as the active context sees them, held for as long as an op is applied.
@@ -117,10 +124,12 @@ class SeenInputs {
   explicit SeenInputs(OpInputs inputs) {
     tensors_.reserve(inputs.size());
     if (thread_mode.builder) {  // a tape in a trace knows a captured tensor by its promise
-      for (const OpInput& input : inputs) tensors_.push_back(thread_mode.builder->lift(*input.tensor));
+      for (const OpInput& input : inputs)
+        tensors_.push_back(thread_mode.builder->lift(*input.tensor));
     } else {  // ended entries of a scan must not show
       EntryScope* entries = thread_mode.entries;
-      ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
+      ModeScope aside(
+          {nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
       for (const OpInput& input : inputs) {
         if (!input.tensor->is_defined()) throw ArgumentError("an op was given an empty Tensor");
         tensors_.push_back(entries->visible(*input.tensor));
@@ -137,7 +146,8 @@ class SeenInputs {
 
 Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   const SeenInputs inputs(given);
-  Tensors outputs = thread_mode.builder ? thread_mode.builder->record(op, attrs, inputs) : compute_all(op, attrs, inputs);
+  Tensors outputs = thread_mode.builder ? thread_mode.builder->record(op, attrs, inputs)
+                                        : compute_all(op, attrs, inputs);
   tell_tapes(op, attrs, inputs, outputs);
   return outputs;
 }

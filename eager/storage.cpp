@@ -13,8 +13,9 @@
 namespace reel {
 namespace {
 
-// Pools hold freed blocks of one size each: all multiples of a cache line up to 4 KiB, then powers of two to 1 MiB.
-// A loop frees and allocates the same few sizes again and again; a pool makes that two pointer moves.
+// Pools hold freed blocks of one size each: all multiples of a cache line up to 4 KiB, then powers
+// of two to 1 MiB. A loop frees and allocates the same few sizes again and again; a pool makes that
+// two pointer moves.
 constexpr int kSmall = 64, kPools = kSmall + 8;
 constexpr std::size_t kLine = 64;
 constexpr std::uint8_t kNoPool = 255;
@@ -35,7 +36,9 @@ struct Pools {
 };
 constinit thread_local Pools local{};
 
-std::size_t pool_bytes(int pool) { return pool < kSmall ? (pool + 1) * kLine : std::size_t{8192} << (pool - kSmall); }
+std::size_t pool_bytes(int pool) {
+  return pool < kSmall ? (pool + 1) * kLine : std::size_t{8192} << (pool - kSmall);
+}
 
 int pool_of(std::size_t bytes) {
   if (bytes <= kSmall * kLine) return static_cast<int>((bytes - 1) / kLine);
@@ -48,7 +51,8 @@ struct Closer {
   ~Closer() {
     local.closed = true;
     for (Pool& pool : local.pools)
-      while (Freed* block = std::exchange(pool.first, pool.first ? pool.first->next : nullptr)) scalable_aligned_free(block);
+      while (Freed* block = std::exchange(pool.first, pool.first ? pool.first->next : nullptr))
+        scalable_aligned_free(block);
   }
 };
 void open() {
@@ -111,11 +115,13 @@ Ref<TensorBlock> allocate_block(const TensorType& type) {
   return Ref<TensorBlock>(block);
 }
 
-Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage, void* data) {
+Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage,
+                               void* data) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::view;
   block->data = data;
-  block->storage = storage->storage ? storage->storage : storage;  // never a chain: freeing must not recurse
+  block->storage =
+      storage->storage ? storage->storage : storage;  // never a chain: freeing must not recurse
   return Ref<TensorBlock>(block);
 }
 
@@ -126,7 +132,8 @@ Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment
   return Ref<TensorBlock>(block);
 }
 
-Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder, std::uint32_t value) {
+Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
+                                  std::uint32_t value) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::promise;
   block->builder = builder;

@@ -25,11 +25,13 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
   Tensors outputs;
   for (const TreeLeaf& leaf : result.leaves) {
     if (leaf.kind == TreeLeaf::Kind::tensor) {
-      if (!leaf.tensor.is_defined()) throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
+      if (!leaf.tensor.is_defined())
+        throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
       outputs.push_back(leaf.tensor);
     } else if (leaf.kind == TreeLeaf::Kind::dim) {
-      throw StructureError(str("cond: the ", name, " branch returns Dim ", leaf.dim,
-                               "; while tracing, return its lengths, and make a Dim from them behind the cond"));
+      throw StructureError(
+          str("cond: the ", name, " branch returns Dim ", leaf.dim,
+              "; while tracing, return its lengths, and make a Dim from them behind the cond"));
     }
   }
   result.graph = builder.finish(outputs);
@@ -40,21 +42,26 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
 void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& paths) {
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
-  const auto complain = [&](std::size_t i, auto severity, const std::string& a, const std::string& b) {
+  const auto complain = [&](std::size_t i, auto severity, const std::string& a,
+                            const std::string& b) {
     worst = std::max(worst, severity);
     const auto names = paths();
-    lines += str("\n  ", i < names.size() ? names[i] : "result", ": ", a, " if true, ", b, " if false");
+    lines +=
+        str("\n  ", i < names.size() ? names[i] : "result", ": ", a, " if true, ", b, " if false");
   };
   for (std::size_t i = 0; i < std::max(yes.size(), no.size()); ++i) {
-    if (i >= yes.size() || i >= no.size() || yes[i].kind != no[i].kind || yes[i].fixed != no[i].fixed) {
-      complain(i, structure, i < yes.size() ? "present" : "absent", i < no.size() ? "another structure" : "absent");
+    if (i >= yes.size() || i >= no.size() || yes[i].kind != no[i].kind ||
+        yes[i].fixed != no[i].fixed) {
+      complain(i, structure, i < yes.size() ? "present" : "absent",
+               i < no.size() ? "another structure" : "absent");
       break;
     }
     if (yes[i].kind != TreeLeaf::Kind::tensor) continue;
     const TensorType &a = yes[i].tensor.type(), &b = no[i].tensor.type();
     bool fits = a.rank() == b.rank();
     for (int k = 0; fits && k < a.rank(); ++k) {
-      const bool says = (a.dims()[k].is_named() || a.dims()[k].has_size()) && (b.dims()[k].is_named() || b.dims()[k].has_size());
+      const bool says = (a.dims()[k].is_named() || a.dims()[k].has_size()) &&
+                        (b.dims()[k].is_named() || b.dims()[k].has_size());
       fits = !says || a.dims()[k] == b.dims()[k];
     }
     if (a.is_list() != b.is_list())
@@ -65,7 +72,8 @@ void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& pat
       complain(i, shape, str(a), str(b));
   }
   if (worst == fine) return;
-  const std::string text = str("cond: the branches return different types", lines, "\nReturn the same type from both.");
+  const std::string text =
+      str("cond: the branches return different types", lines, "\nReturn the same type from both.");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);
@@ -73,8 +81,8 @@ void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& pat
 
 }  // namespace
 
-TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true, const std::function<TreeLeaves()>& on_false,
-                   const PathsFn& paths) {
+TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
+                       const std::function<TreeLeaves()>& on_false, const PathsFn& paths) {
   RandomScope random;
   const auto run = [&](bool taken) {
     random.begin(taken ? 1 : 0);
@@ -82,7 +90,8 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   };
   if (pred.fixed) return run(*pred.fixed);
   if (pred.tensor.dtype() != boolean)
-    throw DTypeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(), "; compare, as in x > 0"));
+    throw DTypeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
+                         "; compare, as in x > 0"));
   if (pred.tensor.rank())
     throw ShapeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
                          "; reduce it with any or all, or choose element by element with where"));

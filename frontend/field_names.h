@@ -7,7 +7,8 @@
 
 namespace reel::detail {
 
-/// An object of T that is never made: only the addresses of its fields are used, as template arguments.
+/// An object of T that is never made: only the addresses of its fields are used, as template
+/// arguments.
 template <class T>
 union NeverMade {
   char unused;

@@ -17,16 +17,19 @@ namespace detail {
 
 void own_tensors(TreeLeaves& leaves) {
   for (TreeLeaf& leaf : leaves)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && is_float(leaf.tensor.dtype()))
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+        is_float(leaf.tensor.dtype()))
       leaf.tensor = identity(leaf.tensor);
 }
 
 void check_scalar(const Tensor& y, const char* what) {
   if (!y.is_defined()) throw ArgumentError(str(what, ": the function returned an empty Tensor"));
   if (y.rank() || y.type().is_list())
-    throw ShapeError(str(what, ": the function must return a scalar, got ", y.type(), "; reduce it, with sum or mean"));
+    throw ShapeError(str(what, ": the function must return a scalar, got ", y.type(),
+                         "; reduce it, with sum or mean"));
   if (!is_float(y.dtype()))
-    throw DTypeError(str(what, ": the function must return a floating scalar, got ", y.type(), "; cast it"));
+    throw DTypeError(
+        str(what, ": the function must return a floating scalar, got ", y.type(), "; cast it"));
 }
 
 }  // namespace detail

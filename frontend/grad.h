@@ -13,7 +13,8 @@ namespace reel {
 namespace detail {
 
 void own_tensors(TreeLeaves& leaves);
-/// The argument with tensors of its own: a gradient is that of the argument, not of whatever else is the same tensor.
+/// The argument with tensors of its own: a gradient is that of the argument, not of whatever else
+/// is the same tensor.
 template <class T>
 T fresh_argument(const T& argument) {
   TreeLeaves leaves = flatten(argument);
@@ -27,9 +28,10 @@ void check_scalar(const Tensor& y, const char* what);
 
 /// value_and_grad(f)(x, rest...) gives std::pair{f(x, rest...), gradient of it with respect to x}.
 ///
-/// f: returns a floating scalar, or std::pair{scalar, auxiliary}; then the first of the pair is {scalar, auxiliary}.
-/// The gradient has the type of x: floating leaves their cotangents (exact zeros without a path), integer and boolean
-/// leaves zeros of their dtype, Dims and numbers as they were. Works in eager mode, in a trace, and inside itself.
+/// f: returns a floating scalar, or std::pair{scalar, auxiliary}; then the first of the pair is
+/// {scalar, auxiliary}. The gradient has the type of x: floating leaves their cotangents (exact
+/// zeros without a path), integer and boolean leaves zeros of their dtype, Dims and numbers as they
+/// were. Works in eager mode, in a trace, and inside itself.
 template <class F>
 auto value_and_grad(F f) {
   return [f](const auto& first, const auto&... rest) {
@@ -58,7 +60,8 @@ auto grad(F f) {
   };
 }
 
-/// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as often as it is called.
+/// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as
+/// often as it is called.
 template <class F, class X>
 auto vjp(F&& f, const X& given) {
   auto tape = std::make_shared<RecordingTape>(true);
@@ -69,9 +72,10 @@ auto vjp(F&& f, const X& given) {
   auto value = f(x);
   tape->stop();
   using Value = decltype(value);
-  std::function<X(const Value&)> pullback = [tape, x, sources, targets = tensors_of(flatten(value))](const Value& cotangent) {
-    return Tape::from(tape->gradient(targets, tensors_of(flatten(cotangent)), sources), x);
-  };
+  std::function<X(const Value&)> pullback =
+      [tape, x, sources, targets = tensors_of(flatten(value))](const Value& cotangent) {
+        return Tape::from(tape->gradient(targets, tensors_of(flatten(cotangent)), sources), x);
+      };
   return std::pair{std::move(value), std::move(pullback)};
 }
 

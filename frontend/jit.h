@@ -31,16 +31,19 @@ std::shared_ptr<const void> prototype_of(const R& result) {
 
 }  // namespace detail
 
-/// A traced function. Copies share their graphs. Calls from several threads at once need a lock of the caller's.
+/// A traced function. Copies share their graphs. Calls from several threads at once need a lock of
+/// the caller's.
 template <class F>
 class Jitted {
  public:
-  Jitted(F f, const JitOptions& options) : f_(std::move(f)), traced_(detail::make_traced_function(options.name)) {}
+  Jitted(F f, const JitOptions& options)
+      : f_(std::move(f)), traced_(detail::make_traced_function(options.name)) {}
 
-  /// The result of f. Records it first where the arguments have a new signature: dtypes, static sizes, which axes share
-  /// a Dim, and numbers that are no tensors. Inside another trace f is simply recorded as part of that.
-  /// Throws what f throws; ShapeError when f names a Dim that is another one in this call's arguments; TraceError where
-  /// f asks for a value that only a run of the graph knows.
+  /// The result of f. Records it first where the arguments have a new signature: dtypes, static
+  /// sizes, which axes share a Dim, and numbers that are no tensors. Inside another trace f is
+  /// simply recorded as part of that. Throws what f throws; ShapeError when f names a Dim that is
+  /// another one in this call's arguments; TraceError where f asks for a value that only a run of
+  /// the graph knows.
   template <class... Args>
   auto operator()(Args&&... args) const {
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
@@ -68,10 +71,12 @@ class Jitted {
   std::shared_ptr<TracedFunction> traced_;
 };
 
-/// f, recorded at its first call with a kind of arguments and run as a graph from then on; the same results.
+/// f, recorded at its first call with a kind of arguments and run as a graph from then on; the same
+/// results.
 ///
-/// f: takes and returns trees. It must not keep tensors or rely on being called: C++ code in it runs while recording
-/// only. Parameters are passed as arguments; a captured tensor becomes an operand of the graph, held by reference.
+/// f: takes and returns trees. It must not keep tensors or rely on being called: C++ code in it
+/// runs while recording only. Parameters are passed as arguments; a captured tensor becomes an
+/// operand of the graph, held by reference.
 template <class F>
 Jitted<std::decay_t<F>> jit(F&& f, const JitOptions& options = {}) {
   return Jitted<std::decay_t<F>>(std::forward<F>(f), options);

@@ -72,8 +72,9 @@ struct ScanResult {
 };
 ScanResult scan_leaves(const ScanSpec& spec);
 
-/// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where they differ.
-TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true, const std::function<TreeLeaves()>& on_false,
-                   const PathsFn& paths);
+/// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where
+/// they differ.
+TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
+                       const std::function<TreeLeaves()>& on_false, const PathsFn& paths);
 
 }  // namespace reel

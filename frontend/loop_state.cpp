@@ -12,17 +12,22 @@ namespace {
 
 bool is_permutation(const Dims& a, const Dims& b) {
   if (a.size() != b.size()) return false;
-  return std::all_of(a.begin(), a.end(), [&](const Dim& dim) { return dim.is_named() && contains(b, dim); });
+  return std::all_of(a.begin(), a.end(),
+                     [&](const Dim& dim) { return dim.is_named() && contains(b, dim); });
 }
 
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
 std::string print(const TreeLeaf& leaf) {
   switch (leaf.kind) {
-    case TreeLeaf::Kind::tensor: return leaf.tensor.is_defined() ? str(leaf.tensor.type()) : "an empty Tensor";
-    case TreeLeaf::Kind::dim: return str("Dim ", leaf.dim);
-    case TreeLeaf::Kind::none: return "None";
-    case TreeLeaf::Kind::fixed: return leaf.fixed;
+    case TreeLeaf::Kind::tensor:
+      return leaf.tensor.is_defined() ? str(leaf.tensor.type()) : "an empty Tensor";
+    case TreeLeaf::Kind::dim:
+      return str("Dim ", leaf.dim);
+    case TreeLeaf::Kind::none:
+      return "None";
+    case TreeLeaf::Kind::fixed:
+      return leaf.fixed;
   }
   return {};
 }
@@ -31,28 +36,36 @@ std::string print(const TreeLeaf& leaf) {
 
 StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
                      std::vector<std::optional<PartialShape>> invariants)
-    : what_(std::move(what)), initial_(initial), paths_(std::move(paths)), invariants_(initial.size()) {
+    : what_(std::move(what)),
+      initial_(initial),
+      paths_(std::move(paths)),
+      invariants_(initial.size()) {
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < initial.size(); ++i) {
     if (initial[i].kind != TreeLeaf::Kind::tensor) continue;
     if (!initial[i].tensor.is_defined())
-      throw StructureError(str(what_, ": ", paths_()[i], " of the initial state is an empty Tensor"));
+      throw StructureError(
+          str(what_, ": ", paths_()[i], " of the initial state is an empty Tensor"));
     if (tensors < invariants.size()) invariants_[i] = invariants[tensors];
     ++tensors;
   }
   if (!invariants.empty() && invariants.size() != tensors)
-    throw ArgumentError(str(what_, ": shape_invariants has ", invariants.size(), " entries, but the state has ", tensors,
+    throw ArgumentError(str(what_, ": shape_invariants has ", invariants.size(),
+                            " entries, but the state has ", tensors,
                             " tensors; give one entry per tensor, std::nullopt for the default"));
   for (std::size_t i = 0; i < initial.size(); ++i)
     if (invariants_[i] && !allows(i, initial[i].tensor.type()))
       throw ShapeError(str(what_, ": the shape invariant ", *invariants_[i], " of ", paths_()[i],
-                           " is not compatible with its initial value, ", initial[i].tensor.type()));
+                           " is not compatible with its initial value, ",
+                           initial[i].tensor.type()));
 }
 
 bool StateRule::allows(std::size_t leaf, const TensorType& type) const {
   const auto& invariant = invariants_[leaf];
-  const Dims& wanted = invariant && invariant->has_rank() ? invariant->dims() : initial_[leaf].tensor.dims();
-  if (invariant && !invariant->has_rank()) return !is_tracing() || type.rank() == initial_[leaf].tensor.rank();
+  const Dims& wanted =
+      invariant && invariant->has_rank() ? invariant->dims() : initial_[leaf].tensor.dims();
+  if (invariant && !invariant->has_rank())
+    return !is_tracing() || type.rank() == initial_[leaf].tensor.rank();
   if (wanted.size() != type.dims().size()) return false;
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (says_something(wanted[i]) && !(wanted[i] == type.dims()[i])) return false;
@@ -64,8 +77,9 @@ TensorType StateRule::formal_type(std::size_t leaf) const {
   const auto& invariant = invariants_[leaf];
   Dims dims;
   for (int i = 0; i < type.rank(); ++i) {
-    const bool is_unknown = !says_something(type.dims()[i]) ||
-                            (invariant && (!invariant->has_rank() || !says_something(invariant->dims()[i])));
+    const bool is_unknown =
+        !says_something(type.dims()[i]) ||
+        (invariant && (!invariant->has_rank() || !says_something(invariant->dims()[i])));
     dims.push_back(is_unknown ? Dim::unknown() : type.dims()[i]);
   }
   return type.with(dims);
@@ -78,8 +92,9 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
   const auto complain = [&](std::size_t i, auto severity, const char* why) {
     worst = std::max(worst, severity);
     const std::vector<std::string> paths = paths_();
-    lines += str("\n  ", i < paths.size() ? paths[i] : "state", ": ", i < initial_.size() ? print(initial_[i]) : "nothing",
-                 " going in, ", i < returned.size() ? print(returned[i]) : "nothing", " coming out (", why, ")");
+    lines += str("\n  ", i < paths.size() ? paths[i] : "state", ": ",
+                 i < initial_.size() ? print(initial_[i]) : "nothing", " going in, ",
+                 i < returned.size() ? print(returned[i]) : "nothing", " coming out (", why, ")");
   };
   for (std::size_t i = 0; i < std::max(initial_.size(), returned.size()); ++i) {
     if (i >= initial_.size() || i >= returned.size() || initial_[i].kind != returned[i].kind) {
@@ -88,7 +103,8 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
     }
     const TreeLeaf& before = initial_[i];
     TreeLeaf& after = returned[i];
-    if (before.kind == TreeLeaf::Kind::fixed && before.fixed != after.fixed) complain(i, structure, "values that are no tensors must not change");
+    if (before.kind == TreeLeaf::Kind::fixed && before.fixed != after.fixed)
+      complain(i, structure, "values that are no tensors must not change");
     if (before.kind == TreeLeaf::Kind::dim && !(before.dim == after.dim)) {
       has_dim_change = true;
       complain(i, shape, "dims differ");
@@ -109,14 +125,17 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
         continue;
       }
       has_size_change = has_size_change || !from.is_named();
-      complain(i, shape, invariants_[i] ? "its shape invariant does not allow that" : "dims differ");
+      complain(i, shape,
+               invariants_[i] ? "its shape invariant does not allow that" : "dims differ");
     }
   }
   if (worst == fine) return returned;
   const std::string text =
       str(what_, ": the state returned by the body differs from the state it was given", lines,
           "\nReturn every leaf with the type it had on entry.",
-          has_size_change ? " To let a size change, give a less specific one in shape_invariants, as in PartialShape{unknown, 2}." : "",
+          has_size_change ? " To let a size change, give a less specific one in shape_invariants, "
+                            "as in PartialShape{unknown, 2}."
+                          : "",
           has_dim_change ? " A Dim in the state stays the same in every iteration." : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
@@ -125,10 +144,12 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
 
 Tensor checked_condition(const std::string& what, const Tensor& condition) {
   if (condition.dtype() != boolean)
-    throw DTypeError(str(what, ": cond must return a boolean scalar, got ", condition.type(), "; compare, as in x < 10"));
+    throw DTypeError(str(what, ": cond must return a boolean scalar, got ", condition.type(),
+                         "; compare, as in x < 10"));
   if (condition.rank() == 0) return condition;
   const auto& sizes = condition.type().sizes();
-  if (!condition.type().is_named() && std::all_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n == 1; }))
+  if (!condition.type().is_named() &&
+      std::all_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n == 1; }))
     return reshape(condition, std::vector<std::int64_t>{});
   throw ShapeError(str(what, ": cond must return a boolean scalar, got ", condition.type(),
                        "; reduce it with any or all, or use scan, whose entries end one by one"));

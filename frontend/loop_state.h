@@ -18,12 +18,13 @@ using PathsFn = std::function<std::vector<std::string>()>;
 class StateRule {
  public:
   /// `what` names the loop in errors: while_loop "encoder". invariants: none, or one per tensor.
-  /// Throws StructureError when there is no tensor, ArgumentError or ShapeError when an invariant does not fit.
+  /// Throws StructureError when there is no tensor, ArgumentError or ShapeError when an invariant
+  /// does not fit.
   StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
             std::vector<std::optional<PartialShape>> invariants = {});
 
-  /// The state as the next iteration takes it: named dims in the order they had. Throws StructureError, DTypeError or
-  /// ShapeError, and lists all leaves that differ.
+  /// The state as the next iteration takes it: named dims in the order they had. Throws
+  /// StructureError, DTypeError or ShapeError, and lists all leaves that differ.
   TreeLeaves checked(TreeLeaves returned) const;
   /// The type that each tensor of the state has inside a recorded body.
   TensorType formal_type(std::size_t leaf) const;
@@ -40,7 +41,8 @@ class StateRule {
   std::vector<std::optional<PartialShape>> invariants_;  // by leaf
 };
 
-/// The condition of a loop, checked: a scalar (one-element tensors are reshaped). Throws DTypeError or ShapeError.
+/// The condition of a loop, checked: a scalar (one-element tensors are reshaped). Throws DTypeError
+/// or ShapeError.
 Tensor checked_condition(const std::string& what, const Tensor& condition);
 
 }  // namespace reel

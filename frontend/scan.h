@@ -26,19 +26,20 @@ class CondDims {
 };
 
 /// The arguments of scan, by name. Types follow from what is given.
-template <class State = None, class Xs = None, class Ys = None, class Cond = None, class Body = None,
-          class Arrays = std::false_type>
+template <class State = None, class Xs = None, class Ys = None, class Cond = None,
+          class Body = None, class Arrays = std::false_type>
 struct Scan {
-  std::optional<Dim> spatial_dim{};   ///< with a size; or undefined, a name for what comes out; or a plain size
+  std::optional<Dim>
+      spatial_dim{};  ///< with a size; or undefined, a name for what comes out; or a plain size
   CondDims cond_dims{};
-  bool cond_before_body = true;       ///< false: cond is not asked of the initial state
-  State initial{};                    ///< a tree; numbers in a tuple, a pair or alone become tensors
-  Xs xs{};                            ///< a tree of tensors that have spatial_dim, each iteration takes a slice
-  Ys ys{};                            ///< a tree of TensorType that y must have; may be left out
-  Cond cond{};                        ///< State -> booleans over cond_dims; cond(None, State) is taken too
-  Body body{};                        ///< (x, State) -> std::pair{y, State}; without xs (State), without state (x) -> y
+  bool cond_before_body = true;  ///< false: cond is not asked of the initial state
+  State initial{};               ///< a tree; numbers in a tuple, a pair or alone become tensors
+  Xs xs{};      ///< a tree of tensors that have spatial_dim, each iteration takes a slice
+  Ys ys{};      ///< a tree of TensorType that y must have; may be left out
+  Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) is taken too
+  Body body{};  ///< (x, State) -> std::pair{y, State}; without xs (State), without state (x) -> y
   std::optional<IterationCount> max_seq_len{};
-  Arrays return_tensor_arrays{};      ///< std::true_type{}: ys are TensorArrays
+  Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
   bool reverse = false;
   std::string name = "scan";
 };
@@ -65,8 +66,9 @@ auto call_scan_body(const Body& body, const X& x, const State& state) {
     } else if constexpr (is_none<State> && std::is_invocable_v<const Body&, const X&>) {
       return body(x);
     } else {
-      static_assert(std::is_invocable_v<const Body&, const State&>,
-                    "scan calls body(x, state), body(state) without xs, or body(x) without a state");
+      static_assert(
+          std::is_invocable_v<const Body&, const State&>,
+          "scan calls body(x, state), body(state) without xs, or body(x) without a state");
       return body(state);
     }
   };
@@ -99,7 +101,9 @@ LoopCondition call_scan_cond(const Cond& cond, const State& state) {
 /// ys as they come out: tensors, or TensorArrays in their place.
 template <class Y>
 struct ArraysOf {
-  static_assert(is_none<Y>, "return_tensor_arrays maps y's leaves to TensorArrays: let body return a std::tuple instead of a struct");
+  static_assert(is_none<Y>,
+                "return_tensor_arrays maps y's leaves to TensorArrays: let body return a "
+                "std::tuple instead of a struct");
   using type = None;
 };
 template <>
@@ -162,27 +166,29 @@ struct CollectTypes {
       for (const auto& [key, part] : item) add(part);
     } else if constexpr (!is_none<T>) {
       static_assert(Plain<T>, "ys is a tree of TensorType");
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (add(boost::pfr::get<I>(item)), ...);
-      }(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) { (add(boost::pfr::get<I>(item)), ...); }
+      (std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
     }
   }
 };
 
 }  // namespace detail
 
-/// Calls body for every slice of xs along spatial_dim, handing a state from call to call, and stacks what it emits.
+/// Calls body for every slice of xs along spatial_dim, handing a state from call to call, and
+/// stacks what it emits.
 ///
 /// body: (x: xs without spatial_dim, s: State) -> (y, State)
-///   -> {ys: y with the scanned dim in front, state after the last executed step of each entry, the dim of ys}.
-/// Along a ragged dim each entry stops at its own length; with cond each entry stops when cond is false for it, or at
-/// max_seq_len. Beyond an entry's end ys are exact zeros, its state stays as it was, and nothing has a gradient,
-/// whatever stands in the padding. A state leaf without the entries' dims is shared: it lives while any entry does.
-/// Plain tensors are scanned along their first axis. With cond or max_seq_len the result has a fresh dim.
-/// Throws StructureError, ShapeError or DTypeError when body returns another state than it took, ArgumentError for
+///   -> {ys: y with the scanned dim in front, state after the last executed step of each entry, the
+///   dim of ys}.
+/// Along a ragged dim each entry stops at its own length; with cond each entry stops when cond is
+/// false for it, or at max_seq_len. Beyond an entry's end ys are exact zeros, its state stays as it
+/// was, and nothing has a gradient, whatever stands in the padding. A state leaf without the
+/// entries' dims is shared: it lives while any entry does. Plain tensors are scanned along their
+/// first axis. With cond or max_seq_len the result has a fresh dim. Throws StructureError,
+/// ShapeError or DTypeError when body returns another state than it took, ArgumentError for
 /// arguments that do not go together.
-/// Memory: reverse mode keeps what body's gradient reads, per step. Source: RETURNN's scan; Griewank & Walther (2008),
-/// ch. 12.
+/// Memory: reverse mode keeps what body's gradient reads, per step. Source: RETURNN's scan;
+/// Griewank & Walther (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   static_assert(!detail::is_none<Body>, "scan needs a body");
@@ -190,7 +196,8 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   const S initial = detail::as_state(spec.initial);
   using Returned = decltype(detail::call_scan_body(spec.body, spec.xs, initial));
   using Y = std::decay_t<typename Returned::first_type>;
-  static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>, "body returns a state of the type that it takes");
+  static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
+                "body returns a state of the type that it takes");
 
   std::optional<Y> last_y;  // says how containers in y look
   ScanSpec leaves;
@@ -207,9 +214,12 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
     detail::CollectTypes{*leaves.ys_types}.add(spec.ys);
   }
   if constexpr (!detail::is_none<Cond>)
-    leaves.cond = [&](const TreeLeaves& s) { return detail::call_scan_cond(spec.cond, unflatten(initial, s)); };
+    leaves.cond = [&](const TreeLeaves& s) {
+      return detail::call_scan_cond(spec.cond, unflatten(initial, s));
+    };
   leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-    auto [y, next] = detail::call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
+    auto [y, next] =
+        detail::call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
     last_y = y;
     return ScanStep{flatten(y), flatten(next)};
   };
@@ -219,9 +229,11 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   const ScanResult result = scan_leaves(leaves);
   if constexpr (Arrays::value) {
     auto arrays = unflatten(detail::arrays_like(*last_y), result.ys);
-    return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state), result.dim};
+    return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
+                                        result.dim};
   } else {
-    return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state), result.dim};
+    return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
+                         result.dim};
   }
 }
 

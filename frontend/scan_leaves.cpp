@@ -35,8 +35,8 @@ void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
   }
   if (!differ) return;
   if (spec.spatial_dim)
-    throw ShapeError(str(plan.what, ": spatial_dim has size ", *spec.spatial_dim, ", but xs are ", sizes,
-                         ", which are scanned along their first axis"));
+    throw ShapeError(str(plan.what, ": spatial_dim has size ", *spec.spatial_dim, ", but xs are ",
+                         sizes, ", which are scanned along their first axis"));
   throw ShapeError(str(plan.what, ": xs differ in the size of their first axis: ", sizes));
 }
 
@@ -45,17 +45,21 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
     const Tensor& x = leaves[i].tensor;
-    if (!x.is_defined()) throw StructureError(str(plan.what, ": ", spec.xs_paths()[i], " is an empty Tensor"));
+    if (!x.is_defined())
+      throw StructureError(str(plan.what, ": ", spec.xs_paths()[i], " is an empty Tensor"));
     if (!x.rank())
-      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", a scalar; xs are scanned along an axis"));
+      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(),
+                           ", a scalar; xs are scanned along an axis"));
     int axis = 0;
     if (plan.is_named) {
       axis = find(x.dims(), *plan.dim);
       if (axis < 0)
-        throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", which has no dim ", *plan.dim,
-                             "; take spatial_dim from the argument, with x.dim(\"", plan.dim->name(), "\")"));
+        throw ShapeError(str(
+            plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", which has no dim ", *plan.dim,
+            "; take spatial_dim from the argument, with x.dim(\"", plan.dim->name(), "\")"));
     } else if (x.type().is_named()) {
-      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", whose dims are named; give spatial_dim"));
+      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(),
+                           ", whose dims are named; give spatial_dim"));
     }
     plan.xs.push_back(with_axis_in_front(x, axis));
   }
@@ -64,7 +68,8 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
 
 bool has_plain_tensors(const ScanSpec& spec) {
   for (const TreeLeaf& leaf : spec.initial)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() && !leaf.tensor.type().is_named())
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() &&
+        !leaf.tensor.type().is_named())
       return true;
   return false;
 }
@@ -75,15 +80,17 @@ void find_ends(const ScanSpec& spec, ScanPlan& plan) {
     plan.lengths = plan.dim->lengths();
     plan.entry_dims = plan.dim->length_dims();
   }
-  if (plan.dim) plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan) : scalar(plan.dim->size(), i64);
+  if (plan.dim)
+    plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan)
+                                                                : scalar(plan.dim->size(), i64);
   for (const Dim& dim : canonical(spec.cond_dims.value_or(Dims{})))
     if (!contains(plan.entry_dims, dim)) plan.entry_dims.push_back(dim);
   if (!spec.max_seq_len) return;
   const Tensor most = cast(spec.max_seq_len->tensor(plan.what + ": max_seq_len"), i32);
   for (const Dim& dim : most.dims())
     if (!contains(plan.entry_dims, dim))
-      throw ShapeError(str(plan.what, ": max_seq_len is ", most.type(), ", but entries end by ", plan.entry_dims,
-                           "; give it dims of cond_dims, or none"));
+      throw ShapeError(str(plan.what, ": max_seq_len is ", most.type(), ", but entries end by ",
+                           plan.entry_dims, "; give it dims of cond_dims, or none"));
   if (most.rank()) {
     const Tensor clipped = maximum(most, 0);
     plan.lengths = plan.lengths.is_defined() ? minimum(plan.lengths, clipped) : clipped;
@@ -96,15 +103,21 @@ void find_ends(const ScanSpec& spec, ScanPlan& plan) {
 
 void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
   const bool has_xs = !tensors_of(spec.xs).empty();
-  if (spec.cond_dims && !spec.cond) throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond"));
+  if (spec.cond_dims && !spec.cond)
+    throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond"));
   if (plan.dim) {
     if (spec.is_reverse && (spec.cond || spec.max_seq_len))
-      throw ArgumentError(str(plan.what, ": reverse starts at the known ends of entries, and takes neither cond nor max_seq_len"));
+      throw ArgumentError(str(
+          plan.what,
+          ": reverse starts at the known ends of entries, and takes neither cond nor max_seq_len"));
     return;
   }
   if (!spec.cond)
-    throw ArgumentError(str(plan.what, ": how long does it run? Give spatial_dim with a size, xs, or cond with cond_dims"));
-  if (has_xs) throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size"));
+    throw ArgumentError(
+        str(plan.what,
+            ": how long does it run? Give spatial_dim with a size, xs, or cond with cond_dims"));
+  if (has_xs)
+    throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size"));
   if (spec.is_reverse) throw ArgumentError(str(plan.what, ": reverse needs a known length"));
 }
 
@@ -112,19 +125,23 @@ void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
 
 Tensor extent_of(const ScanPlan& plan) {
   if (plan.dim->has_size() && !is_tracing()) return scalar(plan.dim->size(), i64);
-  if (!plan.dim->is_named()) return Tensor();  // a plain unknown size: the slices of xs say where they end
+  if (!plan.dim->is_named())
+    return Tensor();  // a plain unknown size: the slices of xs say where they end
   const Tensor lengths = cast(plan.dim->lengths(), i64);
   return lengths.rank() ? maximum(max(lengths), 0) : lengths;
 }
 
 ScanPlan make_plan(const ScanSpec& spec) {
   ScanPlan plan{str("scan \"", spec.name, "\"")};
-  if (spec.spatial_dim && !spec.spatial_dim->is_undefined()) plan.dim = canonical(*spec.spatial_dim);
+  if (spec.spatial_dim && !spec.spatial_dim->is_undefined())
+    plan.dim = canonical(*spec.spatial_dim);
   plan.is_named = spec.spatial_dim && spec.spatial_dim->is_named();
-  if (spec.spatial_dim && spec.spatial_dim->is_undefined()) plan.is_named = tensors_of(spec.xs).empty();
+  if (spec.spatial_dim && spec.spatial_dim->is_undefined())
+    plan.is_named = tensors_of(spec.xs).empty();
   if (spec.spatial_dim && spec.spatial_dim->is_undefined() && !tensors_of(spec.xs).empty())
-    throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size, but ", *spec.spatial_dim,
-                            " is undefined"));
+    throw ArgumentError(str(plan.what,
+                            ": xs are given, so their spatial_dim must have a size, but ",
+                            *spec.spatial_dim, " is undefined"));
   place_xs(spec, plan);
   check_arguments(spec, plan);
   find_ends(spec, plan);
@@ -144,20 +161,26 @@ ScanPlan make_plan(const ScanSpec& spec) {
   return plan;
 }
 
-Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan, const LoopCondition& condition) {
+Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
+                               const LoopCondition& condition) {
   const Dims wanted = canonical(spec.cond_dims.value_or(plan.entry_dims));
   Tensor result = condition.fixed ? full(wanted, *condition.fixed, boolean) : condition.tensor;
-  if (condition.fixed && *condition.fixed && is_tracing() && !plan.bound.is_defined() && !plan.lengths.is_defined())
-    throw TraceError(str(plan.what, ": cond is always true, so the traced loop would never end; give max_seq_len"));
+  if (condition.fixed && *condition.fixed && is_tracing() && !plan.bound.is_defined() &&
+      !plan.lengths.is_defined())
+    throw TraceError(str(
+        plan.what, ": cond is always true, so the traced loop would never end; give max_seq_len"));
   if (result.dtype() != boolean)
-    throw DTypeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type()));
+    throw DTypeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ",
+                         result.type()));
   bool fits = result.dims().size() == wanted.size();
   for (const Dim& dim : result.dims()) fits = fits && contains(wanted, dim);
   if (!fits && !spec.cond_dims)
-    throw ArgumentError(str(plan.what, ": cond returns ", result.type(), ", so cond_dims must name its dims; without ",
-                            "cond_dims it is one condition for all: ", TensorType(boolean, wanted)));
+    throw ArgumentError(str(
+        plan.what, ": cond returns ", result.type(), ", so cond_dims must name its dims; without ",
+        "cond_dims it is one condition for all: ", TensorType(boolean, wanted)));
   if (!fits)
-    throw ShapeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type()));
+    throw ShapeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ",
+                         result.type()));
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
 }
 
@@ -165,26 +188,30 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
   return x.dims() == dims ? x : transpose(x, Axes(dims));
 }
 
-TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys, const TreeLeaves* before) {
+TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
+                      const TreeLeaves* before) {
   if (spec.ys_types) {
     const Tensors tensors = tensors_of(ys);
     if (tensors.size() != spec.ys_types->size())
-      throw StructureError(str(plan.what, ": body returns ", tensors.size(), " tensors as y, but the template ys has ",
-                               spec.ys_types->size()));
+      throw StructureError(str(plan.what, ": body returns ", tensors.size(),
+                               " tensors as y, but the template ys has ", spec.ys_types->size()));
   }
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (ys[i].kind != TreeLeaf::Kind::tensor) continue;
     Tensor& y = ys[i].tensor;
-    if (!y.is_defined()) throw StructureError(str(plan.what, ": body returns an empty Tensor as y"));
+    if (!y.is_defined())
+      throw StructureError(str(plan.what, ": body returns an empty Tensor as y"));
     std::optional<TensorType> wanted;
     if (spec.ys_types) wanted = (*spec.ys_types)[tensor];
-    if (before && i < before->size() && (*before)[i].kind == TreeLeaf::Kind::tensor) wanted = (*before)[i].tensor.type();
+    if (before && i < before->size() && (*before)[i].kind == TreeLeaf::Kind::tensor)
+      wanted = (*before)[i].tensor.type();
     ++tensor;
     if (!wanted || y.type() == *wanted) continue;
     const char* given = before ? " in the first iteration" : " in the template ys";
     if (y.dtype() != wanted->dtype())
-      throw DTypeError(str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dtypes differ"));
+      throw DTypeError(
+          str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dtypes differ"));
     bool fits = y.rank() == wanted->rank();
     for (const Dim& dim : wanted->dims()) {
       const bool says_something = dim.is_named() || dim.has_size();
@@ -192,20 +219,24 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
     }
     const bool may_differ = spec.return_tensor_arrays && before;
     if (!fits && !may_differ)
-      throw ShapeError(str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dims differ"));
+      throw ShapeError(
+          str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dims differ"));
     if (fits && y.type().is_named()) y = transpose_to(y, wanted->dims());
   }
   if (before && before->size() != ys.size())
-    throw StructureError(str(plan.what, ": body returns a y of another structure than in the first iteration"));
+    throw StructureError(
+        str(plan.what, ": body returns a y of another structure than in the first iteration"));
   return ys;
 }
 
 namespace {
 
-/// Ops of the body read captured tensors as ended entries may see them: with the values of a live entry.
+/// Ops of the body read captured tensors as ended entries may see them: with the values of a live
+/// entry.
 class CapturedEntries final : public EntryScope {
  public:
-  CapturedEntries(const Tensor& live, std::uint64_t loop_begin) : live_(live), loop_begin_(loop_begin) {}
+  CapturedEntries(const Tensor& live, std::uint64_t loop_begin)
+      : live_(live), loop_begin_(loop_begin) {}
   Tensor visible(const Tensor& input) override {
     const std::uint64_t id = input.block()->id;
     const bool made_inside = id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
@@ -225,10 +256,14 @@ class CapturedEntries final : public EntryScope {
 class EagerScan {
  public:
   EagerScan(const ScanSpec& spec, const ScanPlan& plan)
-      : spec_(spec), plan_(plan), rule_(plan.what, spec.initial, spec.state_paths), state_(as_own_values(spec.initial)) {
+      : spec_(spec),
+        plan_(plan),
+        rule_(plan.what, spec.initial, spec.state_paths),
+        state_(as_own_values(spec.initial)) {
     for (const Tensor& x : plan.xs) slices_.push_back(unstack(x, 0));
     limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
-    for (const Tensors& slices : slices_) limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));
+    for (const Tensors& slices : slices_)
+      limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));
   }
 
   ScanResult run() {
@@ -263,7 +298,8 @@ class EagerScan {
     return stop_gradient(checked_entry_condition(spec_, plan_, spec_.cond(state_)));
   }
   Tensor live_at(std::int64_t position) const {
-    return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths) : Tensor();
+    return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths)
+                                      : Tensor();
   }
 
   void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
@@ -321,7 +357,8 @@ class EagerScan {
       Tensors column;
       for (const Tensors& terms : terms_) column.push_back(terms[place]);
       ++place;
-      leaf.tensor = spec_.return_tensor_arrays ? as_array(leaf.tensor.type(), column) : stacked(leaf.tensor.type(), column, result.dim);
+      leaf.tensor = spec_.return_tensor_arrays ? as_array(leaf.tensor.type(), column)
+                                               : stacked(leaf.tensor.type(), column, result.dim);
     }
     return result;
   }
@@ -329,13 +366,15 @@ class EagerScan {
   static Tensor as_array(const TensorType& element, const Tensors& column) {
     Tensor list = list_new(element, 0);
     for (std::size_t i = 0; i < column.size(); ++i)
-      list = list_write(std::move(list), column[i], scalar(static_cast<std::int64_t>(i), i64), true);
+      list =
+          list_write(std::move(list), column[i], scalar(static_cast<std::int64_t>(i), i64), true);
     return list;
   }
   static Tensor stacked(const TensorType& y, const Tensors& column, const Dim& dim) {
     if (!column.empty()) {
       Tensors all = column;
-      all.resize(static_cast<std::size_t>(dim.size()));  // where all entries ended before the dim does
+      all.resize(
+          static_cast<std::size_t>(dim.size()));  // where all entries ended before the dim does
       for (Tensor& term : all)
         if (!term.is_defined()) term = zeros(y);
       return stack(all, dim);

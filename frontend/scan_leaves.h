@@ -12,7 +12,7 @@ namespace reel {
 
 /// The arguments of a scan, checked and in one form.
 struct ScanPlan {
-  std::string what;          ///< scan "name", for errors
+  std::string what;             ///< scan "name", for errors
   std::optional<Dim> dim = {};  ///< what it runs along, where that is known before
   bool is_named = false;
   Tensors xs = {};           ///< the scanned axis in front
@@ -27,10 +27,14 @@ ScanPlan make_plan(const ScanSpec& spec);
 Tensor extent_of(const ScanPlan& plan);
 
 /// What cond returned, over the plan's entry dims. Throws DTypeError, ShapeError, TraceError.
-Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan, const LoopCondition& condition);
-/// y as the template, or the first iteration (`before`), has it. Throws StructureError, DTypeError or ShapeError.
-TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys, const TreeLeaves* before);
-/// The types of y where no iteration ran: those of the template, or of a recorded body that is thrown away.
+Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
+                               const LoopCondition& condition);
+/// y as the template, or the first iteration (`before`), has it. Throws StructureError, DTypeError
+/// or ShapeError.
+TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
+                      const TreeLeaves* before);
+/// The types of y where no iteration ran: those of the template, or of a recorded body that is
+/// thrown away.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 

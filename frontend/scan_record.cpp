@@ -15,7 +15,8 @@ struct RecordedBody {
   TreeLeaves ys;  // with types of promises of the body
 };
 
-RecordedBody record_body(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule, RandomScope& random) {
+RecordedBody record_body(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule,
+                         RandomScope& random) {
   GraphBuilder builder("body");
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)));
@@ -60,7 +61,8 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
     ModeScope scope(builder.scope());
     random.begin(builder.add_input(TensorType(i64)), 1);
     const TreeLeaves state = add_state_inputs(builder, rule);
-    const Ref<Graph> graph = builder.finish({checked_entry_condition(spec, plan, spec.cond(state))});
+    const Ref<Graph> graph =
+        builder.finish({checked_entry_condition(spec, plan, spec.cond(state))});
     attrs.cond_captures = captures.add(builder.captured());
     attrs.cond = make_sub_graph(graph);
   }
@@ -93,8 +95,10 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
 
   ScanResult result;
-  result.state = with_tensors(spec.initial, Tensors(outputs.begin(), outputs.begin() + layout.carries));
-  result.ys = with_tensors(body.ys, Tensors(outputs.begin() + layout.first_stack(), outputs.begin() + layout.first_sum()));
+  result.state =
+      with_tensors(spec.initial, Tensors(outputs.begin(), outputs.begin() + layout.carries));
+  result.ys = with_tensors(body.ys, Tensors(outputs.begin() + layout.first_stack(),
+                                            outputs.begin() + layout.first_sum()));
   result.dim = plan.makes_dim ? outputs[layout.token_output()].dims()[1] : *plan.dim;
   return result;
 }

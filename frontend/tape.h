@@ -6,14 +6,16 @@
 
 namespace reel {
 
-/// What a gradient with respect to a tensor looks like where there is no path: exact zeros of its type.
+/// What a gradient with respect to a tensor looks like where there is no path: exact zeros of its
+/// type.
 Tensor zero_gradient(const Tensor& source);
 
 struct TapeOptions {
   bool persistent = false;  ///< gradient may be asked more than once
 };
 
-/// Records what is done to watched tensors, for as long as it lives; tapes may be nested, for higher derivatives.
+/// Records what is done to watched tensors, for as long as it lives; tapes may be nested, for
+/// higher derivatives.
 ///
 ///   Tape tape;
 ///   tape.watch(w);
@@ -29,9 +31,9 @@ class Tape {
     for (const Tensor& tensor : tensors_of(flatten(tree)))
       if (tensor.is_defined()) tape_.watch(tensor);
   }
-  /// The gradient of the sum of y with respect to a tree: a tree of its type. Integers, booleans and what y does not
-  /// depend on get exact zeros. cotangent: what to start from instead of ones. Throws ArgumentError when asked twice of a
-  /// tape that is not persistent.
+  /// The gradient of the sum of y with respect to a tree: a tree of its type. Integers, booleans
+  /// and what y does not depend on get exact zeros. cotangent: what to start from instead of ones.
+  /// Throws ArgumentError when asked twice of a tape that is not persistent.
   template <class Tree>
   Tree gradient(const Tensor& y, const Tree& tree, const Tensor& cotangent = {}) {
     return from(tape_.gradient({y}, {cotangent}, tensors_of(flatten(tree))), tree);

@@ -9,8 +9,10 @@
 
 namespace reel {
 
-TensorArray::TensorArray(TensorType element, TensorArrayOptions options) : may_grow_(options.dynamic_size) {
-  if (options.size < 0) throw ArgumentError(str("TensorArray: size must not be negative, got ", options.size));
+TensorArray::TensorArray(TensorType element, TensorArrayOptions options)
+    : may_grow_(options.dynamic_size) {
+  if (options.size < 0)
+    throw ArgumentError(str("TensorArray: size must not be negative, got ", options.size));
   list_ = list_new(element, options.size);
 }
 
@@ -36,11 +38,13 @@ TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
 }
 
 Tensor TensorArray::checked(const Tensor& x, const char* op) const {
-  if (!is_defined()) throw ArgumentError(str("TensorArray ", op, ": the array was made without an element type"));
+  if (!is_defined())
+    throw ArgumentError(str("TensorArray ", op, ": the array was made without an element type"));
   const TensorType element = element_type();
   if (x.dtype() != element.dtype())
-    throw DTypeError(str("TensorArray ", op, ": an element of type ", x.type(), " does not fit an array of ", element,
-                         ": dtypes differ; cast it to ", element.dtype()));
+    throw DTypeError(str("TensorArray ", op, ": an element of type ", x.type(),
+                         " does not fit an array of ", element, ": dtypes differ; cast it to ",
+                         element.dtype()));
   bool fits = x.rank() == element.rank();
   bool permuted = false;
   for (int i = 0; fits && i < x.rank(); ++i) {
@@ -50,11 +54,13 @@ Tensor TensorArray::checked(const Tensor& x, const char* op) const {
       permuted = true;
       continue;
     }
-    const bool either_unknown = !mine.is_named() && !wanted.is_named() && !(mine.has_size() && wanted.has_size());
+    const bool either_unknown =
+        !mine.is_named() && !wanted.is_named() && !(mine.has_size() && wanted.has_size());
     fits = either_unknown;
   }
   if (!fits)
-    throw ShapeError(str("TensorArray ", op, ": an element of type ", x.type(), " does not fit an array of ", element, ": dims differ"));
+    throw ShapeError(str("TensorArray ", op, ": an element of type ", x.type(),
+                         " does not fit an array of ", element, ": dims differ"));
   return permuted ? transpose(x, element.dims()) : x;
 }
 
@@ -67,9 +73,13 @@ TensorArray TensorArray::write(const Tensor& index, const Tensor& x) const {
   const Tensor element = checked(x, "write");
   return with_list(list_write(list_, element, index, may_grow_));
 }
-TensorArray TensorArray::write(std::int64_t index, const Tensor& x) const { return write(scalar(index), x); }
+TensorArray TensorArray::write(std::int64_t index, const Tensor& x) const {
+  return write(scalar(index), x);
+}
 
-Tensor TensorArray::read(const Tensor& index) const { return list_read(list_, list_index(list_, index)); }
+Tensor TensorArray::read(const Tensor& index) const {
+  return list_read(list_, list_index(list_, index));
+}
 Tensor TensorArray::read(std::int64_t index) const { return read(scalar(index)); }
 
 Tensor TensorArray::stack() const { return list_stack(list_, std::nullopt); }

@@ -9,26 +9,29 @@
 namespace reel {
 
 struct TensorArrayOptions {
-  std::int64_t size = 0;       ///< elements to start with; never written ones read as zeros
-  bool dynamic_size = false;   ///< a write beyond the end lets the array grow, instead of being an IndexError
+  std::int64_t size = 0;  ///< elements to start with; never written ones read as zeros
+  bool dynamic_size =
+      false;  ///< a write beyond the end lets the array grow, instead of being an IndexError
 };
 
-/// A list of tensors of one type, a value like a Tensor: changing one gives another, and the old one stays as it was.
+/// A list of tensors of one type, a value like a Tensor: changing one gives another, and the old
+/// one stays as it was.
 ///
-/// Works eagerly, as state of a loop, and with gradients of any order. Cost: push_back, write and read O(log N); a
-/// gradient through N reads O(N log N) in all.
+/// Works eagerly, as state of a loop, and with gradients of any order. Cost: push_back, write and
+/// read O(log N); a gradient through N reads O(N log N) in all.
 class TensorArray {
  public:
   /// An array of no element type: to be assigned to.
   TensorArray() = default;
-  /// An empty array. element: the type of its elements; sizes may be `unknown` where elements differ.
+  /// An empty array. element: the type of its elements; sizes may be `unknown` where elements
+  /// differ.
   TensorArray(TensorType element, TensorArrayOptions options = {});
 
   /// The slices of x along an axis. x: any with that axis -> elements of x's type without it.
   static TensorArray unstack(const Tensor& x, const class Axis& axis);
 
-  /// With x behind the last element. Throws DTypeError or ShapeError unless x has the type of an element (the order
-  /// of named dims aside).
+  /// With x behind the last element. Throws DTypeError or ShapeError unless x has the type of an
+  /// element (the order of named dims aside).
   TensorArray push_back(const Tensor& x) const;
   /// With x at an index; a second write replaces. Throws as push_back, and IndexError out of range.
   TensorArray write(const Tensor& index, const Tensor& x) const;
@@ -38,7 +41,8 @@ class TensorArray {
   Tensor read(std::int64_t index) const;
   Tensor operator[](const Tensor& index) const { return read(index); }
   Tensor operator[](std::int64_t index) const { return read(index); }
-  /// All elements side by side along a new leading dim; ShapeError when its size is not their number.
+  /// All elements side by side along a new leading dim; ShapeError when its size is not their
+  /// number.
   Tensor stack() const;
   Tensor stack(const Dim& dim) const;
   /// The number of elements (an i32 scalar).

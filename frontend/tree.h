@@ -40,7 +40,9 @@ concept Fixed = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T
 template <class T>
 concept TupleLike = IsInstance<T, std::tuple>::value || IsInstance<T, std::pair>::value;
 template <class T>
-concept WithMembers = requires(T& t) { t.members(); };
+concept WithMembers = requires(T& t) {
+  t.members();
+};
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
 
@@ -57,8 +59,9 @@ std::string print_fixed(const T& value) {
     return str(value);
 }
 
-/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path) before its elements:
-/// two trees of one type have the same structure exactly when the sizes agree. Paths are made only if WithPaths.
+/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
+/// before its elements: two trees of one type have the same structure exactly when the sizes agree.
+/// Paths are made only if WithPaths.
 template <bool WithPaths, class Tree, class Fn>
 void walk(Tree& tree, const std::string& path, Fn& fn) {
   using T = std::remove_const_t<Tree>;
@@ -68,8 +71,8 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
     else
       return std::string();
   };
-  if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> || std::is_same_v<T, Dim> ||
-                std::is_same_v<T, None> || Fixed<T>) {
+  if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
+                std::is_same_v<T, Dim> || std::is_same_v<T, None> || Fixed<T>) {
     fn(tree, path);
   } else if constexpr (IsInstance<T, std::vector>::value) {
     fn.size(tree.size(), path);
@@ -80,7 +83,8 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
     fn.size(tree.has_value(), path);
     if (tree) walk<WithPaths>(*tree, path, fn);
   } else if constexpr (IsInstance<T, std::map>::value) {
-    static_assert(std::is_same_v<typename T::key_type, std::string>, "a map in a tree has std::string as keys");
+    static_assert(std::is_same_v<typename T::key_type, std::string>,
+                  "a map in a tree has std::string as keys");
     fn.size(tree.size(), path);
     for (auto& [key, value] : tree) {
       fn.key(key, path);
@@ -89,37 +93,49 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
   } else if constexpr (TupleLike<T>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (walk<WithPaths>(std::get<I>(tree), below(I), fn), ...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>{});
   } else if constexpr (WithMembers<Tree>) {
     auto members = tree.members();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (walk<WithPaths>(std::get<I>(members), below(I), fn), ...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
   } else if constexpr (WithMembers<T>) {
-    walk<WithPaths>(const_cast<T&>(tree), path, fn);  // members() that is not const changes nothing either
+    walk<WithPaths>(const_cast<T&>(tree), path,
+                    fn);  // members() that is not const changes nothing either
   } else {
     static_assert(Plain<T>,
-                  "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without constructors or base "
-                  "classes), pairs, tuples, arrays, vectors, optionals and string maps of trees; a class that is no plain "
+                  "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without "
+                  "constructors or base "
+                  "classes), pairs, tuples, arrays, vectors, optionals and string maps of trees; a "
+                  "class that is no plain "
                   "struct joins with a function members() that returns std::tie of its members");
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (walk<WithPaths>(boost::pfr::get<I>(tree), below(field_name<T, I>()), fn), ...);
-    }(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+    }
+    (std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
   }
 }
 
 struct Flatten {
   TreeLeaves& leaves;
   void operator()(const Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(t)); }
-  void operator()(const TensorArray& a, const std::string&) { leaves.push_back(TreeLeaf::of(a.list())); }
+  void operator()(const TensorArray& a, const std::string&) {
+    leaves.push_back(TreeLeaf::of(a.list()));
+  }
   void operator()(const Dim& d, const std::string&) { leaves.push_back(TreeLeaf::of(d)); }
   void operator()(const None&, const std::string&) { leaves.push_back(TreeLeaf{}); }
   template <Fixed T>
   void operator()(const T& value, const std::string&) {
     leaves.push_back(TreeLeaf::of(print_fixed(value)));
   }
-  void size(std::size_t n, const std::string&) { leaves.push_back(TreeLeaf::of(str("of size ", n))); }
-  void key(const std::string& key, const std::string&) { leaves.push_back(TreeLeaf::of(str("key ", key))); }
+  void size(std::size_t n, const std::string&) {
+    leaves.push_back(TreeLeaf::of(str("of size ", n)));
+  }
+  void key(const std::string& key, const std::string&) {
+    leaves.push_back(TreeLeaf::of(str("key ", key)));
+  }
 };
 
 struct Unflatten {
@@ -153,7 +169,7 @@ struct StateOf {
   using type = T;
 };
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 struct StateOf<T> {
   using type = Tensor;
 };
@@ -179,7 +195,8 @@ typename StateOf<T>::type as_state(const T& tree) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return number_as_tensor(static_cast<double>(tree));
   } else if constexpr (IsInstance<T, std::tuple>::value) {
-    return std::apply([](const auto&... item) { return typename StateOf<T>::type{as_state(item)...}; }, tree);
+    return std::apply(
+        [](const auto&... item) { return typename StateOf<T>::type{as_state(item)...}; }, tree);
   } else if constexpr (IsInstance<T, std::pair>::value) {
     return {as_state(tree.first), as_state(tree.second)};
   } else {
@@ -231,7 +248,8 @@ std::vector<std::string> tree_paths(const T& tree) {
 Tensors tensors_of(const TreeLeaves& leaves);
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
 
-/// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the same structure.
+/// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
+/// same structure.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
   const TreeLeaves leaves = flatten(tree);
@@ -241,7 +259,8 @@ T tree_map(Fn&& f, const T& tree, const More&... more) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor || leaves[i].tensor.type().is_list()) continue;
     result[i].tensor = [&]<std::size_t... I>(std::index_sequence<I...>) {
       return f(leaves[i].tensor, others[I][i].tensor...);
-    }(std::index_sequence_for<More...>{});
+    }
+    (std::index_sequence_for<More...>{});
   }
   return unflatten(tree, result);
 }

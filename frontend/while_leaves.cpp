@@ -11,14 +11,16 @@ namespace reel {
 
 Tensor IterationCount::tensor(const std::string& what) const {
   if (is_number()) return scalar(number_, i64);
-  if (!is_integer(tensor_.dtype())) throw DTypeError(str(what, " must be an integer, got ", tensor_.type()));
+  if (!is_integer(tensor_.dtype()))
+    throw DTypeError(str(what, " must be an integer, got ", tensor_.type()));
   return tensor_;
 }
 
 TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
   TreeLeaves leaves = rule.initial();
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == TreeLeaf::Kind::tensor) leaves[i].tensor = builder.add_input(rule.formal_type(i));
+    if (leaves[i].kind == TreeLeaf::Kind::tensor)
+      leaves[i].tensor = builder.add_input(rule.formal_type(i));
   return leaves;
 }
 
@@ -33,7 +35,8 @@ namespace {
 
 std::string title(const WhileSpec& spec) { return str("while_loop \"", spec.name, "\""); }
 
-TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
+                       const std::optional<Tensor>& bound) {
   const std::int64_t limit = !bound ? INT64_MAX : cast(*bound, i64).item<std::int64_t>();
   const TreeLeaves initial = as_own_values(rule.initial());
   MarkedLoop marks;
@@ -42,8 +45,9 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::
   for (std::int64_t k = 0; k < limit; ++k) {
     random.begin(k, 1);
     const LoopCondition condition = spec.cond(state);
-    const bool goes_on =
-        condition.fixed ? *condition.fixed : checked_condition(rule.what(), condition.tensor).item<bool>();
+    const bool goes_on = condition.fixed
+                             ? *condition.fixed
+                             : checked_condition(rule.what(), condition.tensor).item<bool>();
     if (!goes_on) break;
     marks.begin_iteration();
     random.begin(k);
@@ -52,7 +56,8 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule, const std::
   return state;
 }
 
-TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::optional<Tensor>& bound) {
+TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
+                       const std::optional<Tensor>& bound) {
   LoopAttrs attrs;
   attrs.name = spec.name;
   RandomScope random;
@@ -65,7 +70,8 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::
     const LoopCondition condition = spec.cond(add_state_inputs(builder, rule));
     if (condition.fixed && !*condition.fixed) return rule.initial();
     if (condition.fixed && !bound)
-      throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
+      throw TraceError(str(rule.what(),
+                           ": cond is always true, so the traced loop would never end; ",
                            "return a tensor from cond, or give maximum_iterations"));
     if (!condition.fixed) {
       cond_graph = builder.finish({checked_condition(rule.what(), condition.tensor)});
@@ -104,17 +110,22 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule, const std::
 
 TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   if (spec.parallel_iterations < 1)
-    throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ", spec.parallel_iterations));
+    throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ",
+                            spec.parallel_iterations));
   const StateRule rule(title(spec), spec.initial, spec.paths, spec.shape_invariants);
   if (tensors_of(spec.initial).empty())
-    throw StructureError(str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));
+    throw StructureError(
+        str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));
   std::optional<Tensor> bound;
   if (spec.maximum_iterations) {
     bound = spec.maximum_iterations->tensor(title(spec) + ": maximum_iterations");
-    if (bound->rank()) throw ArgumentError(str(title(spec), ": maximum_iterations must be a scalar, got ", bound->type()));
+    if (bound->rank())
+      throw ArgumentError(
+          str(title(spec), ": maximum_iterations must be a scalar, got ", bound->type()));
   }
   // Without back_prop no tape is told of the loop: what comes out is a constant to it.
-  ModeScope scope({thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
+  ModeScope scope(
+      {thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
   if (!is_tracing()) return run_eagerly(spec, rule, bound);
   TreeLeaves result = record_loop(spec, rule, bound);
   if (!spec.back_prop)  // the graph may be reversed later: it has to know as well

@@ -12,7 +12,8 @@ namespace reel {
 
 /// The options of tf.while_loop.
 struct WhileOptions {
-  /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the initial value.
+  /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the
+  /// initial value.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop
@@ -34,7 +35,8 @@ decltype(auto) call_with_state(Fn& fn, const State& state) {
 
 template <class C>
 LoopCondition as_condition(const C& value) {
-  static_assert(std::is_same_v<C, bool> || std::is_same_v<C, Tensor>, "cond returns bool, or a boolean scalar Tensor");
+  static_assert(std::is_same_v<C, bool> || std::is_same_v<C, Tensor>,
+                "cond returns bool, or a boolean scalar Tensor");
   if constexpr (std::is_same_v<C, bool>)
     return {value, {}};
   else
@@ -45,13 +47,14 @@ LoopCondition as_condition(const C& value) {
 
 /// Runs body on a state for as long as cond holds: while (cond(s)) s = body(s).
 ///
-/// cond: State -> bool, or a boolean scalar; body: State -> State, with every leaf of the type it had; initial: a tree
-/// with at least one tensor (numbers in a tuple, a pair or alone become tensors) -> the state for which cond did not
-/// hold, or that maximum_iterations bodies gave; the bound is asked first. Eagerly a C++ loop; traced, cond and body
-/// are called once each and become one node. The gradient of n iterations is a loop of n iterations.
-/// Throws StructureError, DTypeError or ShapeError when body returns another state than it took, DTypeError or
-/// ShapeError when cond is no boolean scalar, ArgumentError for options.
-/// Memory: reverse mode keeps what body's gradient reads, per iteration. Source: tf.while_loop.
+/// cond: State -> bool, or a boolean scalar; body: State -> State, with every leaf of the type it
+/// had; initial: a tree with at least one tensor (numbers in a tuple, a pair or alone become
+/// tensors) -> the state for which cond did not hold, or that maximum_iterations bodies gave; the
+/// bound is asked first. Eagerly a C++ loop; traced, cond and body are called once each and become
+/// one node. The gradient of n iterations is a loop of n iterations. Throws StructureError,
+/// DTypeError or ShapeError when body returns another state than it took, DTypeError or ShapeError
+/// when cond is no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what
+/// body's gradient reads, per iteration. Source: tf.while_loop.
 template <class Cond, class Body, class Initial>
 typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, const Initial& initial,
                                                    const WhileOptions& options = {}) {
@@ -59,7 +62,9 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   const State start = detail::as_state(initial);
   WhileSpec spec;
   spec.name = options.name;
-  spec.cond = [&](const TreeLeaves& s) { return detail::as_condition(detail::call_with_state(cond, unflatten(start, s))); };
+  spec.cond = [&](const TreeLeaves& s) {
+    return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
+  };
   spec.body = [&](const TreeLeaves& s) {
     return flatten(detail::as_state(detail::call_with_state(body, unflatten(start, s))));
   };
@@ -76,15 +81,19 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
 
 /// Runs one of two functions without arguments: on_true if pred holds, else on_false.
 ///
-/// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch taken is called;
-/// traced, both are recorded and one runs. The gradient of what the other one reads is exact zeros.
-/// Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced) when the branches' types differ.
+/// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch
+/// taken is called; traced, both are recorded and one runs. The gradient of what the other one
+/// reads is exact zeros. Throws DTypeError or ShapeError when pred is no boolean scalar, and
+/// (traced) when the branches' types differ.
 template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
-  static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>, "pred is bool, or a boolean scalar Tensor");
+  static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
+                "pred is bool, or a boolean scalar Tensor");
   using Result = typename detail::StateOf<std::decay_t<std::invoke_result_t<OnTrue&>>>::type;
-  static_assert(std::is_same_v<Result, typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
-                "both branches return the same type");
+  static_assert(
+      std::is_same_v<Result,
+                     typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
+      "both branches return the same type");
   std::optional<Result> returned;  // what the branches return says how containers look
   const auto leaves_of = [&](auto& branch) {
     return [&] {
@@ -92,8 +101,9 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
       return flatten(*returned);
     };
   };
-  const TreeLeaves leaves = cond_leaves(detail::as_condition(pred), leaves_of(on_true), leaves_of(on_false),
-                                    [&] { return leaf_paths(*returned, "result"); });
+  const TreeLeaves leaves =
+      cond_leaves(detail::as_condition(pred), leaves_of(on_true), leaves_of(on_false),
+                  [&] { return leaf_paths(*returned, "result"); });
   return unflatten(*returned, leaves);
 }
 

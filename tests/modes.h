@@ -1,4 +1,5 @@
-// tests/modes.h — InEveryMode, the base of tests that claim a value or a gradient: they run in every mode.
+// tests/modes.h — InEveryMode, the base of tests that claim a value or a gradient: they run in
+// every mode.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@
 
 namespace reel {
 
-/// One way to run a function. Another executor joins all tests by one more line here and in kEveryMode.
+/// One way to run a function. Another executor joins all tests by one more line here and in
+/// kEveryMode.
 enum class RunMode { eager, traced };
 inline const auto kEveryMode = ::testing::Values(RunMode::eager, RunMode::traced);
 
@@ -51,6 +53,7 @@ class InEveryMode : public ::testing::TestWithParam<RunMode> {
   bool is_eager() const { return GetParam() == RunMode::eager; }
 };
 
-#define REEL_IN_EVERY_MODE(Suite) INSTANTIATE_TEST_SUITE_P(InEveryMode, Suite, kEveryMode, name_of_mode)
+#define REEL_IN_EVERY_MODE(Suite) \
+  INSTANTIATE_TEST_SUITE_P(InEveryMode, Suite, kEveryMode, name_of_mode)
 
 }  // namespace reel

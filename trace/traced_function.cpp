@@ -13,7 +13,8 @@
 namespace reel {
 namespace {
 
-/// The named dims of the arguments in the order of their first appearance, those of lengths before the ragged ones.
+/// The named dims of the arguments in the order of their first appearance, those of lengths before
+/// the ragged ones.
 class DimTable {
  public:
   int place(const Dim& dim) {
@@ -69,8 +70,12 @@ std::string signature(const TreeLeaves& leaves, DimTable& table) {
         describe(out, table, leaf.dim);
         out << ';';
         break;
-      case TreeLeaf::Kind::none: out << "none;"; break;
-      case TreeLeaf::Kind::fixed: out << leaf.fixed << ';'; break;
+      case TreeLeaf::Kind::none:
+        out << "none;";
+        break;
+      case TreeLeaf::Kind::fixed:
+        out << leaf.fixed << ';';
+        break;
     }
   }
   return out.str();
@@ -85,13 +90,14 @@ struct TracedFunction::Entry {
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
   std::vector<std::uint8_t> guarded;  ///< by dim: the function named it itself
-  TreeLeaves results;                     ///< kinds; tensors and dims come from the graph
+  TreeLeaves results;                 ///< kinds; tensors and dims come from the graph
   std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
   std::shared_ptr<const void> prototype;
   std::int64_t random_numbers = 0;
 };
 
-std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& arguments, const Function& function) {
+std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& arguments,
+                                                             const Function& function) {
   auto entry = std::make_shared<Entry>();
   DimTable table;
   signature(arguments, table);
@@ -134,7 +140,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
       entry->outputs.back() = static_cast<int>(outputs.size());
       outputs.push_back(leaf.tensor);
       leaf.tensor = Tensor();
-    } else if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_symbol() && !leaf.dim.is_undefined()) {
+    } else if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_symbol() &&
+               !leaf.dim.is_undefined()) {
       entry->outputs.back() = static_cast<int>(outputs.size());
       outputs.push_back(dim_token(leaf.dim));
     }
@@ -158,11 +165,13 @@ void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
   if (trace_count_ != 8 || fixed.size() != first_fixed_.size()) return;
   for (std::size_t i = 0; i < fixed.size(); ++i)
     if (fixed[i] != first_fixed_[i])
-      std::cerr << "reel: jit \"" << name_ << "\" traces for the ninth time; its fixed value " << fixed[i] << " was "
-                << first_fixed_[i] << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
+      std::cerr << "reel: jit \"" << name_ << "\" traces for the ninth time; its fixed value "
+                << fixed[i] << " was " << first_fixed_[i]
+                << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
 }
 
-TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments, const Function& function) {
+TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments,
+                                                  const Function& function) {
   DimTable table;
   const std::string key = signature(arguments, table);
   auto found = entries_.find(key);
@@ -176,12 +185,14 @@ TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments, c
   for (std::size_t i = 0; i < table.dims().size(); ++i) {
     const Dim& dim = table.dims()[i];
     if (entry->guarded[i] && dim.node() != entry->dims[i].node())
-      throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i], " itself, but this call's argument has ",
-                           "another dim of that name, ", dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
+      throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i],
+                           " itself, but this call's argument has ", "another dim of that name, ",
+                           dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
   for (const TreeLeaf& leaf : arguments)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) inputs.push_back(leaf.tensor);
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+      inputs.push_back(leaf.tensor);
   inputs.push_back(current_random_stream());
   inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
   const Tensors outputs = run_(entry->graph, inputs);
@@ -200,11 +211,13 @@ TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments, c
 }
 
 const Graph& TracedFunction::graph() const {
-  if (!last_) throw ArgumentError(str("jit \"", name_, "\": there is no graph before the first call"));
+  if (!last_)
+    throw ArgumentError(str("jit \"", name_, "\": there is no graph before the first call"));
   return *last_->graph;
 }
 const Tensors& TracedFunction::captures() const {
-  if (!last_) throw ArgumentError(str("jit \"", name_, "\": there are no captures before the first call"));
+  if (!last_)
+    throw ArgumentError(str("jit \"", name_, "\": there are no captures before the first call"));
   return last_->captured;
 }
 

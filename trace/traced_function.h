@@ -13,10 +13,12 @@
 
 namespace reel {
 
-/// A function on leaves that is recorded at its first call with a signature, and run as a graph from then on.
+/// A function on leaves that is recorded at its first call with a signature, and run as a graph
+/// from then on.
 ///
-/// The signature holds dtypes, static sizes, which axes share a dim, and fixed leaves; lengths and identities of dims
-/// are not in it. Calls inside a trace or from several threads at once are the caller's business (frontend/jit.h).
+/// The signature holds dtypes, static sizes, which axes share a dim, and fixed leaves; lengths and
+/// identities of dims are not in it. Calls inside a trace or from several threads at once are the
+/// caller's business (frontend/jit.h).
 class TracedFunction {
  public:
   /// What the user's function returned: its leaves, and an object of its type to fill them into.
@@ -26,7 +28,8 @@ class TracedFunction {
   };
   using Function = std::function<Traced(const TreeLeaves&)>;
 
-  /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a tape.)
+  /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a
+  /// tape.)
   using Run = Tensors (*)(const GraphRef& graph, const Tensors& inputs);
 
   TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(run) {}

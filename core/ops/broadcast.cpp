@@ -240,7 +240,7 @@ const Op sum_to_op{
             return OpSample{{{TensorType(f32, from)}}, make_attrs(SumToAttrs{TensorType(f32, to)})};
           };
           return OpSamples{sample({2, 3}, {3}), sample({2, 3}, {2, 1}), sample({4, 2, 3}, {1, 3}),
-                         sample({0, 3}, {3}), sample({2, 3}, {2, 3})};
+                           sample({0, 3}, {3}), sample({2, 3}, {2, 3})};
         },
 };
 

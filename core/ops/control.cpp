@@ -29,12 +29,15 @@ void loop_type(TypeArgs& a) {
     if (!type.node()->has_symbols) return type;
     Dims dims;
     for (const Dim& dim : type.dims())
-      dims.push_back(env.knows(dim) ? env.resolve(dim) : !dim.is_symbol() || dim.has_size() ? dim : Dim::unknown());
+      dims.push_back(env.knows(dim)                       ? env.resolve(dim)
+                     : !dim.is_symbol() || dim.has_size() ? dim
+                                                          : Dim::unknown());
     return type.with(dims);
   };
   // A carry whose sizes may change leaves with sizes that nobody knows yet.
   for (int i = 0; i < attrs.carries; ++i) {
-    const TensorType &formal = body.types[body.inputs[1 + i]], &initial = a.in[attrs.first_carry() + i];
+    const TensorType &formal = body.types[body.inputs[1 + i]],
+                     &initial = a.in[attrs.first_carry() + i];
     Dims dims;
     for (int axis = 0; axis < formal.rank(); ++axis) {
       const Dim& dim = formal.dims()[axis];
@@ -54,7 +57,8 @@ void loop_type(TypeArgs& a) {
     dims.insert(dims.end(), seen.dims().begin(), seen.dims().end());
     a.out.push_back(seen.with(dims));
   }
-  for (int i = 0; i < attrs.sums; ++i) a.out.push_back(outside(body.types[body.outputs[attrs.carries + attrs.stacks + i]]));
+  for (int i = 0; i < attrs.sums; ++i)
+    a.out.push_back(outside(body.types[body.outputs[attrs.carries + attrs.stacks + i]]));
   a.out.push_back(TensorType(i32));
   if (attrs.makes_lengths()) a.out.push_back(TensorType(i32, attrs.entry_dims));
   if (attrs.makes_dim) a.out.push_back(token_type(fresh));
@@ -88,7 +92,8 @@ const Op loop_op{
     .kernel = run_loop,
     .vjp = loop_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
-    .samples = [] { return OpSamples{}; },  // tests/frontend: loops have tests of their own, in every mode
+    .samples =
+        [] { return OpSamples{}; },  // tests/frontend: loops have tests of their own, in every mode
     .kernel_decides_types = true,
 };
 
@@ -114,7 +119,8 @@ bool has_effects(const OpRecord& record) {
   return record.op->has_effect;
 }
 bool has_effects(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& r) { return has_effects(r); });
+  return std::any_of(graph.records.begin(), graph.records.end(),
+                     [](const OpRecord& r) { return has_effects(r); });
 }
 
 TensorType slice_type(const TensorType& slices) {
@@ -125,9 +131,11 @@ TensorType slice_type(const TensorType& slices) {
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   DimEnv env = attrs.body.env();
-  for (int i = 0; i < attrs.carries; ++i) env.bind(body.types[body.inputs[1 + i]], inputs[attrs.first_carry() + i]);
+  for (int i = 0; i < attrs.carries; ++i)
+    env.bind(body.types[body.inputs[1 + i]], inputs[attrs.first_carry() + i]);
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    env.bind(body.types[body.inputs[body.formal_count + i]], inputs[attrs.first_capture() + attrs.body_captures[i]]);
+    env.bind(body.types[body.inputs[body.formal_count + i]],
+             inputs[attrs.first_capture() + attrs.body_captures[i]]);
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
     const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
@@ -153,10 +161,11 @@ const Op* const kControlOps[] = {&loop_op, &cond_op};
 std::span<const Op* const> control_ops() { return kControlOps; }
 
 std::span<const Op* const> all_ops() {
-  static const std::vector<const Op*>& ops = [] () -> const std::vector<const Op*>& {
+  static const std::vector<const Op*>& ops = []() -> const std::vector<const Op*>& {
     auto* list = new std::vector<const Op*>;
-    for (auto family : {elementwise_ops, select_ops, reduction_ops, product_ops, creation_ops, shape_ops, join_ops,
-                        index_ops, dim_ops, random_ops, identity_ops, list_ops, entry_ops, control_ops})
+    for (auto family :
+         {elementwise_ops, select_ops, reduction_ops, product_ops, creation_ops, shape_ops,
+          join_ops, index_ops, dim_ops, random_ops, identity_ops, list_ops, entry_ops, control_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

@@ -158,9 +158,10 @@ const Op full_like_op{
     .no_vjp = "depends on the shape of its input only",
     .samples =
         [] {
-          return OpSamples{{{{TensorType(f32, {2, 3}), -2, 2, false}}, make_attrs(FullLikeAttrs{1})},
-                         {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
-                         {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
+          return OpSamples{
+              {{{TensorType(f32, {2, 3}), -2, 2, false}}, make_attrs(FullLikeAttrs{1})},
+              {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
+              {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
         },
 };
 
@@ -210,10 +211,10 @@ const Op constant_op{
     .samples =
         [] {
           return OpSamples{{{},
-                          make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}),
-                                                   TensorType(f32, {2, 3})})},
-                         {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
-                         {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
+                            make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}),
+                                                     TensorType(f32, {2, 3})})},
+                           {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
+                           {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
         },
 };
 
@@ -328,9 +329,9 @@ const Op range_op{
     .samples =
         [] {
           return OpSamples{{{}, make_attrs(DimAttrs{Dim(5), i32})},
-                         {{}, make_attrs(DimAttrs{Dim("time", 3), f64})},
-                         {{}, make_attrs(DimAttrs{ragged_type(f32).dims()[1], f32})},
-                         {{}, make_attrs(DimAttrs{Dim(0), i64})}};
+                           {{}, make_attrs(DimAttrs{Dim("time", 3), f64})},
+                           {{}, make_attrs(DimAttrs{ragged_type(f32).dims()[1], f32})},
+                           {{}, make_attrs(DimAttrs{Dim(0), i64})}};
         },
 };
 

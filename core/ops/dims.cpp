@@ -48,12 +48,15 @@ const Dim& none() {
 OpSamples dim_samples() {
   static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
   static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
-  return {{{}, make_attrs(DimAttrs{time})}, {{}, make_attrs(DimAttrs{empty})}, {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
+  return {{{}, make_attrs(DimAttrs{time})},
+          {{}, make_attrs(DimAttrs{empty})},
+          {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
 }
 
 const Op dim_lengths_op{
     .name = "dim_lengths",
-    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32, a.attr<DimAttrs>().dim.length_dims())); },
+    .type =
+        [](TypeArgs& a) { a.out.push_back(TensorType(i32, a.attr<DimAttrs>().dim.length_dims())); },
     .kernel =
         [](KernelArgs& a) {
           const Dim& dim = a.attr<DimAttrs>().dim;
@@ -83,7 +86,11 @@ const Op define_dim_op{
           a.decided->push_back(Tensor(allocate_block(token_type(dim))));
         },
     .no_vjp = "lengths are integers",
-    .samples = [] { return OpSamples{{{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}}; },
+    .samples =
+        [] {
+          return OpSamples{
+              {{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}};
+        },
     .kernel_decides_types = true,
 };
 
@@ -139,11 +146,13 @@ void check_lengths(const std::string& name, const Tensor& lengths) {
   if (!is_integer(lengths.dtype()))
     throw DTypeError(str("Dim ", name, ": lengths must be integers, got ", lengths.type()));
   if (lengths.rank() && !lengths.type().is_named())
-    throw ShapeError(str("Dim ", name, ": lengths ", lengths.type(), " have plain sizes; give them named dims, as in ",
+    throw ShapeError(str("Dim ", name, ": lengths ", lengths.type(),
+                         " have plain sizes; give them named dims, as in ",
                          "tensor({3, 1}, {batch})"));
   if (lengths.is_traced()) return;
   each_length(lengths, [&](std::int64_t length) {
-    if (length < 0) throw ArgumentError(str("Dim ", name, ": lengths must not be negative, got ", length));
+    if (length < 0)
+      throw ArgumentError(str("Dim ", name, ": lengths must not be negative, got ", length));
   });
 }
 
@@ -167,8 +176,12 @@ Tensor lengths_as_i32(const Tensor& lengths) {
 Dim define_dim(const std::string& name, const Tensor& lengths) {
   return bind(define_dim_op, {lengths}, make_attrs(NameAttrs{name})).dims()[1];
 }
-Tensor dim_lengths(const Dim& dim) { return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)})); }
-Tensor dim_token(const Dim& dim) { return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)})); }
+Tensor dim_lengths(const Dim& dim) {
+  return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+}
+Tensor dim_token(const Dim& dim) {
+  return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+}
 
 bool is_masked(const TensorType& type, int axis) {
   const Dim& dim = type.dims()[axis];
@@ -190,7 +203,8 @@ bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
 }
 
 Tensor mask(const Dim& dim) {
-  if (dim.is_undefined()) throw ArgumentError(str("mask: dim ", dim, " is undefined: it has no lengths"));
+  if (dim.is_undefined())
+    throw ArgumentError(str("mask: dim ", dim, " is undefined: it has no lengths"));
   return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 

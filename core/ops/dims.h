@@ -20,7 +20,8 @@ Tensor lengths_as_i32(const Tensor& lengths);
 Dim define_dim(const std::string& name, const Tensor& lengths);
 /// The lengths as an op without inputs (i32; a scalar for a dim with one size).
 Tensor dim_lengths(const Dim& dim);
-/// A tensor without elements (boolean[none=0,dim]) whose type carries the dim: hands a dim from graph to graph.
+/// A tensor without elements (boolean[none=0,dim]) whose type carries the dim: hands a dim from
+/// graph to graph.
 Tensor dim_token(const Dim& dim);
 TensorType token_type(const Dim& dim);
 /// Adds the record of dim_token(dim) to a graph.
@@ -28,7 +29,8 @@ ValueId append_dim_token(Graph& graph, const Dim& dim);
 
 /// A dim of x that needs a mask: ragged, with all dims of its lengths in x.
 bool is_masked(const TensorType& type, int axis);
-/// Some masked dim of the type is among the axes, or has a length dim among them: a sum over them must select zeros first.
+/// Some masked dim of the type is among the axes, or has a length dim among them: a sum over them
+/// must select zeros first.
 bool reduces_padding(const TensorType& type, const std::vector<int>& axes);
 
 }  // namespace reel

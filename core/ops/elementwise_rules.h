@@ -53,7 +53,8 @@ void binary_type(TypeArgs& args) {
 /// Plain and named dims, a ragged one, none, and empty axes, with elements from an interval.
 OpSamples unary_samples(double low, double high, DType dtype = f32);
 /// The same, and operands that broadcast in every way.
-OpSamples binary_samples(double low_a, double high_a, double low_b, double high_b, DType dtype = f32);
+OpSamples binary_samples(double low_a, double high_a, double low_b, double high_b,
+                         DType dtype = f32);
 
 constexpr OpReads kReadsFirst{.inputs = 1}, kReadsBoth{.inputs = 3}, kReadsOutput{.outputs = 1};
 

@@ -13,7 +13,8 @@ namespace {
 
 Tensor bind_collect_live(const Tensor& g, const Tensor& mask);
 
-/// Walks x as [entries] x [inner]: the mask's dims first. The public functions transpose so that this holds.
+/// Walks x as [entries] x [inner]: the mask's dims first. The public functions transpose so that
+/// this holds.
 struct Rows {
   std::int64_t count, bytes;
   std::int64_t first_live;  // -1: none
@@ -37,7 +38,8 @@ const Op fill_live_op{
           if (rows.first_live < 0) return;
           const char* source = x.data<char>() + rows.first_live * rows.bytes;
           for (std::int64_t i = 0; i < rows.count; ++i)
-            if (!mask.data<bool>()[i]) std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
+            if (!mask.data<bool>()[i])
+              std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
         },
     // What ended entries show came from the first live one; see collect_live.
     .vjp = [](Vjp& at) { at.add(0, bind_collect_live(mask_padding(at.cotangent()), at.input(1))); },
@@ -45,7 +47,8 @@ const Op fill_live_op{
     .samples =
         [] {
           const Dim batch("batch", 3);
-          return OpSamples{{{{TensorType(f32, {batch, Dim("width", 2)})}, {TensorType(boolean, {batch}), 0, 1, false}}}};
+          return OpSamples{{{{TensorType(f32, {batch, Dim("width", 2)})},
+                             {TensorType(boolean, {batch}), 0, 1, false}}}};
         },
 };
 
@@ -91,7 +94,9 @@ Dims with_entries_first(const TensorType& type, const Tensor& mask) {
   return dims;
 }
 
-Tensor bind_collect_live(const Tensor& g, const Tensor& mask) { return bind(collect_live_op, {g, mask}); }
+Tensor bind_collect_live(const Tensor& g, const Tensor& mask) {
+  return bind(collect_live_op, {g, mask});
+}
 
 }  // namespace
 
@@ -116,8 +121,11 @@ Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// Where a ragged dim's lengths run over the entries, rows differ in what of them is padding: it must not be handed on.
-Tensor fill_live(const Tensor& x, const Tensor& live) { return on_rows(fill_live_op, mask_padding(x), live); }
+// Where a ragged dim's lengths run over the entries, rows differ in what of them is padding: it
+// must not be handed on.
+Tensor fill_live(const Tensor& x, const Tensor& live) {
+  return on_rows(fill_live_op, mask_padding(x), live);
+}
 Tensor collect_live(const Tensor& x, const Tensor& live) {
   return mask_padding(on_rows(collect_live_op, mask_padding(x), live));
 }

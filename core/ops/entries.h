@@ -1,7 +1,8 @@
 // core/ops/entries.h — what a loop does about entries that have ended while others still run.
 //
-// `live` is a boolean mask over the loop's entry dims. A leaf that lacks some of them lives while any entry of those
-// does (D10): its own mask is any(live) over what it lacks. A leaf that has none of them is shared, and always live.
+// `live` is a boolean mask over the loop's entry dims. A leaf that lacks some of them lives while
+// any entry of those does (D10): its own mask is any(live) over what it lacks. A leaf that has none
+// of them is shared, and always live.
 #pragma once
 
 #include <optional>

@@ -41,7 +41,9 @@ void share_any(KernelArgs& a) {
 OpSamples some_samples() {
   static const Dim& batch = *new Dim("batch", 2);
   static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
-  return {{{{TensorType(f32, {2, 3})}}}, {{{TensorType(f32, {batch, time})}}}, {{{TensorType(f32, {0, 3})}}}};
+  return {{{{TensorType(f32, {2, 3})}}},
+          {{{TensorType(f32, {batch, time})}}},
+          {{{TensorType(f32, {0, 3})}}}};
 }
 
 struct PrintAttrs {
@@ -65,7 +67,8 @@ const Op print_op{
     .samples =
         [] {
           OpSamples samples = some_samples();
-          for (OpSample& sample : samples) sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
+          for (OpSample& sample : samples)
+            sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
           return samples;
         },
     .has_effect = true,
@@ -112,17 +115,24 @@ const Op ensure_shape_op{
             fits = !dims[i].has_size() && !dims[i].is_named();
             dims[i] = wanted[i];
           }
-          if (!fits) throw ShapeError(str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted)));
+          if (!fits)
+            throw ShapeError(
+                str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted)));
           a.out.push_back(x.with(dims));
         },
     .kernel = share,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
-    .samples = [] { return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ShapeAttrs{{unknown, 3}})}}; },
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ShapeAttrs{{unknown, 3}})}};
+        },
 };
 
 }  // namespace
 
-Tensor print(const Tensor& x, const std::string& label) { return bind(print_op, {x}, make_attrs(PrintAttrs{label})); }
+Tensor print(const Tensor& x, const std::string& label) {
+  return bind(print_op, {x}, make_attrs(PrintAttrs{label}));
+}
 Tensor stop_gradient(const Tensor& x) { return bind(stop_gradient_op, {x}); }
 Tensor identity(const Tensor& x) { return bind(identity_op, {x}); }
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape) {

@@ -285,16 +285,16 @@ OpSamples gather_samples(bool is_scatter) {
     return result;
   };
   OpSamples samples{sample({4, 2}, {3}, 0),
-                  sample({2, 4}, {2, 2}, 1, i64),
-                  sample({3}, {}, 0),
-                  sample({2, 3, 2}, {}, 1),
-                  sample({classes, feature}, {batch, time}, 0),
-                  sample({batch, steps, feature}, {batch}, 1),
-                  sample({batch, classes, feature}, {beam, batch}, 1),
-                  sample({time, batch, feature}, {batch, time}, 2),
-                  sample({classes}, {none}, 0),
-                  sample({none, classes}, {beam}, 1),
-                  sample({0, 2}, {0}, 0)};
+                    sample({2, 4}, {2, 2}, 1, i64),
+                    sample({3}, {}, 0),
+                    sample({2, 3, 2}, {}, 1),
+                    sample({classes, feature}, {batch, time}, 0),
+                    sample({batch, steps, feature}, {batch}, 1),
+                    sample({batch, classes, feature}, {beam, batch}, 1),
+                    sample({time, batch, feature}, {batch, time}, 2),
+                    sample({classes}, {none}, 0),
+                    sample({none, classes}, {beam}, 1),
+                    sample({0, 2}, {0}, 0)};
   if (!is_scatter) {  // the op scatter_add itself relies on padding of updates that only they show
                       // to be zero
     samples.push_back(sample({batch, classes}, {time}, 1));
@@ -330,7 +330,7 @@ const Op gather_unknown_op{
     .samples =
         [] {
           return OpSamples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
-                          make_attrs(GatherAttrs{0, {-1}})}};
+                            make_attrs(GatherAttrs{0, {-1}})}};
         },
 };
 

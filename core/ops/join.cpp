@@ -185,7 +185,7 @@ const Op concat_unknown_op{
     .samples =
         [] {
           return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
-                          make_attrs(ConcatAttrs{0, {}})}};
+                            make_attrs(ConcatAttrs{0, {}})}};
         },
 };
 

@@ -27,13 +27,15 @@ const PersistentList& items_of(const Tensor& list) {
 Ref<ListData> editable(const OpInput& input) {
   TensorBlock* block = input.tensor->block();
   if (input.temporary && input.tensor->ref().unique() && block->attachment.unique())
-    return Ref<ListData>(const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
+    return Ref<ListData>(
+        const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
   Ref<ListData> copy(new ListData);
   copy->items = items_of(*input.tensor);
   return copy;
 }
 
-/// One edit of an input list. The reference it holds on the block goes first, so that nodes count one owner.
+/// One edit of an input list. The reference it holds on the block goes first, so that nodes count
+/// one owner.
 template <class Edit>
 Tensor edited(const OpInput& input, const TensorType& type, Edit&& edit) {
   Ref<ListData> data = editable(input);
@@ -48,7 +50,8 @@ std::int64_t index_of(const Tensor& index) {
 void check_index(const TensorType& index, std::string_view op) {
   if (!is_integer(index.dtype()))
     throw DTypeError(str(op, ": a TensorArray index must be an integer, got ", index));
-  if (index.rank()) throw ShapeError(str(op, ": a TensorArray index must be a scalar, got ", index));
+  if (index.rank())
+    throw ShapeError(str(op, ": a TensorArray index must be a scalar, got ", index));
 }
 
 /// Whether x may be an element: same dtype and dims, sizes that one side does not know aside.
@@ -64,10 +67,11 @@ bool fits(const TensorType& x, const TensorType& element) {
 
 void check_element(const TensorType& x, const TensorType& list, std::string_view op) {
   if (x.dtype() != list.dtype())
-    throw DTypeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ", list.element(),
-                         ": dtypes differ; cast the element to ", list.dtype()));
+    throw DTypeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
+                         list.element(), ": dtypes differ; cast the element to ", list.dtype()));
   if (!fits(x, list.element()))
-    throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ", list.element(), ": dims differ"));
+    throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
+                         list.element(), ": dims differ"));
 }
 
 Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
@@ -75,7 +79,8 @@ Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
   if (found.is_defined()) return found;
   const TensorType element = list.type().element();
   if (!element.is_known())
-    throw IndexError(str("TensorArray: element ", index, " was never written, and its shape, ", element, ", is not known"));
+    throw IndexError(str("TensorArray: element ", index, " was never written, and its shape, ",
+                         element, ", is not known"));
   return zeros(element);
 }
 
@@ -117,7 +122,9 @@ const Op list_write_op{
     .name = "list_write",
     .type =
         [](TypeArgs& a) {
-          check_element(a.in[1], a.in[0], a.attr<WriteAttrs>().may_grow ? "TensorArray push_back" : "TensorArray write");
+          check_element(
+              a.in[1], a.in[0],
+              a.attr<WriteAttrs>().may_grow ? "TensorArray push_back" : "TensorArray write");
           check_index(a.in[2], "TensorArray write");
           a.out.push_back(a.in[0]);
         },
@@ -127,7 +134,8 @@ const Op list_write_op{
           if (index < 0 || (index >= size && !a.attr<WriteAttrs>().may_grow))
             throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
                                  " elements; an array made with .dynamic_size = true grows"));
-          a.out[0] = edited(a.in[0], a.types[0], [&](PersistentList& items) { items.set(index, a.input(1)); });
+          a.out[0] = edited(a.in[0], a.types[0],
+                            [&](PersistentList& items) { items.set(index, a.input(1)); });
         },
     // x̄ = l̄[i]; the list before has no part in what was written.
     .vjp =
@@ -154,7 +162,9 @@ const Op list_drop_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
 };
-Tensor list_drop(const Tensor& list, const Tensor& index) { return bind(list_drop_op, {list, index}); }
+Tensor list_drop(const Tensor& list, const Tensor& index) {
+  return bind(list_drop_op, {list, index});
+}
 
 struct ReadAttrs {
   bool is_lenient = false;
@@ -175,7 +185,8 @@ const Op list_read_op{
         [](KernelArgs& a) {
           const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
           if (!a.attr<ReadAttrs>().is_lenient && (index < 0 || index >= size))
-            throw IndexError(str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
+            throw IndexError(
+                str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
           a.decided->push_back(element_or_zeros(a.input(0), index));
         },
     .vjp = [](Vjp& at) { at.add(0, list_one_hot(at.cotangent(), at.input(1), at.input_type(0))); },
@@ -220,7 +231,8 @@ const Op list_index_op{
         [](KernelArgs& a) {
           const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
           if (index < -size || index >= size)
-            throw IndexError(str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
+            throw IndexError(
+                str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
           const std::int64_t result = index < 0 ? index + size : index;
           Tensor& out = a.make();
           if (out.dtype() == i64)
@@ -253,7 +265,8 @@ const Op list_stack_op{
     .type =
         [](TypeArgs& a) {
           const TensorType element = a.in[0].element();
-          a.out.push_back(element.with(behind(a.attr<StackAttrs>().dim.value_or(Dim::unknown()), element)));
+          a.out.push_back(
+              element.with(behind(a.attr<StackAttrs>().dim.value_or(Dim::unknown()), element)));
         },
     .kernel =
         [](KernelArgs& a) {
@@ -262,17 +275,19 @@ const Op list_stack_op{
           const bool has_size = attrs.dim && attrs.dim->has_size();
           const std::int64_t count = has_size ? attrs.dim->size() : items.size();
           if (count != items.size() && !attrs.is_lenient)
-            throw ShapeError(str("TensorArray stack: dim ", *attrs.dim, " has size ", count, ", but the array has ",
-                                 items.size(), " elements"));
+            throw ShapeError(str("TensorArray stack: dim ", *attrs.dim, " has size ", count,
+                                 ", but the array has ", items.size(), " elements"));
           TensorType element = a.input(0).type().element();
           items.each([&](std::int64_t i, const Tensor& x) {
             if (element.is_known() && x.type() != element)
-              throw ShapeError(str("TensorArray stack: element ", i, " is ", x.type(), ", others are ", element,
+              throw ShapeError(str("TensorArray stack: element ", i, " is ", x.type(),
+                                   ", others are ", element,
                                    "; elements to be stacked must have equal shapes"));
             element = x.type();
           });
           if (!element.is_known() && count)
-            throw ShapeError(str("TensorArray stack: no element was written, and their shape, ", element, ", is not known"));
+            throw ShapeError(str("TensorArray stack: no element was written, and their shape, ",
+                                 element, ", is not known"));
           if (!element.is_known()) {  // nothing to stack: an unknown size counts as none
             Dims dims;
             for (const Dim& dim : element.dims()) dims.push_back(dim.has_size() ? dim : Dim(0));
@@ -298,13 +313,16 @@ const Op list_stack_op{
     .kernel_decides_types = true,
 };
 
-TensorType slice_type(const TensorType& x) { return x.with(Dims(x.dims().begin() + 1, x.dims().end())); }
+TensorType slice_type(const TensorType& x) {
+  return x.with(Dims(x.dims().begin() + 1, x.dims().end()));
+}
 
 const Op list_unstack_op{
     .name = "list_unstack",
     .type =
         [](TypeArgs& a) {
-          if (!a.in[0].rank()) throw ShapeError(str("TensorArray unstack: ", a.in[0], " has no axis to take apart"));
+          if (!a.in[0].rank())
+            throw ShapeError(str("TensorArray unstack: ", a.in[0], " has no axis to take apart"));
           a.out.push_back(slice_type(a.in[0]).as_list());
         },
     .kernel =
@@ -314,7 +332,8 @@ const Op list_unstack_op{
           Ref<ListData> data(new ListData);
           const std::int64_t count = x.type().sizes()[0];
           for (std::int64_t i = 0; i < count; ++i)
-            data->items.set(i, Tensor(allocate_view(element, x.ref(), x.data<char>() + i * element.bytes())));
+            data->items.set(
+                i, Tensor(allocate_view(element, x.ref(), x.data<char>() + i * element.bytes())));
           data->items.resize(count);
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
@@ -330,7 +349,10 @@ const Op list_unstack_op{
 const Op list_size_op{
     .name = "list_size",
     .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
-    .kernel = [](KernelArgs& a) { *a.make().data<std::int32_t>() = static_cast<std::int32_t>(items_of(a.input(0)).size()); },
+    .kernel =
+        [](KernelArgs& a) {
+          *a.make().data<std::int32_t>() = static_cast<std::int32_t>(items_of(a.input(0)).size());
+        },
     .no_vjp = "a size is an integer",
     .samples = [] { return OpSamples{}; },
 };
@@ -346,7 +368,9 @@ const Op list_add_op{
           const OpInput &into = a.in[swap], &from = a.in[!swap];
           const PersistentList other = items_of(*from.tensor);
           a.out[0] = edited(into, a.types[0], [&](PersistentList& items) {
-            items.merge(other, [](const Tensor& x, const Tensor& y) { return x.type().is_list() ? list_add(x, y) : add(x, y); });
+            items.merge(other, [](const Tensor& x, const Tensor& y) {
+              return x.type().is_list() ? list_add(x, y) : add(x, y);
+            });
           });
         },
     .vjp =
@@ -359,7 +383,9 @@ const Op list_add_op{
 
 }  // namespace
 
-Tensor list_new(const TensorType& element, std::int64_t size) { return bind(list_new_op, {}, make_attrs(NewAttrs{element, size})); }
+Tensor list_new(const TensorType& element, std::int64_t size) {
+  return bind(list_new_op, {}, make_attrs(NewAttrs{element, size}));
+}
 Tensor empty_list(const TensorType& list_type) { return list_new(list_type.element(), 0); }
 
 Tensor list_write(Tensor list, const Tensor& x, const Tensor& index, bool may_grow) {
@@ -368,9 +394,12 @@ Tensor list_write(Tensor list, const Tensor& x, const Tensor& index, bool may_gr
 Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
   return bind(list_read_op, {list, index}, make_attrs(ReadAttrs{is_lenient}));
 }
-Tensor list_index(const Tensor& list, const Tensor& index) { return bind(list_index_op, {list, index}); }
+Tensor list_index(const Tensor& list, const Tensor& index) {
+  return bind(list_index_op, {list, index});
+}
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient) {
-  return bind(list_stack_op, {list}, make_attrs(StackAttrs{dim ? std::optional(canonical(*dim)) : dim, is_lenient}));
+  return bind(list_stack_op, {list},
+              make_attrs(StackAttrs{dim ? std::optional(canonical(*dim)) : dim, is_lenient}));
 }
 Tensor list_unstack(const Tensor& x) { return bind(list_unstack_op, {x}); }
 Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
@@ -386,13 +415,15 @@ Tensor make_list(const TensorType& element, const Tensors& elements) {
 
 Tensors list_elements(const Tensor& list) {
   Tensors result(static_cast<std::size_t>(items_of(list).size()));
-  items_of(list).each([&](std::int64_t i, const Tensor& x) { result[static_cast<std::size_t>(i)] = x; });
+  items_of(list).each(
+      [&](std::int64_t i, const Tensor& x) { result[static_cast<std::size_t>(i)] = x; });
   return result;
 }
 
 namespace {
-const Op* const kListOps[] = {&list_new_op, &list_write_op, &list_drop_op,  &list_read_op,    &list_one_hot_op,
-                              &list_index_op, &list_stack_op, &list_unstack_op, &list_size_op, &list_add_op};
+const Op* const kListOps[] = {&list_new_op,     &list_write_op, &list_drop_op,  &list_read_op,
+                              &list_one_hot_op, &list_index_op, &list_stack_op, &list_unstack_op,
+                              &list_size_op,    &list_add_op};
 }
 std::span<const Op* const> list_ops() { return kListOps; }
 

@@ -18,7 +18,8 @@ Tensor list_write(Tensor list, const Tensor& x, const Tensor& index, bool may_gr
 Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient = false);
 /// index, counted from the end if negative. Throws IndexError unless -size <= index < size.
 Tensor list_index(const Tensor& list, const Tensor& index);
-/// The elements side by side along a new leading dim; without one, along a plain one of their number.
+/// The elements side by side along a new leading dim; without one, along a plain one of their
+/// number.
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient = false);
 /// The slices of x along its leading dim.
 Tensor list_unstack(const Tensor& x);

@@ -1,4 +1,5 @@
-// core/ops/loop.h — the one structured loop: while_loop, scan, and every gradient of them are nodes of this op.
+// core/ops/loop.h — the one structured loop: while_loop, scan, and every gradient of them are nodes
+// of this op.
 #pragma once
 
 #include <string>
@@ -8,45 +9,54 @@
 
 namespace reel {
 
-/// What a loop's ended entries see of a carry or a slice while others still run (their results are thrown away).
+/// What a loop's ended entries see of a carry or a slice while others still run (their results are
+/// thrown away).
 enum class Fill : std::uint8_t {
-  live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on their account
-  as_is, ///< what is there: values that an earlier run of the same iterations saved, ended entries included
-  zero,  ///< zeros: cotangents, which must not count in sums over entries
+  live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on
+         ///< their account
+  as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
+          ///< included
+  zero,   ///< zeros: cotangents, which must not count in sums over entries
 };
 
 /// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
 ///
 /// inputs of the op:   [bound] [lengths] carries... slices... captures...
-/// inputs of body:     position (i64), carries..., one slice each..., captures (those of body_captures)...
-/// outputs of body:    carries..., terms of stacks..., terms of sums...
-/// inputs of cond:     trips so far (i64), carries..., captures (those of cond_captures)...
-/// outputs of the op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)], [token of a new dim]
+/// inputs of body:     position (i64), carries..., one slice each..., captures (those of
+/// body_captures)... outputs of body:    carries..., terms of stacks..., terms of sums... inputs of
+/// cond:     trips so far (i64), carries..., captures (those of cond_captures)... outputs of the
+/// op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)],
+/// [token of a new dim]
 ///
-/// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has one element per
-/// iteration. Iteration k works at position k, or in a reverse loop at trips - 1 - k.
+/// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
+/// one element per iteration. Iteration k works at position k, or in a reverse loop at trips - 1 -
+/// k.
 struct LoopAttrs {
-  static constexpr std::uint8_t kList = 1;  ///< a list with one element per iteration instead of a tensor
-  static constexpr std::uint8_t kRaw = 2;   ///< ended entries as the body gave them, instead of zeros
+  static constexpr std::uint8_t kList =
+      1;  ///< a list with one element per iteration instead of a tensor
+  static constexpr std::uint8_t kRaw =
+      2;  ///< ended entries as the body gave them, instead of zeros
   std::string name;
-  SubGraph cond, body;             ///< cond may be absent
-  std::vector<int> cond_captures, body_captures;  ///< which captures of the op each graph takes, in its order
+  SubGraph cond, body;  ///< cond may be absent
+  std::vector<int> cond_captures,
+      body_captures;  ///< which captures of the op each graph takes, in its order
   int carries = 0, slices = 0, stacks = 0, sums = 0;
   bool has_bound = false, has_lengths = false;
   bool is_reverse = false;
-  /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body, and before the
-  /// first one if cond_before_body.
+  /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body,
+  /// and before the first one if cond_before_body.
   bool is_scan = false, cond_before_body = true;
-  Dims entry_dims;                 ///< entries end one by one: the dims of lengths, or of what cond returns
-  std::vector<Fill> fills;         ///< of carries, slices and captures
-  /// By output of the body: what ended entries give joins the first live one, whose values they saw (cotangents of
-  /// what was filled that way).
+  Dims entry_dims;  ///< entries end one by one: the dims of lengths, or of what cond returns
+  std::vector<Fill> fills;  ///< of carries, slices and captures
+  /// By output of the body: what ended entries give joins the first live one, whose values they saw
+  /// (cotangents of what was filled that way).
   std::vector<std::uint8_t> collects;
-  bool makes_dim = false;          ///< stacks run along a new dim, whose size the loop finds out
-  std::string new_dim;             ///< its name; empty for a plain one
-  Dims stack_dims;                 ///< otherwise: the dim of each stack
+  bool makes_dim = false;  ///< stacks run along a new dim, whose size the loop finds out
+  std::string new_dim;     ///< its name; empty for a plain one
+  Dims stack_dims;         ///< otherwise: the dim of each stack
   std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw
-  GraphRef origin;                 ///< the body as it was first recorded; later ones have the same records, and more
+  GraphRef
+      origin;  ///< the body as it was first recorded; later ones have the same records, and more
 
   bool makes_lengths() const { return static_cast<bool>(cond) && !entry_dims.empty(); }
 
@@ -90,10 +100,12 @@ struct LoopAttrs {
 
 extern const Op loop_op;
 
-/// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types agree.
+/// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types
+/// agree.
 struct CondAttrs {
   SubGraph on_true, on_false;
-  std::vector<int> true_captures, false_captures;  ///< which captures of the op each branch takes, in its order
+  std::vector<int> true_captures,
+      false_captures;  ///< which captures of the op each branch takes, in its order
   template <class F>
   static void fields(F&& f) {
     f("true_captures", &CondAttrs::true_captures);
@@ -105,23 +117,28 @@ struct CondAttrs {
 
 extern const Op cond_op;
 
-/// Whether running the record, or anything inside its sub-graphs, does something besides giving its result.
+/// Whether running the record, or anything inside its sub-graphs, does something besides giving its
+/// result.
 bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
 
-// Each floor gives its part of these ops: running them (trace/executors), and differentiating them (autodiff).
+// Each floor gives its part of these ops: running them (trace/executors), and differentiating them
+// (autodiff).
 void run_loop(KernelArgs& args);
 void run_cond(KernelArgs& args);
 void loop_vjp(Vjp& at);
 void cond_vjp(Vjp& at);
 
 /// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
-inline Dim leading_dim(const TensorType& slices) { return slices.is_list() ? Dim(0) : slices.dims()[0]; }
+inline Dim leading_dim(const TensorType& slices) {
+  return slices.is_list() ? Dim(0) : slices.dims()[0];
+}
 
 /// The type of one slice, as the body takes it.
 TensorType slice_type(const TensorType& slices);
 
-/// What the dims of a loop's body are called where the loop stands, given the types of the op's inputs.
+/// What the dims of a loop's body are called where the loop stands, given the types of the op's
+/// inputs.
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// Captures of several graphs in one list without repetition, and where each graph finds its own.

@@ -1,4 +1,5 @@
-// core/ops/pointwise_table.h — PointwiseTable, the loops of element-wise ops for an instruction set.
+// core/ops/pointwise_table.h — PointwiseTable, the loops of element-wise ops for an instruction
+// set.
 //
 // Read by pointwise_isa.cpp, which is compiled for several processors: includes nothing that could
 // leave a shared inline function compiled for the newest of them.

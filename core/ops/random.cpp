@@ -12,13 +12,16 @@
 namespace reel {
 namespace {
 
-// Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011).
 std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t high, std::uint64_t low) {
-  std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
-                                 static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)};
+  std::array<std::uint32_t, 4> c{
+      static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
+      static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)};
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0], p1 = std::uint64_t{0xCD9E8D57} * c[2];
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0],
+                        p1 = std::uint64_t{0xCD9E8D57} * c[2];
     c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
          static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
     k0 += 0x9E3779B9;
@@ -65,7 +68,9 @@ void draw(KernelArgs& a, Fn&& element) {
     using T = decltype(zero);
     T* to = out.data<T>();
     for (std::int64_t i = 0; i < count; ++i)
-      to[i] = static_cast<T>(element(philox(static_cast<std::uint64_t>(key[0]), number, static_cast<std::uint64_t>(i)), attrs, zero));
+      to[i] = static_cast<T>(
+          element(philox(static_cast<std::uint64_t>(key[0]), number, static_cast<std::uint64_t>(i)),
+                  attrs, zero));
   });
 }
 
@@ -83,10 +88,12 @@ const Op random_uniform_op{
           draw(a, [](const auto& words, const DrawAttrs& attrs, auto zero) {
             if constexpr (sizeof zero == 4) {
               const float unit = static_cast<float>(words[0] >> 8) * 0x1p-24f;
-              const float value = static_cast<float>(attrs.low) + static_cast<float>(attrs.high - attrs.low) * unit;
+              const float value =
+                  static_cast<float>(attrs.low) + static_cast<float>(attrs.high - attrs.low) * unit;
               return value < static_cast<float>(attrs.high) ? value : static_cast<float>(attrs.low);
             } else {
-              const double unit = static_cast<double>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
+              const double unit =
+                  static_cast<double>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
               return attrs.low + (attrs.high - attrs.low) * unit;
             }
           });
@@ -124,11 +131,14 @@ const Op fold_key_op{
     .no_vjp = "a key is an integer",
     .samples =
         [] {
-          return OpSamples{{{{TensorType(i64, {2}), 0, 100, false}, {TensorType(i64), 0, 100, false}}}};
+          return OpSamples{
+              {{{TensorType(i64, {2}), 0, 100, false}, {TensorType(i64), 0, 100, false}}}};
         },
 };
 
-Tensor fold_key(const Tensor& key, const Tensor& number) { return bind(fold_key_op, {key, number}); }
+Tensor fold_key(const Tensor& key, const Tensor& number) {
+  return bind(fold_key_op, {key, number});
+}
 
 Tensor make_stream(std::int64_t key, std::int64_t first) {
   ModeScope plain({});
@@ -145,17 +155,22 @@ constinit thread_local RandomScope* current = nullptr;
 void check_drawable(const Dims& dims, DType dtype, const char* op) {
   if (!is_float(dtype)) throw DTypeError(str(op, ": draws f32 or f64, not ", dtype));
   for (const Dim& dim : dims)
-    if (dim.is_undefined()) throw ShapeError(str(op, ": dim ", dim, " is undefined; give it a size or lengths"));
+    if (dim.is_undefined())
+      throw ShapeError(str(op, ": dim ", dim, " is undefined; give it a size or lengths"));
 }
 
 Tensor bind_draw(const Op& op, const Dims& dims, DType dtype, double low, double high) {
   const RandomDraw draw = RandomDraw::take();
-  return bind(op, {draw.key}, make_attrs(DrawAttrs{TensorType(dtype, dims), draw.number, low, high}));
+  return bind(op, {draw.key},
+              make_attrs(DrawAttrs{TensorType(dtype, dims), draw.number, low, high}));
 }
 
 }  // namespace
 
-RandomScope::RandomScope(const Tensor& stream) : outer_(current), builder_(thread_mode.builder), key_(stream) { current = this; }
+RandomScope::RandomScope(const Tensor& stream)
+    : outer_(current), builder_(thread_mode.builder), key_(stream) {
+  current = this;
+}
 
 RandomScope::RandomScope() : outer_(current), builder_(thread_mode.builder) {
   number_ = outer_ ? outer_->taken_++ : stream.taken++;
@@ -178,11 +193,14 @@ void RandomScope::begin(const Tensor& iteration, int part) {
 
 Tensor RandomScope::key() {
   if (key_.is_defined()) return key_;
-  const Tensor around = outer_ ? outer_->key() : make_stream(static_cast<std::int64_t>(stream.seed), 0);
+  const Tensor around =
+      outer_ ? outer_->key() : make_stream(static_cast<std::int64_t>(stream.seed), 0);
   const Tensor own = fold_key(around, scalar(number_, i64));
-  Tensor result = fold_key(own, traced_iteration_.is_defined() ? traced_iteration_ : scalar(iteration_, i64));
+  Tensor result =
+      fold_key(own, traced_iteration_.is_defined() ? traced_iteration_ : scalar(iteration_, i64));
   if (part_) result = fold_key(result, scalar(part_, i64));
-  if (builder_ == thread_mode.builder) key_ = result;  // a key made in an inner graph is of no use outside
+  if (builder_ == thread_mode.builder)
+    key_ = result;  // a key made in an inner graph is of no use outside
   return result;
 }
 
@@ -196,7 +214,9 @@ Tensor current_random_stream() {
   const Tensor key = current->key();
   return make_stream(key.data<std::int64_t>()[0], key.data<std::int64_t>()[1] + current->taken_);
 }
-void advance_random_stream(std::int64_t numbers) { (current ? current->taken_ : stream.taken) += numbers; }
+void advance_random_stream(std::int64_t numbers) {
+  (current ? current->taken_ : stream.taken) += numbers;
+}
 
 void manual_seed(std::uint64_t seed) { stream = {seed, 0}; }
 
@@ -206,14 +226,17 @@ Tensor random_normal(const Dims& dims, DType dtype) {
 }
 Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
   check_drawable(dims, dtype, "random_uniform");
-  if (!(low < high)) throw ArgumentError(str("random_uniform: low must be below high, got [", low, ", ", high, ")"));
+  if (!(low < high))
+    throw ArgumentError(str("random_uniform: low must be below high, got [", low, ", ", high, ")"));
   return bind_draw(random_uniform_op, dims, dtype, low, high);
 }
 
 Tensor categorical(const Tensor& logits, const Axis& axis) {
-  if (!is_float(logits.dtype())) throw DTypeError(str("categorical: logits must be floating, got ", logits.type()));
+  if (!is_float(logits.dtype()))
+    throw DTypeError(str("categorical: logits must be floating, got ", logits.type()));
   const int position = axis.in(logits.type(), "categorical");
-  // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison et al. 2014).
+  // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison
+  // et al. 2014).
   const Tensor unit = random_uniform(logits.dims(), 0x1p-24, 1, logits.dtype());
   return argmax(stop_gradient(logits) - log(-log(unit)), position);
 }

@@ -172,16 +172,16 @@ OpSamples samples_of(DType dtype, double low, double high, bool over_nothing) {
   };
   const auto& [batch, time, feature] = sample_dims();
   OpSamples result = {sample({7}, {0}),
-                    sample({2, 3}, {0}),
-                    sample({2, 3}, {1}),
-                    sample({3, 40}, {1}),
-                    sample({2, 3}, {0, 1}),
-                    sample({2, 3, 4}, {1}),
-                    sample({2, 3, 4}, {0, 2}),
-                    sample({2, 1, 4}, {1}),
-                    sample({0, 3}, {1}),
-                    sample({batch, feature}, {0}),
-                    sample({batch, time, feature}, {2})};
+                      sample({2, 3}, {0}),
+                      sample({2, 3}, {1}),
+                      sample({3, 40}, {1}),
+                      sample({2, 3}, {0, 1}),
+                      sample({2, 3, 4}, {1}),
+                      sample({2, 3, 4}, {0, 2}),
+                      sample({2, 1, 4}, {1}),
+                      sample({0, 3}, {1}),
+                      sample({batch, feature}, {0}),
+                      sample({batch, time, feature}, {2})};
   if (over_nothing) result.push_back(sample({3, 0}, {1}));
   return result;
 }
@@ -241,13 +241,13 @@ const Op spread_op{
           };
           const auto& [batch, time, feature] = sample_dims();
           return OpSamples{sample({}, {0}, {3}),
-                         sample({3}, {0}, {2}),
-                         sample({3}, {1}, {2}),
-                         sample({2, 3}, {1, 3}, {4, 5}),
-                         sample({2, 3}, {2}, {1}),
-                         sample({3}, {0}, {0}),
-                         sample({batch}, {0}, {feature}),
-                         sample({feature}, {0, 1}, {batch, time})};
+                           sample({3}, {0}, {2}),
+                           sample({3}, {1}, {2}),
+                           sample({2, 3}, {1, 3}, {4, 5}),
+                           sample({2, 3}, {2}, {1}),
+                           sample({3}, {0}, {0}),
+                           sample({batch}, {0}, {feature}),
+                           sample({feature}, {0, 1}, {batch, time})};
         },
 };
 

@@ -85,11 +85,11 @@ constinit const Op cast_op{
           const Dim batch("batch", 3);
           const auto sample = [](DType from, const Dims& dims, DType to) {
             return OpSample{{{TensorType(from, dims), -2, 2, is_float(from) && is_float(to)}},
-                          make_attrs(CastAttrs{to})};
+                            make_attrs(CastAttrs{to})};
           };
           return OpSamples{sample(f32, {2, 9}, f64), sample(f64, {batch}, f32),
-                         sample(f32, {5}, i32),    sample(i32, {batch}, f32),
-                         sample(i64, {0, 3}, f64), sample(f32, {}, boolean)};
+                           sample(f32, {5}, i32),    sample(i32, {batch}, f32),
+                           sample(i64, {0, 3}, f64), sample(f32, {}, boolean)};
         },
     .pointwise = true,
 };

@@ -209,7 +209,7 @@ const Op reshape_like_op{
     .samples =
         [] {
           return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {6}), -2, 2, false}}},
-                         {{{TensorType(f32, {0, 3})}, {TensorType(f64, {0}), -2, 2, false}}}};
+                           {{{TensorType(f32, {0, 3})}, {TensorType(f64, {0}), -2, 2, false}}}};
         },
 };
 

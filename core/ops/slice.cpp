@@ -329,18 +329,18 @@ const Op shift_op{
           const Dims& dims = sample_dims();
           const Dim steps("steps", 4), all("all", 3);
           return OpSamples{{{{TensorType(f32, {dims[0], steps, dims[2]})},
-                           {TensorType(i32, {dims[0]}), -3, 3, false}},
-                          make_attrs(ShiftAttrs{1, dims[1]})},
-                         {{{TensorType(f32, {steps, dims[2], dims[0]})},
-                           {TensorType(i32, {dims[0]}), -2, 2, false}},
-                          make_attrs(ShiftAttrs{0, all})},
-                         {{{TensorType(f32, dims)}, {TensorType(i32, {dims[0]}), -1, 1, false}},
-                          make_attrs(ShiftAttrs{2, all})},
-                         {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}},
-                          make_attrs(ShiftAttrs{0, 4})},
-                         {{{TensorType(f32, {dims[0], Dim("none", 0)})},
-                           {TensorType(i32, {dims[0]}), -1, 1, false}},
-                          make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
+                             {TensorType(i32, {dims[0]}), -3, 3, false}},
+                            make_attrs(ShiftAttrs{1, dims[1]})},
+                           {{{TensorType(f32, {steps, dims[2], dims[0]})},
+                             {TensorType(i32, {dims[0]}), -2, 2, false}},
+                            make_attrs(ShiftAttrs{0, all})},
+                           {{{TensorType(f32, dims)}, {TensorType(i32, {dims[0]}), -1, 1, false}},
+                            make_attrs(ShiftAttrs{2, all})},
+                           {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}},
+                            make_attrs(ShiftAttrs{0, 4})},
+                           {{{TensorType(f32, {dims[0], Dim("none", 0)})},
+                             {TensorType(i32, {dims[0]}), -1, 1, false}},
+                            make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
         },
 };
 

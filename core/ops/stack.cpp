@@ -103,10 +103,10 @@ const Op unstack_op{
         [] {
           const Dims& dims = sample_dims();
           return OpSamples{{{{TensorType(f32, {3, 2})}}, make_attrs(UnstackAttrs{3})},
-                         {{{TensorType(f32, {2})}}, make_attrs(UnstackAttrs{2})},
-                         {{{TensorType(f32, {Dim("beam", 3), dims[0], dims[1]})}},
-                          make_attrs(UnstackAttrs{3})},
-                         {{{TensorType(f32, {2, 0})}}, make_attrs(UnstackAttrs{2})}};
+                           {{{TensorType(f32, {2})}}, make_attrs(UnstackAttrs{2})},
+                           {{{TensorType(f32, {Dim("beam", 3), dims[0], dims[1]})}},
+                            make_attrs(UnstackAttrs{3})},
+                           {{{TensorType(f32, {2, 0})}}, make_attrs(UnstackAttrs{2})}};
         },
 };
 

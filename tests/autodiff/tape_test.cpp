@@ -50,7 +50,9 @@ TEST(RecordingTapeTest, AddsUpAnIterationsContributionsFirst) {
   // In f32 the order shows: traced, the gradient of a capture is a sum of one term per iteration.
   const auto f = [](Tensor w) {
     auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 7; },
-                             [&](Tensor i, Tensor y) { return std::tuple{i + 1, y * 0.7 + w * 0.3 + tanh(w * y)}; },
+                             [&](Tensor i, Tensor y) {
+                               return std::tuple{i + 1, y * 0.7 + w * 0.3 + tanh(w * y)};
+                             },
                              std::tuple{0, scalar(0.1)});
     return y * w + square(w);
   };

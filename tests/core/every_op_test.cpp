@@ -14,10 +14,11 @@
 namespace reel {
 namespace {
 
-/// Ops that samples cannot say: lists are values of their own type, loops and conds hold graphs. Each is tested, in
-/// every mode, where this says.
+/// Ops that samples cannot say: lists are values of their own type, loops and conds hold graphs.
+/// Each is tested, in every mode, where this says.
 const char* tested_elsewhere(const Op& op) {
-  if (op.name == "loop" || op.name == "cond") return "tests/frontend: while_loop_test, scan_test, cond_test";
+  if (op.name == "loop" || op.name == "cond")
+    return "tests/frontend: while_loop_test, scan_test, cond_test";
   if (op.name.starts_with("list_")) return "tests/frontend: tensor_array_test";
   return nullptr;
 }
@@ -37,8 +38,9 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     Tensors inputs;
     for (const SampleInput& input : sample.inputs) {
       std::uniform_real_distribution<double> real(input.low, input.high);
-      std::uniform_int_distribution<std::int64_t> integer(static_cast<std::int64_t>(std::ceil(input.low)),
-                                                          static_cast<std::int64_t>(std::floor(input.high)));
+      std::uniform_int_distribution<std::int64_t> integer(
+          static_cast<std::int64_t>(std::ceil(input.low)),
+          static_cast<std::int64_t>(std::floor(input.high)));
       std::vector<double> values(static_cast<std::size_t>(input.type.numel()));
       for (double& value : values) {
         if (is_float(input.type.dtype()))
@@ -52,10 +54,12 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     }
     return inputs;
   }
-  Tensors apply(const OpSample& sample, const Tensors& inputs) const { return bind_all(op(), inputs, sample.attrs); }
+  Tensors apply(const OpSample& sample, const Tensors& inputs) const {
+    return bind_all(op(), inputs, sample.attrs);
+  }
 
-  /// The sum of all valid elements of floating outputs, weighted by fixed random numbers: equal weights would let
-  /// errors cancel.
+  /// The sum of all valid elements of floating outputs, weighted by fixed random numbers: equal
+  /// weights would let errors cancel.
   static Tensor weighted_sum(const Tensors& outputs) {
     Tensor total = scalar(0.0, f64);
     std::uint32_t seed = 23;
@@ -80,11 +84,16 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     return sample.inputs[i].differentiable && is_float(sample.inputs[i].type.dtype());
   }
   /// Elements that count: those within their entry's length.
-  static std::vector<double> valid_of(const Tensor& x) { return values_of(mask_padding(ones_like(cast(x, f64)))); }
+  static std::vector<double> valid_of(const Tensor& x) {
+    return values_of(mask_padding(ones_like(cast(x, f64))));
+  }
 };
 
-std::string name_of_op(const ::testing::TestParamInfo<const Op*>& info) { return std::string(info.param->name); }
-INSTANTIATE_TEST_SUITE_P(Ops, EveryOp, ::testing::ValuesIn(all_ops().begin(), all_ops().end()), name_of_op);
+std::string name_of_op(const ::testing::TestParamInfo<const Op*>& info) {
+  return std::string(info.param->name);
+}
+INSTANTIATE_TEST_SUITE_P(Ops, EveryOp, ::testing::ValuesIn(all_ops().begin(), all_ops().end()),
+                         name_of_op);
 
 TEST_P(EveryOp, HasSamplesAndAVjpOrAReason) {
   if (!tested_elsewhere(op())) EXPECT_FALSE(samples().empty()) << "no samples";
@@ -143,7 +152,8 @@ TEST_P(EveryOp, VjpMatchesCentralDifferences) {
     const Tensors gradient = grad(f)(inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_differentiable(sample, i)) continue;
-      const std::vector<double> got = values_of(gradient[i]), valid = valid_of(inputs[i]), at = values_of(inputs[i]);
+      const std::vector<double> got = values_of(gradient[i]), valid = valid_of(inputs[i]),
+                                at = values_of(inputs[i]);
       ASSERT_EQ(gradient[i].type(), inputs[i].type());
       for (std::size_t k = 0; k < got.size(); ++k) {
         if (!valid[k]) continue;
@@ -157,7 +167,8 @@ TEST_P(EveryOp, VjpMatchesCentralDifferences) {
         };
         const double expected = (moved(step) - moved(-step)) / (2 * step);
         EXPECT_NEAR(got[k], expected, 1e-6 * std::max({1.0, std::abs(expected), std::abs(got[k])}))
-            << "input " << i << ", entry " << k << " at " << at[k] << ", step " << step << ", seed 7";
+            << "input " << i << ", entry " << k << " at " << at[k] << ", step " << step
+            << ", seed 7";
       }
     }
   }
@@ -169,7 +180,8 @@ TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
     if (rounds_to_f32(sample)) continue;
     const Tensors inputs = draw(sample, true);
     const auto first = [&](const Tensors& x) {
-      const Tensors gradient = grad([&](const Tensors& y) { return weighted_sum(apply(sample, y)); })(x);
+      const Tensors gradient =
+          grad([&](const Tensors& y) { return weighted_sum(apply(sample, y)); })(x);
       Tensors differentiable;
       for (std::size_t i = 0; i < gradient.size(); ++i)
         if (is_differentiable(sample, i)) differentiable.push_back(gradient[i]);
@@ -178,7 +190,8 @@ TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
     const Tensors second = grad(first)(inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_differentiable(sample, i)) continue;
-      const std::vector<double> got = values_of(second[i]), valid = valid_of(inputs[i]), at = values_of(inputs[i]);
+      const std::vector<double> got = values_of(second[i]), valid = valid_of(inputs[i]),
+                                at = values_of(inputs[i]);
       for (std::size_t k = 0; k < got.size(); ++k) {
         if (!valid[k]) continue;
         const double step = 1e-5 * std::max(1.0, std::abs(at[k]));
@@ -208,11 +221,12 @@ TEST_P(EveryOp, NanInPaddingChangesNoValidResultAndNoGradient) {
       dirty[i] = mask_padding(clean[i], std::numeric_limits<double>::quiet_NaN());
     }
     if (!has_padding) continue;
-    // The ops that reduce see padding after the public functions have selected it away: their samples have none, or
-    // the op itself masks.
+    // The ops that reduce see padding after the public functions have selected it away: their
+    // samples have none, or the op itself masks.
     const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
     const Tensors a = apply(sample, clean), b = apply(sample, dirty);
-    for (std::size_t i = 0; i < a.size(); ++i) expect_same_bits(mask_padding(a[i]), mask_padding(b[i]));
+    for (std::size_t i = 0; i < a.size(); ++i)
+      expect_same_bits(mask_padding(a[i]), mask_padding(b[i]));
     if (!op().vjp) continue;
     const Tensors ga = grad(f)(clean), gb = grad(f)(dirty);
     for (std::size_t i = 0; i < ga.size(); ++i)

@@ -48,7 +48,8 @@ TEST(StorageTest, BlocksMadeOnOneThreadMayBeFreedOnAnother) {
 }
 
 TEST(StorageTest, DefaultMadeTensorIsRefused) {
-  EXPECT_EQ(message_of<ArgumentError>([] { Tensor() + Tensor(); }), "add: was given an empty Tensor");
+  EXPECT_EQ(message_of<ArgumentError>([] { Tensor() + Tensor(); }),
+            "add: was given an empty Tensor");
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ REEL_IN_EVERY_MODE(CondTest);
 
 TEST_P(CondTest, RunsTheBranchThatThePredicateChooses) {
   const auto f = run([](Tensor p, Tensor x) {
-    return cond(p, [&] { return x + 1.0; }, [&] { return x * 10.0; });
+    return cond(
+        p, [&] { return x + 1.0; }, [&] { return x * 10.0; });
   });
   expect_values(f(scalar(true), scalar(2.0)), {3});
   expect_values(f(scalar(false), scalar(2.0)), {20});
@@ -18,7 +19,9 @@ TEST_P(CondTest, RunsTheBranchThatThePredicateChooses) {
 
 TEST_P(CondTest, GradientOfTheUntakenBranchIsExactlyZero) {  // 97: where it would be NaN
   const auto f = [](std::pair<Tensor, Tensor> xy) {
-    return cond(xy.first > 0.0, [&] { return square(xy.first); }, [&] { return log(xy.second) / xy.second; });
+    return cond(
+        xy.first > 0.0, [&] { return square(xy.first); },
+        [&] { return log(xy.second) / xy.second; });
   };
   const auto [dx, dy] = run(grad(f))(std::pair{scalar(3.0), scalar(0.0)});
   expect_values(dx, {6});
@@ -26,7 +29,10 @@ TEST_P(CondTest, GradientOfTheUntakenBranchIsExactlyZero) {  // 97: where it wou
 }
 
 TEST_P(CondTest, BothBranchesShareTheirCaptures) {
-  const auto f = [](Tensor w, Tensor p) { return cond(p, [&] { return w * w; }, [&] { return w * w * w; }); };
+  const auto f = [](Tensor w, Tensor p) {
+    return cond(
+        p, [&] { return w * w; }, [&] { return w * w * w; });
+  };
   expect_values(run(grad(f))(scalar(2.0), scalar(true)), {4});
   expect_values(run(grad(f))(scalar(2.0), scalar(false)), {12});
   expect_values(run(grad(grad(f)))(scalar(2.0), scalar(false)), {12});
@@ -36,11 +42,14 @@ TEST_P(CondTest, LoopInABranchAndABranchInALoop) {
   const auto f = [](Tensor x) {
     return while_loop([](Tensor x) { return x < 128; },
                       [](Tensor x) {
-                        return cond(x < 8.0,
-                                    [&] {
-                                      return while_loop([](Tensor y) { return y < 4; }, [](Tensor y) { return y * 2; }, x) * 2;
-                                    },
-                                    [&] { return square(x); });
+                        return cond(
+                            x < 8.0,
+                            [&] {
+                              return while_loop([](Tensor y) { return y < 4; },
+                                                [](Tensor y) { return y * 2; }, x) *
+                                     2;
+                            },
+                            [&] { return square(x); });
                       },
                       x);
   };
@@ -51,7 +60,14 @@ TEST_P(CondTest, LoopInABranchAndABranchInALoop) {
 
 TEST_P(CondTest, TreesAndNumbersComeBack) {
   const auto f = run([](Tensor p) {
-    return cond(p, [] { return std::tuple{1, scalar(2.0)}; }, [] { return std::tuple{3, scalar(4.0)}; });
+    return cond(
+        p,
+        [] {
+          return std::tuple{1, scalar(2.0)};
+        },
+        [] {
+          return std::tuple{3, scalar(4.0)};
+        });
   });
   const auto [i, x] = f(scalar(false));
   expect_values(i, {3});
@@ -59,16 +75,25 @@ TEST_P(CondTest, TreesAndNumbersComeBack) {
 }
 
 TEST_P(CondTest, ErrorsOfThePredicate) {
-  const auto f = run([](Tensor p) { return cond(p, [] { return scalar(1.0); }, [] { return scalar(2.0); }); });
+  const auto f = run([](Tensor p) {
+    return cond(
+        p, [] { return scalar(1.0); }, [] { return scalar(2.0); });
+  });
   EXPECT_EQ(message_of<DTypeError>([&] { f(scalar(1)); }),
             "cond: pred must be a boolean scalar, got i32[]; compare, as in x > 0");
-  EXPECT_EQ(message_of<ShapeError>([&] { f(tensor({true, false})); }),
-            "cond: pred must be a boolean scalar, got boolean[2]; reduce it with any or all, or choose element by element "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              f(tensor({true, false}));
+            }),
+            "cond: pred must be a boolean scalar, got boolean[2]; reduce it with any or all, or "
+            "choose element by element "
             "with where");
 }
 
 TEST(TracedCondTest, BranchesOfDifferentTypesAreAnError) {
-  const auto f = jit([](Tensor p) { return cond(p, [] { return zeros({2}); }, [] { return zeros({3}); }); });
+  const auto f = jit([](Tensor p) {
+    return cond(
+        p, [] { return zeros({2}); }, [] { return zeros({3}); });
+  });
   EXPECT_EQ(message_of<ShapeError>([&] { f(scalar(true)); }),
             "cond: the branches return different types\n  result: f32[2] if true, f32[3] if false\n"
             "Return the same type from both.");
@@ -76,7 +101,8 @@ TEST(TracedCondTest, BranchesOfDifferentTypesAreAnError) {
 
 TEST(TracedCondTest, PrintsInTheTakenBranchOnlyAndOnceUnderAGradient) {
   const auto f = jit(grad([](Tensor x) {
-    return cond(x > 0.0, [&] { return square(print(x, "yes")); }, [&] { return print(x, "no") * 2.0; });
+    return cond(
+        x > 0.0, [&] { return square(print(x, "yes")); }, [&] { return print(x, "no") * 2.0; });
   }));
   testing::internal::CaptureStdout();
   f(scalar(3.0));

@@ -48,7 +48,8 @@ TEST_P(GradTest, StopGradientCuts) {
 TEST_P(GradTest, PullbackMayBeCalledAgain) {
   const auto f = run([](Tensor x) {
     const auto [y, pullback] = vjp([](Tensor x) { return std::pair{x * x, x * 3.0}; }, x);
-    return std::tuple{y.first, pullback(std::pair{scalar(1.0), scalar(0.0)}), pullback(std::pair{scalar(1.0), scalar(2.0)})};
+    return std::tuple{y.first, pullback(std::pair{scalar(1.0), scalar(0.0)}),
+                      pullback(std::pair{scalar(1.0), scalar(2.0)})};
   });
   const auto [y, first, second] = f(scalar(4.0));
   expect_values(y, {16});
@@ -57,9 +58,11 @@ TEST_P(GradTest, PullbackMayBeCalledAgain) {
 }
 
 TEST_P(GradTest, MustStartFromAFloatingScalar) {
-  EXPECT_EQ(message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
-            "value_and_grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
-  EXPECT_EQ(message_of<DTypeError>([&] { run(grad([](Tensor x) { return cast(x, i32); }))(scalar(1.0)); }),
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
+      "value_and_grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
+  EXPECT_EQ(message_of<DTypeError>(
+                [&] { run(grad([](Tensor x) { return cast(x, i32); }))(scalar(1.0)); }),
             "value_and_grad: the function must return a floating scalar, got i32[]; cast it");
 }
 
@@ -84,7 +87,8 @@ TEST(TapeTest, GivesUpWhatItKeptUnlessPersistent) {
   const Tensor y = x * x;
   once.gradient(y, x);
   EXPECT_EQ(message_of<ArgumentError>([&] { once.gradient(y, x); }),
-            "Tape: gradient was asked twice of a tape that is not persistent; make it with Tape({.persistent = true})");
+            "Tape: gradient was asked twice of a tape that is not persistent; make it with "
+            "Tape({.persistent = true})");
   Tape often({.persistent = true});
   often.watch(x);
   const Tensor z = x * x * x;
@@ -104,7 +108,10 @@ TEST(TapeTest, ChainOfAMillionOpsIsDifferentiatedAndFreed) {
 TEST(TapeTest, LoopOfALargeNumberOfIterationsInATrace) {
   auto f = jit(grad([](Tensor x) {
     return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 100'000; },
-                                  [](Tensor i, Tensor y) { return std::tuple{i + 1, y * 1.00001}; }, std::tuple{0, x}));
+                                  [](Tensor i, Tensor y) {
+                                    return std::tuple{i + 1, y * 1.00001};
+                                  },
+                                  std::tuple{0, x}));
   }));
   expect_values(f(scalar(1.0, f64)), {std::pow(1.00001, 100'000)}, 1e-9);
 }

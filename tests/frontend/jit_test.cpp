@@ -27,7 +27,8 @@ TEST(JitTest, DimsAreAPatternNotIdentities) {
   }
   EXPECT_EQ(f.trace_count(), 1);
   const Dim batch("batch", 2), feature("feature", 3), other("feature", 3);
-  EXPECT_THROW(f(ones({batch, feature}), ones({batch, other})), ShapeError);  // another pattern: traced, and refused
+  EXPECT_THROW(f(ones({batch, feature}), ones({batch, other})),
+               ShapeError);  // another pattern: traced, and refused
 }
 
 TEST(JitTest, ResultsCarryTheCallersDims) {
@@ -58,11 +59,15 @@ TEST(JitTest, DimsBornInTheTraceAreNewInEveryCallAndSharedInOne) {
 }
 
 TEST(JitTest, CapturedDimOfAnArgumentIsGuarded) {
-  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch})), other("time", tensor({2, 2}, {batch}));
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch})),
+      other("time", tensor({2, 2}, {batch}));
   auto stale = jit([&](Tensor x) { return sum(x, time); }, {.name = "stale"});
   expect_values(stale(ones({batch, time})), {3, 1});
-  EXPECT_EQ(message_of<ShapeError>([&] { stale(ones({batch, other})); }),
-            "jit \"stale\": the function names dim time[batch=2] itself, but this call's argument has another dim of that "
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              stale(ones({batch, other}));
+            }),
+            "jit \"stale\": the function names dim time[batch=2] itself, but this call's argument "
+            "has another dim of that "
             "name, time[batch=2]; take it from the argument, with x.dim(\"time\")");
 }
 
@@ -78,7 +83,8 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichNumberChanges) {
   testing::internal::CaptureStderr();
   for (int n = 0; n < 10; ++n) f(scalar(1.0), n);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "reel: jit \"scaled\" traces for the ninth time; its fixed value 8 was 0 at first. Pass what changes from call "
+            "reel: jit \"scaled\" traces for the ninth time; its fixed value 8 was 0 at first. "
+            "Pass what changes from call "
             "to call as a tensor: scalar(x).\n");
 }
 

@@ -1,5 +1,5 @@
-// Gradients that went wrong once: each was found by holding eager mode, traces and calls of jitted functions under a
-// tape against each other, and each failed before it was mended.
+// Gradients that went wrong once: each was found by holding eager mode, traces and calls of jitted
+// functions under a tape against each other, and each failed before it was mended.
 #include <functional>
 #include <limits>
 
@@ -25,7 +25,8 @@ class ReversalTest : public ::testing::Test {
     for (Tensor& g : gradients) g = mask_padding(g);
     return gradients;
   }
-  /// First and second gradients agree in all forms: eager, traced, and through a jitted function under a tape.
+  /// First and second gradients agree in all forms: eager, traced, and through a jitted function
+  /// under a tape.
   static void expect_all_forms_agree(const Fn& f, const In& in) {
     const auto twice = [](const auto& first) {
       return [first](const In& x) {
@@ -36,7 +37,8 @@ class ReversalTest : public ::testing::Test {
     };
     const In first = valid(grad(f)(in)), second = valid(grad(twice(grad(f)))(in));
     const auto compare = [&](const In& got, const In& expected) {
-      for (std::size_t i = 0; i < expected.size(); ++i) expect_all_close(mask_padding(got[i]), expected[i], 1e-12);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expect_all_close(mask_padding(got[i]), expected[i], 1e-12);
     };
     compare(jit(grad(f))(in), first);
     compare(grad(jit(f))(in), first);
@@ -45,7 +47,8 @@ class ReversalTest : public ::testing::Test {
     compare(grad(jit(twice(grad(f))))(in), second);
     // Central differences of the value, at valid entries.
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const std::vector<double> at = values_of(in[i]), is_valid = values_of(mask_padding(ones_like(in[i])));
+      const std::vector<double> at = values_of(in[i]),
+                                is_valid = values_of(mask_padding(ones_like(in[i])));
       for (std::size_t k = 0; k < at.size(); ++k) {
         if (!is_valid[k]) continue;
         const auto moved = [&](double by) {
@@ -55,7 +58,8 @@ class ReversalTest : public ::testing::Test {
           y[i] = in[i].rank() ? tensor(values, in[i].dims()) : scalar(values[0], f64);
           return f(y).item<double>();
         };
-        EXPECT_NEAR(values_of(first[i])[k], (moved(1e-6) - moved(-1e-6)) / 2e-6, 1e-6) << "input " << i << ", entry " << k;
+        EXPECT_NEAR(values_of(first[i])[k], (moved(1e-6) - moved(-1e-6)) / 2e-6, 1e-6)
+            << "input " << i << ", entry " << k;
       }
     }
   }
@@ -69,10 +73,11 @@ TEST_F(ReversalTest, EndedEntriesInTheReverseOfAReverseLoop) {
               .spatial_dim = time,
               .initial = in[1],
               .xs = in[0],
-              .body = [&](Tensor x, Tensor s) {
-                Tensor next = tanh(s * in[2] + x);
-                return std::pair{next * x, next};
-              },
+              .body =
+                  [&](Tensor x, Tensor s) {
+                    Tensor next = tanh(s * in[2] + x);
+                    return std::pair{next * x, next};
+                  },
               .reverse = backwards,
           });
           return sum(square(ys)) + sum(last * in[1]);
@@ -87,7 +92,10 @@ TEST_F(ReversalTest, BodyThatCouplesEntries) {
             .spatial_dim = in[0].dim("time"),
             .initial = in[1],
             .xs = in[0],
-            .body = [&](Tensor x, Tensor s) { return std::pair{s * x, s + mean(x, batch)}; },
+            .body =
+                [&](Tensor x, Tensor s) {
+                  return std::pair{s * x, s + mean(x, batch)};
+                },
         });
         return sum(square(ys)) + sum(last) * 0.5;
       },
@@ -101,7 +109,10 @@ TEST_F(ReversalTest, EntriesEndedByACondition) {
             .cond_dims = {batch},
             .initial = in[0],
             .cond = [](Tensor s) { return s < 1.0; },
-            .body = [&](Tensor s) { return std::pair{s * in[1], s * in[1] + 0.3}; },
+            .body =
+                [&](Tensor s) {
+                  return std::pair{s * in[1], s * in[1] + 0.3};
+                },
         });
         return sum(square(ys)) + sum(square(last));
       },
@@ -117,7 +128,10 @@ TEST_F(ReversalTest, KnownLengthWithACondition) {
             .initial = in[1],
             .xs = in[0],
             .cond = [](Tensor s) { return s < 1.1; },
-            .body = [&](Tensor x, Tensor s) { return std::pair{s * x, s + square(x) * in[2]}; },
+            .body =
+                [&](Tensor x, Tensor s) {
+                  return std::pair{s * x, s + square(x) * in[2]};
+                },
         });
         return sum(square(ys)) + sum(square(last));
       },
@@ -133,15 +147,19 @@ TEST_F(ReversalTest, RaggedScanInsideARaggedScan) {
             .spatial_dim = time,
             .initial = in[1],
             .xs = in[0],
-            .body = [&](Tensor x, Tensor s) {
-              auto [zs, z, unused] = scan(Scan{
-                  .spatial_dim = inner,
-                  .initial = s,
-                  .xs = in[2],
-                  .body = [&](Tensor t, Tensor s) { return std::pair{s * t, tanh(s + t * x)}; },
-              });
-              return std::pair{sum(zs, inner), z};
-            },
+            .body =
+                [&](Tensor x, Tensor s) {
+                  auto [zs, z, unused] = scan(Scan{
+                      .spatial_dim = inner,
+                      .initial = s,
+                      .xs = in[2],
+                      .body =
+                          [&](Tensor t, Tensor s) {
+                            return std::pair{s * t, tanh(s + t * x)};
+                          },
+                  });
+                  return std::pair{sum(zs, inner), z};
+                },
         });
         return sum(square(ys)) + sum(last);
       },
@@ -155,7 +173,10 @@ TEST_F(ReversalTest, ArraysOfScan) {
             .spatial_dim = time,
             .initial = in[1],
             .xs = in[0],
-            .body = [](Tensor x, Tensor s) { return std::pair{std::tuple{s * x, x}, s + x}; },
+            .body =
+                [](Tensor x, Tensor s) {
+                  return std::pair{std::tuple{s * x, x}, s + x};
+                },
             .return_tensor_arrays = std::true_type{},
         });
         const TensorArray p = std::get<0>(ys), q = std::get<1>(ys);
@@ -187,7 +208,9 @@ TEST_F(ReversalTest, ResultThatIsAnArgumentOrStandsTwice) {
 
 TEST_F(ReversalTest, LoopWithoutBackPropStaysConstantUnderATape) {
   const auto f = jit([](Tensor v) {
-    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v, {.back_prop = false}) * v;
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v,
+                      {.back_prop = false}) *
+           v;
   });
   expect_values(grad(f)(scalar(2.0)), {16});
 }
@@ -201,11 +224,12 @@ TEST_F(ReversalTest, PaddingOfACapturedDimThatIsLongerThanALiveEntrys) {
             .spatial_dim = time,
             .initial = in[1],
             .xs = in[0],
-            .body = [&](Tensor x, Tensor s) {
-              const Tensor attention = softmax(in[2] * s, enc);
-              const Tensor next = sum(attention * in[2], enc) * x + s;
-              return std::pair{next, next};
-            },
+            .body =
+                [&](Tensor x, Tensor s) {
+                  const Tensor attention = softmax(in[2] * s, enc);
+                  const Tensor next = sum(attention * in[2], enc) * x + s;
+                  return std::pair{next, next};
+                },
         });
         return sum(square(ys)) + sum(last);
       },
@@ -222,11 +246,12 @@ TEST_F(ReversalTest, DimMadeInTheFunctionAndUsedInTheBody) {
             .spatial_dim = time,
             .initial = in[1],
             .xs = in[0],
-            .body = [&](Tensor x, Tensor s) {
-              const Tensor gram = matmul(s, rename(s, feature, other), batch);
-              const Tensor next = rename(matmul(s, gram, feature), other, feature) * 0.3 + x;
-              return std::pair{None{}, next};
-            },
+            .body =
+                [&](Tensor x, Tensor s) {
+                  const Tensor gram = matmul(s, rename(s, feature, other), batch);
+                  const Tensor next = rename(matmul(s, gram, feature), other, feature) * 0.3 + x;
+                  return std::pair{None{}, next};
+                },
         });
         return sum(square(last));
       },
@@ -237,10 +262,12 @@ TEST_F(ReversalTest, TapeOpenedOutsideATracedBodyIsRefusedInside) {
   const auto f = jit([](Tensor v) {
     Tape tape;
     tape.watch(v);
-    return while_loop([](Tensor y) { return y < 8; }, [&](Tensor y) { return y + tape.gradient(y * v, v); }, v);
+    return while_loop([](Tensor y) { return y < 8; },
+                      [&](Tensor y) { return y + tape.gradient(y * v, v); }, v);
   });
   EXPECT_EQ(message_of<TraceError>([&] { f(scalar(2.0)); }),
-            "Tape: gradient is asked for a value of a body or branch that is being recorded, but the tape was opened outside "
+            "Tape: gradient is asked for a value of a body or branch that is being recorded, but "
+            "the tape was opened outside "
             "it; open the tape inside, or use grad");
 }
 

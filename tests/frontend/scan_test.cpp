@@ -1,4 +1,5 @@
-// scan in every mode: ragged dims, conditions per entry, plain tensors, gradients, padding that does not matter.
+// scan in every mode: ragged dims, conditions per entry, plain tensors, gradients, padding that
+// does not matter.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -35,11 +36,15 @@ TEST_P(ScanTest, StopsEachEntryAtItsOwnEnd) {  // 15
         .spatial_dim = time,
         .initial = zeros({batch}),
         .xs = x,
-        .body = [](Tensor x_t, Tensor s) { return std::pair{s + x_t, s + x_t}; },
+        .body =
+            [](Tensor x_t, Tensor s) {
+              return std::pair{s + x_t, s + x_t};
+            },
     });
     return std::tuple{transpose(ys, {time, batch}), last};
   });
-  const auto [ys, last] = sums(tensor({1., 2., 3., 10., 20., kNan, 100., kNan, kNan}, {batch, time}));
+  const auto [ys, last] =
+      sums(tensor({1., 2., 3., 10., 20., kNan, 100., kNan, kNan}, {batch, time}));
   expect_values(ys, {1, 10, 100, 3, 30, 0, 6, 0, 0});
   expect_values(last, {6, 30, 100});
 }
@@ -48,11 +53,15 @@ TEST_P(ScanTest, GradientOfTheFinalState) {  // 29
   const Ragged r;
   const auto loss = [&](std::pair<Tensor, Tensor> xs) {
     return sum(scan(Scan{
-                   .spatial_dim = r.time,
-                   .initial = xs.second,
-                   .xs = xs.first,
-                   .body = [](Tensor x, Tensor s) { return std::pair{s * x, s + x * x}; },
-               }).state,
+                        .spatial_dim = r.time,
+                        .initial = xs.second,
+                        .xs = xs.first,
+                        .body =
+                            [](Tensor x, Tensor s) {
+                              return std::pair{s * x, s + x * x};
+                            },
+                    })
+                   .state,
                r.batch);
   };
   const auto [value, gradient] = run(value_and_grad(loss))(std::pair{r.x(), zeros({r.batch})});
@@ -65,11 +74,15 @@ TEST_P(ScanTest, GradientOfStackedOutputs) {  // 30 and 31: masked or not, paddi
   const Ragged r;
   const auto loss = [&](std::pair<Tensor, Tensor> xs) {
     return sum(scan(Scan{
-                   .spatial_dim = r.time,
-                   .initial = xs.second,
-                   .xs = xs.first,
-                   .body = [](Tensor x, Tensor s) { return std::pair{s + x, s + x}; },
-               }).ys);
+                        .spatial_dim = r.time,
+                        .initial = xs.second,
+                        .xs = xs.first,
+                        .body =
+                            [](Tensor x, Tensor s) {
+                              return std::pair{s + x, s + x};
+                            },
+                    })
+                   .ys);
   };
   const auto [value, gradient] = run(value_and_grad(loss))(std::pair{r.x(), zeros({r.batch})});
   expect_values(value, {30});
@@ -77,16 +90,22 @@ TEST_P(ScanTest, GradientOfStackedOutputs) {  // 30 and 31: masked or not, paddi
   expect_values(gradient.second, {3, 2, 1});
 }
 
-TEST_P(ScanTest, EndedEntriesMakeNoNanInGradients) {  // 32 and D3, with a shared parameter and a captured tensor
+TEST_P(
+    ScanTest,
+    EndedEntriesMakeNoNanInGradients) {  // 32 and D3, with a shared parameter and a captured tensor
   const Ragged r;
   const Tensor scale = tensor({1., 2., 3.}, {r.batch});
   const auto loss = [&](std::pair<Tensor, Tensor> xw) {
     return sum(scan(Scan{
-                   .spatial_dim = r.time,
-                   .initial = ones({r.batch}),
-                   .xs = xw.first,
-                   .body = [&](Tensor x, Tensor s) { return std::pair{None{}, s * xw.second / (x * scale)}; },
-               }).state,
+                        .spatial_dim = r.time,
+                        .initial = ones({r.batch}),
+                        .xs = xw.first,
+                        .body =
+                            [&](Tensor x, Tensor s) {
+                              return std::pair{None{}, s * xw.second / (x * scale)};
+                            },
+                    })
+                   .state,
                r.batch);
   };
   const Tensor holes = tensor({1., 2., 4., 4., 5., 0., 7., 0., 0.}, {r.batch, r.time});
@@ -103,7 +122,10 @@ TEST_P(ScanTest, AllLengthsZero) {  // 18
         .spatial_dim = time,
         .initial = s,
         .xs = x,
-        .body = [](Tensor x, Tensor s) { return std::pair{x, s + x}; },
+        .body =
+            [](Tensor x, Tensor s) {
+              return std::pair{x, s + x};
+            },
     });
     return std::tuple{ys, last, sum(ys)};
   });
@@ -120,7 +142,10 @@ TEST_P(ScanTest, SharedLeafLivesWhileAnyEntryDoes) {  // 24
                     .spatial_dim = r.time,
                     .initial = Counter{zeros({r.batch}, i32), scalar(0)},
                     .xs = x,
-                    .body = [](Tensor, const Counter& s) { return std::pair{None{}, Counter{s.s + 1, s.t + 1}}; },
+                    .body =
+                        [](Tensor, const Counter& s) {
+                          return std::pair{None{}, Counter{s.s + 1, s.t + 1}};
+                        },
                 })
         .state;
   });
@@ -132,7 +157,13 @@ TEST_P(ScanTest, SharedLeafLivesWhileAnyEntryDoes) {  // 24
 TEST_P(ScanTest, WithoutXsAlongAKnownDim) {  // 22
   const Ragged r;
   const auto f = run([&](Tensor s) {
-    return scan(Scan{.spatial_dim = r.time, .initial = s, .body = [](Tensor s) { return std::pair{None{}, s + 1}; }}).state;
+    return scan(Scan{.spatial_dim = r.time,
+                     .initial = s,
+                     .body =
+                         [](Tensor s) {
+                           return std::pair{None{}, s + 1};
+                         }})
+        .state;
   });
   expect_values(f(zeros({r.batch})), {3, 2, 1});
 }
@@ -146,7 +177,10 @@ TEST_P(ScanTest, CountsPerEntryBeforeAndAfter) {  // 48, 49
           .cond_before_body = before,
           .initial = zeros({batch}, i32),
           .cond = [&](Tensor s) { return s < target; },
-          .body = [](Tensor s) { return std::pair{s * 10, s + 1}; },
+          .body =
+              [](Tensor s) {
+                return std::pair{s * 10, s + 1};
+              },
       });
       return std::tuple{transpose(ys, {dim, batch}), last, dim.lengths()};
     });
@@ -164,15 +198,19 @@ TEST_P(ScanTest, BoundsForAllAndForEach) {  // 51, 52, 53
         .cond_dims = {batch},
         .initial = zeros({batch}, i32),
         .cond = [&](Tensor s) { return s < target; },
-        .body = [](Tensor s) { return std::pair{s, s + 1}; },
+        .body =
+            [](Tensor s) {
+              return std::pair{s, s + 1};
+            },
         .max_seq_len = bound,
     });
     return std::tuple{last, dim.lengths()};
   });
   const Tensor target = tensor({5, 1, 3}, {batch});
-  for (const auto& [bound, expected] :
-       {std::pair{scalar(2), std::vector<double>{2, 1, 2}}, {scalar(0), {0, 0, 0}}, {scalar(-1), {0, 0, 0}},
-        {tensor({1, 2, 3}, {batch}), {1, 1, 3}}}) {
+  for (const auto& [bound, expected] : {std::pair{scalar(2), std::vector<double>{2, 1, 2}},
+                                        {scalar(0), {0, 0, 0}},
+                                        {scalar(-1), {0, 0, 0}},
+                                        {tensor({1, 2, 3}, {batch}), {1, 1, 3}}}) {
     const auto [last, lengths] = f(target, bound);
     expect_values(last, expected);
     expect_values(lengths, expected);
@@ -185,7 +223,10 @@ TEST_P(ScanTest, ScalarConditionIsAWhileLoop) {  // 56
         .cond_dims = {},
         .initial = s,
         .cond = [](Tensor s) { return s < 3; },
-        .body = [](Tensor s) { return std::pair{s, s + 1}; },
+        .body =
+            [](Tensor s) {
+              return std::pair{s, s + 1};
+            },
     });
     return std::tuple{ys, last, dim.lengths()};
   });
@@ -204,7 +245,10 @@ TEST_P(ScanTest, KnownLengthWithAConditionEndsAtTheFirstOfBoth) {  // D25
         .initial = zeros({r.batch}),
         .xs = x,
         .cond = [](Tensor s) { return s < 3.0; },
-        .body = [](Tensor x, Tensor s) { return std::pair{x, s + x}; },
+        .body =
+            [](Tensor x, Tensor s) {
+              return std::pair{x, s + x};
+            },
     });
     return std::tuple{last, dim.lengths(), sum(ys)};
   });
@@ -221,7 +265,10 @@ TEST_P(ScanTest, BackwardsFromEachEntrysEnd) {
         .spatial_dim = r.time,
         .initial = zeros({r.batch}),
         .xs = x,
-        .body = [](Tensor x, Tensor s) { return std::pair{s + x, s + x}; },
+        .body =
+            [](Tensor x, Tensor s) {
+              return std::pair{s + x, s + x};
+            },
         .reverse = true,
     });
   });
@@ -232,19 +279,27 @@ TEST_P(ScanTest, BackwardsFromEachEntrysEnd) {
 
 TEST_P(ScanTest, PlainTensorsAlongTheFirstAxis) {
   const auto f = run([](Tensor x) {
-    auto [ys, last, dim] =
-        scan(Scan{.initial = 0.0, .xs = x, .body = [](Tensor x, Tensor s) { return std::pair{s + x, s + x}; }});
+    auto [ys, last, dim] = scan(Scan{.initial = 0.0, .xs = x, .body = [](Tensor x, Tensor s) {
+                                       return std::pair{s + x, s + x};
+                                     }});
     return std::tuple{ys, last};
   });
   const auto [sums, total] = f(tensor({3., 1., 4., 1., 5., 9.}));
   expect_values(sums, {3, 4, 8, 9, 14, 23});
   expect_values(total, {23});
   const auto product = [](Tensor x) {
-    return scan(Scan{.initial = 1.0, .xs = x, .body = [](Tensor x, Tensor s) { return std::pair{None{}, s * x}; }}).state;
+    return scan(Scan{.initial = 1.0,
+                     .xs = x,
+                     .body =
+                         [](Tensor x, Tensor s) {
+                           return std::pair{None{}, s * x};
+                         }})
+        .state;
   };
   expect_values(run(grad(product))(tensor({2., 3., 4.})), {12, 8, 6});
-  expect_values(run(grad([&](Tensor x) { return sum(square(grad(product)(x))); }))(tensor({2., 3., 4.})),
-                {2 * (8 * 4 + 6 * 3), 2 * (12 * 4 + 6 * 2), 2 * (12 * 3 + 8 * 2)});
+  expect_values(
+      run(grad([&](Tensor x) { return sum(square(grad(product)(x))); }))(tensor({2., 3., 4.})),
+      {2 * (8 * 4 + 6 * 3), 2 * (12 * 4 + 6 * 2), 2 * (12 * 3 + 8 * 2)});
 }
 
 TEST_P(ScanTest, TensorArraysInsteadOfAStack) {
@@ -254,7 +309,10 @@ TEST_P(ScanTest, TensorArraysInsteadOfAStack) {
                                  .spatial_dim = r.time,
                                  .initial = zeros({r.batch}),
                                  .xs = x,
-                                 .body = [](Tensor x, Tensor s) { return std::pair{s + x, s + x}; },
+                                 .body =
+                                     [](Tensor x, Tensor s) {
+                                       return std::pair{s + x, s + x};
+                                     },
                                  .return_tensor_arrays = std::true_type{},
                              })
                             .ys;
@@ -271,10 +329,11 @@ TEST_P(ScanTest, OneTraceServesAllLengthsAndPaddingNeverMatters) {
         .spatial_dim = frames.dim("time"),
         .initial = zeros({batch}),
         .xs = frames,
-        .body = [&](Tensor x, Tensor h) {
-          Tensor next = tanh(w * h + x);
-          return std::pair{next, next};
-        },
+        .body =
+            [&](Tensor x, Tensor h) {
+              Tensor next = tanh(w * h + x);
+              return std::pair{next, next};
+            },
     });
     return mean(square(hs), {batch, dim}) + sum(last, batch);
   };
@@ -307,10 +366,13 @@ TEST_P(ScanTest, LstmMatchesSequencesUnrolledByHand) {  // 35
   const Dim batch("batch", 4), in("in", 5), hidden("hidden", 6), gate("gate", 24);
   const Dim time("time", tensor({7, 3, 1, 5}, {batch}));
   manual_seed(1);
-  const Lstm cell{random_normal({in, gate}) * 0.3, random_normal({hidden, gate}) * 0.3, random_normal({gate})};
+  const Lstm cell{random_normal({in, gate}) * 0.3, random_normal({hidden, gate}) * 0.3,
+                  random_normal({gate})};
   const Tensor x = random_normal({batch, time, in});
   const auto step = [&](const Lstm& m, const Tensor& x, const LstmState& s) {
-    auto [i, f, g, o] = split<4>(matmul(x, m.input_weight, in) + matmul(s.h, m.recurrent_weight, hidden) + m.bias, gate, hidden);
+    auto [i, f, g, o] =
+        split<4>(matmul(x, m.input_weight, in) + matmul(s.h, m.recurrent_weight, hidden) + m.bias,
+                 gate, hidden);
     const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
     return LstmState{sigmoid(o) * tanh(c), c};
   };
@@ -319,10 +381,11 @@ TEST_P(ScanTest, LstmMatchesSequencesUnrolledByHand) {  // 35
         .spatial_dim = time,
         .initial = LstmState{zeros({batch, hidden}), zeros({batch, hidden})},
         .xs = x,
-        .body = [&](const Tensor& x, const LstmState& s) {
-          LstmState next = step(m, x, s);
-          return std::pair{next.h, next};
-        },
+        .body =
+            [&](const Tensor& x, const LstmState& s) {
+              LstmState next = step(m, x, s);
+              return std::pair{next.h, next};
+            },
     });
     return sum(square(result.ys)) + sum(result.state.c);
   };
@@ -352,20 +415,31 @@ TEST_P(ScanTest, LstmMatchesSequencesUnrolledByHand) {  // 35
 TEST_P(ScanTest, ErrorsOfArgumentsThatDoNotGoTogether) {
   const Ragged r;
   const auto body = [](Tensor s) { return std::pair{s, s}; };
-  EXPECT_EQ(message_of<ArgumentError>([&] { run([&](Tensor x) { return scan(Scan{.initial = x, .body = body}).state; })(r.x()); }),
-            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with cond_dims");
   EXPECT_EQ(message_of<ArgumentError>([&] {
-              run([&](Tensor x) { return scan(Scan{.spatial_dim = r.time, .cond_dims = {r.batch}, .initial = x, .body = body}).state; })(r.x());
+              run([&](Tensor x) { return scan(Scan{.initial = x, .body = body}).state; })(r.x());
+            }),
+            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with "
+            "cond_dims");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              run([&](Tensor x) {
+                return scan(Scan{.spatial_dim = r.time,
+                                 .cond_dims = {r.batch},
+                                 .initial = x,
+                                 .body = body})
+                    .state;
+              })(r.x());
             }),
             "scan \"scan\": cond_dims is given, but no cond");
   const Dim other("time", tensor({1, 1, 1}, {r.batch}));
-  EXPECT_EQ(message_of<ShapeError>([&] {
-              run([&](Tensor x) {
-                return scan(Scan{.spatial_dim = other, .xs = x, .body = [](Tensor x) { return x; }}).ys;
-              })(r.x());
-            }),
-            "scan \"scan\": xs is f32[batch=3,time[batch=3]], which has no dim time[batch=3]; take spatial_dim from the "
-            "argument, with x.dim(\"time\")");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        run([&](Tensor x) {
+          return scan(Scan{.spatial_dim = other, .xs = x, .body = [](Tensor x) { return x; }}).ys;
+        })(r.x());
+      }),
+      "scan \"scan\": xs is f32[batch=3,time[batch=3]], which has no dim time[batch=3]; take "
+      "spatial_dim from the "
+      "argument, with x.dim(\"time\")");
 }
 
 }  // namespace

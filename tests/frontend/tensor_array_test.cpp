@@ -15,12 +15,13 @@ struct Fibonacci {
 TEST_P(TensorArrayTest, IsStateOfALoopAndAValue) {  // 75, 78
   const auto fibonacci = run([](Tensor n) {
     const TensorArray start = TensorArray({f32, {}}).push_back(scalar(1.0)).push_back(scalar(1.0));
-    const TensorArray all = while_loop([&](const Fibonacci& s) { return s.i < n; },
-                                       [](const Fibonacci& s) {
-                                         return Fibonacci{s.i + 1, s.list.push_back(s.list[s.i - 1] + s.list[s.i - 2])};
-                                       },
-                                       Fibonacci{scalar(2), start})
-                                .list;
+    const TensorArray all =
+        while_loop([&](const Fibonacci& s) { return s.i < n; },
+                   [](const Fibonacci& s) {
+                     return Fibonacci{s.i + 1, s.list.push_back(s.list[s.i - 1] + s.list[s.i - 2])};
+                   },
+                   Fibonacci{scalar(2), start})
+            .list;
     return std::tuple{all.stack(), all.size(), start.size()};
   });
   const auto [values, size, start_size] = fibonacci(scalar(6));
@@ -72,10 +73,13 @@ TEST_P(TensorArrayTest, GradientThroughReadsAndPushesInALoop) {
   // Reads x forwards and pushes squares; the sum of products with their index.
   const auto f = [](Tensor x) {
     const TensorArray xs = TensorArray::unstack(x, 0);
-    const TensorArray squares = while_loop([](const Fibonacci& s) { return s.i < 4; },
-                                           [&](const Fibonacci& s) { return Fibonacci{s.i + 1, s.list.push_back(square(xs[s.i]))}; },
-                                           Fibonacci{scalar(0), TensorArray({f32, {}})})
-                                    .list;
+    const TensorArray squares =
+        while_loop([](const Fibonacci& s) { return s.i < 4; },
+                   [&](const Fibonacci& s) {
+                     return Fibonacci{s.i + 1, s.list.push_back(square(xs[s.i]))};
+                   },
+                   Fibonacci{scalar(0), TensorArray({f32, {}})})
+            .list;
     return sum(squares.stack() * cast(range(4), f32), {0});
   };
   const Tensor x = tensor({1., 2., 3., 4.});
@@ -85,7 +89,9 @@ TEST_P(TensorArrayTest, GradientThroughReadsAndPushesInALoop) {
 }
 
 TEST_P(TensorArrayTest, SecondDerivativeThroughAWrite) {  // S08
-  const auto f = [](Tensor x) { return square(TensorArray({f32, {}}, {.size = 1}).write(0, x)[0]); };
+  const auto f = [](Tensor x) {
+    return square(TensorArray({f32, {}}, {.size = 1}).write(0, x)[0]);
+  };
   expect_values(run(grad(grad(f)))(scalar(4.0)), {2});
 }
 
@@ -113,12 +119,21 @@ TEST(TensorArrayErrorTest, NameTheArrayTheElementAndTheRule) {
             "TensorArray read: index 3 is out of range for 3 elements");
   EXPECT_EQ(message_of<IndexError>([] { TensorArray::unstack(ones({3}), 0)[-4]; }),
             "TensorArray read: index -4 is out of range for 3 elements");
-  EXPECT_EQ(message_of<IndexError>([] { TensorArray({f32, {}}, {.size = 2}).write(2, scalar(1.0)); }),
-            "TensorArray write: index 2 is out of range for 2 elements; an array made with .dynamic_size = true grows");
-  EXPECT_EQ(message_of<ShapeError>([&] { TensorArray({f32, {batch}}).push_back(ones({3})); }),
-            "TensorArray push_back: an element of type f32[3] does not fit an array of f32[batch=2]: dims differ");
-  EXPECT_EQ(message_of<DTypeError>([&] { TensorArray({f32, {batch}}).push_back(ones({batch}, i32)); }),
-            "TensorArray push_back: an element of type i32[batch=2] does not fit an array of f32[batch=2]: dtypes differ; "
+  EXPECT_EQ(message_of<IndexError>([] {
+              TensorArray({f32, {}}, {.size = 2}).write(2, scalar(1.0));
+            }),
+            "TensorArray write: index 2 is out of range for 2 elements; an array made with "
+            ".dynamic_size = true grows");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              TensorArray({f32, {batch}}).push_back(ones({3}));
+            }),
+            "TensorArray push_back: an element of type f32[3] does not fit an array of "
+            "f32[batch=2]: dims differ");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              TensorArray({f32, {batch}}).push_back(ones({batch}, i32));
+            }),
+            "TensorArray push_back: an element of type i32[batch=2] does not fit an array of "
+            "f32[batch=2]: dtypes differ; "
             "cast it to f32");
   EXPECT_EQ(message_of<ShapeError>([&] { TensorArray::unstack(ones({3}), 0).stack(Dim("n", 2)); }),
             "TensorArray stack: dim n=2 has size 2, but the array has 3 elements");

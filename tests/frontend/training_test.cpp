@@ -1,4 +1,5 @@
-// Training in every mode: the adding problem (Hochreiter & Schmidhuber 1997) on sequences of 50 steps.
+// Training in every mode: the adding problem (Hochreiter & Schmidhuber 1997) on sequences of 50
+// steps.
 #include <random>
 
 #include "reel/tests/modes.h"
@@ -26,7 +27,8 @@ struct Batch {
 
 TEST_P(TrainingTest, LearnsTheAddingProblem) {
   constexpr int kBatch = 32, kSteps = 50;
-  const Dim batch("batch", kBatch), time("time", kSteps), in("in", 2), hidden("hidden", 24), gate("gate", 96);
+  const Dim batch("batch", kBatch), time("time", kSteps), in("in", 2), hidden("hidden", 24),
+      gate("gate", 96);
   std::mt19937 random(3);
   const auto draw = [&] {
     std::uniform_real_distribution<double> unit(0, 1);
@@ -47,21 +49,26 @@ TEST_P(TrainingTest, LearnsTheAddingProblem) {
   };
   manual_seed(1);
   // The bias of the forget gate (the second of four) starts at 1 (Jozefowicz et al. 2015).
-  const Tensor bias = where(logical_and(range(gate) >= 24, range(gate) < 48), ones({gate}), zeros({gate}));
-  Model model{{random_normal({in, gate}) * 0.3, random_normal({hidden, gate}) * 0.2, bias}, random_normal({hidden}) * 0.3};
+  const Tensor bias =
+      where(logical_and(range(gate) >= 24, range(gate) < 48), ones({gate}), zeros({gate}));
+  Model model{{random_normal({in, gate}) * 0.3, random_normal({hidden, gate}) * 0.2, bias},
+              random_normal({hidden}) * 0.3};
   const auto loss = [&](const Model& m, const Batch& data) {
     const LstmState last =
         scan(Scan{
                  .spatial_dim = time,
                  .initial = LstmState{zeros({batch, hidden}), zeros({batch, hidden})},
                  .xs = data.x,
-                 .body = [&](const Tensor& x, const LstmState& s) {
-                   const Lstm& cell = m.cell;
-                   auto [i, f, g, o] = split<4>(
-                       matmul(x, cell.input_weight, in) + matmul(s.h, cell.recurrent_weight, hidden) + cell.bias, gate, hidden);
-                   const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
-                   return std::pair{None{}, LstmState{sigmoid(o) * tanh(c), c}};
-                 },
+                 .body =
+                     [&](const Tensor& x, const LstmState& s) {
+                       const Lstm& cell = m.cell;
+                       auto [i, f, g, o] =
+                           split<4>(matmul(x, cell.input_weight, in) +
+                                        matmul(s.h, cell.recurrent_weight, hidden) + cell.bias,
+                                    gate, hidden);
+                       const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
+                       return std::pair{None{}, LstmState{sigmoid(o) * tanh(c), c}};
+                     },
              })
             .state;
     return mean(square(matmul(last.h, m.readout, hidden) - data.target));

@@ -33,13 +33,15 @@ class WithMembers {
 
 Outer make() {
   const auto t = [](int i) { return scalar(i); };
-  return {{t(0), t(1)}, {t(2), t(3)}, t(4), {{"b", t(6)}, {"a", t(5)}}, {t(7), 42}, {t(8), t(9)}, {}, {}};
+  return {{t(0), t(1)}, {t(2), t(3)}, t(4), {{"b", t(6)}, {"a", t(5)}},
+          {t(7), 42},   {t(8), t(9)}, {},   {}};
 }
 
 TEST(TreeTest, PathsAreTheNamesOfFields) {
-  EXPECT_EQ(tree_paths(make()),
-            (std::vector<std::string>{"encoder.recurrent_weight", "encoder.bias", "layers.0", "layers.1", "maybe", "named.a",
-                                      "named.b", "both.0", "two.0", "two.1"}));
+  EXPECT_EQ(
+      tree_paths(make()),
+      (std::vector<std::string>{"encoder.recurrent_weight", "encoder.bias", "layers.0", "layers.1",
+                                "maybe", "named.a", "named.b", "both.0", "two.0", "two.1"}));
 }
 
 TEST(TreeTest, StructsInsideFunctionsHaveNamesToo) {
@@ -52,7 +54,8 @@ TEST(TreeTest, StructsInsideFunctionsHaveNamesToo) {
 TEST(TreeTest, LeavesComeInFieldOrderAndGoBack) {
   const Outer tree = make();
   const Tensors tensors = tensors_of(flatten(tree));
-  for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_EQ(tensors[i].item<int>(), static_cast<int>(i));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    EXPECT_EQ(tensors[i].item<int>(), static_cast<int>(i));
   const Outer back = tree_map([](const Tensor& t) { return t * 2; }, tree);
   EXPECT_EQ(back.named.at("a").item<int>(), 10);
   EXPECT_EQ(back.both.second, 42);

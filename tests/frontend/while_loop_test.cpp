@@ -30,7 +30,10 @@ TEST_P(WhileLoopTest, CountsUntilItsCondition) {
 TEST_P(WhileLoopTest, KeepsTheStructureOfItsState) {
   const auto loop = run([](Nested s) {
     return while_loop([](const Nested& s) { return s.i < 10; },
-                      [](const Nested& s) { return Nested{s.i + 1, {s.p.j + s.p.k, s.p.j - s.p.k}}; }, s);
+                      [](const Nested& s) {
+                        return Nested{s.i + 1, {s.p.j + s.p.k, s.p.j - s.p.k}};
+                      },
+                      s);
   });
   const Nested last = loop(Nested{scalar(0), {scalar(1), scalar(2)}});
   expect_values(last.i, {10});
@@ -44,7 +47,9 @@ TEST_P(WhileLoopTest, NestsWithInnerTripCountsThatChange) {
     return while_loop([&](Tensor i, Tensor) { return i < n; },
                       [](Tensor i, Tensor total) {
                         auto [j, sum] = while_loop([&](Tensor j, Tensor) { return j <= i; },
-                                                   [](Tensor j, Tensor sum) { return std::tuple{j + 1, sum + 1}; },
+                                                   [](Tensor j, Tensor sum) {
+                                                     return std::tuple{j + 1, sum + 1};
+                                                   },
                                                    std::tuple{0, total});
                         return std::tuple{i + 1, sum};
                       },
@@ -60,26 +65,30 @@ TEST_P(WhileLoopTest, NestsWithInnerTripCountsThatChange) {
 TEST_P(WhileLoopTest, AsksTheBoundBeforeTheCondition) {
   int asked = 0;
   const auto bounded = run([&](Tensor v) {
-    return while_loop([&](Tensor) { return ++asked, true; }, [](Tensor v) { return v * v; }, v, {.maximum_iterations = 3});
+    return while_loop([&](Tensor) { return ++asked, true; }, [](Tensor v) { return v * v; }, v,
+                      {.maximum_iterations = 3});
   });
   expect_values(bounded(scalar(2.0)), {256});
-  if (is_eager()) { EXPECT_EQ(asked, 3); }
+  if (is_eager()) {
+    EXPECT_EQ(asked, 3);
+  }
   for (const int most : {0, -1})
     expect_values(run([&](Tensor v) {
-                    return while_loop([](Tensor) { return true; }, [](Tensor v) { return v + 1; }, v,
-                                      {.maximum_iterations = most});
+                    return while_loop([](Tensor) { return true; }, [](Tensor v) { return v + 1; },
+                                      v, {.maximum_iterations = most});
                   })(scalar(7)),
                   {7});
   expect_values(run([](Tensor v, Tensor most) {
-                  return while_loop([](Tensor v) { return v < 10; }, [](Tensor v) { return v + 1; }, v,
-                                    {.maximum_iterations = most});
+                  return while_loop([](Tensor v) { return v < 10; }, [](Tensor v) { return v + 1; },
+                                    v, {.maximum_iterations = most});
                 })(scalar(0), scalar(4)),
                 {4});
 }
 
 TEST_P(WhileLoopTest, GradientReachesStateAndCapture) {
   const auto power = [](std::pair<Tensor, Tensor> va) {
-    return while_loop([](Tensor v) { return v < 100; }, [&](Tensor v) { return v * va.second; }, va.first);
+    return while_loop([](Tensor v) { return v < 100; }, [&](Tensor v) { return v * va.second; },
+                      va.first);
   };
   const auto [dv, da] = run(grad(power))(std::pair{scalar(2.0), scalar(3.0)});
   expect_values(dv, {81});
@@ -88,7 +97,8 @@ TEST_P(WhileLoopTest, GradientReachesStateAndCapture) {
 
 TEST_P(WhileLoopTest, GradientOfNoIterationsIsTheIdentity) {
   const auto loop = [](std::pair<Tensor, Tensor> va) {
-    return while_loop([](Tensor v) { return v < 0; }, [&](Tensor v) { return v * va.second; }, va.first);
+    return while_loop([](Tensor v) { return v < 0; }, [&](Tensor v) { return v * va.second; },
+                      va.first);
   };
   const auto [dv, da] = run(grad(loop))(std::pair{scalar(2.0), scalar(3.0)});
   expect_values(dv, {1});
@@ -98,7 +108,10 @@ TEST_P(WhileLoopTest, GradientOfNoIterationsIsTheIdentity) {
 // S01 and J41: three squarings are x^8.
 TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
   const auto eighth = [](Tensor x) {
-    return while_loop([](Tensor i, Tensor) { return i < 3; }, [](Tensor i, Tensor x) { return std::tuple{i + 1, x * x}; },
+    return while_loop([](Tensor i, Tensor) { return i < 3; },
+                      [](Tensor i, Tensor x) {
+                        return std::tuple{i + 1, x * x};
+                      },
                       std::tuple{0, x});
   };
   const auto f = [=](Tensor x) { return std::get<1>(eighth(x)); };
@@ -112,11 +125,12 @@ TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
 // H01: a gradient through a loop in a loop.
 TEST_P(WhileLoopTest, GradientThroughNestedLoops) {
   const auto f = [](Tensor x) {
-    return while_loop([](Tensor x) { return x < 2; },
-                      [](Tensor x) {
-                        return while_loop([](Tensor x) { return x < 4; }, [](Tensor x) { return x * 2; }, x) * 2;
-                      },
-                      x);
+    return while_loop(
+        [](Tensor x) { return x < 2; },
+        [](Tensor x) {
+          return while_loop([](Tensor x) { return x < 4; }, [](Tensor x) { return x * 2; }, x) * 2;
+        },
+        x);
   };
   expect_values(run(f)(scalar(1.0)), {8});
   expect_values(run(grad(f))(scalar(1.0)), {8});
@@ -128,7 +142,9 @@ TEST_P(WhileLoopTest, SecondGradientThroughNestedLoopsWithCaptures) {
     auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 2; },
                              [&](Tensor i, Tensor y) {
                                auto [j, z] = while_loop([&](Tensor j, Tensor) { return j <= i; },
-                                                        [&](Tensor j, Tensor z) { return std::tuple{j + 1, z * w}; },
+                                                        [&](Tensor j, Tensor z) {
+                                                          return std::tuple{j + 1, z * w};
+                                                        },
                                                         std::tuple{0, y});
                                return std::tuple{i + 1, z};
                              },
@@ -143,11 +159,12 @@ TEST_P(WhileLoopTest, SecondGradientThroughNestedLoopsWithCaptures) {
 TEST_P(WhileLoopTest, GradientTakenInsideABody) {
   // s -> d/ds (s³) = 3s², twice from 1: 3, 27.
   const auto f = [](Tensor x) {
-    auto [i, s] = while_loop([](Tensor i, Tensor) { return i < 2; },
-                             [](Tensor i, Tensor s) {
-                               return std::tuple{i + 1, grad([](Tensor s) { return s * s * s; })(s)};
-                             },
-                             std::tuple{0, x});
+    auto [i, s] =
+        while_loop([](Tensor i, Tensor) { return i < 2; },
+                   [](Tensor i, Tensor s) {
+                     return std::tuple{i + 1, grad([](Tensor s) { return s * s * s; })(s)};
+                   },
+                   std::tuple{0, x});
     return s;
   };
   expect_values(run(f)(scalar(1.0)), {27});
@@ -156,7 +173,9 @@ TEST_P(WhileLoopTest, GradientTakenInsideABody) {
 
 TEST_P(WhileLoopTest, GradientWithoutBackPropIsCut) {
   const auto cut = [](Tensor v) {
-    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v, {.back_prop = false}) + v;
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v,
+                      {.back_prop = false}) +
+           v;
   };
   expect_values(run(grad(cut))(scalar(2.0)), {1});
 }
@@ -165,7 +184,10 @@ TEST_P(WhileLoopTest, GradientWithoutBackPropIsCut) {
 TEST_P(WhileLoopTest, GradientOfADroppedCarryIsZero) {
   const auto f = [](Tensor x) {
     auto [i, a] = while_loop([](Tensor i, Tensor) { return i < 5; },
-                             [](Tensor i, Tensor) { return std::tuple{i + 1, scalar(0.0)}; }, std::tuple{0, x});
+                             [](Tensor i, Tensor) {
+                               return std::tuple{i + 1, scalar(0.0)};
+                             },
+                             std::tuple{0, x});
     return a;
   };
   expect_values(run(grad(f))(scalar(3.0)), {0});
@@ -174,7 +196,9 @@ TEST_P(WhileLoopTest, GradientOfADroppedCarryIsZero) {
 TEST_P(WhileLoopTest, InvariantLetsAShapeGrowAndDifferentiates) {
   const auto f = [](Tensor m) {
     auto [i, grown] = while_loop([](Tensor i, Tensor) { return i < 3; },
-                                 [](Tensor i, Tensor m) { return std::tuple{i + 1, concat({m, m * 2.0}, 0)}; },
+                                 [](Tensor i, Tensor m) {
+                                   return std::tuple{i + 1, concat({m, m * 2.0}, 0)};
+                                 },
                                  std::tuple{scalar(0), m},
                                  {.shape_invariants = {PartialShape{}, PartialShape{unknown, 2}}});
     return sum(square(grown));
@@ -187,7 +211,9 @@ TEST_P(WhileLoopTest, InvariantLetsAShapeGrowAndDifferentiates) {
 TEST_P(WhileLoopTest, RandomNumbersAreTheSameInEveryMode) {
   const auto walk = [](Tensor x) {
     auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 4; },
-                             [](Tensor i, Tensor y) { return std::tuple{i + 1, y + random_normal({3})}; },
+                             [](Tensor i, Tensor y) {
+                               return std::tuple{i + 1, y + random_normal({3})};
+                             },
                              std::tuple{scalar(0), x});
     return y + random_uniform({3});
   };
@@ -203,26 +229,43 @@ TEST_P(WhileLoopTest, ErrorListsEveryLeafThatDiffers) {
   const Dim batch("batch", 3), feature("feature", 4), other("other", 4);
   const auto loop = run([&](Tensor h) {
     return while_loop([](const Memory& s) { return s.step < 2; },
-                      [&](const Memory& s) { return Memory{cast(s.step, i64), zeros({batch, other})}; },
+                      [&](const Memory& s) {
+                        return Memory{cast(s.step, i64), zeros({batch, other})};
+                      },
                       Memory{scalar(0), h}, {.name = "encoder"})
         .memory;
   });
-  EXPECT_EQ(message_of<DTypeError>([&] { loop(zeros({batch, feature})); }),
-            "while_loop \"encoder\": the state returned by the body differs from the state it was given\n"
-            "  state.step: i32[] going in, i64[] coming out (dtypes differ)\n"
-            "  state.memory: f32[batch=3,feature=4] going in, f32[batch=3,other=4] coming out (dims differ)\n"
-            "Return every leaf with the type it had on entry.");
+  EXPECT_EQ(
+      message_of<DTypeError>([&] {
+        loop(zeros({batch, feature}));
+      }),
+      "while_loop \"encoder\": the state returned by the body differs from the state it was given\n"
+      "  state.step: i32[] going in, i64[] coming out (dtypes differ)\n"
+      "  state.memory: f32[batch=3,feature=4] going in, f32[batch=3,other=4] coming out (dims "
+      "differ)\n"
+      "Return every leaf with the type it had on entry.");
 }
 
 TEST_P(WhileLoopTest, ErrorOfAShapeThatChangesNamesShapeInvariants) {
   const auto loop = run([](Tensor m) {
-    return while_loop([](Tensor m) { return sum(m, {0, 1}) < 100.0; }, [](Tensor m) { return concat({m, m}, 0); }, m);
+    return while_loop(
+        [](Tensor m) {
+          return sum(m, {0, 1}) < 100.0;
+        },
+        [](Tensor m) {
+          return concat({m, m}, 0);
+        },
+        m);
   });
-  EXPECT_EQ(message_of<ShapeError>([&] { loop(ones({2, 2})); }),
-            "while_loop \"while\": the state returned by the body differs from the state it was given\n"
-            "  state: f32[2,2] going in, f32[4,2] coming out (dims differ)\n"
-            "Return every leaf with the type it had on entry. To let a size change, give a less specific one in "
-            "shape_invariants, as in PartialShape{unknown, 2}.");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        loop(ones({2, 2}));
+      }),
+      "while_loop \"while\": the state returned by the body differs from the state it was given\n"
+      "  state: f32[2,2] going in, f32[4,2] coming out (dims differ)\n"
+      "Return every leaf with the type it had on entry. To let a size change, give a less specific "
+      "one in "
+      "shape_invariants, as in PartialShape{unknown, 2}.");
 }
 
 TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
@@ -233,21 +276,30 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
   };
   EXPECT_EQ(message_of<ArgumentError>([&] { with({.parallel_iterations = 0})(scalar(0)); }),
             "while_loop \"while\": parallel_iterations must be at least 1, got 0");
-  EXPECT_EQ(message_of<ArgumentError>([&] { with({.maximum_iterations = tensor({1, 2})})(scalar(0)); }),
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              with({.maximum_iterations = tensor({1, 2})})(scalar(0));
+            }),
             "while_loop \"while\": maximum_iterations must be a scalar, got i32[2]");
-  EXPECT_EQ(message_of<ShapeError>([&] { with({.shape_invariants = {PartialShape{5}}})(scalar(0)); }),
-            "while_loop \"while\": the shape invariant [5] of state is not compatible with its initial value, i32[]");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { with({.shape_invariants = {PartialShape{5}}})(scalar(0)); }),
+      "while_loop \"while\": the shape invariant [5] of state is not compatible with its initial "
+      "value, i32[]");
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([](Tensor x) {
-                return while_loop([](Tensor x) { return x < 3; }, [](Tensor x) { return x + 1; }, x);
+                return while_loop([](Tensor x) { return x < 3; }, [](Tensor x) { return x + 1; },
+                                  x);
               })(zeros({2}));
             }),
-            "while_loop \"while\": cond must return a boolean scalar, got boolean[2]; reduce it with any or all, or use "
+            "while_loop \"while\": cond must return a boolean scalar, got boolean[2]; reduce it "
+            "with any or all, or use "
             "scan, whose entries end one by one");
-  EXPECT_EQ(message_of<DTypeError>([&] {
-              run([](Tensor x) { return while_loop([](Tensor x) { return x; }, [](Tensor x) { return x + 1; }, x); })(scalar(1));
-            }),
-            "while_loop \"while\": cond must return a boolean scalar, got i32[]; compare, as in x < 10");
+  EXPECT_EQ(
+      message_of<DTypeError>([&] {
+        run([](Tensor x) {
+          return while_loop([](Tensor x) { return x; }, [](Tensor x) { return x + 1; }, x);
+        })(scalar(1));
+      }),
+      "while_loop \"while\": cond must return a boolean scalar, got i32[]; compare, as in x < 10");
 }
 
 TEST_P(WhileLoopTest, ExceptionOfTheUserLeavesEverythingAsItWas) {
@@ -271,7 +323,8 @@ TEST_P(WhileLoopTest, ExceptionOfTheUserLeavesEverythingAsItWas) {
 TEST(TracedWhileLoopTest, CallsConditionAndBodyOnce) {
   int conds = 0, bodies = 0;
   auto counted = jit([&](Tensor n) {
-    return while_loop([&](Tensor i) { return ++conds, i < n; }, [&](Tensor i) { return ++bodies, i + 1; }, scalar(0));
+    return while_loop([&](Tensor i) { return ++conds, i < n; },
+                      [&](Tensor i) { return ++bodies, i + 1; }, scalar(0));
   });
   for (const int n : {0, 3, 5}) expect_values(counted(scalar(n)), {double(n)});
   EXPECT_EQ(conds, 1);
@@ -280,9 +333,12 @@ TEST(TracedWhileLoopTest, CallsConditionAndBodyOnce) {
 }
 
 TEST(TracedWhileLoopTest, ConditionThatIsAlwaysTrueIsAnErrorWithoutABound) {
-  auto endless = jit([](Tensor x) { return while_loop([](Tensor) { return true; }, [](Tensor x) { return x + 1; }, x); });
+  auto endless = jit([](Tensor x) {
+    return while_loop([](Tensor) { return true; }, [](Tensor x) { return x + 1; }, x);
+  });
   EXPECT_EQ(message_of<TraceError>([&] { endless(scalar(0)); }),
-            "while_loop \"while\": cond is always true, so the traced loop would never end; return a tensor from cond, or "
+            "while_loop \"while\": cond is always true, so the traced loop would never end; return "
+            "a tensor from cond, or "
             "give maximum_iterations");
 }
 
@@ -293,14 +349,18 @@ TEST(TracedWhileLoopTest, ValueOfABodyCannotLeaveIt) {
     return leaked;
   });
   EXPECT_EQ(message_of<TraceError>([&] { leak(scalar(0.0)); }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in which it was made; "
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
+            "which it was made; "
             "values leave a body only through its state or outputs");
 }
 
 TEST(TracedWhileLoopTest, CarryThatIsHandedOnUnchangedBecomesACapture) {  // J27
   auto loop = jit([](Tensor i, Tensor n) {
     return std::get<0>(while_loop([](Tensor i, Tensor n) { return i < n; },
-                                  [](Tensor i, Tensor n) { return std::tuple{i + 1, n}; }, std::tuple{i, n}));
+                                  [](Tensor i, Tensor n) {
+                                    return std::tuple{i + 1, n};
+                                  },
+                                  std::tuple{i, n}));
   });
   expect_values(loop(scalar(0), scalar(4)), {4});
   EXPECT_NE(str(loop.graph()).find("carries=1,"), std::string::npos) << loop.graph();
@@ -313,13 +373,16 @@ TEST(TracedWhileLoopTest, ForwardLoopRunsOnceUnderAGradient) {
   f(scalar(2.0));
   const std::string dump = str(f.graph());
   int loops = 0;
-  for (std::size_t at = dump.find("= loop("); at != std::string::npos; at = dump.find("= loop(", at + 1)) ++loops;
+  for (std::size_t at = dump.find("= loop("); at != std::string::npos;
+       at = dump.find("= loop(", at + 1))
+    ++loops;
   EXPECT_EQ(loops, 2) << dump;  // one forwards, one backwards
 }
 
 TEST(TracedWhileLoopTest, PrintInADifferentiatedBodyPrintsOncePerIteration) {  // J46
   auto f = jit(grad([](Tensor v) {
-    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return print(v, "v") * v; }, v);
+    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return print(v, "v") * v; },
+                      v);
   }));
   testing::internal::CaptureStdout();
   f(scalar(2.0));

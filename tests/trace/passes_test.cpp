@@ -17,14 +17,18 @@ Ref<Graph> record(int inputs, Fn fn) {
 int count(const Graph& graph, const std::string& text) {
   const std::string dump = str(graph);
   int result = 0;
-  for (std::size_t at = dump.find(text); at != std::string::npos; at = dump.find(text, at + 1)) ++result;
+  for (std::size_t at = dump.find(text); at != std::string::npos; at = dump.find(text, at + 1))
+    ++result;
   return result;
 }
 
 TEST(MergeEqualTest, ComputesEqualThingsOnce) {
   const auto graph = record(1, [](const Tensors& x) { return Tensors{x[0] * x[0], x[0] * x[0]}; });
-  EXPECT_EQ(str(*graph), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  %2: f32[] = mul(%0, %0)\n  return %1, %2\n}\n");
-  EXPECT_EQ(str(*merge_equal(*graph)), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1, %1\n}\n");
+  EXPECT_EQ(
+      str(*graph),
+      "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  %2: f32[] = mul(%0, %0)\n  return %1, %2\n}\n");
+  EXPECT_EQ(str(*merge_equal(*graph)),
+            "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1, %1\n}\n");
 }
 
 TEST(MergeEqualTest, KeepsWhatPrints) {
@@ -52,7 +56,9 @@ TEST(DropDeadTest, KeepsWhatPrints) {
 TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {  // T5 and D16 of the cases
   const auto graph = record(3, [](const Tensors& x) {
     auto [i, a, b] = while_loop([](Tensor i, Tensor, Tensor) { return i < 3.0; },
-                                [](Tensor i, Tensor a, Tensor b) { return std::tuple{i + 1.0, b, a}; },
+                                [](Tensor i, Tensor a, Tensor b) {
+                                  return std::tuple{i + 1.0, b, a};
+                                },
                                 std::tuple{x[0], x[1], x[2]});
     return Tensors{i};
   });
@@ -63,7 +69,10 @@ TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {  // T5 and D16 
 TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
   const auto graph = record(2, [](const Tensors& x) {
     auto [i, n] = while_loop([](Tensor i, Tensor n) { return i < n; },
-                             [](Tensor i, Tensor n) { return std::tuple{i + 1.0, n}; }, std::tuple{x[0], x[1]});
+                             [](Tensor i, Tensor n) {
+                               return std::tuple{i + 1.0, n};
+                             },
+                             std::tuple{x[0], x[1]});
     return Tensors{i, n};
   });
   EXPECT_EQ(count(*graph, "carries=2"), 1);
@@ -80,8 +89,10 @@ TEST(VerifyTest, BlamesTheTransformation) {
     verify(broken, "a test");
     FAIL() << "nothing was thrown";
   } catch (const InternalError& error) {
-    EXPECT_NE(std::string(error.what()).find("after a test, graph f: mul is recorded with type f64[], its rule gives f32[]"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what())
+            .find("after a test, graph f: mul is recorded with type f64[], its rule gives f32[]"),
+        std::string::npos)
         << error.what();
   }
 }

@@ -1,4 +1,5 @@
-// The interpreter: runs a graph op by op with the eager kernels. Its meaning is eager mode's, to the bit.
+// The interpreter: runs a graph op by op with the eager kernels. Its meaning is eager mode's, to
+// the bit.
 #include <algorithm>
 
 #include "reel/core/graph_builder.h"
@@ -18,10 +19,13 @@ std::int64_t integer_of(const Tensor& t) {
 /// One run of a loop op.
 class LoopRun {
  public:
-  LoopRun(KernelArgs& args) : args_(args), attrs_(args.attr<LoopAttrs>()), body_(*attrs_.body.graph) {
+  LoopRun(KernelArgs& args)
+      : args_(args), attrs_(args.attr<LoopAttrs>()), body_(*attrs_.body.graph) {
     for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
-    for (const int capture : attrs_.body_captures) body_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    for (const int capture : attrs_.cond_captures) cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
+    for (const int capture : attrs_.body_captures)
+      body_captures_.push_back(args.input(attrs_.first_capture() + capture));
+    for (const int capture : attrs_.cond_captures)
+      cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
     if (attrs_.has_lengths) lengths_ = args.input(attrs_.has_bound);
     stacks_.resize(attrs_.stacks);
     sums_.resize(attrs_.sums);
@@ -30,14 +34,16 @@ class LoopRun {
       const Tensor& slices = args.input(attrs_.first_slice() + i);
       if (!slices.type().is_list()) limit_ = std::min(limit_, slices.type().sizes()[0]);
     }
-    for (int i = 0; i < attrs_.slices; ++i) slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
+    for (int i = 0; i < attrs_.slices; ++i)
+      slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
   }
 
   void run() {
     const bool has_entries = !attrs_.entry_dims.empty();
     if (has_entries && attrs_.cond) reached_ = zeros(attrs_.entry_dims, i32);
     if (attrs_.is_reverse) {
-      for (std::int64_t k = 0; k < limit_; ++k) step(limit_ - 1 - k, has_entries ? live_at(limit_ - 1 - k) : Tensor());
+      for (std::int64_t k = 0; k < limit_; ++k)
+        step(limit_ - 1 - k, has_entries ? live_at(limit_ - 1 - k) : Tensor());
     } else if (!attrs_.is_scan) {
       while (trips_ < limit_ && (!attrs_.cond || holds(ask()))) step(trips_, Tensor());
     } else {
@@ -62,9 +68,11 @@ class LoopRun {
     if (!slices.type().is_list()) return unstack(slices, 0);
     Tensors elements = list_elements(slices);
     if (limit_ == INT64_MAX) limit_ = static_cast<std::int64_t>(elements.size());
-    elements.resize(static_cast<std::size_t>(limit_));  // a cotangent ends at the last element that anybody read
+    elements.resize(static_cast<std::size_t>(
+        limit_));  // a cotangent ends at the last element that anybody read
     for (std::size_t i = 0; i < elements.size(); ++i)
-      if (!elements[i].is_defined()) elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
+      if (!elements[i].is_defined())
+        elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
     return elements;
   }
   static bool holds(const Tensor& condition) { return *condition.data<bool>(); }
@@ -90,7 +98,8 @@ class LoopRun {
     for (const Tensors& slice : slices_) inputs.push_back(slice[position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
     if (has_ended)
-      for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = fill(inputs[i], fill_of(i - 1), live);
+      for (std::size_t i = 1; i < inputs.size(); ++i)
+        inputs[i] = fill(inputs[i], fill_of(i - 1), live);
     DimEnv env = attrs_.body.env();
     Tensors before;
     if (has_ended)
@@ -101,13 +110,15 @@ class LoopRun {
     if (has_ended)
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (attrs_.collects_output(i)) outputs[i] = collect_live(outputs[i], live);
-    const auto carries = outputs.begin(), terms = carries + attrs_.carries, sums = terms + attrs_.stacks;
+    const auto carries = outputs.begin(), terms = carries + attrs_.carries,
+               sums = terms + attrs_.stacks;
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
     if (has_ended)
       for (int i = 0; i < attrs_.carries; ++i) state_[i] = keep_ended(state_[i], before[i], live);
     for (int i = 0; i < attrs_.stacks; ++i) {
       if (attrs_.is_reverse && stacks_[i].empty()) stacks_[i].resize(limit_);
-      Tensor term = has_ended && !attrs_.is_raw(i) ? zero_ended(terms[i], live) : std::move(terms[i]);
+      Tensor term =
+          has_ended && !attrs_.is_raw(i) ? zero_ended(terms[i], live) : std::move(terms[i]);
       if (attrs_.is_reverse)
         stacks_[i][position] = std::move(term);
       else
@@ -144,7 +155,8 @@ class LoopRun {
     DimEnv env = body_env(attrs_, types);
     Dims dims;
     for (const Dim& dim : type.dims())
-      dims.push_back(!dim.is_symbol() || dim.has_size() || env.knows(dim) ? env.resolve(dim) : Dim(0));
+      dims.push_back(!dim.is_symbol() || dim.has_size() || env.knows(dim) ? env.resolve(dim)
+                                                                          : Dim(0));
     return type.with(dims);
   }
 
@@ -154,8 +166,10 @@ class LoopRun {
     const TensorType first = first_made(elements).type();
     Dims dims = first.dims();
     for (const Tensor& element : elements)
-      for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size(); ++i)
-        if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i])) dims[i] = Dim::unknown();
+      for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size();
+           ++i)
+        if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i]))
+          dims[i] = Dim::unknown();
     return first.with(dims);
   }
 
@@ -182,7 +196,8 @@ class LoopRun {
       Tensor nothing;
       stacks_[i].resize(static_cast<std::size_t>(extent));
       for (Tensor& element : stacks_[i])
-        if (!element.is_defined()) element = nothing.is_defined() ? nothing : nothing = zeros(first_made(stacks_[i]).type());
+        if (!element.is_defined())
+          element = nothing.is_defined() ? nothing : nothing = zeros(first_made(stacks_[i]).type());
       out.push_back(stack(stacks_[i], dim.has_size() ? dim : Dim(extent)));
     }
     for (int i = 0; i < attrs_.sums; ++i) {
@@ -193,11 +208,14 @@ class LoopRun {
     }
     out.push_back(scalar(trips_, i32));
     if (attrs_.makes_lengths()) out.push_back(reached_);
-    if (attrs_.makes_dim) out.push_back(Tensor(allocate_block(TensorType(boolean, {fresh.is_named() ? Dim("none", 0) : Dim(0), fresh}))));
+    if (attrs_.makes_dim)
+      out.push_back(Tensor(allocate_block(
+          TensorType(boolean, {fresh.is_named() ? Dim("none", 0) : Dim(0), fresh}))));
   }
 
   static const Tensor& first_made(const Tensors& elements) {
-    return *std::find_if(elements.begin(), elements.end(), [](const Tensor& t) { return t.is_defined(); });
+    return *std::find_if(elements.begin(), elements.end(),
+                         [](const Tensor& t) { return t.is_defined(); });
   }
 
   Dim new_dim() const {
@@ -225,7 +243,8 @@ void run_cond(KernelArgs& args) {
   const bool taken = *args.input(0).data<bool>();
   const SubGraph& branch = taken ? attrs.on_true : attrs.on_false;
   Tensors inputs;
-  for (const int capture : taken ? attrs.true_captures : attrs.false_captures) inputs.push_back(args.input(1 + capture));
+  for (const int capture : taken ? attrs.true_captures : attrs.false_captures)
+    inputs.push_back(args.input(1 + capture));
   DimEnv env = branch.env();
   *args.decided = replay(*branch.graph, inputs, env);
 }

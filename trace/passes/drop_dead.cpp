@@ -15,12 +15,14 @@ struct Liveness {
 };
 
 Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
-  Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0), std::vector<std::uint8_t>(graph.records.size(), 0)};
+  Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
+                std::vector<std::uint8_t>(graph.records.size(), 0)};
   std::unordered_set<const DimNode*> symbols;  // that live records mention
   // A symbol is brought by the first value whose type has it.
   std::unordered_map<const DimNode*, std::size_t> binder;
   std::unordered_set<const DimNode*> from_inputs;
-  for (const ValueId v : graph.inputs) for_each_symbol(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+  for (const ValueId v : graph.inputs)
+    for_each_symbol(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
   for (std::size_t r = 0; r < graph.records.size(); ++r)
     for (const ValueId v : graph.outputs_of(graph.records[r]))
       for_each_symbol(graph.types[v], [&](const Dim& d) {
@@ -33,8 +35,11 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
   for (std::size_t r = graph.records.size(); r-- > 0;) {
     const OpRecord& record = graph.records[r];
     const auto out = graph.outputs_of(record);
-    const bool is_live = has_effects(record) || std::any_of(out.begin(), out.end(), [&](ValueId v) { return live.values[v]; }) ||
-                         std::any_of(binds[r].begin(), binds[r].end(), [&](const DimNode* d) { return symbols.count(d); });
+    const bool is_live =
+        has_effects(record) ||
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return live.values[v]; }) ||
+        std::any_of(binds[r].begin(), binds[r].end(),
+                    [&](const DimNode* d) { return symbols.count(d); });
     if (!is_live) continue;
     live.records[r] = 1;
     for (const ValueId v : graph.inputs_of(record)) live.values[v] = 1;
@@ -43,26 +48,30 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
   return live;
 }
 
-/// A loop without the parts that nobody needs, and where its remaining inputs and outputs were before.
+/// A loop without the parts that nobody needs, and where its remaining inputs and outputs were
+/// before.
 struct Pruned {
   LoopAttrs attrs;
   std::vector<std::size_t> inputs, outputs;
 };
 
-Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, const std::vector<TensorType>& input_types) {
+Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
+             const std::vector<TensorType>& input_types) {
   const Graph& body = *attrs.body.graph;
   std::vector<std::uint8_t> carry(attrs.carries);
   for (int i = 0; i < attrs.carries; ++i) carry[i] = is_used[i];
   std::vector<std::uint8_t> cond_live;
   if (attrs.cond) {
     cond_live = liveness(*attrs.cond.graph, {1}).values;
-    for (int i = 0; i < attrs.carries; ++i) carry[i] = carry[i] || cond_live[attrs.cond.graph->inputs[1 + i]];
+    for (int i = 0; i < attrs.carries; ++i)
+      carry[i] = carry[i] || cond_live[attrs.cond.graph->inputs[1 + i]];
   }
   Liveness live;
   for (bool changed = true; changed;) {
     changed = false;
     std::vector<std::uint8_t> wanted(carry);
-    for (int i = 0; i < attrs.stacks + attrs.sums; ++i) wanted.push_back(is_used[attrs.carries + i]);
+    for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
+      wanted.push_back(is_used[attrs.carries + i]);
     live = liveness(body, wanted);
     for (int i = 0; i < attrs.carries; ++i)
       if (!carry[i] && live.values[body.inputs[1 + i]]) carry[i] = changed = true;
@@ -125,7 +134,8 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
   std::vector<int> place(capture_count, -1);
   const auto keep = [&](int capture) {
     if (place[capture] < 0) {
-      place[capture] = static_cast<int>(result.inputs.size() - attrs.first_carry()) - next.carries - next.slices;
+      place[capture] =
+          static_cast<int>(result.inputs.size() - attrs.first_carry()) - next.carries - next.slices;
       next.fills.push_back(attrs.fills[attrs.carries + attrs.slices + capture]);
       result.inputs.push_back(attrs.first_capture() + capture);
     }
@@ -163,7 +173,8 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used, c
 }  // namespace
 
 Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
-  // Loops are pruned from the end backwards, since what a later loop does not read an earlier one need not make.
+  // Loops are pruned from the end backwards, since what a later loop does not read an earlier one
+  // need not make.
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   for (const ValueId v : graph.outputs) live[v] = 1;
   const Liveness whole = liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1));

@@ -25,8 +25,10 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   next.collects.clear();
   if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[0]);
   for (int i = 0; i < attrs.carries; ++i) {
-    // Ended entries keep what they have, which is what the body hands on: lengths make no difference.
-    const bool is_unchanged = body.outputs[i] == body.inputs[1 + i] && attrs.fills[i] == Fill::live && !attrs.collects_output(i);
+    // Ended entries keep what they have, which is what the body hands on: lengths make no
+    // difference.
+    const bool is_unchanged = body.outputs[i] == body.inputs[1 + i] &&
+                              attrs.fills[i] == Fill::live && !attrs.collects_output(i);
     if (is_unchanged) {
       --next.carries;
       op_new.push_back(in[attrs.first_carry() + i]);
@@ -44,11 +46,15 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
     result.inputs.push_back(in[attrs.first_carry() + i]);
     result.outputs.push_back(out[i]);
   }
-  for (int i = 0; i < attrs.slices; ++i) graph->inputs.push_back(body.inputs[1 + attrs.carries + i]);
-  graph->outputs.insert(graph->outputs.end(), body.outputs.begin() + attrs.carries, body.outputs.end());
-  for (std::size_t i = attrs.carries; i < body.outputs.size(); ++i) next.collects.push_back(attrs.collects_output(i));
+  for (int i = 0; i < attrs.slices; ++i)
+    graph->inputs.push_back(body.inputs[1 + attrs.carries + i]);
+  graph->outputs.insert(graph->outputs.end(), body.outputs.begin() + attrs.carries,
+                        body.outputs.end());
+  for (std::size_t i = attrs.carries; i < body.outputs.size(); ++i)
+    next.collects.push_back(attrs.collects_output(i));
   graph->formal_count = graph->inputs.size();
-  graph->inputs.insert(graph->inputs.end(), body.inputs.begin() + body.formal_count, body.inputs.end());
+  graph->inputs.insert(graph->inputs.end(), body.inputs.begin() + body.formal_count,
+                       body.inputs.end());
   graph->inputs.insert(graph->inputs.end(), body_new.begin(), body_new.end());
   graph->seal();
   result.inputs.insert(result.inputs.end(), in.begin() + attrs.first_slice(), in.end());
@@ -58,7 +64,8 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   fills.insert(fills.end(), attrs.fills.begin() + attrs.carries, attrs.fills.end());
   fills.insert(fills.end(), new_fills.begin(), new_fills.end());
   next.fills = std::move(fills);
-  for (std::size_t i = 0; i < op_new.size(); ++i) next.body_captures.push_back(captures + static_cast<int>(i));
+  for (std::size_t i = 0; i < op_new.size(); ++i)
+    next.body_captures.push_back(captures + static_cast<int>(i));
   DimEnv names = attrs.body.env();
   next.body = make_sub_graph(graph, names);
   if (attrs.cond) {
@@ -66,10 +73,12 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
     asks = Ref<Graph>(new Graph(cond));
     asks->inputs = cond_inputs;
     asks->formal_count = cond_inputs.size();
-    asks->inputs.insert(asks->inputs.end(), cond.inputs.begin() + cond.formal_count, cond.inputs.end());
+    asks->inputs.insert(asks->inputs.end(), cond.inputs.begin() + cond.formal_count,
+                        cond.inputs.end());
     asks->inputs.insert(asks->inputs.end(), cond_new.begin(), cond_new.end());
     asks->seal();
-    for (std::size_t i = 0; i < op_new.size(); ++i) next.cond_captures.push_back(captures + static_cast<int>(i));
+    for (std::size_t i = 0; i < op_new.size(); ++i)
+      next.cond_captures.push_back(captures + static_cast<int>(i));
     DimEnv env = attrs.cond.env();
     next.cond = make_sub_graph(asks, env);
   }

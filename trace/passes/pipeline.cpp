@@ -22,7 +22,8 @@ std::size_t size_of_text(const Graph& graph) {
     result += 1;
     if (record.op == &loop_op) {
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      result += size_of_text(*attrs.body.graph) + attrs.carries + (attrs.cond ? size_of_text(*attrs.cond.graph) : 0);
+      result += size_of_text(*attrs.body.graph) + attrs.carries +
+                (attrs.cond ? size_of_text(*attrs.cond.graph) : 0);
     } else if (record.op == &cond_op) {
       const auto& attrs = get<CondAttrs>(record.attrs.get());
       result += size_of_text(*attrs.on_true.graph) + size_of_text(*attrs.on_false.graph);
