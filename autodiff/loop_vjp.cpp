@@ -4,7 +4,6 @@
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/list.h"
@@ -121,7 +120,7 @@ void loop_vjp(Vjp& at) {
   const ReversedGraph reversed = reverse_graph(body, spec);
 
   // The forward loop once more, with what is to be saved. A pass makes the two one
-  // (trace/passes/merge_loops.cpp).
+  // (core/merge_equal.cpp).
   Tensors inputs;
   for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
   std::optional<Dim> dim;
@@ -270,76 +269,6 @@ void loop_vjp(Vjp& at) {
   int last = 0;
   for (int i = 0; i < attrs.carries; ++i)
     if (active[i]) at.add(attrs.first_carry() + i, results[last++]);
-}
-
-namespace {
-
-/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
-/// captures.
-struct ReversedBranch {
-  Ref<Graph> graph;
-  Tensors captured;  // of the new cond
-};
-
-ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at,
-                              const std::vector<int>& wanted) {
-  const Graph& forward = *branch.graph;
-  ReversalSpec spec;
-  spec.recomputes_all = true;
-  for (std::size_t i = 0; i < forward.outputs.size(); ++i)
-    spec.has_cotangent.push_back(at.has_cotangent(i));
-  spec.is_free.assign(forward.inputs.size(), 1);
-  for (std::size_t i = 0; i < forward.inputs.size(); ++i)
-    spec.is_wanted.push_back(std::count(wanted.begin(), wanted.end(), places[i]) != 0);
-  const ReversedGraph reversed = reverse_graph(forward, spec);
-
-  // Wrapped so that both branches return the same list: zeros for captures that this one does not
-  // use.
-  GraphBuilder builder(forward.name + " reversed");
-  ModeScope scope(builder.scope());
-  Tensors inputs;
-  for (const int i : reversed.cotangents) inputs.push_back(at.cotangent(i));
-  for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
-  inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
-  for (Tensor& input : inputs) input = builder.lift(input);
-  DimEnv env = DimEnv::renaming(branch.env());
-  for (std::size_t i = 0; i < forward.inputs.size(); ++i)
-    env.bind(forward.types[forward.inputs[i]], at.input_type(1 + places[i]));
-  const Tensors gradients = replay(*reversed.graph, inputs, env);
-  Tensors outputs;
-  for (const int capture : wanted) {
-    Tensor sum;
-    for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
-      if (places[reversed.wanted[k]] == capture) sum = gradients[k];
-    if (!sum.is_defined()) {
-      const Tensor& like = at.input(1 + capture);
-      sum = like.type().is_list() ? empty_list(like.type()) : zeros_like(like);
-    }
-    outputs.push_back(std::move(sum));
-  }
-  Ref<Graph> graph = builder.finish(outputs);
-  return {std::move(graph), builder.captured()};
-}
-
-}  // namespace
-
-void cond_vjp(Vjp& at) {
-  const CondAttrs& attrs = at.attr<CondAttrs>();
-  std::vector<int> wanted;
-  for (std::size_t i = 1; i < at.input_count(); ++i)
-    if (at.needs(i)) wanted.push_back(static_cast<int>(i - 1));
-  const ReversedBranch yes = reverse_branch(attrs.on_true, attrs.true_captures, at, wanted);
-  const ReversedBranch no = reverse_branch(attrs.on_false, attrs.false_captures, at, wanted);
-  CondAttrs back;
-  CaptureList list;
-  back.true_captures = list.add(yes.captured);
-  back.false_captures = list.add(no.captured);
-  back.on_true = make_sub_graph(yes.graph);
-  back.on_false = make_sub_graph(no.graph);
-  Tensors inputs{at.input(0)};
-  inputs.insert(inputs.end(), list.tensors().begin(), list.tensors().end());
-  const Tensors results = bind_all(cond_op, inputs, make_attrs(back));
-  for (std::size_t k = 0; k < wanted.size(); ++k) at.add(1 + wanted[k], results[k]);
 }
 
 }  // namespace reel

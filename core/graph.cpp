@@ -205,7 +205,7 @@ std::ostream& operator<<(std::ostream& out, const SubGraph& sub) {
 
 std::size_t hash_of(const SubGraph& sub) {
   // Equality is identity of the graph: structural merging compares records
-  // (trace/passes/merge_equal.cpp).
+  // (core/merge_equal.cpp).
   return reinterpret_cast<std::size_t>(sub.graph.get()) >> 4;
 }
 

@@ -106,7 +106,7 @@ class LoopRun {
       before = std::move(state_);
     else
       state_.clear();  // so that the body may reuse what nobody else holds
-    Tensors outputs = run_body(std::move(inputs), env);
+    Tensors outputs = replay(body_, inputs, env);
     if (has_ended)
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (attrs_.collects_output(i)) outputs[i] = collect_live(outputs[i], live);
@@ -135,8 +135,6 @@ class LoopRun {
     }
     ++trips_;
   }
-
-  Tensors run_body(Tensors inputs, DimEnv& env) { return replay(body_, inputs, env); }
 
   Fill fill_of(std::size_t input) const {
     const std::size_t own = attrs_.carries + attrs_.slices;
