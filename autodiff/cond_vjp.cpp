@@ -19,6 +19,20 @@ struct ReversedBranch {
   Tensors captured;  // of the new cond
 };
 
+/// A cotangent of what came out, as one of what the branch returned: where the other branch had
+/// another dim, the output has a new one.
+Tensor with_dims_of_branch(Tensor cotangent, const Graph& branch, const TensorType& returned,
+                           DimEnv& env) {
+  if (cotangent.type().is_list()) return cotangent;
+  for (int axis = 0; axis < cotangent.rank(); ++axis) {
+    const Dim& dim = returned.dims()[axis];
+    if (!dim.is_named() || makes_dim(branch, dim)) continue;
+    const Dim known = env.resolve(dim);
+    if (!(known == cotangent.dims()[axis])) cotangent = rename(cotangent, axis, known);
+  }
+  return cotangent;
+}
+
 ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at,
                               const std::vector<int>& wanted) {
   const Graph& forward = *branch.graph;
@@ -36,13 +50,15 @@ ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& pl
   GraphBuilder builder(forward.name + " reversed");
   ModeScope scope(builder.scope());
   Tensors inputs;
-  for (const int i : reversed.cotangents) inputs.push_back(at.cotangent(i));
-  for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
-  inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
-  for (Tensor& input : inputs) input = builder.lift(input);
   DimEnv env = DimEnv::renaming(branch.env());
   for (std::size_t i = 0; i < forward.inputs.size(); ++i)
     env.bind(forward.types[forward.inputs[i]], at.input_type(1 + places[i]));
+  for (const int i : reversed.cotangents)
+    inputs.push_back(with_dims_of_branch(builder.lift(at.cotangent(i)), forward,
+                                         forward.types[forward.outputs[i]], env));
+  for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
+  inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
+  for (Tensor& input : inputs) input = builder.lift(input);
   const Tensors gradients = replay(*reversed.graph, inputs, env);
   Tensors outputs;
   for (const int capture : wanted) {

@@ -106,6 +106,7 @@ void loop_vjp(Vjp& at) {
     spec.is_free[1 + i] = 0;
   }
   spec.is_varying.assign(body.inputs.size(), 0);
+  for (int i = 0; i < attrs.carries; ++i) spec.is_varying[1 + i] = changes_dims(attrs, i);
   for (int i = 0; i < attrs.slices; ++i) {
     spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
     spec.is_varying[1 + attrs.carries + i] = at.input_type(attrs.first_slice() + i).is_list();
@@ -169,6 +170,7 @@ void loop_vjp(Vjp& at) {
   // it then has.
   const auto cotangent_fill = [&](int output) {
     const int stack = output - attrs.carries;
+    if (stack < 0 && attrs.fills[output] == Fill::as_is) return Fill::as_is;
     if (stack >= 0 && stack < attrs.stacks && attrs.is_raw(stack)) return Fill::as_is;
     return attrs.collects_output(output) ? Fill::live : Fill::zero;
   };
@@ -182,6 +184,8 @@ void loop_vjp(Vjp& at) {
       }
       back_inputs.push_back(std::move(cotangent));
       back.fills.push_back(cotangent_fill(i));
+      back.last_dims.push_back(
+          changes_dims(attrs, i) ? at.input_type(attrs.first_carry() + i).dims() : Dims{});
     } else if (i < attrs.carries + attrs.stacks) {
       take_slice(at.cotangent(i), cotangent_fill(i));
     } else {

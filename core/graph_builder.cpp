@@ -5,6 +5,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/dim_expression.h"
 #include "reel/core/dim_node.h"
+#include "reel/core/functions/shape.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -110,7 +111,7 @@ namespace {
 /// A dim that is born again, in a graph that computes once more what a cotangent came from, is the
 /// one it was.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
-  if (value.is_traced() || value.type().is_list() || !formal.node()->has_symbols) return value;
+  if (value.type().is_list() || !formal.node()->has_symbols) return value;
   Dims dims;
   for (int i = 0; i < formal.rank(); ++i) {
     const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
@@ -119,7 +120,11 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
     dims.push_back(is_other ? env.resolve(symbol) : actual);
   }
   if (dims == value.dims()) return value;
-  return Tensor(allocate_view(value.type().with(dims), value.ref(), value.data<char>()));
+  if (!value.is_traced())
+    return Tensor(allocate_view(value.type().with(dims), value.ref(), value.data<char>()));
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!(dims[i] == value.dims()[i])) value = rename(value, static_cast<int>(i), dims[i]);
+  return value;
 }
 
 }  // namespace

@@ -19,16 +19,55 @@ Dim new_symbol(const LoopAttrs& attrs) {
   return Dim::of_node(node);
 }
 
+/// A new symbol for each dim that a loop's iterations change.
+class NewDims {
+ public:
+  NewDims(const LoopAttrs& attrs, DimEnv& env) : changing_(changing_dims(attrs)), env_(env) {
+    for (const Dim& dim : changing_) make(dim);
+  }
+  /// It changes, or is computed from one that does.
+  bool has(const Dim& dim) const {
+    if (const DimExpression* expression = expression_of(dim))
+      return std::any_of(expression->operands.begin(), expression->operands.end(),
+                         [&](const Dim& of) { return has(of); });
+    return contains(changing_, dim);
+  }
+  Dim of(const Dim& dim) const {
+    if (!has(dim)) return env_.knows(dim) ? env_.resolve(dim) : dim;
+    if (const DimExpression* expression = expression_of(dim)) {
+      Dims operands;
+      for (const Dim& operand : expression->operands) operands.push_back(of(operand));
+      return recompute(*expression, operands);
+    }
+    return made_[find(changing_, dim)];
+  }
+
+ private:
+  void make(const Dim& dim) {
+    Ref<DimNode> node(new DimNode);
+    node->name = dim.name();
+    node->kind = dim.is_ragged() ? DimKind::ragged : DimKind::dynamic;
+    node->is_symbol = true;
+    for (const Dim& over : dim.length_dims()) node->length_dims.push_back(of(over));
+    made_.push_back(Dim::of_node(node));
+  }
+
+  Dims changing_, made_;
+  DimEnv& env_;
+};
+
 void loop_type(TypeArgs& a) {
   const LoopAttrs& attrs = a.attr<LoopAttrs>();
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, a.in);
+  const NewDims last(attrs, env);
   // A type of the body, seen from outside: what only an iteration knows is unknown here.
   const auto outside = [&](const TensorType& type) {
     if (!type.node()->has_symbols) return type;
     Dims dims;
     for (const Dim& dim : type.dims())
-      dims.push_back(env.knows(dim)                       ? env.resolve(dim)
+      dims.push_back(last.has(dim)                        ? Dim::unknown()
+                     : env.knows(dim)                     ? env.resolve(dim)
                      : !dim.is_symbol() || dim.has_size() ? dim
                                                           : Dim::unknown());
     return type.with(dims);
@@ -37,10 +76,12 @@ void loop_type(TypeArgs& a) {
   for (int i = 0; i < attrs.carries; ++i) {
     const TensorType &formal = body.types[body.inputs[1 + i]],
                      &initial = a.in[attrs.first_carry() + i];
-    Dims dims;
-    for (int axis = 0; axis < formal.rank(); ++axis) {
+    Dims dims = attrs.last_dims.empty() ? Dims{} : attrs.last_dims[i];
+    for (int axis = static_cast<int>(dims.size()); axis < formal.rank(); ++axis) {
       const Dim& dim = formal.dims()[axis];
-      dims.push_back(dim.is_symbol() && !dim.is_named() ? Dim::unknown() : initial.dims()[axis]);
+      dims.push_back(dim.is_symbol() && !dim.is_named() ? Dim::unknown()
+                     : last.has(dim)                    ? last.of(dim)
+                                                        : initial.dims()[axis]);
     }
     a.out.push_back(initial.with(dims));
   }
@@ -63,6 +104,49 @@ void loop_type(TypeArgs& a) {
   if (attrs.makes_dim) a.out.push_back(token_type(fresh));
 }
 
+/// The dims of a cond's outputs: for each pair that the branches have one.
+class JoinedDims {
+ public:
+  explicit JoinedDims(DimEnv& env) : env_(env) {}
+
+  Dim of(const Dim& yes, const Dim& no) {
+    const bool is_known_outside = !yes.is_symbol() || yes.has_size() || env_.knows(yes);
+    if (is_known_outside && yes == no) return env_.knows(yes) ? env_.resolve(yes) : yes;
+    if (!yes.is_named() || !no.is_named()) return Dim::unknown();
+    for (const Joined& known : joined_)
+      if (known.yes.node() == yes.node() && known.no.node() == no.node()) return known.dim;
+    const Dim dim = join(yes, no);
+    joined_.push_back({yes, no, dim});
+    return dim;
+  }
+
+ private:
+  Dims all(const Dims& yes, const Dims& no) {
+    Dims result;
+    for (std::size_t i = 0; i < yes.size() && i < no.size(); ++i)
+      result.push_back(of(yes[i], no[i]));
+    return result;
+  }
+  Dim join(const Dim& yes, const Dim& no) {
+    const DimExpression *a = expression_of(yes), *b = expression_of(no);
+    if (a && b && a->operation == b->operation && a->number == b->number &&
+        a->operands.size() == b->operands.size())
+      return recompute(*a, all(a->operands, b->operands));
+    Ref<DimNode> node(new DimNode);
+    node->name = yes.name();
+    node->kind = yes.is_ragged() ? DimKind::ragged : DimKind::dynamic;
+    node->is_symbol = true;
+    node->length_dims = all(yes.length_dims(), no.length_dims());
+    return Dim::of_node(node);
+  }
+
+  struct Joined {
+    Dim yes, no, dim;
+  };
+  std::vector<Joined> joined_;
+  DimEnv& env_;
+};
+
 void cond_type(TypeArgs& a) {
   const CondAttrs& attrs = a.attr<CondAttrs>();
   DimEnv env = attrs.on_true.env();
@@ -70,15 +154,12 @@ void cond_type(TypeArgs& a) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     env.bind(graph.types[graph.inputs[i]], a.in[1 + attrs.true_captures[i]]);
   const Graph& other = *attrs.on_false.graph;
+  JoinedDims joined(env);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const TensorType &yes = graph.types[graph.outputs[i]], &no = other.types[other.outputs[i]];
     Dims dims;
-    for (int axis = 0; axis < yes.rank(); ++axis) {
-      const Dim& dim = yes.dims()[axis];
-      const bool is_known_outside = !dim.is_symbol() || dim.has_size() || env.knows(dim);
-      const Dim outside = env.knows(dim) ? env.resolve(dim) : dim;
-      dims.push_back(is_known_outside && dim == no.dims()[axis] ? outside : Dim::unknown());
-    }
+    for (int axis = 0; axis < yes.rank(); ++axis)
+      dims.push_back(joined.of(yes.dims()[axis], no.dims()[axis]));
     a.out.push_back(yes.with(dims));
   }
 }
@@ -125,6 +206,57 @@ bool has_effects(const Graph& graph) {
 TensorType slice_type(const TensorType& slices) {
   if (slices.is_list()) return slices.element();
   return slices.with(Dims(slices.dims().begin() + 1, slices.dims().end()));
+}
+
+namespace {
+/// What a dim is computed from in the end.
+template <class Fn>
+void each_atom(const Dim& dim, Fn&& fn) {
+  const DimExpression* expression = expression_of(dim);
+  if (!expression) return fn(dim);
+  for (const Dim& of : expression->operands) each_atom(of, fn);
+}
+}  // namespace
+
+bool makes_dim(const Graph& graph, const Dim& dim) {
+  bool result = false;
+  for_each_symbol(dim, [&](const Dim& symbol) {
+    if (symbol.has_size() || contains(graph.schedule().free_symbols, symbol)) return;
+    bool is_given = false;
+    for (const ValueId v : graph.inputs)
+      for_each_bound(graph.types[v], [&](const Dim& given) {
+        is_given = is_given || given.node() == symbol.node();
+      });
+    result = result || !is_given;
+  });
+  return result;
+}
+
+Dims changing_dims(const LoopAttrs& attrs) {
+  const Graph& body = *attrs.body.graph;
+  Dims result;
+  for (int i = 0; i < attrs.carries; ++i) {
+    const Dims &in = body.types[body.inputs[1 + i]].dims(),
+               &out = body.types[body.outputs[i]].dims();
+    for (std::size_t axis = 0; axis < in.size() && axis < out.size(); ++axis)
+      if (in[axis].is_symbol() && in[axis].is_named() && !(in[axis] == out[axis]))
+        each_atom(in[axis], [&](const Dim& dim) {
+          if (dim.is_symbol() && !contains(result, dim)) result.push_back(dim);
+        });
+  }
+  // Lengths of one may run over another: that one first.
+  std::stable_sort(result.begin(), result.end(), [](const Dim& a, const Dim& b) {
+    return a.length_dims().size() < b.length_dims().size();
+  });
+  return result;
+}
+
+bool changes_dims(const LoopAttrs& attrs, int carry) {
+  const Dims changing = changing_dims(attrs);
+  bool result = false;
+  for_each_symbol(attrs.body.graph->types[attrs.body.graph->inputs[1 + carry]],
+                  [&](const Dim& dim) { result = result || contains(changing, dim); });
+  return result;
 }
 
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {

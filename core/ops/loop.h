@@ -15,7 +15,7 @@ enum class Fill : std::uint8_t {
   live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on
          ///< their account
   as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
-          ///< included
+          ///< included; a carry that the body itself keeps as it should be
   zero,   ///< zeros: cotangents, which must not count in sums over entries
 };
 
@@ -27,6 +27,9 @@ enum class Fill : std::uint8_t {
 /// cond:     trips so far (i64), carries..., captures (those of cond_captures)... outputs of the
 /// op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)],
 /// [token of a new dim]
+///
+/// A named dim of a carry may be another one when it comes back (a state with a Dim that grows):
+/// each iteration binds it anew, and the last value has a new dim.
 ///
 /// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
 /// one element per iteration. Iteration k works at position k, or in a reverse loop at trips - 1 -
@@ -55,6 +58,10 @@ struct LoopAttrs {
   std::string new_dim;     ///< its name; empty for a plain one
   Dims stack_dims;         ///< otherwise: the dim of each stack
   std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw
+  /// By carry, the dims that it leaves with, where iterations change them and the result is known:
+  /// cotangents leave with the dims of what they belong to. Empty for others: those it came with,
+  /// and new ones where they change.
+  std::vector<Dims> last_dims;
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
 
@@ -91,6 +98,7 @@ struct LoopAttrs {
     f("new_dim", &LoopAttrs::new_dim);
     f("stack_dims", &LoopAttrs::stack_dims);
     f("stack_kinds", &LoopAttrs::stack_kinds);
+    f("last_dims", &LoopAttrs::last_dims);
     f("cond_captures", &LoopAttrs::cond_captures);
     f("body_captures", &LoopAttrs::body_captures);
     f("cond", &LoopAttrs::cond);
@@ -101,7 +109,7 @@ struct LoopAttrs {
 extern const Op loop_op;
 
 /// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types
-/// agree.
+/// agree but for dims: where they differ, or are made in the branches, the output has a new one.
 struct CondAttrs {
   SubGraph on_true, on_false;
   std::vector<int> true_captures,
@@ -136,6 +144,15 @@ inline Dim leading_dim(const TensorType& slices) {
 
 /// The type of one slice, as the body takes it.
 TensorType slice_type(const TensorType& slices);
+
+/// Whether the graph's own records make a dim whose size only a run knows, or one that it is
+/// computed from.
+bool makes_dim(const Graph& graph, const Dim& dim);
+
+/// The dims of the body's carries that are others when they come back.
+Dims changing_dims(const LoopAttrs& attrs);
+/// Whether a carry has one of them.
+bool changes_dims(const LoopAttrs& attrs, int carry);
 
 /// What the dims of a loop's body are called where the loop stands, given the types of the op's
 /// inputs.

@@ -359,6 +359,14 @@ Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, do
   return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, to, value}));
 }
 
+Tensor resized(const Tensor& x, const Dims& dims) {
+  Tensor result = x;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (!(result.dims()[axis] == dims[axis]))
+      result = shift(result, full({}, 0, i32), axis, canonical(dims[axis]));
+  return result;
+}
+
 // ---- reverse ------------------------------------------------------------------------------------
 
 namespace {

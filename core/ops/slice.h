@@ -41,4 +41,8 @@ Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
 /// offsets: i32 over some dims of x other than the axis; to: what the result calls the axis.
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value = 0);
 
+/// x with other named dims, axis by axis: of each entry the first elements, and zeros behind them
+/// where a dim is longer.
+Tensor resized(const Tensor& x, const Dims& dims);
+
 }  // namespace reel

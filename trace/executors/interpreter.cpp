@@ -116,7 +116,8 @@ class LoopRun {
                sums = terms + attrs_.stacks;
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
     if (has_ended)
-      for (int i = 0; i < attrs_.carries; ++i) state_[i] = keep_ended(state_[i], before[i], live);
+      for (int i = 0; i < attrs_.carries; ++i)
+        if (attrs_.fills[i] != Fill::as_is) state_[i] = keep_ended(state_[i], before[i], live);
     for (int i = 0; i < attrs_.stacks; ++i) {
       Tensor term =
           has_ended && !attrs_.is_raw(i) ? zero_ended(terms[i], live) : std::move(terms[i]);

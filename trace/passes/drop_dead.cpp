@@ -74,6 +74,27 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
   }
 }
 
+/// Keeps one more carry if that alone says what a dim is that iterations change and the body
+/// mentions.
+bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
+                        std::vector<std::uint8_t>& carry) {
+  const Graph& body = *attrs.body.graph;
+  for (const Dim& dim : changing_dims(attrs)) {
+    int first = -1;
+    bool is_kept = !live.symbols.count(dim.node());
+    for (int i = 0; i < attrs.carries && !is_kept; ++i)
+      for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
+        if (bound.node() != dim.node()) return;
+        is_kept = is_kept || carry[i];
+        if (first < 0) first = i;
+      });
+    if (is_kept || first < 0) continue;
+    carry[first] = 1;
+    return true;
+  }
+  return false;
+}
+
 /// A loop without the parts that nobody needs, and where its remaining inputs and outputs were
 /// before.
 struct Pruned {
@@ -101,6 +122,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
     live = liveness(body, wanted);
     for (int i = 0; i < attrs.carries; ++i)
       if (!carry[i] && live.values[body.inputs[1 + i]]) carry[i] = changed = true;
+    if (!changed) changed = keeps_changing_dim(attrs, live, carry);
   }
 
   keep_dims(live, attrs, input_types);
@@ -112,6 +134,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   graph->outputs.clear();
   next.fills.clear();
   next.collects.clear();
+  next.last_dims.clear();
   const auto keep_output = [&](int i) {
     graph->outputs.push_back(body.outputs[i]);
     next.collects.push_back(attrs.collects_output(i));
@@ -129,6 +152,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
     keep_output(i);
     if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[1 + i]);
     next.fills.push_back(attrs.fills[i]);
+    if (!attrs.last_dims.empty()) next.last_dims.push_back(attrs.last_dims[i]);
     result.inputs.push_back(attrs.first_carry() + i);
     result.outputs.push_back(i);
   }
@@ -220,7 +244,16 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
     keeps[r] = 1;
     std::vector<std::uint8_t> is_used;
     std::vector<TensorType> types;
-    for (const ValueId v : out) is_used.push_back(live[v]);
+    std::unordered_set<const DimNode*> brought;
+    for (const ValueId v : out) {
+      is_used.push_back(live[v]);
+      if (live[v]) for_each_bound(graph.types[v], [&](const Dim& d) { brought.insert(d.node()); });
+    }
+    // An output that alone says what a dim is that somebody mentions is used too.
+    for (std::size_t i = 0; i < out.size(); ++i)
+      for_each_bound(graph.types[out[i]], [&](const Dim& d) {
+        if (whole.symbols.count(d.node()) && brought.insert(d.node()).second) is_used[i] = 1;
+      });
     for (const ValueId v : in) types.push_back(graph.types[v]);
     Pruned pruned = prune(get<LoopAttrs>(record.attrs.get()), is_used, types);
     for (const std::size_t i : pruned.inputs) live[in[i]] = 1;

@@ -23,6 +23,7 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   std::vector<ValueId> cond_inputs, cond_new, body_new, op_new;
   std::vector<Fill> fills, new_fills;
   next.collects.clear();
+  next.last_dims.clear();
   if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[0]);
   for (int i = 0; i < attrs.carries; ++i) {
     // Ended entries keep what they have, which is what the body hands on: lengths make no
@@ -41,6 +42,7 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
     graph->inputs.push_back(body.inputs[1 + i]);
     graph->outputs.push_back(body.outputs[i]);
     next.collects.push_back(attrs.collects_output(i));
+    if (!attrs.last_dims.empty()) next.last_dims.push_back(attrs.last_dims[i]);
     if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[1 + i]);
     fills.push_back(attrs.fills[i]);
     result.inputs.push_back(in[attrs.first_carry() + i]);
