@@ -16,6 +16,7 @@
 #include "reel/frontend/jit.h"
 #include "reel/frontend/layers.h"
 #include "reel/frontend/losses.h"
+#include "reel/frontend/nested.h"
 #include "reel/frontend/npy.h"
 #include "reel/frontend/progress.h"
 #include "reel/frontend/rmsprop.h"

@@ -6,6 +6,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/random.h"
 #include "reel/frontend/loop_state.h"
+#include "reel/frontend/state_dims.h"
 
 namespace reel {
 
@@ -23,8 +24,5 @@ class MarkedLoop {
 /// then adds up their cotangents as a traced one does. Going in, where a body may read them as well
 /// (a carry and a capture); coming out, where they may be stacked too.
 TreeLeaves as_own_values(TreeLeaves state);
-
-/// Inputs of the loop's graph that stand for the tensors of a state.
-TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule);
 
 }  // namespace reel

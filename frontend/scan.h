@@ -183,10 +183,13 @@ struct CollectTypes {
 /// Along a ragged dim each entry stops at its own length; with cond each entry stops when cond is
 /// false for it, or at max_seq_len. Beyond an entry's end ys are exact zeros, its state stays as it
 /// was, and nothing has a gradient, whatever stands in the padding. A state leaf without the
-/// entries' dims is shared: it lives while any entry does. Plain tensors are scanned along their
-/// first axis. With cond or max_seq_len the result has a fresh dim. Throws StructureError,
-/// ShapeError or DTypeError when body returns another state than it took, ArgumentError for
-/// arguments that do not go together.
+/// entries' dims is shared: it lives while any entry does. A Dim in the state may change as in
+/// while_loop. If it has lengths over the entries, each entry keeps its own at its end; if it has
+/// one size, it changes for all while any entry lives, and tensors with it go on too: what they
+/// have beyond an entry's end is made of that entry's padded frames. ys have dims from outside of
+/// the body, or of a fixed size. Plain tensors are scanned along their first axis. With cond or
+/// max_seq_len the result has a fresh dim. Throws StructureError, ShapeError or DTypeError when
+/// body returns another state than it took, ArgumentError for arguments that do not go together.
 /// Memory: reverse mode keeps what body's gradient reads, per step. Source: RETURNN's scan;
 /// Griewank & Walther (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>

@@ -9,6 +9,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/frozen_state.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -188,6 +189,32 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
   return x.dims() == dims ? x : transpose(x, Axes(dims));
 }
 
+void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim) {
+  throw ShapeError(str(plan.what, ": y is ", y, ", whose dim ", dim,
+                       " is made in the body and may ",
+                       "have another size in every iteration, so ys cannot be stacked; give y a ",
+                       "Dim from outside of the body, or one of a fixed size"));
+}
+
+namespace {
+
+/// y with the dims of the first one in place of static ones that the body makes in each iteration.
+Tensor with_dims_of_first(const ScanPlan& plan, Tensor y, const TensorType& first) {
+  for (int axis = 0; axis < y.rank() && y.rank() == first.rank(); ++axis) {
+    const Dim &mine = y.dims()[axis], &wanted = first.dims()[axis];
+    if (mine == wanted || !mine.is_named() || mine.name() != wanted.name() ||
+        contains(first.dims(), mine))
+      continue;
+    const auto is_static = [](const Dim& dim) { return dim.node()->kind == DimKind::fixed; };
+    if (!is_static(mine) || !is_static(wanted) || mine.size() != wanted.size())
+      refuse_dim_of_body(plan, y.type(), mine);
+    y = rename(y, mine, wanted);
+  }
+  return y;
+}
+
+}  // namespace
+
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
                       const TreeLeaves* before) {
   if (spec.ys_types) {
@@ -212,6 +239,7 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
     if (y.dtype() != wanted->dtype())
       throw DTypeError(
           str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dtypes differ"));
+    if (before) y = with_dims_of_first(plan, y, *wanted);
     bool fits = y.rank() == wanted->rank();
     for (const Dim& dim : wanted->dims()) {
       const bool says_something = dim.is_named() || dim.has_size();
@@ -259,7 +287,8 @@ class EagerScan {
       : spec_(spec),
         plan_(plan),
         rule_(plan.what, spec.initial, spec.state_paths),
-        state_(as_own_values(spec.initial)) {
+        state_(as_own_values(spec.initial)),
+        frozen_(rule_, {}, plan.entry_dims) {
     for (const Tensor& x : plan.xs) slices_.push_back(unstack(x, 0));
     limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
     for (const Tensors& slices : slices_)
@@ -306,13 +335,11 @@ class EagerScan {
     marks.begin_iteration();
     random_.begin(position);
     const bool has_ended = live.is_defined() && !all_live(live);
-    const auto seen = [&](const Tensor& x) { return has_ended ? fill_live(x, live) : x; };
     TreeLeaves x = spec_.xs, state = state_;
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
-      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = seen(slices_[next++][position]);
-    for (TreeLeaf& leaf : state)
-      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = seen(leaf.tensor);
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
+    if (has_ended) show_live_entries(x, state, live);
     ScanStep result;
     if (has_ended) {
       CapturedEntries entries(live, loop_begin_);
@@ -322,12 +349,16 @@ class EagerScan {
       result = spec_.body(x, state);
     }
     result.state = rule_.checked(std::move(result.state));
+    note_changes(result.state);
+    check_dims_of(result.y, result.state);
     result.y = checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr);
     if (!has_y_) first_y_ = result.y;
     has_y_ = true;
+    if (live.is_defined() && !frozen_.is_empty())
+      result.state = frozen_.kept(std::move(result.state), state_, live);
     if (has_ended) {
       for (std::size_t i = 0; i < state_.size(); ++i)
-        if (state_[i].kind == TreeLeaf::Kind::tensor)
+        if (state_[i].kind == TreeLeaf::Kind::tensor && !frozen_.follows(i))
           result.state[i].tensor = keep_ended(result.state[i].tensor, state_[i].tensor, live);
       for (TreeLeaf& leaf : result.y)
         if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
@@ -335,6 +366,48 @@ class EagerScan {
     state_ = std::move(result.state);
     terms_.push_back(tensors_of(result.y));
     ++trips_;
+  }
+
+  /// What ended entries see: the values of a live one.
+  void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live) const {
+    // Before the first iteration nobody knows which Dims change.
+    const FrozenState frozen =
+        has_y_ ? frozen_ : FrozenState(rule_, rule_.slots(), plan_.entry_dims);
+    for (TreeLeaf& leaf : x)
+      if (leaf.kind == TreeLeaf::Kind::tensor)
+        leaf.tensor = frozen.goes_on() ? FrozenState::own_frame(leaf.tensor, live)
+                                       : fill_live(leaf.tensor, live);
+    for (std::size_t i = 0; i < state.size(); ++i)
+      if (state[i].kind == TreeLeaf::Kind::tensor && !frozen.follows(i))
+        state[i].tensor = fill_live(state[i].tensor, live);
+    state = frozen.seen(std::move(state), live);
+  }
+  void note_changes(const TreeLeaves& returned) {
+    const std::size_t known = changing_.size();
+    for (const std::size_t i : rule_.slots())
+      if (!(returned[i].dim == rule_.initial()[i].dim) &&
+          std::find(changing_.begin(), changing_.end(), i) == changing_.end())
+        changing_.push_back(i);
+    if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
+  }
+  /// A dim of y that may have another size in the next iteration: one of the state that changes, or
+  /// one that the body makes.
+  void check_dims_of(const TreeLeaves& ys, const TreeLeaves& state) const {
+    DimChanges changing;
+    for (const std::size_t i : changing_) {
+      changing.add(state_[i].dim, Dim("any", 0));
+      changing.add(state[i].dim, Dim("any", 0));
+    }
+    for (const TreeLeaf& leaf : ys) {
+      if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+      for (const Dim& dim : leaf.tensor.dims())
+        if (changing.affects(dim) ||
+            (dim.is_named() && dim.node()->lengths && is_made_inside(dim.node()->lengths->id)))
+          refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
+    }
+  }
+  bool is_made_inside(std::uint64_t id) const {
+    return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
   }
 
   ScanResult finish() {
@@ -390,6 +463,8 @@ class EagerScan {
   StateRule rule_;
   RandomScope random_;
   TreeLeaves state_, first_y_;
+  std::vector<std::size_t> changing_;  // slots of the state that changed so far
+  FrozenState frozen_;                 // what has them
   bool has_y_ = false;
   std::vector<Tensors> slices_, terms_;
   Tensor reached_;

@@ -29,13 +29,15 @@ Tensor extent_of(const ScanPlan& plan);
 /// What cond returned, over the plan's entry dims. Throws DTypeError, ShapeError, TraceError.
 Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
                                const LoopCondition& condition);
-/// y as the template, or the first iteration (`before`), has it. Throws StructureError, DTypeError
-/// or ShapeError.
+/// y as the template, or the first iteration (`before`), has it: a static dim that is made in the
+/// body is the one of the first iteration. Throws StructureError, DTypeError or ShapeError.
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
                       const TreeLeaves* before);
 /// The types of y where no iteration ran: those of the template, or of a recorded body that is
 /// thrown away.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
+/// ys are stacked along dims that are the same in every iteration: this one is not.
+[[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan);

@@ -3,6 +3,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/frozen_state.h"
 #include "reel/frontend/scan_leaves.h"
 #include "reel/frontend/tree.h"
 
@@ -15,40 +16,148 @@ struct RecordedBody {
   TreeLeaves ys;  // with types of promises of the body
 };
 
-RecordedBody record_body(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule,
-                         RandomScope& random) {
+/// A scan while it is being recorded.
+///
+/// Where ended entries of a state with changing Dims need care, the body takes it itself: it then
+/// carries the lengths of entries, and which of them cond has not ended.
+class ScanRecording {
+ public:
+  ScanRecording(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule)
+      : spec_(spec), plan_(plan), rule_(rule), formal_(rule) {}
+
+  RecordedBody record_body() {
+    for (;;)
+      if (std::optional<RecordedBody> body = try_body()) return *std::move(body);
+  }
+  RecordedBody record_cond();
+  const FormalState& formal() const { return formal_; }
+
+  /// Carries behind those of the state, before the first iteration.
+  Tensors hidden_carries();
+  std::vector<Fill> fills(std::size_t captures) const;
+
+ private:
+  std::optional<RecordedBody> try_body();
+  FrozenState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
+  bool keeps_entries() const { return !plan_.entry_dims.empty() && !frozen().is_empty(); }
+  Tensor ask(const TreeLeaves& state) const {
+    return checked_entry_condition(spec_, plan_, spec_.cond(state));
+  }
+  void check_dims_of(const TreeLeaves& ys, const Graph& graph) const;
+
+  const ScanSpec& spec_;
+  const ScanPlan& plan_;
+  const StateRule& rule_;
+  FormalState formal_;
+  RandomScope random_;
+};
+
+std::optional<RecordedBody> ScanRecording::try_body() {
   GraphBuilder builder("body");
   ModeScope scope(builder.scope());
-  random.begin(builder.add_input(TensorType(i64)));
-  const TreeLeaves state = add_state_inputs(builder, rule);
-  TreeLeaves x = spec.xs;
+  const Tensor position = builder.add_input(TensorType(i64));
+  random_.begin(position);
+  const TreeLeaves before = formal_.add_inputs(builder);
+  const FrozenState frozen = this->frozen();
+  Tensor lengths, active, live;
+  if (keeps_entries()) {
+    if (plan_.lengths.is_defined()) lengths = builder.add_input(plan_.lengths.type());
+    if (spec_.cond) active = builder.add_input(TensorType(boolean, plan_.entry_dims));
+    if (lengths.is_defined()) live = less(cast(position, lengths.dtype()), lengths);
+    if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
+  }
+  TreeLeaves x = spec_.xs;
   std::size_t next = 0;
   for (TreeLeaf& leaf : x) {
     if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-    const TensorType& type = plan.xs[next++].type();
-    leaf.tensor = builder.add_input(type.with(Dims(type.dims().begin() + 1, type.dims().end())));
+    leaf.tensor = builder.add_input(slice_type(plan_.xs[next++].type()));
+    if (live.is_defined() && frozen.goes_on())
+      leaf.tensor = FrozenState::own_frame(leaf.tensor, live);
   }
-  const ScanStep step = spec.body(x, state);
+  const ScanStep step = spec_.body(x, live.is_defined() ? frozen.seen(before, live) : before);
   RecordedBody result;
-  const TreeLeaves next_state = rule.checked(step.state);
-  result.ys = checked_ys(spec, plan, step.y, nullptr);
-  Tensors outputs = tensors_of(next_state);
+  TreeLeaves state = rule_.checked(step.state);
+  result.ys = checked_ys(spec_, plan_, step.y, nullptr);
+  if (formal_.learns(state)) return std::nullopt;
+  if (live.is_defined()) state = frozen.kept(std::move(state), before, live);
+  Tensors outputs = formal_.carries(state);
+  if (lengths.is_defined()) outputs.push_back(lengths);
+  if (active.is_defined()) {
+    random_.begin(position + 1, 1);
+    outputs.push_back(logical_and(active, ask(state)));
+  }
   for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
   result.graph = builder.finish(outputs);
   result.captured = builder.captured();
+  check_dims_of(result.ys, *result.graph);
+  return result;
+}
+
+void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) const {
+  DimChanges formal;
+  for (const Dim& dim : formal_.formal()) formal.add(dim, Dim("any", 0));
+  for (const TreeLeaf& leaf : ys) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    for (const Dim& dim : leaf.tensor.dims())
+      if (dim.is_named() && (formal.affects(dim) || makes_dim(graph, dim)))
+        refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
+  }
+}
+
+/// Which entries go on, as the body found out, or as cond says.
+RecordedBody ScanRecording::record_cond() {
+  GraphBuilder builder("cond");
+  ModeScope scope(builder.scope());
+  random_.begin(builder.add_input(TensorType(i64)), 1);
+  const TreeLeaves state = formal_.add_inputs(builder);
+  RecordedBody result;
+  if (keeps_entries()) {
+    if (plan_.lengths.is_defined()) builder.add_input(plan_.lengths.type());
+    result.graph = builder.finish({builder.add_input(TensorType(boolean, plan_.entry_dims))});
+  } else {
+    result.graph = builder.finish({ask(state)});
+  }
+  result.captured = builder.captured();
+  return result;
+}
+
+Tensors ScanRecording::hidden_carries() {
+  Tensors result;
+  if (!keeps_entries()) return result;
+  if (plan_.lengths.is_defined()) result.push_back(plan_.lengths);
+  if (spec_.cond) {
+    random_.begin(0, 1);
+    result.push_back(spec_.cond_before_body ? ask(rule_.initial())
+                                            : ones(plan_.entry_dims, boolean));
+  }
+  return result;
+}
+
+std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
+  std::vector<Fill> result;
+  const FrozenState frozen = this->frozen();
+  for (std::size_t i = 0; i < rule_.initial().size(); ++i)
+    if (rule_.initial()[i].kind == TreeLeaf::Kind::tensor)
+      result.push_back(keeps_entries() && frozen.follows(i) ? Fill::as_is : Fill::live);
+  result.resize(result.size() + formal_.changing().size(), Fill::live);
+  if (keeps_entries())
+    result.resize(result.size() + plan_.lengths.is_defined() + static_cast<bool>(spec_.cond),
+                  Fill::as_is);
+  result.resize(result.size() + plan_.xs.size(),
+                keeps_entries() && frozen.goes_on() ? Fill::as_is : Fill::live);
+  result.resize(result.size() + captures, Fill::live);
   return result;
 }
 
 }  // namespace
 
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
-  RandomScope random;
-  return record_body(spec, plan, rule, random).ys;
+  return ScanRecording(spec, plan, rule).record_body().ys;
 }
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   const StateRule rule(plan.what, spec.initial, spec.state_paths);
-  RandomScope random;
+  ScanRecording recording(spec, plan, rule);
   LoopAttrs attrs;
   attrs.name = spec.name;
   attrs.is_scan = true;
@@ -56,25 +165,22 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.cond_before_body = spec.cond_before_body;
   attrs.entry_dims = plan.entry_dims;
   CaptureList captures;
+  const RecordedBody body = recording.record_body();
   if (spec.cond) {
-    GraphBuilder builder("cond");
-    ModeScope scope(builder.scope());
-    random.begin(builder.add_input(TensorType(i64)), 1);
-    const TreeLeaves state = add_state_inputs(builder, rule);
-    const Ref<Graph> graph =
-        builder.finish({checked_entry_condition(spec, plan, spec.cond(state))});
-    attrs.cond_captures = captures.add(builder.captured());
-    attrs.cond = make_sub_graph(graph);
+    const RecordedBody cond = recording.record_cond();
+    attrs.cond_captures = captures.add(cond.captured);
+    attrs.cond = make_sub_graph(cond.graph);
   }
-  const RecordedBody body = record_body(spec, plan, rule, random);
   attrs.body_captures = captures.add(body.captured);
   attrs.body = make_sub_graph(body.graph);
 
-  const Tensors initial = tensors_of(spec.initial), ys = tensors_of(body.ys);
+  Tensors initial = recording.formal().carries(spec.initial);
+  for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);
+  const Tensors ys = tensors_of(body.ys);
   attrs.carries = static_cast<int>(initial.size());
   attrs.slices = static_cast<int>(plan.xs.size());
   attrs.stacks = static_cast<int>(ys.size());
-  attrs.fills.assign(initial.size() + plan.xs.size() + captures.tensors().size(), Fill::live);
+  attrs.fills = recording.fills(captures.tensors().size());
   attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
   attrs.makes_dim = plan.makes_dim;
   attrs.new_dim = plan.new_dim;
@@ -95,8 +201,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
 
   ScanResult result;
-  result.state =
-      with_tensors(spec.initial, Tensors(outputs.begin(), outputs.begin() + layout.carries));
+  result.state = recording.formal().result(outputs);
   result.ys = with_tensors(body.ys, Tensors(outputs.begin() + layout.first_stack(),
                                             outputs.begin() + layout.first_sum()));
   result.dim = plan.makes_dim ? outputs[layout.token_output()].dims()[1] : *plan.dim;

@@ -16,14 +16,6 @@ Tensor IterationCount::tensor(const std::string& what) const {
   return tensor_;
 }
 
-TreeLeaves add_state_inputs(GraphBuilder& builder, const StateRule& rule) {
-  TreeLeaves leaves = rule.initial();
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == TreeLeaf::Kind::tensor)
-      leaves[i].tensor = builder.add_input(rule.formal_type(i));
-  return leaves;
-}
-
 TreeLeaves as_own_values(TreeLeaves state) {
   if (thread_mode.tape)
     for (TreeLeaf& leaf : state)
@@ -57,44 +49,61 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
   return as_own_values(std::move(state));
 }
 
+struct Recorded {
+  Ref<Graph> graph;
+  Tensors captured;
+};
+
+/// Nothing if cond is a C++ bool; false is handed on in `never`.
+std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule,
+                                    const FormalState& formal, RandomScope& random, bool has_bound,
+                                    bool& never) {
+  GraphBuilder builder("cond");
+  ModeScope scope(builder.scope());
+  random.begin(builder.add_input(TensorType(i64)), 1);
+  const LoopCondition condition = spec.cond(formal.add_inputs(builder));
+  never = condition.fixed && !*condition.fixed;
+  if (condition.fixed && *condition.fixed && !has_bound)
+    throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
+                         "return a tensor from cond, or give maximum_iterations"));
+  if (condition.fixed) return std::nullopt;
+  Ref<Graph> graph = builder.finish({checked_condition(rule.what(), condition.tensor)});
+  return Recorded{std::move(graph), builder.captured()};
+}
+
+/// Nothing if Dims of the state came back changed that were not known to change.
+std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule,
+                                    FormalState& formal, RandomScope& random) {
+  GraphBuilder builder("body");
+  ModeScope scope(builder.scope());
+  random.begin(builder.add_input(TensorType(i64)));
+  const TreeLeaves returned = rule.checked(spec.body(formal.add_inputs(builder)));
+  if (formal.learns(returned)) return std::nullopt;
+  Ref<Graph> graph = builder.finish(formal.carries(returned));
+  return Recorded{std::move(graph), builder.captured()};
+}
+
 TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
                        const std::optional<Tensor>& bound) {
+  RandomScope random;
+  FormalState formal(rule);
+  std::optional<Recorded> cond, body;
+  while (!body) {
+    bool never = false;
+    cond = record_cond(spec, rule, formal, random, bound.has_value(), never);
+    if (never) return rule.initial();
+    body = record_body(spec, rule, formal, random);
+  }
   LoopAttrs attrs;
   attrs.name = spec.name;
-  RandomScope random;
-  Ref<Graph> cond_graph;
-  Tensors cond_captured;
-  {
-    GraphBuilder builder("cond");
-    ModeScope scope(builder.scope());
-    random.begin(builder.add_input(TensorType(i64)), 1);
-    const LoopCondition condition = spec.cond(add_state_inputs(builder, rule));
-    if (condition.fixed && !*condition.fixed) return rule.initial();
-    if (condition.fixed && !bound)
-      throw TraceError(str(rule.what(),
-                           ": cond is always true, so the traced loop would never end; ",
-                           "return a tensor from cond, or give maximum_iterations"));
-    if (!condition.fixed) {
-      cond_graph = builder.finish({checked_condition(rule.what(), condition.tensor)});
-      cond_captured = builder.captured();
-    }
-  }
-  Ref<Graph> body_graph;
   CaptureList captures;
-  {
-    GraphBuilder builder("body");
-    ModeScope scope(builder.scope());
-    random.begin(builder.add_input(TensorType(i64)));
-    const TreeLeaves returned = rule.checked(spec.body(add_state_inputs(builder, rule)));
-    body_graph = builder.finish(tensors_of(returned));
-    attrs.body_captures = captures.add(builder.captured());
+  attrs.body_captures = captures.add(body->captured);
+  attrs.body = make_sub_graph(body->graph);
+  if (cond) {
+    attrs.cond_captures = captures.add(cond->captured);
+    attrs.cond = make_sub_graph(cond->graph);
   }
-  attrs.body = make_sub_graph(body_graph);
-  if (cond_graph) {
-    attrs.cond_captures = captures.add(cond_captured);
-    attrs.cond = make_sub_graph(cond_graph);
-  }
-  const Tensors initial = tensors_of(rule.initial());
+  const Tensors initial = formal.carries(rule.initial());
   attrs.carries = static_cast<int>(initial.size());
   attrs.fills.assign(initial.size() + captures.tensors().size(), Fill::live);
   attrs.has_bound = bound.has_value();
@@ -102,9 +111,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   if (bound) inputs.push_back(*bound);
   inputs.insert(inputs.end(), initial.begin(), initial.end());
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
-  outputs.resize(initial.size());
-  return with_tensors(rule.initial(), outputs);
+  return formal.result(bind_all(loop_op, inputs, make_attrs(std::move(attrs))));
 }
 
 }  // namespace
