@@ -1,9 +1,12 @@
 // cond on leaves: a C++ branch in eager mode, one record with two graphs in a trace.
+#include <algorithm>
+
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/leaves.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/tree.h"
@@ -17,6 +20,11 @@ struct Branch {
   Tensors captured;
 };
 
+/// A Dim that the other branch may return another one for.
+bool has_token(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
+}
+
 Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch) {
   GraphBuilder builder(name);
   ModeScope scope(builder.scope());
@@ -28,20 +36,63 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
       if (!leaf.tensor.is_defined())
         throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
       outputs.push_back(leaf.tensor);
-    } else if (leaf.kind == TreeLeaf::Kind::dim) {
-      throw StructureError(
-          str("cond: the ", name, " branch returns Dim ", leaf.dim,
-              "; while tracing, return its lengths, and make a Dim from them behind the cond"));
     }
   }
+  for (const TreeLeaf& leaf : result.leaves)
+    if (has_token(leaf)) outputs.push_back(dim_token(leaf.dim));
   result.graph = builder.finish(outputs);
   result.captured = builder.captured();
   return result;
 }
 
-void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& paths) {
+/// Which dims of the branches may meet: equal ones, Dims that are the same leaf of the result, and
+/// those that each branch makes itself.
+class Meeting {
+ public:
+  Meeting(const Branch& yes, const Branch& no) : yes_(yes), no_(no) {
+    for (std::size_t i = 0; i < std::min(yes.leaves.size(), no.leaves.size()); ++i)
+      if (has_token(yes.leaves[i]) && has_token(no.leaves[i]))
+        leaves_.emplace_back(yes.leaves[i].dim, no.leaves[i].dim);
+  }
+
+  bool may_meet(const Dim& a, const Dim& b) const {
+    if (a == b) return true;
+    if (!a.is_named() || !b.is_named()) {
+      const bool both_say = (a.is_named() || a.has_size()) && (b.is_named() || b.has_size());
+      return !both_say;
+    }
+    if (is_leaf(a, b)) return is_of_a_kind(a, b);
+    const DimExpression *of_a = expression_of(a), *of_b = expression_of(b);
+    if (of_a && of_b && of_a->operation == of_b->operation && of_a->number == of_b->number &&
+        may_meet(of_a->operands, of_b->operands))
+      return true;
+    return makes_dim(*yes_.graph, a) && makes_dim(*no_.graph, b) && is_of_a_kind(a, b);
+  }
+  bool may_meet(const Dims& a, const Dims& b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](const Dim& x, const Dim& y) { return may_meet(x, y); });
+  }
+
+ private:
+  bool is_leaf(const Dim& a, const Dim& b) const {
+    return std::any_of(leaves_.begin(), leaves_.end(),
+                       [&](const auto& leaf) { return leaf.first == a && leaf.second == b; });
+  }
+  /// One size for all, or lengths over the same dims.
+  bool is_of_a_kind(const Dim& a, const Dim& b) const {
+    return may_meet(a.length_dims(), b.length_dims());
+  }
+
+  const Branch &yes_, &no_;
+  std::vector<std::pair<Dim, Dim>> leaves_;
+};
+
+void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& paths) {
+  const TreeLeaves &yes = on_true.leaves, &no = on_false.leaves;
+  const Meeting dims(on_true, on_false);
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
+  bool has_named = false;
   const auto complain = [&](std::size_t i, auto severity, const std::string& a,
                             const std::string& b) {
     worst = std::max(worst, severity);
@@ -56,14 +107,12 @@ void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& pat
                i < no.size() ? "another structure" : "absent");
       break;
     }
+    if (yes[i].kind == TreeLeaf::Kind::dim && !dims.may_meet(yes[i].dim, no[i].dim))
+      complain(i, shape, detail::print(yes[i]), detail::print(no[i]));
     if (yes[i].kind != TreeLeaf::Kind::tensor) continue;
     const TensorType &a = yes[i].tensor.type(), &b = no[i].tensor.type();
-    bool fits = a.rank() == b.rank();
-    for (int k = 0; fits && k < a.rank(); ++k) {
-      const bool says = (a.dims()[k].is_named() || a.dims()[k].has_size()) &&
-                        (b.dims()[k].is_named() || b.dims()[k].has_size());
-      fits = !says || a.dims()[k] == b.dims()[k];
-    }
+    const bool fits = dims.may_meet(a.dims(), b.dims());
+    has_named = has_named || (!fits && a.is_named() && b.is_named());
     if (a.is_list() != b.is_list())
       complain(i, structure, str(a), str(b));
     else if (a.dtype() != b.dtype())
@@ -72,8 +121,11 @@ void check_alike(const TreeLeaves& yes, const TreeLeaves& no, const PathsFn& pat
       complain(i, shape, str(a), str(b));
   }
   if (worst == fine) return;
-  const std::string text =
-      str("cond: the branches return different types", lines, "\nReturn the same type from both.");
+  const std::string text = str(
+      "cond: the branches return different types", lines, "\nReturn the same type from both.",
+      has_named ? " Where a dim differs on purpose, return the Dim as well: the result then has "
+                  "a new one."
+                : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);
@@ -98,7 +150,7 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   if (!is_tracing()) return run(pred.tensor.item<bool>());
   const Branch yes = record_branch("true", [&] { return run(true); });
   const Branch no = record_branch("false", [&] { return run(false); });
-  check_alike(yes.leaves, no.leaves, paths);
+  check_alike(yes, no, paths);
   CondAttrs attrs;
   CaptureList captures;
   attrs.true_captures = captures.add(yes.captured);
@@ -107,7 +159,12 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   attrs.on_false = make_sub_graph(no.graph);
   Tensors inputs{pred.tensor};
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  return with_tensors(yes.leaves, bind_all(cond_op, inputs, make_attrs(std::move(attrs))));
+  const Tensors outputs = bind_all(cond_op, inputs, make_attrs(std::move(attrs)));
+  TreeLeaves result = with_tensors(yes.leaves, outputs);
+  std::size_t token = tensors_of(yes.leaves).size();
+  for (TreeLeaf& leaf : result)
+    if (has_token(leaf)) leaf.dim = outputs[token++].dims()[1];
+  return result;
 }
 
 }  // namespace reel

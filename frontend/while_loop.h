@@ -50,11 +50,15 @@ LoopCondition as_condition(const C& value) {
 /// cond: State -> bool, or a boolean scalar; body: State -> State, with every leaf of the type it
 /// had; initial: a tree with at least one tensor (numbers in a tuple, a pair or alone become
 /// tensors) -> the state for which cond did not hold, or that maximum_iterations bodies gave; the
-/// bound is asked first. Eagerly a C++ loop; traced, cond and body are called once each and become
-/// one node. The gradient of n iterations is a loop of n iterations. Throws StructureError,
-/// DTypeError or ShapeError when body returns another state than it took, DTypeError or ShapeError
-/// when cond is no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what
-/// body's gradient reads, per iteration. Source: tf.while_loop.
+/// bound is asked first. A named Dim in the state may come back as another one, longer or shorter,
+/// with one size or with lengths over the dims that it had lengths over: tensors of the state that
+/// had the old one have the new one then, as in {h: [batch, hist], hist} where a history grows.
+/// Each such Dim is one leaf of the state. Eagerly a C++ loop; traced, cond and body are called
+/// once each (once more if a Dim of the state turns out to change) and become one node. The
+/// gradient of n iterations is a loop of n iterations. Throws StructureError, DTypeError or
+/// ShapeError when body returns another state than it took, DTypeError or ShapeError when cond is
+/// no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what body's gradient
+/// reads, per iteration. Source: tf.while_loop; RETURNN's while_loop for Dims.
 template <class Cond, class Body, class Initial>
 typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, const Initial& initial,
                                                    const WhileOptions& options = {}) {
@@ -83,8 +87,10 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
 ///
 /// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch
 /// taken is called; traced, both are recorded and one runs. The gradient of what the other one
-/// reads is exact zeros. Throws DTypeError or ShapeError when pred is no boolean scalar, and
-/// (traced) when the branches' types differ.
+/// reads is exact zeros. Named dims of the branches may differ where each branch makes its own, or
+/// where the tree has the Dim as a leaf: the result then has the Dim of the branch taken, a new one
+/// in a trace. Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced, where
+/// both can be seen) StructureError, DTypeError or ShapeError when the branches' types differ.
 template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
