@@ -54,7 +54,11 @@ class AddingTask : public Task {
     return trainer_.step(x, target, is_traced);
   }
   std::int64_t steps_done() const override { return trainer_.steps_done(); }
-  void save(const std::string& path) override { trainer_.save(path, settings_); }
+  void save(const std::string& path, const Metadata& more) override {
+    Metadata metadata = settings_;
+    metadata.insert(more.begin(), more.end());
+    trainer_.save(path, metadata);
+  }
   void load(const std::string& path) override { trainer_.load(path); }
   std::string show() const override {
     constexpr std::size_t kShown = 5;

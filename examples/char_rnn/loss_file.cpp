@@ -24,10 +24,17 @@ std::optional<LossRow> parse(const std::string& line) {
   return LossRow{step, std::strcmp(mode, "traced") == 0, loss};
 }
 
+std::string print(double loss) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", loss);
+  return text;
+}
+
 }  // namespace
 
-LossFile::LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done)
-    : path_(path) {
+LossFile::LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done,
+                   const std::string& last)
+    : path_(path), last_(last) {
   const std::string head = "step,mode," + unit + '\n';
   std::error_code ignored;
   if (steps_done > 0 && std::filesystem::is_regular_file(path, ignored)) {
@@ -41,12 +48,16 @@ LossFile::LossFile(const std::string& path, const std::string& unit, std::int64_
   if (error_) fail();
 }
 
+void LossFile::refuse(const std::string& reason) const {
+  throw UserError(path_ + " holds no losses of this training: " + reason +
+                  "; name another file with --losses");
+}
+
 void LossFile::keep(const std::string& head, std::int64_t steps_done) {
   std::ifstream in(path_);
   std::string line;
   if (!std::getline(in, line) || line + '\n' != head)
-    throw UserError(path_ + " holds no losses of this training: its first line is not " +
-                    head.substr(0, head.size() - 1) + "; name another file with --losses");
+    refuse("its first line is not " + head.substr(0, head.size() - 1));
   auto end = static_cast<off_t>(head.size());
   // A last line without its end is one that was being written.
   while (std::getline(in, line) && !in.eof()) {
@@ -55,6 +66,11 @@ void LossFile::keep(const std::string& head, std::int64_t steps_done) {
     rows_.push_back(*row);
     end += static_cast<off_t>(line.size() + 1);
   }
+  const std::string step = std::to_string(steps_done);
+  if (rows_.empty() || rows_.back().step != steps_done)
+    refuse("it has no row for step " + step + ", at which the checkpoint is");
+  if (const std::string loss = print(rows_.back().loss); loss != last_)
+    refuse("at step " + step + " it has a loss of " + loss + ", the checkpoint one of " + last_);
   // Cut at once, not written anew: a kill finds the file as it was or as it is to be.
   file_ = std::fopen(path_.c_str(), "r+");
   check(file_ && ::ftruncate(::fileno(file_), end) == 0 && std::fseek(file_, 0, SEEK_END) == 0);
@@ -67,8 +83,9 @@ LossFile::~LossFile() {
 
 void LossFile::write(const LossRow& row) {
   rows_.push_back(row);
-  check(std::fprintf(file_, "%lld,%s,%.9g\n", static_cast<long long>(row.step),
-                     row.is_traced ? "traced" : "eager", row.loss) >= 0);
+  last_ = print(row.loss);
+  check(std::fprintf(file_, "%lld,%s,%s\n", static_cast<long long>(row.step),
+                     row.is_traced ? "traced" : "eager", last_.c_str()) >= 0);
 }
 
 void LossFile::flush() { check(std::fflush(file_) == 0); }

@@ -17,9 +17,11 @@ class LossFile {
  public:
   /// unit: what losses are measured in, for the head of the table. steps_done: the rows of so many
   /// steps are kept from a file that is there, those behind them, of steps that will be taken
-  /// again, are cut off; at 0 the file is begun afresh. Throws UserError, which names path and
-  /// reason, also for a file with another head.
-  LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done);
+  /// again, are cut off; at 0 the file is begun afresh. last: what last() gave after those steps.
+  /// Throws UserError, which names path and reason, also for a file of another training: one with
+  /// another head, or without that last loss.
+  LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done,
+           const std::string& last);
   ~LossFile();
   LossFile(const LossFile&) = delete;
   LossFile& operator=(const LossFile&) = delete;
@@ -33,9 +35,12 @@ class LossFile {
 
   /// Those kept and those written.
   const std::vector<LossRow>& rows() const { return rows_; }
+  /// The loss of the last step as the file says it; empty before the first one.
+  const std::string& last() const { return last_; }
 
  private:
   void keep(const std::string& head, std::int64_t steps_done);
+  [[noreturn]] void refuse(const std::string& reason) const;
   void check(bool is_written);
   [[noreturn]] void fail() const;
 
@@ -43,4 +48,5 @@ class LossFile {
   std::FILE* file_ = nullptr;
   int error_ = 0;  // the first errno
   std::vector<LossRow> rows_;
+  std::string last_;
 };

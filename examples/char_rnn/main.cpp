@@ -60,8 +60,8 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--plot", options.plot, "where the curve of the losses goes, as SVG")
       ->type_name("FILE");
   app.add_flag("--resume", options.resume,
-               "go on with the training in the checkpoint, as if it had not stopped; model, "
-               "training and data that are not given are as they were; name the CSV with --losses");
+               "go on with the training in the checkpoint, as if it had not stopped; what is not "
+               "given is as it was, files too");
   app.add_flag("--sample", options.sample, "let the model in the checkpoint write, and no more")
       ->excludes("--resume");
   app.add_option("--characters", options.characters, "how many the model writes at the end")

@@ -21,17 +21,18 @@ struct Options {
   std::string cell = "lstm", mode = "both";
   int steps = 7500, length = 64, batch = 32, hidden = 128, layers = 1;
   std::uint64_t seed = 1;
+  std::string losses = "char_rnn.csv", plot;
+  int checkpoint_every = 500;
 
   // Of this run only.
-  std::string checkpoint = "char_rnn.safetensors", losses = "char_rnn.csv", plot;
-  int checkpoint_every = 500;
+  std::string checkpoint = "char_rnn.safetensors";
   int stop_after = 0;  ///< steps; 0: never
   bool resume = false, sample = false;
   int characters = 400;
   double temperature = 0.8;
 };
 
-/// What a checkpoint keeps, as strings.
+/// What a checkpoint keeps, as strings; files in its folder, or below it, as seen from there.
 reel::Metadata settings_of(const Options& options);
 
 /// Replaces all settings that were not given by those of a checkpoint. given: the names of flags.

@@ -17,8 +17,9 @@ class Task {
   virtual double step(bool is_traced) = 0;
   /// Over all runs.
   virtual std::int64_t steps_done() const = 0;
-  /// All that training depends on, to and from a file. Throw IoError.
-  virtual void save(const std::string& path) = 0;
+  /// All that training depends on, to and from a file; more: what else the file shall know. Throw
+  /// IoError.
+  virtual void save(const std::string& path, const reel::Metadata& more) = 0;
   virtual void load(const std::string& path) = 0;
   /// What has been learnt, as text.
   virtual std::string show() const = 0;

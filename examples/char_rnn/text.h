@@ -15,7 +15,7 @@
 /// The whole file. Throws UserError when it cannot be read, is empty, or is no text (has a NUL
 /// byte).
 std::string read_text(const std::string& path);
-/// A few letters that differ for different texts.
+/// Sixteen letters that differ for different texts.
 std::string fingerprint(const std::string& text);
 /// The King James Bible as the program `bible` prints it; nothing where that is not installed.
 std::optional<std::string> read_bible();
@@ -31,9 +31,8 @@ class Alphabet {
   std::string hex() const;
 
   int size() const { return static_cast<int>(bytes_.size()); }
-  /// Throws UserError, which names the first byte that is not in the alphabet; `source` says where
-  /// the text is from.
-  std::vector<std::uint8_t> encode(const std::string& text, const std::string& source) const;
+  /// The symbols of a text of this alphabet.
+  std::vector<std::uint8_t> encode(const std::string& text) const;
   char decode(int symbol) const { return bytes_.at(static_cast<std::size_t>(symbol)); }
   /// A symbol to start a text with: the end of a line, if there is one.
   int start() const;

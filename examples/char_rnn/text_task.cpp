@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 
 #include "model.h"
@@ -12,6 +11,10 @@
 using namespace reel;
 
 namespace {
+
+std::string source_of_text(const Options& options) {
+  return options.data.empty() ? "the King James Bible" : options.data;
+}
 
 /// A text, as the task reads it.
 struct Text {
@@ -38,21 +41,24 @@ class TextTask : public Task {
     return trainer_.step(text, target, is_traced) / std::log(2.0);
   }
   std::int64_t steps_done() const override { return trainer_.steps_done(); }
-  void save(const std::string& path) override {
+  void save(const std::string& path, const Metadata& more) override {
     Metadata metadata = settings_of(options_);
+    metadata.insert(more.begin(), more.end());
     metadata["alphabet"] = alphabet_.hex();
     metadata["text"] = fingerprint_;
     metadata["position"] = std::to_string(reader_->position());
     trainer_.save(path, metadata);
   }
   void load(const std::string& path) override {
-    trainer_.load(path);
-    if (!reader_) return;
-    Metadata metadata = read_safetensors_metadata(path);
-    if (metadata["text"] == fingerprint_)
+    if (reader_) {
+      Metadata metadata = read_safetensors_metadata(path);
+      if (metadata["text"] != fingerprint_)
+        throw UserError(path + " goes on only with the text that it learnt so far (" +
+                        metadata["text"] + "), but " + source_of_text(options_) +
+                        " is another one (" + fingerprint_ + ')');
       reader_->set_position(std::strtoull(metadata["position"].c_str(), nullptr, 10));
-    else
-      std::cout << "another text than before: it is read from its beginning\n";
+    }
+    trainer_.load(path);
   }
   std::string show() const override {
     return write_text(trainer_.model(), alphabet_, options_.characters, options_.temperature);
@@ -102,11 +108,9 @@ std::unique_ptr<Task> make_text_task(const Options& options) {
   const std::optional<std::string> text =
       options.data.empty() ? read_bible() : read_text(options.data);
   if (!text) return nullptr;
-  const std::string source = options.data.empty() ? "the King James Bible" : options.data;
-  const Alphabet alphabet =
-      options.resume ? stored_alphabet(options.checkpoint) : Alphabet::of(*text);
-  auto task = make_task<TextTask>(options, alphabet,
-                                  Text{alphabet.encode(*text, source), fingerprint(*text)});
+  const Alphabet alphabet = Alphabet::of(*text);
+  auto task =
+      make_task<TextTask>(options, alphabet, Text{alphabet.encode(*text), fingerprint(*text)});
   if (options.resume) task->load(options.checkpoint);
   return task;
 }

@@ -64,7 +64,7 @@ class Training {
   Training(Task& task, const Options& options)
       : task_(task),
         options_(options),
-        losses_(options.losses, task.unit(), task.steps_done()),
+        losses_(options.losses, task.unit(), task.steps_done(), last_loss(options)),
         progress_(
             options.steps, "training",
             {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {}
@@ -97,10 +97,14 @@ class Training {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// The checkpoint knows the last loss, so that it can tell its own file of them.
+  static std::string last_loss(const Options& options) {
+    return options.resume ? reel::read_safetensors_metadata(options.checkpoint)["loss"] : "";
+  }
   /// Rows first: those of a checkpoint's steps are never missing.
   void save() {
     losses_.flush();
-    task_.save(options_.checkpoint);
+    task_.save(options_.checkpoint, {{"loss", losses_.last()}});
   }
 
   void take_step(std::int64_t step, bool is_traced) {

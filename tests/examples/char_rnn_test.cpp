@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -72,22 +73,25 @@ class CharRnnTest : public ::testing::Test {
   Outcome run(const Arguments& arguments, const std::function<void()>& prepare = {}) const {
     return wait_for(start(arguments, prepare));
   }
-  /// A run that must succeed, of a small model whose files have this name. -> its output.
+  /// A run that must succeed, of a small model whose files are in a folder of this name. -> its
+  /// output.
   std::string train(const std::string& name, Arguments more) const {
     const Outcome outcome = run(with_files(name, std::move(more)));
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     return outcome.out;
   }
-  static Arguments with_files(const std::string& name, Arguments more) {
-    const Arguments files{"--checkpoint", name + ".safetensors", "--losses",
-                          name + ".csv",  "--characters",        "0"};
+  Arguments with_files(const std::string& name, Arguments more) const {
+    fs::create_directories(folder_ / name);
+    const Arguments files{"--checkpoint", name + "/model", "--characters", "0"};
     more.insert(more.end(), files.begin(), files.end());
+    if (std::find(more.begin(), more.end(), "--resume") == more.end())
+      more.insert(more.end(), {"--losses", name + "/losses.csv"});
     return more;
   }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   void expect_same_training(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(file(a + ".csv"), file(b + ".csv"));
-    EXPECT_TRUE(file(a + ".safetensors") == file(b + ".safetensors")) << "checkpoints differ";
+    EXPECT_EQ(file(a + "/losses.csv"), file(b + "/losses.csv"));
+    EXPECT_TRUE(file(a + "/model") == file(b + "/model")) << "checkpoints differ";
   }
   /// Until the program has written a checkpoint after this one. False when it has ended before.
   bool wait_for_another(const fs::path& checkpoint, ino_t before, pid_t child) const {
@@ -150,7 +154,7 @@ TEST_F(CharRnnTest, AKillLosesNothingBeforeTheLastCheckpoint) {
   const Arguments long_run = small({"--steps", "1500", "--mode", "traced"});
   train("whole", long_run);
   Arguments arguments = with_files("killed", long_run);
-  const fs::path checkpoint = folder_ / "killed.safetensors";
+  const fs::path checkpoint = folder_ / "killed" / "model";
   ino_t last = 0;
   for (int kills = 0; kills < 3; ++kills) {
     const pid_t child = start(arguments);
@@ -173,7 +177,7 @@ TEST_F(CharRnnTest, AnInterruptSavesAndSaysSo) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string name = "stopped" + std::to_string(signal);
     const pid_t child = start(with_files(name, arguments));
-    const bool is_running = wait_for_another(folder_ / (name + ".safetensors"), 0, child);
+    const bool is_running = wait_for_another(folder_ / name / "model", 0, child);
     ::kill(child, signal);
     const Outcome outcome = wait_for(child);
     if (is_running) {
@@ -190,7 +194,7 @@ TEST_F(CharRnnTest, MoreStepsCanBeAskedForLater) {
   EXPECT_NE(train("a", {"--resume"}).find("no step to take: 10 are done of --steps 10"),
             std::string::npos);
   train("a", {"--resume", "--steps", "15"});
-  const std::string rows = file("a.csv");
+  const std::string rows = file("a/losses.csv");
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 16);
   EXPECT_NE(rows.find("\n15,"), std::string::npos);
 }
@@ -198,9 +202,24 @@ TEST_F(CharRnnTest, MoreStepsCanBeAskedForLater) {
 TEST_F(CharRnnTest, RowsOfStepsThatAreTakenAgainAreCutOff) {
   train("a", small({"--steps", "20", "--stop-after", "10"}));
   train("whole", small({"--steps", "20"}));
-  std::ofstream(folder_ / "a.csv", std::ios::app) << "11,eager,9.9\n12,ea";
+  std::ofstream(folder_ / "a/losses.csv", std::ios::app) << "11,eager,9.9\n12,ea";
   train("a", {"--resume"});
   expect_same_training("whole", "a");
+}
+
+TEST_F(CharRnnTest, FilesThatAreNotNamedAreThoseOfBefore) {
+  const Arguments arguments = small({"--steps", "20", "--plot", "whole.svg"});
+  train("whole", arguments);
+  train("a", small({"--steps", "20", "--stop-after", "10", "--plot", "a/curve.svg"}));
+  fs::rename(folder_ / "a", folder_ / "b");  // what lies beside the checkpoint moves with it
+  train("b", {"--resume"});
+  EXPECT_EQ(file("b/losses.csv"), file("whole/losses.csv"));
+  EXPECT_EQ(file("b/curve.svg"), file("whole.svg"));
+  train("b", {"--resume", "--steps", "25", "--plot", "c.svg"});
+  EXPECT_EQ(file("b/curve.svg"), file("whole.svg"));
+  fs::remove(folder_ / "c.svg");
+  train("b", {"--resume", "--steps", "30"});
+  EXPECT_TRUE(fs::exists(folder_ / "c.svg"));
 }
 
 // ---- Writing ------------------------------------------------------------------------
@@ -208,7 +227,7 @@ TEST_F(CharRnnTest, RowsOfStepsThatAreTakenAgainAreCutOff) {
 TEST_F(CharRnnTest, WritesTheSameFromTheSameSeed) {
   train("a", small({"--steps", "10"}));
   const auto sample = [&](Arguments more) {
-    more.insert(more.end(), {"--sample", "--checkpoint", "a.safetensors"});
+    more.insert(more.end(), {"--sample", "--checkpoint", "a/model"});
     const Outcome outcome = run(more);
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     return outcome.out;
@@ -266,33 +285,50 @@ TEST_F(CharRnnErrorTest, TextsThatAreNone) {
   expect_error(run({"--task", "adding", "--data", "text"}), "the adding problem needs no --data");
 }
 
-TEST_F(CharRnnErrorTest, BytesOutsideTheAlphabet) {
+TEST_F(CharRnnErrorTest, AnotherTextOfTheSameBytes) {
   train("a", small({"--steps", "5"}));
-  std::ofstream(folder_ / "other") << "line 5 # and so on, line after line";
-  expect_error(run(with_files("a", {"--resume", "--steps", "9", "--data", "other"})),
-               (folder_ / "other").string() +
-                   " has bytes that the checkpoint's alphabet has not: '#' at byte 7");
+  std::string text = file("text");
+  std::reverse(text.begin(), text.end());
+  std::ofstream(folder_ / "text") << text;
+  const Outcome outcome = run(with_files("a", {"--resume", "--steps", "9"}));
+  expect_error(outcome,
+               "a/model goes on only with the text that it learnt so far "
+               "(d83e9bc21d361cef), but " +
+                   (folder_ / "text").string() + " is another one (976e29f400ec84e7)");
 }
 
 TEST_F(CharRnnErrorTest, CheckpointsOfAnotherModel) {
   train("a", small({"--steps", "5"}));
   expect_error(
       run(with_files("a", {"--resume", "--hidden", "7", "--cell", "gru", "--layers", "2"})),
-      "a.safetensors holds another model: it was made with --cell lstm, not gru, --layers "
+      "a/model holds another model: it was made with --cell lstm, not gru, --layers "
       "1, not 2, --hidden 6, not 7");
   expect_error(run({"--sample", "--checkpoint", "b"}),
                "read_safetensors_metadata: cannot open b: No such file or directory");
   train("sums", {"--task", "adding", "--steps", "2", "--hidden", "3", "--length", "4"});
-  expect_error(run({"--sample", "--checkpoint", "sums.safetensors"}),
-               "sums.safetensors holds a model that writes no text: it has no alphabet");
+  expect_error(run({"--sample", "--checkpoint", "sums/model"}),
+               "sums/model holds a model that writes no text: it has no alphabet");
 }
 
 TEST_F(CharRnnErrorTest, LossesOfAnotherTraining) {
   train("a", small({"--steps", "5"}));
-  std::ofstream(folder_ / "a.csv") << "something else\n";
+  std::ofstream(folder_ / "a/losses.csv") << "something else\n";
   expect_error(run(with_files("a", {"--resume", "--steps", "9"})),
-               "a.csv holds no losses of this training: its first line is not "
+               "a/losses.csv holds no losses of this training: its first line is not "
                "step,mode,bits per character; name another file with --losses");
+  train("b", small({"--steps", "10", "--seed", "2"}));
+  const std::string before = file("b/losses.csv");
+  const Outcome outcome =
+      run(with_files("a", {"--resume", "--steps", "9", "--losses", "b/losses.csv"}));
+  EXPECT_NE(outcome.error.find("b/losses.csv holds no losses of this training: at step 5 it has a "
+                               "loss of "),
+            std::string::npos)
+      << outcome.error;
+  EXPECT_EQ(file("b/losses.csv"), before);
+  std::ofstream(folder_ / "a/losses.csv") << "step,mode,bits per character\n1,eager,5.5\n";
+  expect_error(run(with_files("a", {"--resume", "--steps", "9"})),
+               "a/losses.csv holds no losses of this training: it has no row for step 5, at which "
+               "the checkpoint is; name another file with --losses");
 }
 
 TEST_F(CharRnnErrorTest, AFullDisk) {
@@ -308,16 +344,16 @@ TEST_F(CharRnnErrorTest, AFullDisk) {
 
 TEST_F(CharRnnErrorTest, ACheckpointThatDoesNotFitLeavesTheOldOne) {
   train("a", small({"--steps", "20", "--stop-after", "10"}));
-  const std::string before = file("a.safetensors");
+  const std::string before = file("a/model");
   const Outcome outcome = run(with_files("a", {"--resume"}), [] {
     const rlimit limit{4096, 4096};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   });
-  expect_error(outcome, "save_safetensors: cannot write a.safetensors: File too large");
-  EXPECT_TRUE(file("a.safetensors") == before);
+  expect_error(outcome, "save_safetensors: cannot write a/model: File too large");
+  EXPECT_TRUE(file("a/model") == before);
   int files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_)) ++files;
-  EXPECT_EQ(files, 5);  // text, out, error, and the two of the training
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_ / "a")) ++files;
+  EXPECT_EQ(files, 2);
   train("a", {"--resume"});
   train("whole", small({"--steps", "20"}));
   expect_same_training("whole", "a");
