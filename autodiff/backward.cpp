@@ -8,6 +8,34 @@
 #include "reel/core/vjp.h"
 
 namespace reel {
+namespace {
+
+[[gnu::noinline]] Tensor sum_of(Tensor&& a, Tensor&& b) {
+  return a.type().is_list() ? list_add(std::move(a), std::move(b))
+                            : add(std::move(a), std::move(b));
+}
+
+}  // namespace
+
+inline void Backward::add_into(Tensor& sum, Tensor&& term) {
+  sum = sum.is_defined() ? sum_of(std::move(sum), std::move(term)) : std::move(term);
+}
+
+void Backward::accumulate(ValueId number, Tensor cotangent) {
+  if (!is_needed_[number]) return;
+  if (!loops_.empty()) return accumulate_in_loop(number, std::move(cotangent));
+  add_into(cotangents_[number], std::move(cotangent));
+}
+
+void Backward::accumulate_in_loop(ValueId number, Tensor cotangent) {
+  Loop& loop = loops_.back();
+  if (number <= loop.values_before)
+    add_into(loop.iteration[number], std::move(cotangent));
+  else if (number <= loop.values_before_iteration)
+    add_into(loop.carried[number], std::move(cotangent));
+  else
+    add_into(cotangents_[number], std::move(cotangent));
+}
 
 /// A record on a tape, seen from behind. The value numbered kUntracked is needed by nobody and has
 /// no cotangent.
@@ -16,58 +44,45 @@ class TapeVjp final : public Vjp {
   TapeVjp(Backward& backward, const OpRecord& record)
       : backward_(backward),
         record_(record),
-        in_(backward.tape_.list_.operands.data() + record.first),
-        out_(in_ + record.input_count),
-        operands_(backward.tape_.operands_.data() + record.first),
-        reads_(reads_of(*record.op, record.attrs.get())) {
+        in_(backward.tape_.storage_.inputs_of(record).data()),
+        out_(in_ + record.input_count) {
     op_ = record.op;
     attrs_ = &record.attrs;
   }
   std::size_t input_count() const override { return record_.input_count; }
   std::size_t output_count() const override { return record_.output_count; }
   const Tensor& input(std::size_t i) const override {
-    if (!keeps_input(i)) refuse(i, "input");
-    return operands_[i].tensor();
+    if (!in_[i].is_tensor()) refuse(i, "input");
+    return in_[i].tensor();
   }
   const Tensor& output(std::size_t i) const override {
-    if (!keeps_output(i)) refuse(i, "output");
-    return operands_[record_.input_count + i].tensor();
+    if (!out_[i].is_tensor()) refuse(i, "output");
+    return out_[i].tensor();
   }
-  const TensorType& input_type(std::size_t i) const override {
-    return type_of(operands_[i], keeps_input(i));
-  }
-  const TensorType& output_type(std::size_t i) const override {
-    return type_of(operands_[record_.input_count + i], keeps_output(i));
-  }
-  bool has_cotangent(std::size_t i) const override {
-    return backward_.cotangents_[out_[i]].is_defined();
-  }
+  const TensorType& input_type(std::size_t i) const override { return in_[i].type(); }
+  const TensorType& output_type(std::size_t i) const override { return out_[i].type(); }
+  bool has_cotangent(std::size_t i) const override { return known(i).is_defined(); }
   Tensor cotangent(std::size_t i) override {
-    if (const Tensor& known = backward_.cotangents_[out_[i]]; known.is_defined()) return known;
-    const TensorType& type = output_type(i);
+    if (has_cotangent(i)) return known(i);
+    const TensorType& type = out_[i].type();
     return type.is_list() ? empty_list(type) : zeros(type);
   }
   Tensor last_cotangent(std::size_t i) override {
-    Tensor& known = backward_.cotangents_[out_[i]];
-    if (!known.is_defined() || backward_.is_source_[out_[i]]) return cotangent(i);
-    return std::move(known);
+    if (!has_cotangent(i) || backward_.is_source_[out_[i].number]) return cotangent(i);
+    return std::move(known(i));
   }
-  bool needs(std::size_t i) const override { return backward_.is_needed_[in_[i]]; }
+  bool needs(std::size_t i) const override { return backward_.is_needed_[in_[i].number]; }
   void add(std::size_t i, Tensor cotangent) override {
     if (!needs(i)) return;
-    const TensorType& type = input_type(i);
+    const TensorType& type = in_[i].type();
     if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
       throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(),
                               " for input ", i, " of type ", type));
-    backward_.accumulate(in_[i], std::move(cotangent));
+    backward_.accumulate(in_[i].number, std::move(cotangent));
   }
 
  private:
-  bool keeps_input(std::size_t i) const { return TapeOperand::is_kept(reads_.inputs, i); }
-  bool keeps_output(std::size_t i) const { return TapeOperand::is_kept(reads_.outputs, i); }
-  static const TensorType& type_of(TapeOperand& operand, bool is_kept) {
-    return is_kept ? operand.tensor().type() : operand.type();
-  }
+  Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
   [[noreturn]] void refuse(std::size_t i, const char* what) const {
     throw InternalError(
         str(op_->name, ": its vjp reads ", what, " ", i, ", which its `reads` does not name"));
@@ -75,9 +90,7 @@ class TapeVjp final : public Vjp {
 
   Backward& backward_;
   const OpRecord& record_;
-  const ValueId *in_, *out_;
-  TapeOperand* operands_;
-  OpReads reads_;
+  const TapeOperand *in_, *out_;
 };
 
 Backward::Backward(RecordingTape& tape, bool let_go)
@@ -96,33 +109,11 @@ void Backward::want(const std::vector<ValueId>& sources) {
     std::fill(is_needed_.begin() + 1, is_needed_.end(), 1);
     return;
   }
-  for (const OpRecord& record : tape_.list_.records) {
-    if (!record.op) continue;
-    bool any = false;
-    for (const ValueId number : tape_.list_.inputs_of(record)) any = any || is_needed_[number];
-    if (any)
-      for (const ValueId number : tape_.list_.outputs_of(record))
-        is_needed_[number] = number != RecordingTape::kUntracked;
+  for (const OpRecord& record : tape_.records_) {
+    if (!record.op || !is_needed(record)) continue;
+    for (const TapeOperand& output : tape_.storage_.outputs_of(record))
+      is_needed_[output.number] = output.number != RecordingTape::kUntracked;
   }
-}
-
-void Backward::add_into(Tensor& sum, Tensor term) {
-  if (!sum.is_defined())
-    sum = std::move(term);
-  else if (sum.type().is_list())
-    sum = list_add(std::move(sum), std::move(term));
-  else
-    sum = add(std::move(sum), std::move(term));
-}
-
-void Backward::accumulate(ValueId number, Tensor cotangent) {
-  if (!is_needed_[number]) return;
-  if (!loops_.empty() && number <= loops_.back().values_before)
-    add_into(loops_.back().iteration[number], std::move(cotangent));
-  else if (!loops_.empty() && number <= loops_.back().values_before_iteration)
-    add_into(loops_.back().carried[number], std::move(cotangent));
-  else
-    add_into(cotangents_[number], std::move(cotangent));
 }
 
 void Backward::visit_mark(const OpRecord& mark) {
@@ -157,40 +148,37 @@ void Backward::visit_mark(const OpRecord& mark) {
   }
 }
 
-void Backward::visit(const OpRecord& record) {
-  bool has_cotangent = false, is_needed = false;
-  for (const ValueId number : tape_.list_.outputs_of(record))
-    has_cotangent = has_cotangent || cotangents_[number].is_defined();
-  for (const ValueId number : tape_.list_.inputs_of(record))
-    is_needed = is_needed || is_needed_[number];
-  if (has_cotangent && is_needed) {
+inline bool Backward::is_needed(const OpRecord& record) const {
+  bool result = false;
+  for (const TapeOperand& input : tape_.storage_.inputs_of(record))
+    result |= is_needed_[input.number];
+  return result;
+}
+
+inline void Backward::visit(const OpRecord& record) {
+  const auto outputs = tape_.storage_.outputs_of(record);
+  bool has_cotangent = false;
+  for (const TapeOperand& output : outputs)
+    has_cotangent |= cotangents_[output.number].is_defined();
+  if (!has_cotangent) return;
+  if (is_needed(record)) {
     TapeVjp at(*this, record);
     record.op->vjp(at);
   }
-  for (const ValueId number : tape_.list_.outputs_of(record))
-    if (!is_source_[number]) cotangents_[number] = Tensor();
-  if (let_go_) {
-    const OpReads reads = reads_of(*record.op, record.attrs.get());
-    TapeOperand* operand = tape_.operands_.data() + record.first;
-    for (std::size_t i = 0; i < record.input_count; ++i, ++operand)
-      if (TapeOperand::is_kept(reads.inputs, i)) operand->tensor() = Tensor();
-    for (std::size_t i = 0; i < record.output_count; ++i, ++operand)
-      if (TapeOperand::is_kept(reads.outputs, i)) operand->tensor() = Tensor();
-  }
+  for (const TapeOperand& output : outputs)
+    if (!is_source_[output.number]) cotangents_[output.number] = Tensor();
 }
 
 void Backward::run() {
-  const auto& records = tape_.list_.records;
-  for (std::size_t r = records.size(); r-- > 0;) {
-    if (r >= RecordingTape::kAhead) {
-      const OpRecord& next = records[r - RecordingTape::kAhead];
-      for (std::size_t i = 0; i < next.input_count && next.op; ++i)
-        tape_.operands_[next.first + i].prefetch();
-    }
-    if (records[r].op)
-      visit(records[r]);
+  RecordingTape::Storage& storage = tape_.storage_;
+  for (std::size_t r = storage.records.size(); r-- > 0;) {
+    if (r >= RecordingTape::kAhead) storage.prefetch(storage.records[r - RecordingTape::kAhead]);
+    const OpRecord& record = storage.records[r];
+    if (record.op)
+      visit(record);
     else
-      visit_mark(records[r]);
+      visit_mark(record);
+    if (let_go_) storage.drop_last();
   }
 }
 

@@ -32,9 +32,11 @@ class Backward {
     std::unordered_map<ValueId, Tensor> iteration, total;  ///< of values from before the loop
     std::unordered_map<ValueId, Tensor> carried;           ///< of values from the iteration before
   };
+  bool is_needed(const OpRecord& record) const;
   void visit(const OpRecord& record);
   void visit_mark(const OpRecord& mark);
-  static void add_into(Tensor& sum, Tensor term);
+  void accumulate_in_loop(ValueId number, Tensor cotangent);
+  static void add_into(Tensor& sum, Tensor&& term);
 
   RecordingTape& tape_;
   bool let_go_;

@@ -16,31 +16,23 @@ Tensor in_context(const Tensor& tensor) {
 
 }  // namespace
 
+inline TapeOperand* RecordingTape::Storage::room_for(std::size_t count) {
+  if (operands.size() - operand_count < count)
+    operands.resize(std::max<std::size_t>({64, 2 * operands.size(), operand_count + count}));
+  return operands.data() + operand_count;
+}
+
 void RecordingTape::Storage::clear() {
-  for (std::size_t r = 0; r < list.records.size(); ++r) {
-    if (r + kAhead < list.records.size()) {
-      const OpRecord& next = list.records[r + kAhead];
-      for (std::size_t i = 0; i < next.input_count && next.op; ++i)
-        operands[next.first + i].prefetch();
-    }
-    const OpRecord& record = list.records[r];
-    if (!record.op) continue;
-    const OpReads reads = reads_of(*record.op, record.attrs.get());
-    TapeOperand* operand = operands.data() + record.first;
-    for (std::size_t i = 0; i < record.input_count; ++i)
-      (operand++)->destroy(TapeOperand::is_kept(reads.inputs, i));
-    for (std::size_t i = 0; i < record.output_count; ++i)
-      (operand++)->destroy(TapeOperand::is_kept(reads.outputs, i));
+  while (!records.empty()) {
+    if (records.size() > kAhead) prefetch(records[records.size() - 1 - kAhead]);
+    drop_last();
   }
-  list.records.clear();
-  list.operands.clear();
-  operands.clear();
   numbers.clear();
 }
 
 std::size_t RecordingTape::Storage::bytes() const {
-  return list.records.capacity() * sizeof(OpRecord) + operands.capacity() * sizeof(TapeOperand) +
-         (list.operands.capacity() + numbers.capacity()) * sizeof(ValueId);
+  return records.capacity() * sizeof(OpRecord) + operands.capacity() * sizeof(TapeOperand) +
+         numbers.capacity() * sizeof(ValueId);
 }
 
 RecordingTape::Storage& RecordingTape::spare() {
@@ -77,27 +69,35 @@ void RecordingTape::stop() {
 inline ValueId RecordingTape::number_of(const Tensor& tensor) const {
   const std::uint64_t id = tensor.block()->id, offset = id - first_id_;
   if (offset < numbers_.size() && numbers_[offset]) return numbers_[offset];
+  const Asked& asked = asked_[id % kAsked];
+  return asked.id == id ? asked.number : number_of_older(id);
+}
+
+[[gnu::noinline]] ValueId RecordingTape::number_of_older(std::uint64_t id) const {
   if (older_.empty()) return kUntracked;
-  if (id != asked_id_) {
-    const auto found = older_.find(id);
-    asked_id_ = id;
-    asked_ = found == older_.end() ? kUntracked : found->second;
-  }
-  return asked_;
+  const auto found = older_.find(id);
+  asked_[id % kAsked] = {id, found == older_.end() ? kUntracked : found->second};
+  return asked_[id % kAsked].number;
 }
 
 inline void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
-  const std::uint64_t offset = tensor.block()->id - first_id_;
+  const std::uint64_t id = tensor.block()->id;
+  if (id - first_id_ == numbers_.size())
+    numbers_.push_back(number);
+  else
+    set_number_out_of_order(id, number);
+}
+
+[[gnu::noinline]] void RecordingTape::set_number_out_of_order(std::uint64_t id, ValueId number) {
+  const std::uint64_t offset = id - first_id_;
   constexpr std::uint64_t kFarAway = std::uint64_t{1}
                                      << 43;  // an older tensor, or another thread's
   constexpr std::uint64_t kFew = 16;
-  if (offset == numbers_.size()) {
-    numbers_.push_back(number);
-  } else if (offset < numbers_.size()) {
+  if (offset < numbers_.size()) {
     numbers_[offset] = number;
   } else if (offset >= kFarAway) {
-    older_[tensor.block()->id] = number;
-    asked_id_ = 0;
+    older_[id] = number;
+    asked_[id % kAsked] = {};
   } else {
     if (offset - numbers_.size() < kFew)  // the blocks between belong to what is not tracked
       while (numbers_.size() < offset) numbers_.push_back(kUntracked);
@@ -117,29 +117,39 @@ void RecordingTape::watch(const Tensor& given) {
 void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                            std::span<const Tensor> outputs) {
   if (!op.vjp) return;
-  bool is_tracked = false;
-  const std::size_t first = list_.operands.size();
+  const std::size_t count = inputs.size() + outputs.size();
+  TapeOperand* const first = storage_.room_for(count);
+  TapeOperand* operand = first;
+  std::uint32_t tracked = 0, bit = 1;
   for (const OpInput& input : inputs) {
-    const ValueId number = number_of(*input.tensor);
-    is_tracked = is_tracked || number != kUntracked;
-    list_.operands.push_back(number);
+    operand->number = number_of(*input.tensor);
+    if ((operand++)->number != kUntracked) tracked |= bit;
+    if (bit << 1) bit <<= 1;  // the last one stands for all others
   }
-  if (!is_tracked) {
-    list_.operands.resize(first);
-    return;
+  if (!tracked) return;
+  for (const Tensor& output : outputs) {
+    operand->number = is_differentiable(output) ? ++count_ : kUntracked;
+    if (operand->number != kUntracked) set_number(output, operand->number);
+    ++operand;
   }
-  const OpReads reads = reads_of(op, attrs.get());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    operands_.emplace_back(*inputs[i].tensor, TapeOperand::is_kept(reads.inputs, i));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    ValueId number = kUntracked;
-    if (is_differentiable(outputs[i])) set_number(outputs[i], number = ++count_);
-    list_.operands.push_back(number);
-    operands_.emplace_back(outputs[i], TapeOperand::is_kept(reads.outputs, i));
+  records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
+                        static_cast<std::uint32_t>(inputs.size()),
+                        static_cast<std::uint32_t>(outputs.size()));
+  // Nothing fails from here on. A shift to the right copies the last bit, which stands for all
+  // others.
+  const OpReads reads = reads_of(op, attrs.get(), tracked);
+  operand = first;
+  auto read = static_cast<std::int32_t>(reads.inputs);
+  for (const OpInput& input : inputs) {
+    (operand++)->hold(*input.tensor, read & 1);
+    read >>= 1;
   }
-  list_.records.push_back({&op, attrs, static_cast<std::uint32_t>(first),
-                           static_cast<std::uint32_t>(inputs.size()),
-                           static_cast<std::uint32_t>(outputs.size())});
+  read = static_cast<std::int32_t>(reads.outputs);
+  for (const Tensor& output : outputs) {
+    (operand++)->hold(output, read & 1);
+    read >>= 1;
+  }
+  storage_.operand_count += count;
 }
 
 bool RecordingTape::is_tracked(const Tensor& tensor) const {
@@ -153,11 +163,11 @@ void RecordingTape::mark(Mark what) {
   // iteration in front of it: `first` says how many values that one found, output_count how many
   // the loop found.
   OpenLoop& loop = open_loops_.back();
-  list_.records.push_back({nullptr,
-                           {},
-                           loop.values_before_iteration,
-                           static_cast<std::uint32_t>(what),
-                           loop.values_before});
+  records_.push_back({nullptr,
+                      {},
+                      loop.values_before_iteration,
+                      static_cast<std::uint32_t>(what),
+                      loop.values_before});
   if (what == Mark::iteration_begins) loop.values_before_iteration = count_;
   if (what == Mark::loop_ends) open_loops_.pop_back();
 }
@@ -176,10 +186,13 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
         "Tape({.persistent = true})");
-  is_spent_ = !is_persistent_;
   // What backward applies concerns the tapes around this one only.
-  ModeScope scope(
-      {thread_mode.builder, is_recording_ ? outer : thread_mode.tape, thread_mode.entries});
+  Recorder* const around = is_recording_ ? outer : thread_mode.tape;
+  if (!is_persistent_) {
+    is_spent_ = true;
+    stop();
+  }
+  ModeScope scope({thread_mode.builder, around, thread_mode.entries});
   Backward backward(*this, !is_persistent_);
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));

@@ -1,10 +1,11 @@
 // autodiff/tape.h — RecordingTape, the list of applied ops that backward walks.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -14,29 +15,31 @@
 
 namespace reel {
 
-/// What a tape keeps of an operand: the tensor where the op's vjp reads it, else its type.
+/// What a tape keeps of an operand: its number, and the tensor where the op's vjp will read it,
+/// else its type.
 ///
-/// Which of the two, the op's `reads` says; so that a record takes little memory, the operand
-/// itself does not know, and is neither copied nor destroyed but by who does.
+/// Plain memory: a list of operands grows and is dropped as a whole, so that a record costs no step
+/// for each. Who drops one lets go of it first.
 class TapeOperand {
  public:
-  static bool is_kept(std::uint32_t reads, std::size_t i) {
-    return reads >> std::min<std::size_t>(i, 31) & 1;
-  }
-  TapeOperand(const Tensor& tensor, bool is_kept) {
-    if (is_kept)
+  ValueId number;
+
+  void hold(const Tensor& tensor, bool as_tensor) {
+    is_tensor_ = as_tensor;
+    if (as_tensor)
       new (bytes_) Tensor(tensor);
     else
       new (bytes_) TensorType(tensor.type());
   }
-  void destroy(bool is_kept) {
-    if (is_kept)
+  void let_go() {
+    if (is_tensor_)
       tensor().~Tensor();
     else
-      type().~TensorType();
+      held_type().~TensorType();
   }
-  Tensor& tensor() { return *std::launder(reinterpret_cast<Tensor*>(bytes_)); }
-  TensorType& type() { return *std::launder(reinterpret_cast<TensorType*>(bytes_)); }
+  bool is_tensor() const { return is_tensor_; }
+  const Tensor& tensor() const { return *std::launder(reinterpret_cast<const Tensor*>(bytes_)); }
+  const TensorType& type() const { return is_tensor_ ? tensor().type() : held_type(); }
   /// What it points to will be asked for soon: a long tape does not fit into the nearer caches.
   void prefetch() const {
     const void* pointer;
@@ -45,7 +48,12 @@ class TapeOperand {
   }
 
  private:
+  const TensorType& held_type() const {
+    return *std::launder(reinterpret_cast<const TensorType*>(bytes_));
+  }
+
   static_assert(sizeof(Tensor) == sizeof(TensorType));
+  bool is_tensor_;
   alignas(Tensor) std::byte bytes_[sizeof(Tensor)];
 };
 
@@ -69,8 +77,8 @@ class RecordingTape final : public Recorder {
   /// The cotangents of `sources`, given those of `targets` (an empty one stands for ones).
   ///
   /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is
-  /// not persistent lets go of what it kept while it walks, and throws ArgumentError when asked a
-  /// second time.
+  /// not persistent records no more from then on, lets go of what it kept while it walks, and
+  /// throws ArgumentError when asked a second time.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources);
 
   void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
@@ -82,7 +90,7 @@ class RecordingTape final : public Recorder {
   void stop();
 
   /// How many records it holds, marks of loops included.
-  std::size_t size() const { return list_.records.size(); }
+  std::size_t size() const { return records_.size(); }
 
  private:
   friend class Backward;
@@ -90,18 +98,40 @@ class RecordingTape final : public Recorder {
   static constexpr ValueId kUntracked = 0;
 
   ValueId number_of(const Tensor& tensor) const;
+  ValueId number_of_older(std::uint64_t id) const;
   void set_number(const Tensor& tensor, ValueId number);
+  void set_number_out_of_order(std::uint64_t id, ValueId number);
 
   /// What grows with every record. Its memory goes from a tape to the next one on the thread:
   /// asking the system for pages took 40 % of the time of recording short chains.
   struct Storage {
-    OpRecords list;                     // a record without an op is a mark
-    std::vector<TapeOperand> operands;  // beside list.operands
-    std::vector<ValueId> numbers;       // by block id - first_id_
+    std::vector<OpRecord> records;
+    std::vector<TapeOperand> operands;  // of the records, one after the other; then room for more
+    std::size_t operand_count = 0;
+    std::vector<ValueId> numbers;  // by block id - first_id_
     ~Storage() { clear(); }
     Storage() = default;
     Storage(Storage&&) = default;
     Storage& operator=(Storage&&) = default;
+    std::span<const TapeOperand> inputs_of(const OpRecord& record) const {
+      return {operands.data() + record.first, record.input_count};
+    }
+    std::span<const TapeOperand> outputs_of(const OpRecord& record) const {
+      return {operands.data() + record.first + record.input_count, record.output_count};
+    }
+    /// Where the next so many operands will lie.
+    TapeOperand* room_for(std::size_t count);
+    /// Its operands' values will be asked for soon.
+    void prefetch(const OpRecord& record) const {
+      if (!record.op) return;
+      for (const TapeOperand& input : inputs_of(record)) input.prefetch();
+    }
+    /// Lets go of the last record.
+    void drop_last() {
+      if (const OpRecord& record = records.back(); record.op)
+        while (operand_count > record.first) operands[--operand_count].let_go();
+      records.pop_back();
+    }
     void clear();
     std::size_t bytes() const;
   };
@@ -113,8 +143,7 @@ class RecordingTape final : public Recorder {
   std::uint64_t first_id_;
   std::uint64_t builder_;  // the trace that it was opened in; 0 for eager mode
   Storage storage_;
-  OpRecords& list_ = storage_.list;
-  std::vector<TapeOperand>& operands_ = storage_.operands;
+  std::vector<OpRecord>& records_ = storage_.records;
   std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> watched_;
   struct OpenLoop {
@@ -123,10 +152,15 @@ class RecordingTape final : public Recorder {
   };
   std::vector<OpenLoop> open_loops_;  // how many values there were when each began
   ValueId count_ = 0;                 // values are numbered from 1 in the order of their making
-  std::unordered_map<std::uint64_t, ValueId>
-      older_;                           // tensors made before the tape, or on another thread
-  mutable std::uint64_t asked_id_ = 0;  // the one of them that was asked for last
-  mutable ValueId asked_ = 0;
+  // Tensors made before the tape, or on another thread; and what was asked for last by the last
+  // bits of its id: a model has a handful of weights, made one after the other.
+  std::unordered_map<std::uint64_t, ValueId> older_;
+  struct Asked {
+    std::uint64_t id = 0;
+    ValueId number = kUntracked;
+  };
+  static constexpr std::size_t kAsked = 16;
+  mutable std::array<Asked, kAsked> asked_{};
 };
 
 /// ȳ, or ones of y's type: what a gradient starts from.

@@ -16,14 +16,12 @@ inline constexpr DType i32 = DType::i32;
 inline constexpr DType i64 = DType::i64;
 inline constexpr DType boolean = DType::boolean;
 
-constexpr std::size_t size_of(DType dtype) {
-  constexpr std::size_t sizes[] = {4, 8, 4, 8, 1};
-  return sizes[static_cast<int>(dtype)];
-}
-constexpr const char* name_of(DType dtype) {
-  constexpr const char* names[] = {"f32", "f64", "i32", "i64", "boolean"};
-  return names[static_cast<int>(dtype)];
-}
+// Not inside the functions, where GCC would make them anew at every call.
+inline constexpr std::uint8_t kSizesOfDTypes[] = {4, 8, 4, 8, 1};
+inline constexpr const char* kNamesOfDTypes[] = {"f32", "f64", "i32", "i64", "boolean"};
+
+constexpr std::size_t size_of(DType dtype) { return kSizesOfDTypes[static_cast<int>(dtype)]; }
+constexpr const char* name_of(DType dtype) { return kNamesOfDTypes[static_cast<int>(dtype)]; }
 constexpr bool is_float(DType dtype) { return dtype == f32 || dtype == f64; }
 constexpr bool is_integer(DType dtype) { return dtype == i32 || dtype == i64; }
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }

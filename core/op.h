@@ -23,6 +23,10 @@ struct OpInput {
 };
 using OpInputs = std::span<const OpInput>;
 
+/// The tensor of an input that is a temporary of that type and that nobody else holds, to be
+/// written to; else a new one, uninitialised.
+Tensor take_or_allocate(OpInputs inputs, const TensorType& type);
+
 /// What a type rule sees: attributes and the types that come in; it checks them and lists the types
 /// that go out.
 struct TypeArgs {
@@ -58,12 +62,13 @@ struct KernelArgs {
   /// Allocates output i, uninitialised.
   Tensor& make(std::size_t i = 0) const { return out[i] = Tensor(allocate_block(types[i])); }
   /// Output i in the buffer of an input of its type that nobody else holds, or in a new one.
-  Tensor& reuse(std::size_t i = 0) const { return may_reuse ? reuse_or_make(i) : make(i); }
+  Tensor& reuse(std::size_t i = 0) const {
+    return may_reuse ? out[i] = take_or_allocate(in, types[i]) : make(i);
+  }
   /// Input i is a temporary, and may be used up if nobody else holds it.
   bool may_take(std::size_t i) const { return may_reuse && in[i].temporary; }
   /// Output i as a view of an input's storage, `offset` bytes in.
   Tensor& alias(std::size_t i, std::size_t of, std::int64_t offset = 0) const;
-  Tensor& reuse_or_make(std::size_t i) const;
 };
 using OpKernel = void (*)(KernelArgs&);
 
@@ -94,13 +99,14 @@ struct Op {
   OpKernel kernel = nullptr;
   /// Does all of the above where operands are tensors of one type, which is the result's; gives an
   /// empty Tensor where they are not. Optional, for the many small ops of eager mode.
-  Tensor (*of_one_type)(const Op& op, OpInputs in, bool may_reuse) = nullptr;
+  Tensor (*of_one_type)(OpInputs in, bool may_reuse) = nullptr;
   /// Computes cotangents of inputs from those of outputs, with ops. Null with a reason in no_vjp.
   void (*vjp)(Vjp&) = nullptr;
   const char* no_vjp = nullptr;
   OpReads reads = {};
-  /// Instead of `reads`, for ops that tell by the attributes which operands are read.
-  OpReads (*reads_by)(const Attrs*) = nullptr;
+  /// Instead of `reads`, for ops that tell by the attributes, or by the inputs whose cotangents are
+  /// wanted (a bit set), which operands are read.
+  OpReads (*reads_by)(const Attrs*, std::uint32_t wanted) = nullptr;
   OpSamples (*samples)() = nullptr;
   /// Output types depend on values: the kernel sets them, the type rule serves traces only.
   bool kernel_decides_types = false;
@@ -112,8 +118,13 @@ struct Op {
   bool has_effect = false;
 };
 
-inline OpReads reads_of(const Op& op, const Attrs* attrs) {
-  return op.reads_by ? op.reads_by(attrs) : op.reads;
+/// What the vjp of one application reads, where cotangents of the inputs `wanted` are wanted.
+inline OpReads reads_of(const Op& op, const Attrs* attrs, std::uint32_t wanted) {
+  return op.reads_by ? op.reads_by(attrs, wanted) : op.reads;
+}
+/// For `reads_by` of products: the cotangent of each of two operands reads the other one.
+constexpr OpReads reads_the_other(const Attrs*, std::uint32_t wanted) {
+  return {.inputs = (wanted & 1) << 1 | (wanted >> 1 & 1)};
 }
 
 /// All ops, in the order of their families: for tests and for reading files.

@@ -7,19 +7,17 @@
 
 namespace reel {
 
-Tensor& KernelArgs::reuse_or_make(std::size_t i) const {
-  const TensorType& type = types[i];
-  for (const OpInput& input : in) {
+Tensor take_or_allocate(OpInputs inputs, const TensorType& type) {
+  for (const OpInput& input : inputs) {
+    if (!input.temporary) continue;
     TensorBlock* block = input.tensor->block();
-    if (!input.temporary || block->kind != BlockKind::dense || !input.tensor->ref().unique() ||
+    if (block->type != type || block->kind != BlockKind::dense || !input.tensor->ref().unique() ||
         block->attachment)
       continue;
-    if (block->type == type) {
-      block->id = next_block_id();  // it is another value from now on
-      return out[i] = std::move(const_cast<Tensor&>(*input.tensor));
-    }
+    block->id = next_block_id();  // it is another value from now on
+    return std::move(const_cast<Tensor&>(*input.tensor));
   }
-  return make(i);
+  return Tensor(allocate_block(type));
 }
 
 Tensor& KernelArgs::alias(std::size_t i, std::size_t of, std::int64_t offset) const {
@@ -53,7 +51,8 @@ inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   return any_temporary;
 }
 
-Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool may_reuse) {
+[[gnu::noinline]] Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+                                     bool may_reuse) {
   TypeViews in(inputs.size());
   may_reuse = check_inputs(op, inputs, in) && may_reuse;
   TypeList out;
@@ -68,7 +67,7 @@ Tensor compute_one(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool ma
 [[gnu::always_inline]] inline Tensor compute(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                                              bool may_reuse) {
   if (op.of_one_type)
-    if (Tensor result = op.of_one_type(op, inputs, may_reuse); result.is_defined()) return result;
+    if (Tensor result = op.of_one_type(inputs, may_reuse); result.is_defined()) return result;
   return compute_one(op, attrs, inputs, may_reuse);
 }
 
@@ -148,17 +147,19 @@ Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
 /// Neither a trace nor ended entries change what an op sees.
 bool is_plain() { return !thread_mode.builder && !thread_mode.entries; }
 
+[[gnu::noinline]] Tensor bind_first(const Op& op, OpInputs inputs, const AttrsRef& attrs) {
+  Tensors outputs = bind_all(op, inputs, attrs);
+  return std::move(outputs[0]);
+}
+
 }  // namespace
 
 Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) {
-  if (is_plain() && !op.kernel_decides_types) {
-    if (!thread_mode.tape) return compute(op, attrs, inputs, true);
-    const Tensor output = compute(op, attrs, inputs, false);
-    tell_tapes(op, attrs, inputs, {&output, 1});
-    return output;
-  }
-  Tensors outputs = bind_all(op, inputs, std::move(attrs));
-  return std::move(outputs[0]);
+  if (!is_plain() || op.kernel_decides_types) return bind_first(op, inputs, attrs);
+  if (!thread_mode.tape) return compute(op, attrs, inputs, true);
+  const Tensor output = compute(op, attrs, inputs, false);
+  tell_tapes(op, attrs, inputs, {&output, 1});
+  return output;
 }
 
 Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs) {

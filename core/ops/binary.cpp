@@ -64,7 +64,7 @@ constinit const Op mul_op{
           if (at.needs(1)) add_second(at, at.cotangent() * at.input(0));
           if (at.needs(0)) add_first(at, at.last_cotangent() * at.input(1));
         },
-    .reads = kReadsBoth,
+    .reads_by = reads_the_other,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
 };
@@ -79,7 +79,10 @@ constinit const Op div_op{
           if (at.needs(0)) add_first(at, quotient);
           if (at.needs(1)) at.add(1, neg(unbroadcast(quotient * at.output(), at.input_type(1))));
         },
-    .reads = {.inputs = 2, .outputs = 1},
+    .reads_by =
+        [](const Attrs*, std::uint32_t wanted) {
+          return OpReads{.inputs = 0b10, .outputs = wanted >> 1 & 1};
+        },
     .samples = [] { return binary_samples(-2, 2, 0.5, 2); },
     .pointwise = true,
 };
@@ -126,7 +129,10 @@ constinit const Op pow_op{
             add_second(at, where(is_zero, 0, g * (at.output() * log(where(is_zero, 1, a)))));
           }
         },
-    .reads = {.inputs = 3, .outputs = 1},
+    .reads_by =
+        [](const Attrs*, std::uint32_t wanted) {
+          return OpReads{.inputs = 0b11, .outputs = wanted >> 1 & 1};
+        },
     .samples = [] { return binary_samples(0.5, 2, -2, 2); },
     .pointwise = true,
 };

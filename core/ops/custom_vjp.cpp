@@ -69,7 +69,7 @@ const Op custom_vjp_op{
             if (gradients[i].is_defined()) at.add(attrs.read() + i, gradients[i]);
         },
     .reads_by =
-        [](const Attrs* attrs) {
+        [](const Attrs* attrs, std::uint32_t) {
           const std::size_t read = get<CustomVjpAttrs>(attrs).read();
           return OpReads{.inputs = read < 32 ? (std::uint32_t{1} << read) - 1 : kAll};
         },

@@ -39,13 +39,16 @@ Tensor apply(const Op& op, const Arg& x) {
   return bind(op, {x.input()});
 }
 
-Tensor apply(const Op& op, const Arg& a, const Arg& b) {
-  if (!a.is_number() && !b.is_number()) return bind(op, {a.input(), b.input()});
+[[gnu::noinline]] Tensor apply_to_number(const Op& op, const Arg& a, const Arg& b) {
   if (a.is_number() && b.is_number())
     throw ArgumentError(str(op.name, ": both operands are numbers, ", text(a), " and ", text(b),
                             "; one must be a tensor, e.g. scalar(", text(a), ')'));
   if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
   return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
+}
+Tensor apply(const Op& op, const Arg& a, const Arg& b) {
+  if (a.is_number() || b.is_number()) return apply_to_number(op, a, b);
+  return bind(op, {a.input(), b.input()});
 }
 
 }  // namespace

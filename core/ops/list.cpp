@@ -155,7 +155,7 @@ const Op list_write_op{
           if (at.needs(0)) at.add(0, list_drop(cotangent, at.input(2)));
         },
     .reads_by =
-        [](const Attrs* attrs) {
+        [](const Attrs* attrs, std::uint32_t) {
           return OpReads{.inputs = get<WriteAttrs>(attrs).is_open ? 0b110u : 0b100u};
         },
     .samples = [] { return OpSamples{}; },
@@ -254,7 +254,7 @@ const Op list_one_hot_op{
                         : list_read(at.cotangent(), at.input(1), true));
         },
     .reads_by =
-        [](const Attrs* attrs) {
+        [](const Attrs* attrs, std::uint32_t) {
           return OpReads{.inputs = is_open(get<ListTypeAttrs>(attrs).type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },

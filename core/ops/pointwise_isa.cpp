@@ -55,6 +55,17 @@ void vector_binary(const void* const* in, void* out, const Rows& rows) {
   vector_rows<F, T, false, false>(a, b, to, rows);
 }
 
+template <class F, class T>
+void vector_flat(const void* a, const void* b, void* out, std::int64_t count) {
+  const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
+  T* to = static_cast<T*>(out);
+  std::int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>)
+    F::of(load(from_a + i), load(from_b + i)).store_unaligned(to + i);
+  if (const std::int64_t rest = count - i)
+    store_part(to + i, F::of(load_part(from_a + i, rest), load_part(from_b + i, rest)), rest);
+}
+
 // ---- Plain loops --------------------------------------------------------------------------------
 // Integers, booleans, and all that only moves or compares. `ivdep` because out may be an operand:
 // then each element is read before it is written.
@@ -89,6 +100,15 @@ void plain_binary(const void* const* in, void* out, const Rows& rows) {
   if (rows.repeats[0]) return plain_rows<F, T, true, false>(a, b, to, rows);
   if (rows.repeats[1]) return plain_rows<F, T, false, true>(a, b, to, rows);
   plain_rows<F, T, false, false>(a, b, to, rows);
+}
+
+template <class F, class T>
+void plain_flat(const void* a, const void* b, void* out, std::int64_t count) {
+  using R = decltype(F::of(T{}, T{}));
+  const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
+  R* to = static_cast<R*>(out);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) to[i] = F::of(from_a[i], from_b[i]);
 }
 
 // Booleans are read as bytes, 0 or 1: GCC does not turn loops over bool into vectors.
@@ -165,6 +185,16 @@ constexpr RowsLoop binary_loop() {
     return nullptr;
 }
 
+template <class F, class T>
+constexpr FlatLoop flat_loop() {
+  if constexpr (std::floating_point<T> && requires(Vector<T> x) { F::of(x, x); })
+    return vector_flat<F, T>;
+  else if constexpr (requires(T x) { F::of(x, x); })
+    return plain_flat<F, T>;
+  else
+    return nullptr;
+}
+
 struct Builder {
   PointwiseTable table{};
 
@@ -181,6 +211,10 @@ struct Builder {
     row[0] = binary_loop<F, float>(), row[1] = binary_loop<F, double>();
     row[2] = binary_loop<F, std::int32_t>(), row[3] = binary_loop<F, std::int64_t>();
     row[4] = binary_loop<F, bool>();
+    FlatLoop* flat = table.flat[static_cast<int>(op)];
+    flat[0] = flat_loop<F, float>(), flat[1] = flat_loop<F, double>();
+    flat[2] = flat_loop<F, std::int32_t>(), flat[3] = flat_loop<F, std::int64_t>();
+    flat[4] = flat_loop<F, bool>();
   }
   template <class From>
   constexpr void add_casts(int from) {

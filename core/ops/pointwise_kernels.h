@@ -39,20 +39,17 @@ void unary_kernel(KernelArgs& args) {
 /// Op::of_one_type of ops whose type rule then has nothing more to say than what its table does: no
 /// loop for a dtype that it does not take.
 template <Binary kOp>
-Tensor binary_of_one_type(const Op& op, OpInputs in, bool may_reuse) {
+Tensor binary_of_one_type(OpInputs in, bool may_reuse) {
   const TensorBlock *a = in[0].tensor->block(), *b = in[1].tensor->block();
   if (!a || !b || a->type != b->type || a->kind > BlockKind::view || b->kind > BlockKind::view)
     return {};
   const TypeNode& type = *a->type.node();
-  const RowsLoop loop = pointwise_table().binary[static_cast<int>(kOp)][column_of(type.dtype)];
+  const FlatLoop loop = pointwise_table().flat[static_cast<int>(kOp)][column_of(type.dtype)];
   if (!loop) return {};
-  const void* const data[] = {a->data, b->data};
-  Tensor result;
-  if (may_reuse && (in[0].temporary || in[1].temporary))
-    KernelArgs{op, nullptr, in, true, {&a->type, 1}, {&result, 1}}.reuse();
-  else
-    result = Tensor(allocate_block(a->type));
-  loop(data, result.block()->data, Rows{.columns = type.numel});
+  // The data pointers first: a block may go to the result.
+  const void *from_a = a->data, *from_b = b->data;
+  Tensor result = may_reuse ? take_or_allocate(in, a->type) : Tensor(allocate_block(a->type));
+  loop(from_a, from_b, result.block()->data, type.numel);
   return result;
 }
 

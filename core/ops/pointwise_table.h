@@ -78,6 +78,8 @@ struct Rows {
 using UnaryLoop = void (*)(const void* x, void* out, std::int64_t count);
 /// The same for several operands; out may be an operand that neither repeats nor skips.
 using RowsLoop = void (*)(const void* const* in, void* out, const Rows& rows);
+/// out[i] = f(a[i], b[i]); all are contiguous, and out may be a or b.
+using FlatLoop = void (*)(const void* a, const void* b, void* out, std::int64_t count);
 
 /// Loops are null where the op does not take the dtype. What an element becomes depends neither on
 /// its place nor on the number of elements: tails go through the same vector code.
@@ -85,6 +87,7 @@ struct PointwiseTable {
   const char* name;
   UnaryLoop unary[static_cast<int>(Unary::count)][kDTypes];
   RowsLoop binary[static_cast<int>(Binary::count)][kDTypes];  ///< in: a, b
+  FlatLoop flat[static_cast<int>(Binary::count)][kDTypes];  ///< the same, for operands of one type
   RowsLoop where[kDTypes];           ///< in: condition, a, b; by the dtype of a and b
   UnaryLoop cast[kDTypes][kDTypes];  ///< from, to
 };

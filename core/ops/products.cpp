@@ -359,7 +359,7 @@ const Op dot_op{
     .type = dot_type,
     .kernel = dot_kernel,
     .vjp = dot_vjp,
-    .reads = {.inputs = 0b11},
+    .reads_by = reads_the_other,
     .samples = dot_samples,
 };
 

@@ -29,6 +29,50 @@ TEST(RecordingTapeTest, KeepsNoInputThatItsVjpDoesNotRead) {
   EXPECT_FALSE(y.ref().unique());
 }
 
+TEST(RecordingTapeTest, KeepsNoInputThatOnlyTheGradientOfAnotherReads) {
+  RecordingTape tape;
+  Tensor x = ones({1000}), scale = ones({1000});
+  tape.watch(x);
+  const Tensor y = x * scale, z = matmul(x, scale), q = x / scale;
+  EXPECT_TRUE(x.ref().unique());
+  EXPECT_FALSE(scale.ref().unique());
+  EXPECT_TRUE(q.ref().unique());
+  tape.watch(scale);
+  const Tensor w = x * scale;
+  EXPECT_FALSE(x.ref().unique());
+}
+
+TEST(RecordingTapeTest, TellsTensorsApartThatWereMadeBeforeIt) {
+  Tensors weights;
+  for (int i = 0; i < 40; ++i) weights.push_back(scalar(1.0 + i));
+  RecordingTape tape;
+  for (int i = 0; i < 40; i += 3) tape.watch(weights[static_cast<std::size_t>(i)]);
+  Tensor sum = scalar(0.0);
+  for (int round = 0; round < 2; ++round)
+    for (const Tensor& weight : weights) sum = sum + weight * weight;
+  const Tensors gradient = tape.gradient({sum}, {Tensor()}, weights);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    ASSERT_EQ(gradient[i].is_defined(), i % 3 == 0) << i;
+    if (i % 3 == 0) {
+      EXPECT_EQ(gradient[i].item<float>(), 4 * weights[i].item<float>()) << i;
+    }
+  }
+}
+
+TEST(RecordingTapeTest, RecordsNoMoreOnceItsGradientWasTaken) {
+  RecordingTape tape, persistent(true);
+  const Tensor x = scalar(2.0);
+  for (RecordingTape* each : {&tape, &persistent}) {
+    each->watch(x);
+    const Tensor y = exp(x);
+    each->gradient({y}, {Tensor()}, {x});
+  }
+  const std::size_t before = persistent.size();
+  exp(x);
+  EXPECT_EQ(tape.size(), 0u);
+  EXPECT_EQ(persistent.size(), before + 1);
+}
+
 TEST(RecordingTapeTest, LetsGoWhileItWalks) {
   RecordingTape tape;
   const Tensor x = ones({1000});

@@ -176,6 +176,24 @@ TEST_P(EveryOp, VjpMatchesCentralDifferences) {
   }
 }
 
+TEST_P(EveryOp, VjpOfOneInputAloneHasTheBitsOfAll) {
+  if (!op().vjp) return;
+  for (const OpSample& sample : samples()) {
+    const Tensors inputs = draw(sample, false);
+    const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
+    const Tensors all = grad(f)(inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_differentiable(sample, i)) continue;
+      const Tensor alone = grad([&](const Tensor& x) {
+        Tensors some = inputs;
+        some[i] = x;
+        return f(some);
+      })(inputs[i]);
+      expect_same_bits(mask_padding(alone), mask_padding(all[i]));
+    }
+  }
+}
+
 TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
   if (!op().vjp) return;
   for (const OpSample& sample : samples()) {
