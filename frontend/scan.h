@@ -166,8 +166,8 @@ struct CollectTypes {
       for (const auto& [key, part] : item) add(part);
     } else if constexpr (!is_none<T>) {
       static_assert(Plain<T>, "ys is a tree of TensorType");
-      [&]<std::size_t... I>(std::index_sequence<I...>) { (add(boost::pfr::get<I>(item)), ...); }
-      (std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) { (add(field<I>(item)), ...); }
+      (std::make_index_sequence<kFieldCount<T>>{});
     }
   }
 };

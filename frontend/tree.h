@@ -14,7 +14,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/leaf.h"
 #include "reel/core/str.h"
-#include "reel/frontend/field_names.h"
+#include "reel/frontend/fields.h"
 #include "reel/frontend/tensor_array.h"
 
 namespace reel {
@@ -124,9 +124,9 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
                   "class that is no plain "
                   "struct joins with a function members() that returns std::tie of its members");
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (walk<WithPaths>(boost::pfr::get<I>(tree), below(field_name<T, I>()), fn), ...);
+      (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
     }
-    (std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+    (std::make_index_sequence<kFieldCount<T>>{});
   }
 }
 

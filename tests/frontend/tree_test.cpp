@@ -17,7 +17,7 @@ struct Outer {
   std::optional<Tensor> maybe;
   std::map<std::string, Tensor> named;
   std::pair<Tensor, int> both;
-  std::array<Tensor, 2> two{};
+  std::array<Tensor, 2> two;
   Empty nothing;
   None none;
 };
@@ -49,6 +49,29 @@ TEST(TreeTest, StructsInsideFunctionsHaveNamesToo) {
     Tensor hidden_state;
   };
   EXPECT_EQ(tree_paths(Local{scalar(1)}), std::vector<std::string>{"hidden_state"});
+}
+
+TEST(TreeTest, FieldsMayHaveDefaultsOrNone) {
+  struct Layers {
+    std::array<Inner, 2> cells;  // an array at the front
+    Inner out = {scalar(4), scalar(5)};
+    std::vector<Tensor> more = {scalar(6)};
+    int steps = 3;
+    TensorType type;  // cannot be made of nothing
+    std::array<std::array<Tensor, 1>, 1> inside = {};
+  };
+  static_assert(detail::kFieldCount<Layers> == 6);
+  static_assert(detail::field_name<Layers, 5>() == "inside");
+  const Inner cell{scalar(0), scalar(1)};
+  struct Cells {
+    std::array<Inner, 2> cells;
+    Inner out = {scalar(4), scalar(5)};
+    int steps = 3;
+  };
+  EXPECT_EQ(tree_paths(Cells{{cell, cell}}),
+            (std::vector<std::string>{"cells.0.recurrent_weight", "cells.0.bias",
+                                      "cells.1.recurrent_weight", "cells.1.bias",
+                                      "out.recurrent_weight", "out.bias"}));
 }
 
 TEST(TreeTest, LeavesComeInFieldOrderAndGoBack) {
