@@ -1,5 +1,6 @@
 // Random tensors: ops that draw from a key, and functions made of them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -7,8 +8,10 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/isa.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/philox.h"
+#include "reel/core/ops/philox_table.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/random.h"
@@ -58,16 +61,16 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
   return result;
 }
 
-/// Calls fn(i, number) for every element: the number that it is keyed by.
+/// Calls fn(number) for every element in order: the number that it is keyed by.
 ///
-/// That is i, unless the type is ragged: then positions along ragged axes count first, and what
-/// they make together depends on nothing but them. So an entry draws the same however long the
-/// longest one is.
+/// That is its position, unless the type is ragged: then positions along ragged axes count first,
+/// and what they make together depends on nothing but them. So an entry draws the same however long
+/// the longest one is.
 template <class Fn>
 void each_number(const TensorType& type, Fn&& fn) {
   const std::int64_t count = type.numel();
   if (!type.is_ragged()) {
-    for (std::int64_t i = 0; i < count; ++i) fn(i, static_cast<std::uint64_t>(i));
+    for (std::int64_t i = 0; i < count; ++i) fn(static_cast<std::uint64_t>(i));
     return;
   }
   std::uint64_t others = 1;
@@ -87,9 +90,35 @@ void each_number(const TensorType& type, Fn&& fn) {
         step *= size;
       }
     }
-    fn(i, interleave(ragged) * others + among_others);
+    fn(interleave(ragged) * others + among_others);
   }
 }
+
+/// Numbers of elements, and the first draw of each.
+class DrawBlock {
+ public:
+  DrawBlock(std::uint64_t key, std::uint64_t high) : key_(key), high_(high) {}
+
+  bool is_full() const { return count_ == kPhiloxBlock; }
+  int count() const { return count_; }
+  void push(std::uint64_t number) { numbers_[count_++] = number; }
+  void clear() { count_ = 0; }
+  void compute() {
+    static const PhiloxTable& table =
+        for_this_processor(sse42::philox_table, avx2::philox_table, avx512::philox_table);
+    table.block(key_, high_, numbers_, words_);
+  }
+  std::array<std::uint32_t, 4> draw(int i, std::uint64_t attempt) const {
+    if (attempt) return philox(key_, attempt << kAttemptBits | high_, numbers_[i]);
+    return {words_[0][i], words_[1][i], words_[2][i], words_[3][i]};
+  }
+
+ private:
+  std::uint64_t key_, high_;
+  int count_ = 0;
+  std::uint64_t numbers_[kPhiloxBlock] = {};
+  std::uint32_t words_[4][kPhiloxBlock];
+};
 
 /// Sets every element to element(draws, attrs, T{}); draws(0), draws(1), ... are 128 bits each, all
 /// of them independent.
@@ -103,12 +132,20 @@ void draw(KernelArgs& a, Fn&& element) {
     using T = decltype(zero);
     if constexpr (std::is_floating_point_v<T>) {
       T* to = out.data<T>();
-      each_number(out.type(), [&](std::int64_t i, std::uint64_t number) {
-        const auto draws = [&](std::uint64_t attempt) {
-          return philox(static_cast<std::uint64_t>(key[0]), attempt << kAttemptBits | high, number);
-        };
-        to[i] = static_cast<T>(element(draws, attrs, zero));
+      DrawBlock block(static_cast<std::uint64_t>(key[0]), high);
+      const auto flush = [&] {
+        block.compute();
+        for (int i = 0; i < block.count(); ++i) {
+          const auto draws = [&](std::uint64_t attempt) { return block.draw(i, attempt); };
+          *to++ = static_cast<T>(element(draws, attrs, zero));
+        }
+        block.clear();
+      };
+      each_number(out.type(), [&](std::uint64_t number) {
+        block.push(number);
+        if (block.is_full()) flush();
       });
+      flush();
     }
   });
 }

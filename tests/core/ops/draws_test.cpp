@@ -8,6 +8,9 @@
 #include <limits>
 #include <map>
 
+#include "reel/core/ops/philox.h"
+#include "reel/core/ops/philox_table.h"
+#include "reel/core/ops/pointwise_kernels.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -310,6 +313,26 @@ TEST_P(DrawInEveryModeTest, DropoutOfASizeThatOnlyARunKnows) {
     return grown;
   };
   expect_the_draws_of_eager(grow, ones({4, 2}));
+}
+
+class PhiloxTest : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(InstructionSets, PhiloxTest, ::testing::Values("sse42", "avx2", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {
+  if (!find_pointwise_table(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
+  const std::map<std::string, const PhiloxTable*> tables{{"sse42", &sse42::philox_table},
+                                                         {"avx2", &avx2::philox_table},
+                                                         {"avx512", &avx512::philox_table}};
+  const std::uint64_t key = 0xfedcba9876543210, high = 0x8123456789abcdef;
+  std::uint64_t low[kPhiloxBlock];
+  std::uint32_t words[4][kPhiloxBlock];
+  for (int i = 0; i < kPhiloxBlock; ++i) low[i] = i * 0x9e3779b97f4a7c15;
+  tables.at(GetParam())->block(key, high, low, words);
+  for (int i = 0; i < kPhiloxBlock; ++i) {
+    const auto expected = philox(key, high, low[i]);
+    for (int w = 0; w < 4; ++w) EXPECT_EQ(words[w][i], expected[w]) << i << ", word " << w;
+  }
 }
 
 }  // namespace
