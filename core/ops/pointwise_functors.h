@@ -238,7 +238,51 @@ T float_remainder(T a, T b) {  // exact, with the sign of a
   else
     return __builtin_fmod(a, b);
 }
+#ifdef __FMA__
+/// F::of for each lane, where not all of them take a short way.
+template <class F, Batch V>
+V by_lane(V a, V b) {
+  using T = typename V::value_type;
+  alignas(V) T x[V::size], y[V::size];
+  a.store_aligned(x);
+  b.store_aligned(y);
+  for (std::size_t i = 0; i < V::size; ++i) x[i] = F::of(x[i], y[i]);
+  return V::load_aligned(x);
+}
+/// In all lanes a / b is finite and small enough for its whole part to be exact, but for one that
+/// was rounded up.
+template <Batch V>
+bool has_short_remainder(V a, V b) {
+  using T = typename V::value_type;
+  const V size = xsimd::abs(b), most(std::numeric_limits<T>::max());
+  const V scale(static_cast<T>(std::int64_t{1} << (std::numeric_limits<T>::digits - 1)));
+  return xsimd::all((size <= most) & (xsimd::abs(a) < size * scale));
+}
+/// float_remainder where has_short_remainder holds; a remainder of 0 may have either sign. Exact:
+/// a - n b is a multiple of the last place of b and not larger than b, and fused.
+template <Batch V>
+V short_remainder(V a, V b) {
+  const V zero(0.0), size = xsimd::abs(b), rest = xsimd::fnma(xsimd::trunc(a / b), b, a);
+  return xsimd::select(a < zero, xsimd::select(rest > zero, rest - size, rest),
+                       xsimd::select(rest < zero, rest + size, rest));
+}
+/// Where the remainder is not 0 and has another sign than b.
+template <Batch V>
+auto is_turned(V rest, V b) {
+  const V zero(0.0);
+  return ((rest < zero) & (b > zero)) | ((rest > zero) & (b < zero));
+}
+#endif
 struct Mod {
+#ifdef __FMA__
+  template <Batch V>
+  static V of(V a, V b) {
+    if (!has_short_remainder(a, b)) return by_lane<Mod>(a, b);
+    const V rest = short_remainder(a, b);
+    return xsimd::select(rest == V(0.0), xsimd::bitofsign(b),
+                         xsimd::select(is_turned(rest, b), rest + b, rest));
+  }
+#endif
   template <Integer T>
   static T of(T a, T b) {
     const T rest = Remainder::of(a, b);
@@ -253,6 +297,17 @@ struct Mod {
   }
 };
 struct FloorDivide {
+#ifdef __FMA__
+  template <Batch V>
+  static V of(V a, V b) {
+    if (!has_short_remainder(a, b)) return by_lane<FloorDivide>(a, b);
+    const V rest = short_remainder(a, b), one(1.0), whole = (a - rest) / b;
+    const V quotient = xsimd::select(is_turned(rest, b), whole - one, whole);
+    const V below = xsimd::floor(quotient);
+    return xsimd::select(quotient == V(0.0), xsimd::bitofsign(a / b),
+                         xsimd::select(quotient - below > V(0.5), below + one, below));
+  }
+#endif
   template <Integer T>
   static T of(T a, T b) {
     const T rest = Remainder::of(a, b);

@@ -5,7 +5,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace reel {
 namespace {
@@ -57,6 +60,25 @@ constexpr DType kDTypeList[] = {f32, f64, i32, i64, boolean};
 
 bool gives_booleans(Binary op) { return op >= Binary::equal && op <= Binary::logical_xor; }
 
+/// What loop(begin, count, out) makes of the last `count` of kMost elements, for each count: the
+/// bits of the last elements of all, and nothing behind them.
+template <class Loop>
+void expect_tails_of_the_whole(Loop&& loop, std::size_t width, int op) {
+  const Buffer untouched;
+  Buffer whole;
+  loop(0, kMost, whole.bytes);
+  for (std::int64_t size = 0; size <= kMost; ++size) {
+    const std::int64_t begin = kMost - size;
+    Buffer part;
+    loop(begin, size, part.bytes);
+    ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * width, size * width), 0)
+        << "op " << op << " size " << size;
+    ASSERT_EQ(
+        std::memcmp(part.bytes + size * width, untouched.bytes, sizeof part.bytes - size * width),
+        0);
+  }
+}
+
 // An element's bits depend neither on its place in a row nor on the row's length, and nothing
 // behind it is written.
 TEST_P(PointwiseKernelsTest, TailsOfUnaryLoopsGiveTheBitsOfWholeVectors) {
@@ -65,19 +87,10 @@ TEST_P(PointwiseKernelsTest, TailsOfUnaryLoopsGiveTheBitsOfWholeVectors) {
       const UnaryLoop loop = unary(static_cast<Unary>(op), dtype);
       if (!loop) continue;
       const std::size_t width = size_of(dtype);
-      const Buffer x = Buffer::random(dtype, 1), untouched;
-      Buffer whole;
-      loop(x.bytes, whole.bytes, kMost);
-      for (std::int64_t size = 0; size <= kMost; ++size) {
-        const std::int64_t begin = kMost - size;
-        Buffer part;
-        loop(x.bytes + begin * width, part.bytes, size);
-        ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * width, size * width), 0)
-            << "op " << op << " size " << size;
-        ASSERT_EQ(std::memcmp(part.bytes + size * width, untouched.bytes,
-                              sizeof part.bytes - size * width),
-                  0);
-      }
+      const Buffer x = Buffer::random(dtype, 1);
+      expect_tails_of_the_whole([&](std::int64_t begin, std::int64_t count,
+                                    void* out) { loop(x.bytes + begin * width, out, count); },
+                                width, op);
     }
 }
 
@@ -88,21 +101,13 @@ TEST_P(PointwiseKernelsTest, TailsOfBinaryLoopsGiveTheBitsOfWholeVectors) {
       if (!loop) continue;
       const std::size_t width = size_of(dtype),
                         out_width = gives_booleans(static_cast<Binary>(op)) ? 1 : width;
-      const Buffer a = Buffer::random(dtype, 1), b = Buffer::random(dtype, 2), untouched;
-      Buffer whole;
-      const void* const all[] = {a.bytes, b.bytes};
-      loop(all, whole.bytes, Rows{.columns = kMost});
-      for (std::int64_t size = 0; size <= kMost; ++size) {
-        const std::int64_t begin = kMost - size;
-        Buffer part;
-        const void* const in[] = {a.bytes + begin * width, b.bytes + begin * width};
-        loop(in, part.bytes, Rows{.columns = size});
-        ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * out_width, size * out_width), 0)
-            << "op " << op << " size " << size;
-        ASSERT_EQ(std::memcmp(part.bytes + size * out_width, untouched.bytes,
-                              sizeof part.bytes - size * out_width),
-                  0);
-      }
+      const Buffer a = Buffer::random(dtype, 1), b = Buffer::random(dtype, 2);
+      expect_tails_of_the_whole(
+          [&](std::int64_t begin, std::int64_t count, void* out) {
+            const void* const in[] = {a.bytes + begin * width, b.bytes + begin * width};
+            loop(in, out, Rows{.columns = count});
+          },
+          out_width, op);
     }
 }
 
@@ -338,6 +343,65 @@ void check_special_values(const Find& find_unary, RowsLoop pow) {
 TEST_P(PointwiseKernelsTest, SpecialValuesAreThoseOfTheStandardLibrary) {
   check_special_values<float>([&](Unary op) { return unary(op, f32); }, binary(Binary::pow, f32));
   check_special_values<double>([&](Unary op) { return unary(op, f64); }, binary(Binary::pow, f64));
+}
+
+/// The remainder as NumPy has it, and the quotient that goes with it, from the C library's fmod.
+template <class T>
+std::pair<T, T> divided(T a, T b) {
+  T rest = std::fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rest == 0) {
+    rest = std::copysign(T{0}, b);
+  } else if ((rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  }
+  if (b == 0) return {rest, a / b};
+  if (quotient == 0) return {rest, std::copysign(T{0}, a / b)};
+  const T below = std::floor(quotient);
+  return {rest, quotient - below > T(0.5) ? below + 1 : below};
+}
+
+template <class T>
+void expect_remainders(RowsLoop mod, RowsLoop floor_divide) {
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN(),
+          least = std::numeric_limits<T>::denorm_min(), most = std::numeric_limits<T>::max(),
+          normal = std::numeric_limits<T>::min(), eps = std::numeric_limits<T>::epsilon();
+  const T edges[] = {0,      -T{0},   1,           -1,        2,      3,       -3,        T(0.1),
+                     -0.5,   inf,     -inf,        nan,       least,  -least,  most,      -most,
+                     normal, 1 + eps, 1 - eps / 2, 5 * least, T(1e6), -T(1e7), T(1 / 3.), 7};
+  std::vector<T> a, b;
+  for (const T x : edges)
+    for (const T y : edges) a.push_back(x), b.push_back(y);
+  std::mt19937_64 random(5);
+  // Quotients of all sizes, and such as lie next to whole numbers.
+  for (int i = 0; i < 40000; ++i) {
+    std::uniform_real_distribution<T> unit(-1, 1);
+    const T y = std::ldexp(unit(random), static_cast<int>(random() % 30) - 15);
+    const T n = static_cast<T>(random() % (1 << (random() % 26)));
+    T x = i % 2 ? std::ldexp(unit(random), static_cast<int>(random() % 60) - 30) : n * y;
+    if (i % 4 == 0) x = std::nextafter(x, i % 8 ? inf : -inf);
+    a.push_back(x), b.push_back(y);
+  }
+  std::vector<T> rest(a.size()), quotient(a.size());
+  const void* const in[] = {a.data(), b.data()};
+  const Rows rows{.columns = static_cast<std::int64_t>(a.size())};
+  mod(in, rest.data(), rows);
+  floor_divide(in, quotient.data(), rows);
+  const auto same = [](T x, T y) {
+    return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
+  };
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto [r, q] = divided(a[i], b[i]);
+    ASSERT_TRUE(same(rest[i], r)) << a[i] << " mod " << b[i] << ": " << rest[i] << ", not " << r;
+    ASSERT_TRUE(same(quotient[i], q))
+        << a[i] << " over " << b[i] << ": " << quotient[i] << ", not " << q;
+  }
+}
+
+TEST_P(PointwiseKernelsTest, RemaindersOfFloatsAreThoseOfTheCLibrary) {
+  expect_remainders<float>(binary(Binary::mod, f32), binary(Binary::floor_divide, f32));
+  expect_remainders<double>(binary(Binary::mod, f64), binary(Binary::floor_divide, f64));
 }
 
 }  // namespace
