@@ -13,7 +13,7 @@
 namespace reel {
 namespace {
 
-constexpr double kRedraw = 0.1, kLine = 5;  // seconds between two
+constexpr double kRedraw = 0.1;  // seconds between two
 /// Seconds that the rate is taken over: it follows a change soon, and does not flicker.
 constexpr double kWindow = 10;
 
@@ -88,13 +88,14 @@ Progress::~Progress() {
 }
 
 void Progress::update(std::int64_t step, Values values) {
+  if (!*options_.is_terminal) return;
   const Moment now{options_.clock(), step};
   if (!first_) {
     first_ = now;
     recent_.push_back(now);
   }
   const bool is_last = total_ > 0 && step == total_;
-  if (!is_last && now.time - shown_ < (*options_.is_terminal ? kRedraw : kLine)) return;
+  if (!is_last && now.time - shown_ < kRedraw) return;
   shown_ = now.time;
   show(line(now, values));
   while (recent_.size() > 1 && now.time - recent_[1].time >= kWindow) recent_.pop_front();
@@ -132,10 +133,6 @@ double Progress::rate(const Moment& from, const Moment& to) const {
 }
 
 void Progress::show(const std::string& line) {
-  if (!*options_.is_terminal) {
-    *options_.out << line + '\n' << std::flush;
-    return;
-  }
   // A terminal goes to the next line when its last column is written to.
   *options_.out << '\r' + cut(line, columns() - 1) + "\033[K" << std::flush;
   is_open_ = true;

@@ -29,11 +29,10 @@ struct ProgressOptions {
 ///
 ///   training: 1,234 of 7,500, loss 2.341, 56.2 steps/s, 1:51 left
 ///
-/// On a terminal the line is written over, at most ten times a second; elsewhere there is a line
-/// every five seconds; and one at the end. A call that shows nothing takes well under a
-/// microsecond. Of the terminal it asks no more than to go back in a line and clear its rest, in
-/// one write each time: whatever ends the program leaves nothing to be restored. A Progress belongs
-/// to one thread.
+/// On a terminal the line is written over, at most ten times a second, and stays at the end;
+/// elsewhere, in a log, there is none. A call that shows nothing takes well under a microsecond. Of
+/// the terminal it asks no more than to go back in a line and clear its rest, in one write each
+/// time: whatever ends the program leaves nothing to be restored. A Progress belongs to one thread.
 class Progress {
  public:
   /// total: steps, or 0 when that is not known. label: what the loop does.
@@ -46,7 +45,7 @@ class Progress {
   /// So many steps are done; a loop that goes on where another stopped begins with its number.
   void update(std::int64_t step,
               std::initializer_list<std::pair<std::string_view, double>> values = {});
-  /// A line that stays, above the one about the loop.
+  /// A line that stays, above the one about the loop; in a log too.
   void print(std::string_view line);
 
  private:
