@@ -266,6 +266,18 @@ Dim dim_plus(const Dim& dim, std::int64_t n) {
   return computed({DimOperation::difference, difference ? difference->operands : Dims{d}, less});
 }
 
+Dim dim_minus(const Dim& dim, std::int64_t n) {
+  if (n == std::numeric_limits<std::int64_t>::min()) refuse_length(str(dim, " - ", n), 64);
+  return dim_plus(dim, -n);
+}
+
+namespace detail {
+void refuse_operand(const Dim& dim, std::uint64_t n) {
+  throw ArgumentError(
+      str("arithmetic on dim ", dim, ": ", n, " does not fit into 64 bits with a sign"));
+}
+}  // namespace detail
+
 Dim operator+(const Dim& a, const Dim& b) {
   const Dim left = operand(a), right = operand(b);
   if (is_unknown(left) || is_unknown(right)) return Dim::unknown();

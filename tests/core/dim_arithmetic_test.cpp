@@ -1,5 +1,6 @@
 // Dims made from dims: what equals what, eagerly and in traces, with results under the caller's
 // dims.
+#include <limits>
 #include <thread>
 
 #include "reel/tests/modes.h"
@@ -223,6 +224,31 @@ TEST_P(DimArithmeticTest, ErrorsNameTheExpression) {
       }),
       "pad: dim width+1=8 has size 8, but axis width=7 of f32[width=7] with 0 elements before "
       "and 2 behind it has size 9");
+}
+
+TEST(DimLimitsTest, NumbersThatDoNotFitAreErrorsAndWrapNowhere) {
+  const Dim time("time", 3);
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kHuge = std::numeric_limits<std::int64_t>::max();
+  const std::string refused =
+      "arithmetic on dim time=3: 18446744073709551615 does not fit into 64 bits with a sign";
+  EXPECT_EQ(message_of<ArgumentError>([&] { time + kMost; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { kMost + time; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time - kMost; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time* kMost; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time / kMost; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time - kLeast; }),
+            "Dim time=3 - -9223372036854775808: a length does not fit into 64 bits");
+  EXPECT_EQ(message_of<ArgumentError>([&] { time* kHuge; }),
+            "Dim time*9223372036854775807: a length does not fit into 64 bits");
+  EXPECT_EQ(message_of<ArgumentError>([&] { time + kHuge; }),
+            "Dim time+9223372036854775807: a length does not fit into 64 bits");
+  EXPECT_EQ((time - kHuge).size(), 0);
+  EXPECT_EQ((time + kLeast).size(), 0);
+  EXPECT_EQ((time / kHuge).size(), 0);
+  EXPECT_EQ((Dim(3) - kHuge).size(), 0);
+  EXPECT_THROW(Dim(3) + kMost, ArgumentError);
 }
 
 TEST(DimThreadsTest, ThreadsFindTheSameDim) {
