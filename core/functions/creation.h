@@ -1,8 +1,10 @@
 // core/functions/creation.h — tensors from numbers.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -13,24 +15,53 @@
 
 namespace reel {
 
+/// What a vector or span may hold to become a tensor: numbers that some dtype holds exactly. float
+/// and double, bool, and all integers but unsigned ones of 64 bits.
+template <class T>
+concept TensorElement = std::same_as<T, float> || std::same_as<T, double> ||
+    std::same_as<T, bool> ||(std::integral<T>&& std::numeric_limits<T>::digits <=
+                             std::numeric_limits<std::int64_t>::digits);
+
 namespace detail {
+/// What the elements of a tensor made of such numbers are stored as.
+template <TensorElement T>
+using StoredAs = std::conditional_t<
+    std::floating_point<T> || std::same_as<T, bool>, T,
+    std::conditional_t<std::numeric_limits<T>::digits <= 31, std::int32_t, std::int64_t>>;
 template <class T>
 Tensor tensor_of_span(std::span<const T> values, const Dims& dims, std::optional<DType> dtype);
-}
+Tensor tensor_of_bits(const std::vector<bool>& values, const Dims& dims,
+                      std::optional<DType> dtype);
+}  // namespace detail
 
 /// From nested lists. dims: those of the result, or none for plain sizes read off the lists; a flat
-/// list fills any dims in row-major order. dtype: boolean, i32, or f32 after what the numbers are,
-/// unless given. Throws ShapeError when the lists are uneven or the count differs, DTypeError when
-/// a fraction becomes an integer.
+/// list fills any dims in row-major order. One of them may be a name only: the numbers tell its
+/// size. dtype: boolean, i32, or f32 after what the numbers are, unless given. Throws ShapeError
+/// when the lists are uneven or the count differs, DTypeError when a fraction becomes an integer.
 Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {},
               std::optional<DType> dtype = {});
-/// From a vector, which keeps its own element type unless dtype says otherwise.
-template <class T>
-Tensor tensor(const std::vector<T>& values, const Dims& dims = {}, std::optional<DType> dtype = {});
-/// From numbers in memory, which are copied; else as from a vector.
+/// From numbers in memory, which are copied. They keep their own type unless dtype says otherwise;
+/// an integer becomes i32, or i64 where its type has more bits. dims: as for a flat list.
 template <class T, std::size_t N>
-Tensor tensor(std::span<T, N> values, const Dims& dims = {}, std::optional<DType> dtype = {}) {
-  return detail::tensor_of_span(std::span<const std::remove_const_t<T>>(values), dims, dtype);
+requires TensorElement<std::remove_const_t<T>> Tensor tensor(std::span<T, N> values,
+                                                             const Dims& dims = {},
+                                                             std::optional<DType> dtype = {}) {
+  using Stored = detail::StoredAs<std::remove_const_t<T>>;
+  if constexpr (std::same_as<std::remove_const_t<T>, Stored>) {
+    return detail::tensor_of_span(std::span<const Stored>(values), dims, dtype);
+  } else {
+    const std::vector<Stored> stored(values.begin(), values.end());
+    return detail::tensor_of_span(std::span<const Stored>(stored), dims, dtype);
+  }
+}
+/// From a vector: the same.
+template <TensorElement T>
+Tensor tensor(const std::vector<T>& values, const Dims& dims = {},
+              std::optional<DType> dtype = {}) {
+  if constexpr (std::same_as<T, bool>)
+    return detail::tensor_of_bits(values, dims, dtype);
+  else
+    return tensor(std::span<const T>(values), dims, dtype);
 }
 /// A tensor without dims; an integer becomes i32, a fraction f32, unless dtype is given.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});

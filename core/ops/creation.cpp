@@ -237,6 +237,27 @@ Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& wr
   return bind(constant_op, {}, make_attrs(ConstantAttrs{std::move(data), type}));
 }
 
+/// The dims, those that are only a name with the sizes that numbers nested as `sizes` have there;
+/// of one flat list, which fills any dims, with what the others leave.
+Dims with_sizes(Dims dims, const std::vector<std::int64_t>& sizes, DType dtype) {
+  const auto is_name = [](const Dim& dim) { return dim.is_undefined(); };
+  const auto open = std::find_if(dims.begin(), dims.end(), is_name);
+  if (open == dims.end()) return dims;
+  if (sizes.size() == dims.size()) {
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (is_name(dims[i])) dims[i] = Dim(dims[i].name(), sizes[i]);
+    return dims;
+  }
+  std::int64_t others = 1;
+  for (const Dim& dim : dims)
+    if (!is_name(dim)) others *= dim.size();
+  if (std::count_if(dims.begin(), dims.end(), is_name) > 1 || others == 0 || sizes[0] % others)
+    throw ShapeError(str("tensor: ", sizes[0], " values in one list do not tell the sizes of ",
+                         dtype, dims, "; give sizes to all dims but one, or nest the lists"));
+  *open = Dim(open->name(), sizes[0] / others);
+  return dims;
+}
+
 // ---- Nested lists -------------------------------------------------------------------------------
 
 /// Walks nested lists: reads their shape off the first items, and sees that the others agree.
@@ -391,19 +412,19 @@ Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims,
   const auto& numbers = lists.numbers();
   const DType type = dtype.value_or(dtype_of_numbers(numbers));
   if (!dims.empty() && lists.sizes().size() > 1) check_nesting(lists.sizes(), dims, type);
+  const Dims plain(lists.sizes().begin(), lists.sizes().end());
+  const Dims sized = dims.empty() ? plain : with_sizes(dims, lists.sizes(), type);
   std::vector<Number> checked_numbers;
   checked_numbers.reserve(numbers.size());
   for (const NestedList* number : numbers)
     checked_numbers.push_back(checked("tensor", type, *number));
-  const Dims plain(lists.sizes().begin(), lists.sizes().end());
-  return make_tensor(static_cast<std::int64_t>(numbers.size()), dims.empty() ? plain : dims, type,
-                     [&](void* to) {
-                       visit(type, [&](auto zero) {
-                         using T = decltype(zero);
-                         T* element = static_cast<T*>(to);
-                         for (const Number& number : checked_numbers) *element++ = number.as<T>();
-                       });
-                     });
+  return make_tensor(static_cast<std::int64_t>(numbers.size()), sized, type, [&](void* to) {
+    visit(type, [&](auto zero) {
+      using T = decltype(zero);
+      T* element = static_cast<T*>(to);
+      for (const Number& number : checked_numbers) *element++ = number.as<T>();
+    });
+  });
 }
 
 namespace {
@@ -416,7 +437,8 @@ Tensor tensor_of(const Values& values, const Dims& dims, std::optional<DType> dt
   if (!is_float(type) && type != dtype_of<T>())
     for (const T value : values)
       checked("tensor", type, kKind, static_cast<double>(value), static_cast<std::int64_t>(value));
-  return make_tensor(count, dims.empty() ? Dims{Dim(count)} : dims, type, [&](void* to) {
+  const Dims sized = dims.empty() ? Dims{Dim(count)} : with_sizes(dims, {count}, type);
+  return make_tensor(count, sized, type, [&](void* to) {
     visit(type, [&](auto zero) {
       using To = decltype(zero);
       std::transform(values.begin(), values.end(), static_cast<To*>(to),
@@ -426,17 +448,11 @@ Tensor tensor_of(const Values& values, const Dims& dims, std::optional<DType> dt
 }
 }  // namespace
 
-template <class T>
-Tensor tensor(const std::vector<T>& values, const Dims& dims, std::optional<DType> dtype) {
-  return tensor_of<T>(values, dims, dtype);
-}
-template Tensor tensor(const std::vector<float>&, const Dims&, std::optional<DType>);
-template Tensor tensor(const std::vector<double>&, const Dims&, std::optional<DType>);
-template Tensor tensor(const std::vector<std::int32_t>&, const Dims&, std::optional<DType>);
-template Tensor tensor(const std::vector<std::int64_t>&, const Dims&, std::optional<DType>);
-template Tensor tensor(const std::vector<bool>&, const Dims&, std::optional<DType>);
-
 namespace detail {
+Tensor tensor_of_bits(const std::vector<bool>& values, const Dims& dims,
+                      std::optional<DType> dtype) {
+  return tensor_of<bool>(values, dims, dtype);
+}
 template <class T>
 Tensor tensor_of_span(std::span<const T> values, const Dims& dims, std::optional<DType> dtype) {
   return tensor_of<T>(values, dims, dtype);

@@ -2,6 +2,7 @@
 #include <array>
 #include <limits>
 #include <span>
+#include <string>
 
 #include "reel/core/graph_builder.h"
 #include "reel/tests/check.h"
@@ -105,6 +106,46 @@ TEST(TensorFromVectorTest, KeepsTheElementType) {
               tensor(std::vector<float>(5), {2, 3});
             }),
             "tensor: 5 values given for f32[2,3], which has 6 elements");
+}
+
+TEST(TensorFromVectorTest, IntegersOfOtherTypesBecomeThoseThatHoldThem) {
+  EXPECT_EQ(str(tensor(std::vector<std::uint8_t>{1, 255}).type()), "i32[2]");
+  EXPECT_EQ(str(tensor(std::vector<std::int16_t>{-1}).type()), "i32[1]");
+  EXPECT_EQ(str(tensor(std::vector<unsigned>{4'000'000'000}).type()), "i64[1]");
+  const Tensor x = tensor(std::vector<long long>{1LL << 40, -7});
+  EXPECT_EQ(str(x.type()), "i64[2]");
+  EXPECT_EQ(x.to_vector<std::int64_t>(), (std::vector<std::int64_t>{1LL << 40, -7}));
+  const std::vector<std::uint8_t> pixels{0, 255};
+  EXPECT_EQ(tensor(std::span(pixels), {}, f32).to_vector<float>(), (std::vector<float>{0, 255}));
+  EXPECT_EQ(tensor(std::vector<unsigned>{4'000'000'000}).item<std::int64_t>(), 4'000'000'000);
+  // What no dtype holds is no element, which the compiler says.
+  static_assert(!TensorElement<std::uint64_t> && !TensorElement<long double>);
+  static_assert(!TensorElement<std::string>);
+}
+
+TEST(TensorFromListsTest, TheNumbersTellTheSizeOfADimThatIsOnlyAName) {
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  EXPECT_EQ(str(tensor({1, 2, 3}, {Dim("n")}).type()), "i32[n=3]");
+  EXPECT_EQ(str(tensor(std::vector<float>{1, 2, 3, 4}, {batch, Dim("n")}).type()),
+            "f32[batch=2,n=2]");
+  EXPECT_EQ(str(tensor({1, 2, 3, 4, 5, 6}, {Dim("n"), time}).type()), "i32[n=2,time[batch=2]]");
+  EXPECT_EQ(str(tensor({{1, 2, 3}, {4, 5, 6}}, {Dim("a"), Dim("b")}).type()), "i32[a=2,b=3]");
+  EXPECT_EQ(str(tensor({}, {Dim("n")}).type()), "f32[n=0]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              tensor({1, 2, 3}, {batch, Dim("n")});
+            }),
+            "tensor: 3 values in one list do not tell the sizes of i32[batch=2,n]; give sizes to "
+            "all dims but one, or nest the lists");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({1, 2, 3}, {Dim("a"), Dim("b")});
+            }),
+            "tensor: 3 values in one list do not tell the sizes of i32[a,b]; give sizes to all "
+            "dims but one, or nest the lists");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              tensor({{1, 2, 3}}, {Dim("a")});
+            }),
+            "tensor: lists nested as [1,3] do not fit i32[a]; nest them as the dims, or give one "
+            "flat list");
 }
 
 TEST(ScalarTest, AnIntegerIsI32AndAFractionF32) {
