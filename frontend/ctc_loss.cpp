@@ -5,6 +5,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/labels.h"
 #include "reel/core/str.h"
 #include "reel/frontend/scan.h"
 
@@ -72,12 +73,10 @@ struct Alignments {
 /// The labels, and what of them the recursion asks at every frame.
 class Labels {
  public:
-  Labels(const Tensor& labels, const CtcDims& dims, std::int64_t blank) : dims_(dims) {
-    const Tensor size = cast(dims.vocab.lengths(), labels.dtype());
-    blank_ = blank < 0 ? size + blank : scalar(blank, labels.dtype());
-    // A label that must not be goes where gather refuses it: negative ones would count from the
-    // end.
-    labels_ = where(labels < 0 || labels == blank_, -1 - size, labels);
+  Labels(const Tensor& labels, const CtcDims& dims, std::int64_t blank)
+      : dims_(dims),
+        labels_(checked_labels(labels, dims.vocab, blank)),
+        blank_(scalar(blank, labels.dtype())) {
     const Tensor place = range(dims.label_time);
     is_first_ = place == 0;
     before_ = maximum(place - 1, 0);

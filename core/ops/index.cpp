@@ -61,14 +61,14 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-namespace {
-
-std::string place(std::int64_t flat, const TensorType& type) {
+std::string place_of_element(std::int64_t flat, const TensorType& type) {
   if (!type.rank()) return "";
   std::vector<std::int64_t> at(type.sizes().size());
   for (std::size_t i = at.size(); i-- > 0; flat /= type.sizes()[i]) at[i] = flat % type.sizes()[i];
   return str(" at [", join(at, ","), "] of ", type);
 }
+
+namespace {
 
 /// The numbers (i32, over some dims of the type) repeated for every element of the type.
 std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numbers) {
@@ -130,10 +130,11 @@ Places places_of(std::string_view op, const Tensor& indices, const TensorType& x
     const std::int64_t length = has_lengths ? lengths[k] : size;
     places[k] = place_of(index, size, length, dim_at(x, attrs.axis).is_ragged(), attrs.rule);
     if (places[k] < kNoPlace)
-      throw IndexError(str(
-          op, ": index ", index, place(i, type), " is out of range for axis ", attrs.axis, " of ",
-          x, has_lengths && index < 0 ? ", where the entry has length " : ", which has size ",
-          has_lengths && index < 0 ? length : size));
+      throw IndexError(
+          str(op, ": index ", index, place_of_element(i, type), " is out of range for axis ",
+              attrs.axis, " of ", x,
+              has_lengths && index < 0 ? ", where the entry has length " : ", which has size ",
+              has_lengths && index < 0 ? length : size));
   }
   return places;
 }

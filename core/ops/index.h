@@ -3,6 +3,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +62,9 @@ Tensor take_along(const Tensor& x, const Tensor& indices, int axis);
 OpSamples gather_samples();
 
 // ---- For kernels --------------------------------------------------------------------------------
+
+/// For messages: " at [1,0] of i32[2,3]"; nothing for a scalar.
+std::string place_of_element(std::int64_t flat, const TensorType& type);
 
 inline constexpr std::int64_t kNoPlace = -1;
 using Places = boost::container::small_vector<std::int64_t, 16>;

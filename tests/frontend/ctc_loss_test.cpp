@@ -233,5 +233,31 @@ TEST_P(CtcLossTest, ErrorsNameBothTypes) {
     EXPECT_THROW(f(logits, where(labels(0) == 2, wrong, labels(0))), IndexError);
 }
 
+TEST_P(CtcLossTest, SaysWhichLabelIsTheBlankOrNone) {
+  const Dim batch("batch", 2), time("time", 5), letters("letters", tensor({3, 2}, {batch})),
+      symbols("symbols", 4);
+  const auto f = [&](std::int64_t blank) {
+    return run([&, blank](const Tensor& logits, const Tensor& labels) {
+      return ctc_loss(logits, labels, {time, letters, symbols}, {.blank = blank});
+    });
+  };
+  const Tensor logits = zeros({batch, time, symbols});
+  EXPECT_EQ(message_of<IndexError>([&] {
+              f(0)(logits, tensor({1, 2, 3, 1, 0, 77}, {batch, letters}));
+            }),
+            "ctc_loss: label 0 at [1,1] of i32[batch=2,letters[batch=2]] is the blank; labels are "
+            "other positions along symbols=4");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              f(-1)(logits, tensor({1, 2, 3, 1, 0, 77}, {batch, letters}));
+            }),
+            "ctc_loss: label 3 at [0,2] of i32[batch=2,letters[batch=2]] is the blank; labels are "
+            "other positions along symbols=4");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              f(0)(logits, tensor({1, 2, 4, 1, 1, 77}, {batch, letters}));
+            }),
+            "ctc_loss: label 4 at [0,2] of i32[batch=2,letters[batch=2]] is no position along "
+            "symbols=4");
+}
+
 }  // namespace
 }  // namespace reel
