@@ -39,14 +39,15 @@ NestedList highest(DType dtype) {
   }
 }
 
-// Shared among ties. x is masked where padding might be read: there it holds the value that is
-// given over nothing, so that a row of nothing is tied everywhere; the public sum counts what is
-// valid.
+// Shared among ties; where NaN wins, among all NaN. x is masked where padding might be read: there
+// it holds the value that is given over nothing, so that a row of nothing is tied everywhere; the
+// public sum counts what is valid.
 void extreme_vjp(Vjp& at) {
   const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
   const TensorType& type = at.input_type(0);
   if (!is_float(type.dtype())) return;
-  const Tensor is_chosen = equal(at.input(0), broadcastable(at.output(), axes, type));
+  const Tensor& x = at.input(0);
+  const Tensor is_chosen = logical_or(equal(x, broadcastable(at.output(), axes, type)), isnan(x));
   const Tensor ties = sum(cast(is_chosen, type.dtype()), axes_of(axes));
   const Tensor share = at.cotangent() / maximum(ties, 1);
   at.add(0, where(is_chosen, spread_like(share, axes, type), 0));

@@ -136,7 +136,8 @@ const Op scatter_add_op{
     .samples = scatter_samples,
 };
 
-// Shared among ties: what was there, and all updates of one place that are as large as the result.
+// Shared among ties: what was there, and all updates of one place that are as large as the result,
+// or NaN as it is.
 const Op scatter_max_op{
     .name = "scatter_max",
     .type = [](TypeArgs& a) { scatter_type(a, "compared with"); },
@@ -146,8 +147,11 @@ const Op scatter_max_op{
           const DType dtype = at.input_type(0).dtype();
           if (!is_float(dtype)) return;
           const Tensor &indices = at.input(1), &y = at.output();
-          const Tensor stayed = equal(at.input(0), y),
-                       won = equal(at.input(2), gather_positions(y, indices, at.attrs()));
+          const auto is_winner = [](const Tensor& x, const Tensor& largest) {
+            return logical_or(equal(x, largest), isnan(x));
+          };
+          const Tensor stayed = is_winner(at.input(0), y),
+                       won = is_winner(at.input(2), gather_positions(y, indices, at.attrs()));
           const Tensor ties =
               scatter_positions(cast(stayed, dtype), indices, cast(won, dtype), at.attrs());
           const Tensor g = without_padding(at.cotangent(), at.attr<GatherAttrs>().axis);

@@ -274,6 +274,20 @@ TEST_P(ReductionsTest, MinAndArgminMirrorMaxAndArgmax) {
   expect_values(run([](Tensor x) { return argmin(x, 1); })(none), {0, 0});
 }
 
+TEST_P(ReductionsTest, NaNThatWinsTakesTheGradient) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = tensor({{1., nan, 3.}, {4., 2., 4.}, {nan, 0., nan}}, {}, f64);
+  const std::vector<double> expected{0, 1, 0, 0.5, 0, 0.5, 0.5, 0, 0.5};
+  const auto largest = [](const Tensor& x) {
+    return grad([](const Tensor& x) { return sum(max(x, 1)); })(x);
+  };
+  expect_values(run(largest)(x), expected);
+  const auto smallest = [](const Tensor& x) {
+    return grad([](const Tensor& x) { return sum(min(x, 1)); })(x);
+  };
+  expect_values(run(smallest)(-x), expected);
+}
+
 TEST_P(ReductionsTest, ProductsSkipPadding) {
   const Ragged r;
   expect_values(run([](Tensor x) { return prod(x, time_of(x)); })(r.x), {6, 20, 7});

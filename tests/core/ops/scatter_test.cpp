@@ -122,6 +122,19 @@ TEST_P(ScatterTest, MaxSharesItsGradientAmongTies) {
   expect_values(second.updates, {10, 10, 20, 0});
 }
 
+TEST_P(ScatterTest, NaNThatWinsTakesTheGradient) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto f = run([](const Tensor& like, const Tensor& updates) {
+    return grad([](const std::pair<Tensor, Tensor>& p) {
+      return sum(scatter_max(p.first, tensor({0, 0, 1, 2}), p.second, 0));
+    })(std::pair{like, updates});
+  });
+  const auto [like, updates] =
+      f(tensor({1., nan, 5.}, {}, f64), tensor({nan, 7., nan, 4.}, {}, f64));
+  expect_values(like, {0, 0.5, 1});
+  expect_values(updates, {1, 0, 0.5, 0});
+}
+
 TEST_P(ScatterTest, MaxTakesNoPadding) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), classes("classes", 2);
   struct In {
