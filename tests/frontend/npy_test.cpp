@@ -1,12 +1,11 @@
 #include "reel/frontend/npy.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "reel/core/ops.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
@@ -14,23 +13,12 @@ namespace {
 namespace fs = std::filesystem;
 using std::string_literals::operator""s;
 
-/// Every test works in a folder of its own, below the one that tests run in.
-class NpyTest : public ::testing::Test {
+class NpyTest : public InOwnFolder {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path("npy_test") / info->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path = (folder_ / "x.npy").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  NpyTest() : InOwnFolder("x.npy") {}
 
-  std::string bytes() const {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  void write(const std::string& content) const { std::ofstream(path, std::ios::binary) << content; }
+  std::string bytes() const { return bytes_of(path); }
+  void write(const std::string& content) const { InOwnFolder::write(path, content); }
   /// A file of format 1.0.
   void write(const std::string& dictionary, const std::string& data) const {
     const std::size_t length = dictionary.size();
@@ -56,9 +44,6 @@ class NpyTest : public ::testing::Test {
     write(dictionary, data);
     return error();
   }
-
-  fs::path folder_;
-  std::string path;
 };
 
 TEST_F(NpyTest, WritesWhatNumPyWrites) {

@@ -1,48 +1,22 @@
 #include "reel/frontend/safetensors.h"
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "reel/core/ops.h"
 #include "reel/frontend/adam.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Every test works in a folder of its own, below the one that tests run in.
-class SafetensorsTest : public ::testing::Test {
+class SafetensorsTest : public InOwnFolder {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path("safetensors_test") / info->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path = (folder_ / "model.safetensors").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_))
-      names.push_back(entry.path().filename());
-    return names;
-  }
-  static std::string bytes_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  static void write(const std::string& file, const std::string& bytes) {
-    std::ofstream(file, std::ios::binary) << bytes;
-  }
+  SafetensorsTest() : InOwnFolder("model.safetensors") {}
   /// A file with that header and so many bytes of data.
   void write_file(const std::string& header, std::size_t data_bytes) const {
     const std::uint64_t length = header.size();
@@ -66,9 +40,6 @@ class SafetensorsTest : public ::testing::Test {
     write_file(header, data_bytes);
     return load_error();
   }
-
-  fs::path folder_;
-  std::string path;
 };
 
 struct Cell {
@@ -413,78 +384,6 @@ TEST_F(SafetensorsTest, BytesThatAreNoBooleansAreRefused) {
             }),
             "load_safetensors: " + path +
                 " is damaged: tensor \"x\" has booleans that are neither 0 nor 1");
-}
-
-TEST_F(SafetensorsTest, SavingReplacesAFileAndLeavesNoOther) {
-  save_safetensors(path, ones({2}));
-  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
-  save_safetensors(path, zeros({2}));
-  Tensor loaded = ones({2});
-  load_safetensors(path, loaded);
-  expect_values(loaded, {0, 0});
-  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
-  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-}
-
-TEST_F(SafetensorsTest, ALinkStaysALink) {
-  save_safetensors(path, ones({2}));
-  const std::string link = (folder_ / "latest").string();
-  fs::create_symlink("model.safetensors", link);
-  save_safetensors(link, zeros({2}));
-  EXPECT_TRUE(fs::is_symlink(link));
-  Tensor loaded = ones({2});
-  load_safetensors(path, loaded);
-  expect_values(loaded, {0, 0});
-}
-
-TEST_F(SafetensorsTest, AFileThatCannotBeWrittenNamesPathAndReason) {
-  const auto error = [](const std::string& to) {
-    return message_of<IoError>([&] {
-      save_safetensors(to, ones({2}));
-      return 0;
-    });
-  };
-  const std::string missing = (folder_ / "missing" / "model").string(), folder = folder_.string();
-  EXPECT_EQ(error(missing),
-            "save_safetensors: cannot write " + missing + ": No such file or directory");
-  EXPECT_EQ(error(folder), "save_safetensors: cannot write " + folder + ": Is a directory");
-  EXPECT_EQ(error(folder + "/"), "save_safetensors: cannot write " + folder + "/: Is a directory");
-  EXPECT_EQ(error(""), "save_safetensors: cannot write : No such file or directory");
-  save_safetensors(path, ones({2}));
-  EXPECT_EQ(error(path + "/model"),
-            "save_safetensors: cannot write " + path + "/model: Not a directory");
-  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
-}
-
-TEST_F(SafetensorsTest, AFullDeviceIsAnError) {
-  EXPECT_EQ(message_of<IoError>([] {
-              save_safetensors("/dev/full", ones({2}));
-              return 0;
-            }),
-            "save_safetensors: cannot write /dev/full: No space left on device");
-  EXPECT_TRUE(fs::is_character_file("/dev/full"));
-}
-
-TEST_F(SafetensorsTest, AFileThatDoesNotFitLeavesTheOldOne) {
-  save_safetensors(path, ones({2}));
-  // A limit on the size of files fails as a full disk does.
-  struct rlimit before {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  struct rlimit small = before;
-  small.rlim_cur = 4096;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string message = message_of<IoError>([&] {
-    save_safetensors(path, ones({100000}));
-    return 0;
-  });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(message, "save_safetensors: cannot write " + path + ": File too large");
-  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
-  Tensor loaded = zeros({2});
-  load_safetensors(path, loaded);
-  expect_values(loaded, {1, 1});
 }
 
 TEST_F(SafetensorsTest, WhatCannotBeStoredIsNamed) {
