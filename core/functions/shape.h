@@ -27,9 +27,9 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
 Tensor expand(const Tensor& x, const Dims& dims);
 /// x repeated along axes of size 1, and along axes put in front, as NumPy does with plain sizes;
 /// named dims are those of expand.
-inline Tensor broadcast_to(const Tensor& x, const Dims& dims) { return expand(x, dims); }
+Tensor broadcast_to(const Tensor& x, const Dims& dims);
 inline Tensor broadcast_to(const Tensor& x, const std::vector<std::int64_t>& sizes) {
-  return expand(x, Dims(sizes.begin(), sizes.end()));
+  return broadcast_to(x, Dims(sizes.begin(), sizes.end()));
 }
 inline Tensor broadcast_to(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return broadcast_to(x, std::vector<std::int64_t>(sizes));

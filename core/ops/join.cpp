@@ -367,13 +367,21 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
   const int axis = along.in(accum.type(), "cum_concat");
   const Dim dim = dim_at(accum.type(), axis);
   const Dims others = without_dim(accum.dims(), axis);
-  const bool fits =
-      x.rank() == static_cast<int>(others.size()) &&
-      (!dim.is_named() || std::all_of(others.begin(), others.end(),
-                                      [&](const Dim& of) { return contains(x.dims(), of); }));
+  bool fits = x.rank() == static_cast<int>(others.size());
+  for (std::size_t i = 0; fits && i < others.size(); ++i)
+    fits = dim.is_named()
+               ? contains(x.dims(), others[i])
+               : !others[i].has_size() || !x.dims()[i].has_size() || others[i] == x.dims()[i];
   if (!fits)
     throw ShapeError(str("cum_concat: ", x.type(), " must have the dims of ", accum.type(),
                          " without axis ", dim));
+  if (x.dtype() != accum.dtype())
+    throw DTypeError(str("cum_concat: dtypes differ: ", x.type(), " behind ", accum.type(),
+                         "; cast one of them"));
+  for (const Dim& of : dim.length_dims())
+    if (!contains(accum.dims(), of))
+      throw ShapeError(str("cum_concat: ", accum.type(), " has no dim ", of,
+                           ", over which the lengths of ", dim, " run; expand it"));
   const auto one = dim.is_named() ? std::optional(Dim("step", 1)) : std::nullopt;
   const Tensor step = dim.is_named() ? expand(x, with_dim(accum.dims(), axis, *one))
                                      : reshape(x, insert_dim(x.dims(), axis, 1));

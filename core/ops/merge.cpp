@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/shape.h"
 #include "reel/core/ops/slice.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -57,8 +58,6 @@ std::vector<int> positions(int axis, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) result.push_back(axis + static_cast<int>(i));
   return result;
 }
-
-void same_elements(KernelArgs& a) { a.alias(0, 0); }
 
 // ---- merge_dims ---------------------------------------------------------------------------------
 
@@ -115,13 +114,6 @@ void split_type(TypeArgs& a) {
   a.out.push_back(x.with(with_dims(x.dims(), attrs.axis, 1, closed_parts(x, attrs))));
 }
 
-/// The cotangent of the parts, without what is padding among them only.
-Tensor parts_cotangent(Vjp& at) {
-  const SplitAttrs& attrs = at.attr<SplitAttrs>();
-  const Tensor g = at.cotangent();
-  return reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())) ? mask_padding(g) : g;
-}
-
 }  // namespace
 
 const Op merge_dims_op{
@@ -151,20 +143,10 @@ const Op merge_dims_op{
         },
 };
 
-const Op merge_dims_unknown_op{
-    .name = "merge_dims_unknown",
-    .type = merge_type,
-    .kernel = same_elements,
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, bind(reshape_like_op, {at.cotangent(), at.input(0)}));
-        },
-    .reads = {.inputs = 0b1},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeAttrs{0, 2, {}})}};
-        },
-};
+constinit const Op merge_dims_unknown_op =
+    same_elements_unknown("merge_dims_unknown", merge_type, [] {
+      return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeAttrs{0, 2, {}})}};
+    });
 
 const Op split_dim_op{
     .name = "split_dim",
@@ -173,9 +155,12 @@ const Op split_dim_op{
     .vjp =
         [](Vjp& at) {
           const SplitAttrs& attrs = at.attr<SplitAttrs>();
-          at.add(0, merge_positions(parts_cotangent(at),
-                                    {attrs.axis, static_cast<int>(attrs.parts.size()),
-                                     named_dim(at.input_type(0), attrs.axis)}));
+          // Without what is padding among the parts only.
+          Tensor g = at.cotangent();
+          if (reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())))
+            g = mask_padding(g);
+          at.add(0, merge_positions(g, {attrs.axis, static_cast<int>(attrs.parts.size()),
+                                        named_dim(at.input_type(0), attrs.axis)}));
         },
     .samples =
         [] {
@@ -193,20 +178,10 @@ const Op split_dim_op{
         },
 };
 
-const Op split_dim_unknown_op{
-    .name = "split_dim_unknown",
-    .type = split_type,
-    .kernel = same_elements,
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, bind(reshape_like_op, {parts_cotangent(at), at.input(0)}));
-        },
-    .reads = {.inputs = 0b1},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitAttrs{1, {3, 2}})}};
-        },
-};
+constinit const Op split_dim_unknown_op =
+    same_elements_unknown("split_dim_unknown", split_type, [] {
+      return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitAttrs{1, {3, 2}})}};
+    });
 
 // ---- Public functions ---------------------------------------------------------------------------
 

@@ -16,11 +16,13 @@ namespace {
 
 struct PositionsAttrs {
   int axis = 0;
-  std::optional<Dim> to;  ///< none for a plain axis, which is then the only one
+  std::optional<Dim> to;    ///< none for a plain axis, which is then the only one
+  bool is_inverse = false;  ///< unpack asks
   template <class F>
   static void fields(F&& f) {
     f("axis", &PositionsAttrs::axis);
     f("to", &PositionsAttrs::to);
+    f("is_inverse", &PositionsAttrs::is_inverse);
   }
 };
 
@@ -29,13 +31,13 @@ const Op true_positions_op{
     .name = "true_positions",
     .type =
         [](TypeArgs& a) {
-          const auto& [axis, to] = a.attr<PositionsAttrs>();
+          const auto& [axis, to, is_inverse] = a.attr<PositionsAttrs>();
           a.out.push_back(
               TensorType(i32, with_dim(a.in[0].dims(), axis, to ? *to : Dim::unknown())));
         },
     .kernel =
         [](KernelArgs& a) {
-          const auto& [axis, to] = a.attr<PositionsAttrs>();
+          const auto& [axis, to, is_inverse] = a.attr<PositionsAttrs>();
           const Tensor& mask = a.input(0);
           const bool* in = mask.data<bool>();
           const ModeScope plain({});
@@ -57,8 +59,10 @@ const Op true_positions_op{
                     ++count;
                   }
                   if (count != length)
-                    throw ShapeError(str("pack: a mask of type ", mask.type(), " selects ", count,
-                                         " elements, but dim ", dim, " has ", length, " there"));
+                    throw ShapeError(str(is_inverse ? "un" : "", "pack: a mask of type ",
+                                         mask.type(), " selects ", count, " elements, but ",
+                                         dim.is_named() ? str("dim ", dim) : "the packed axis",
+                                         " has ", length, " there"));
                 }
               });
           a.decided->push_back(out);
@@ -119,9 +123,9 @@ Tensor valid_part(Tensor mask, const TensorType& x, const Axes& axes) {
   return mask;
 }
 
-Tensor positions_of(const Selection& selection, std::optional<Dim> to) {
+Tensor positions_of(const Selection& selection, std::optional<Dim> to, bool is_inverse = false) {
   return bind(true_positions_op, {selection.flat},
-              make_attrs(PositionsAttrs{selection.axis, std::move(to)}));
+              make_attrs(PositionsAttrs{selection.axis, std::move(to), is_inverse}));
 }
 
 Axes all_axes(const Tensor& mask) {
@@ -196,6 +200,33 @@ Tensor pack(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
   return pack(x, valid_mask("pack", dims, x.type()), dims, std::move(to));
 }
 
+namespace {
+
+void check_unpack(const TensorType& x, const TensorType& mask, const Selection& selection,
+                  const Arg& backup) {
+  for (const Dim& dim : mask.dims())
+    if (dim.is_named() && !contains(selection.packed, dim) && !contains(x.dims(), dim))
+      throw ShapeError(str("unpack: the mask ", mask, " selects in every entry of ", dim,
+                           ", which is no dim of ", x));
+  if (backup.is_number()) return;
+  const TensorType& other = backup.tensor().type();
+  if (other.dtype() != x.dtype())
+    throw DTypeError(
+        str("unpack: dtypes differ: ", x, ", the backup is ", other, "; cast one of them"));
+  for (const Dim& dim : other.dims())
+    if (dim.is_named() && !contains(selection.packed, dim) && !contains(x.dims(), dim))
+      throw ShapeError(str("unpack: the backup ", other, " has the dim ", dim, ", which neither ",
+                           x, " nor the mask ", mask, " has"));
+}
+
+/// A dim with a name or a size.
+std::optional<Dim> known_dim(const TensorType& type, int axis) {
+  const Dim& dim = dim_at(type, axis);
+  return dim.is_named() || dim.has_size() ? std::optional(dim) : std::nullopt;
+}
+
+}  // namespace
+
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axes& axes,
               const Arg& backup) {
   const int axis = packed.in(x.type(), "unpack");
@@ -204,6 +235,7 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axe
                          " must both have named dims, or both plain sizes"));
   const Selection selection = select("unpack", mask, axes);
   const Dim& flat = dim_at(selection.flat.type(), selection.axis);
+  check_unpack(x.type(), mask.type(), selection, backup);
   // Zeros over the dims of x, with the merged ones for the packed one.
   const bool is_boolean = x.dtype() == boolean;
   const Tensor values = is_boolean ? cast(x, i32) : x;
@@ -217,7 +249,7 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axe
     start = expand(reshape(cast(zeros_like(selection.flat), values.dtype()), ones), dims);
   }
   Tensor result =
-      scatter_add(start, positions_of(selection, named_dim(x.type(), axis)), values, axis);
+      scatter_add(start, positions_of(selection, known_dim(x.type(), axis), true), values, axis);
   result = split_dim(result, axis, selection.packed);
   if (is_boolean) result = cast(result, boolean);
   const bool is_zero = backup.is_number() && backup.number() == 0;

@@ -1,4 +1,6 @@
-// Ops that arrange the same elements otherwise: transpose, reshape, rename, expand.
+// Ops that arrange the same elements otherwise: transpose, reshape, rename.
+#include "reel/core/ops/shape.h"
+
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -10,7 +12,6 @@
 #include "reel/core/ops/slice.h"
 #include "reel/core/ops/stride.h"
 #include "reel/core/ops/strided.h"
-#include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -147,13 +148,14 @@ void reshape_type(TypeArgs& a) {
   check_reshape(a.in[0], out);
   a.out.push_back(std::move(out));
 }
-void same_elements(KernelArgs& a) { a.alias(0, 0); }
 
-/// The dims in front that both have, at least up to the last that has to do with padding: it stays
-/// where it is.
-bool keeps_padding(const TensorType& from, const TensorType& to) {
+/// The dims in front that both have reach up to the last that has to do with padding of `to`: it
+/// is where it was in `from`.
+bool keeps_padding(const Dims& from, const TensorType& to) {
+  if (!to.is_ragged()) return true;
   int shared = 0;
-  while (shared < from.rank() && shared < to.rank() && from.dims()[shared] == to.dims()[shared])
+  while (shared < static_cast<int>(from.size()) && shared < to.rank() &&
+         from[shared] == to.dims()[shared])
     ++shared;
   for (int i = 0; i < to.rank(); ++i) {
     if (!is_masked(to, i)) continue;
@@ -169,7 +171,7 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs);
 /// The cotangent of what was reshaped from `from`, without what is padding only in the result.
 Tensor reshape_cotangent(Vjp& at) {
   const Tensor g = at.cotangent();
-  return keeps_padding(at.input_type(0), g.type()) ? g : mask_padding(g);
+  return keeps_padding(at.input_type(0).dims(), g.type()) ? g : mask_padding(g);
 }
 
 const Op reshape_op{
@@ -194,8 +196,7 @@ const Op reshape_op{
         },
 };
 
-}  // namespace
-
+/// g with the dims of x, of which only the shape counts.
 const Op reshape_like_op{
     .name = "reshape_like",
     .type =
@@ -216,23 +217,19 @@ const Op reshape_like_op{
         },
 };
 
+}  // namespace
+
+void same_elements(KernelArgs& a) { a.alias(0, 0); }
+void same_elements_unknown_vjp(Vjp& at) {
+  at.add(0, bind(reshape_like_op, {reshape_cotangent(at), at.input(0)}));
+}
+
 namespace {
 
-/// reshape of a tensor with plain sizes that only a run knows: its vjp asks x for them.
-const Op reshape_unknown_op{
-    .name = "reshape_unknown",
-    .type = reshape_type,
-    .kernel = same_elements,
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, bind(reshape_like_op, {reshape_cotangent(at), at.input(0)}));
-        },
-    .reads = {.inputs = 0b1},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
-        },
-};
+/// reshape of a tensor with plain sizes that only a run knows.
+constinit const Op reshape_unknown_op = same_elements_unknown("reshape_unknown", reshape_type, [] {
+  return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
+});
 
 Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
   const Op& op = has_unknown_size(x.type()) ? reshape_unknown_op : reshape_op;
@@ -292,103 +289,7 @@ const Op rename_op{
         },
 };
 
-// ---- expand -------------------------------------------------------------------------------------
-
-struct ExpandAttrs {
-  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not
-                          ///< listed have one element
-  Dims added;             ///< the dims of the result axes that are -1, in order
-  template <class F>
-  static void fields(F&& f) {
-    f("from", &ExpandAttrs::from);
-    f("added", &ExpandAttrs::added);
-  }
-};
-
-/// The elements stay where they are: nothing is repeated, nothing moves.
-bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out) {
-  int last = -1;
-  for (std::size_t i = 0; i < attrs.from.size(); ++i) {
-    if (attrs.from[i] < 0 && out.sizes()[i] != 1) return false;
-    if (attrs.from[i] >= 0 && attrs.from[i] < last) return false;
-    last = std::max(last, attrs.from[i]);
-  }
-  return true;
-}
-
-Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added);
-
-const Op expand_op{
-    .name = "expand",
-    .type =
-        [](TypeArgs& a) {
-          const auto& [from, added] = a.attr<ExpandAttrs>();
-          const TensorType& x = a.in[0];
-          Dims dims;
-          auto next = added.begin();
-          for (int axis : from) dims.push_back(axis < 0 ? *next++ : dim_at(x, axis));
-          for (int i = 0; i < x.rank(); ++i) {
-            const Dim& dim = dim_at(x, i);
-            if (std::count(from.begin(), from.end(), i) ||
-                (!dim.is_named() && (!dim.has_size() || dim.size() == 1)))
-              continue;
-            throw ShapeError(dim.is_named()
-                                 ? str("expand: dim ", dim, " of ", x, " is not among ", dims,
-                                       "; expand only adds dims, ", "list those of the tensor too")
-                                 : str("expand: axis ", i, " of ", x, " has size ", dim,
-                                       ", which does not broadcast to ", dims));
-          }
-          a.out.push_back(x.with(dims));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const std::vector<int>& from = a.attr<ExpandAttrs>().from;
-          const Tensor& x = a.input(0);
-          if (only_adds_ones(a.attr<ExpandAttrs>(), a.types[0])) {
-            a.alias(0, 0);
-            return;
-          }
-          const Tensor& out = a.make();
-          const Steps steps = steps_of(x.type()), to = steps_of(out.type());
-          StridedAxes axes;
-          for (std::size_t i = 0; i < from.size(); ++i)
-            axes.push_back({out.type().sizes()[i], to[i],
-                            from[i] < 0 ? 0 : steps[static_cast<std::size_t>(from[i])]});
-          copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
-        },
-    // Sums over what was added; axes of one element that were repeated come back as such.
-    .vjp =
-        [](Vjp& at) {
-          const std::vector<int>& from = at.attr<ExpandAttrs>().from;
-          std::vector<Axis> added;
-          std::vector<int> back(static_cast<std::size_t>(at.input_type(0).rank()), -1);
-          int kept = 0;
-          for (std::size_t i = 0; i < from.size(); ++i) {
-            if (from[i] < 0)
-              added.emplace_back(static_cast<int>(i));
-            else
-              back[static_cast<std::size_t>(from[i])] = kept++;
-          }
-          const Tensor g = at.cotangent();
-          at.add(0, expand_from(added.empty() ? g : sum(g, added), back,
-                                Dims(back.size() - static_cast<std::size_t>(kept), 1)));
-        },
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          return OpSamples{
-              {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})},
-              {{{TensorType(f32, {3, 1})}}, make_attrs(ExpandAttrs{{-1, 0, -1}, {2, 4}})},
-              {{{TensorType(f32)}}, make_attrs(ExpandAttrs{{-1, -1, -1}, dims})},
-              {{{TensorType(f32, {dims[0], dims[2]})}},
-               make_attrs(ExpandAttrs{{0, -1, 1}, {dims[1]}})},
-              {{{TensorType(f32, {dims[1]})}}, make_attrs(ExpandAttrs{{-1, 0}, {dims[0]}})},
-              {{{TensorType(f32, {dims[2], dims[0]})}},
-               make_attrs(ExpandAttrs{{1, 0, -1}, {Dim("more", 3)}})},
-              {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
-              {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
-        },
-};
+}  // namespace
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {
   if (std::is_sorted(order.begin(), order.end())) {
@@ -396,35 +297,6 @@ Tensor transposed(const Tensor& x, std::vector<int> order) {
   }
   return bind(transpose_op, {x}, make_attrs(TransposeAttrs{std::move(order)}));
 }
-
-Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added) {
-  if (added.empty()) return transposed(x, from);
-  return bind(expand_op, {x}, make_attrs(ExpandAttrs{from, std::move(added)}));
-}
-
-/// Plain sizes, lined up from the last, as NumPy's broadcast_to does.
-Tensor expand_plain(const Tensor& x, const Dims& dims) {
-  const int offset = static_cast<int>(dims.size()) - x.rank();
-  if (offset < 0) throw ShapeError(str("expand: ", x.type(), " has more axes than ", dims));
-  std::vector<int> from(dims.size(), -1);
-  Dims added;
-  bool learns_sizes = false;
-  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
-    const Dim& to = dims[static_cast<std::size_t>(i)];
-    const std::int64_t size =
-        i < offset ? 1 : x.type().sizes()[static_cast<std::size_t>(i - offset)];
-    if (i < offset || (size >= 0 && to.raw_size() != size)) {
-      added.push_back(to);
-    } else {
-      from[static_cast<std::size_t>(i)] = i - offset;
-      learns_sizes = learns_sizes || (size < 0 && to.has_size());
-    }
-  }
-  const Tensor result = expand_from(x, from, std::move(added));
-  return learns_sizes ? ensure_shape(result, PartialShape(dims)) : result;
-}
-
-}  // namespace
 
 // ---- Public functions ---------------------------------------------------------------------------
 
@@ -444,28 +316,6 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const auto named =
       changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
   return bind(rename_op, {x}, make_attrs(RenameAttrs{axis, *named}));
-}
-
-Tensor expand(const Tensor& x, const Dims& dims) {
-  const Dims to = canonical(dims);
-  const bool is_named =
-      std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim.is_named(); });
-  if (x.rank() && !to.empty() && x.type().is_named() != is_named)
-    throw ShapeError(str("expand: ", x.type(),
-                         is_named ? " has plain sizes, " : " has named dims, ", to,
-                         is_named ? " are named" : " are plain sizes",
-                         "; give all axes names (reshape(x, dims)), or none"));
-  if (x.rank() && !is_named) return expand_plain(x, to);
-  std::vector<int> from;
-  Dims added;
-  for (const Dim& dim : to) {
-    from.push_back(dim.is_named() ? find(x.dims(), dim) : -1);
-    if (from.back() < 0) added.push_back(dim);
-  }
-  if (added.empty() &&
-      from.size() < x.dims().size())  // no transposition: let the rule say what is missing
-    return bind(expand_op, {x}, make_attrs(ExpandAttrs{std::move(from), {}}));
-  return expand_from(x, from, std::move(added));
 }
 
 namespace {

@@ -219,5 +219,48 @@ TEST(PackErrorTest, MessagesNameTheTypes) {
       "cum_concat: f32[time=3] must have the dims of f32[batch=2,time=3] without axis time=3");
 }
 
+// The op that the user called, not one that it is made of.
+TEST(PackErrorTest, CumConcatSpeaksForItself) {
+  const Dim batch("batch", 2), ragged("history", tensor({1, 2}, {batch}));
+  EXPECT_EQ(message_of<ShapeError>([] {
+              cum_concat(zeros({3}), zeros({2, 4}), 1);
+            }),
+            "cum_concat: f32[3] must have the dims of f32[2,4] without axis 4");
+  EXPECT_EQ(message_of<DTypeError>([] {
+              cum_concat(zeros({2}, i32), zeros({2, 4}), 1);
+            }),
+            "cum_concat: dtypes differ: i32[2] behind f32[2,4]; cast one of them");
+  EXPECT_EQ(message_of<ShapeError>([&] { cum_concat(scalar(1.), zeros({ragged}), ragged); }),
+            "cum_concat: f32[history[batch=2]] has no dim batch=2, over which the lengths of "
+            "history[batch=2] run; expand it");
+}
+
+TEST(PackErrorTest, UnpackSpeaksForItself) {
+  const Dim batch("batch", 2), time("time", 3), packed("packed", 4), other("other", 2);
+  const Tensor mask = tensor({true, false, true, true, false, false}, {batch, time});
+  EXPECT_EQ(message_of<ShapeError>([&] { unpack(zeros({packed}), packed, mask); }),
+            "unpack: a mask of type boolean[batch*time=6] selects 3 elements, but dim packed=4 has "
+            "4 there");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              unpack(zeros({4}), 0, tensor({true, false, true}));
+            }),
+            "unpack: a mask of type boolean[3] selects 2 elements, but the packed axis has 4 "
+            "there");
+  EXPECT_EQ(message_of<ShapeError>([&] { unpack(zeros({packed}), packed, mask, time); }),
+            "unpack: the mask boolean[batch=2,time=3] selects in every entry of batch=2, which is "
+            "no dim of f32[packed=4]");
+  const Dim three("packed", 3);
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              unpack(zeros({three}), three, mask, zeros({batch, time}, i32));
+            }),
+            "unpack: dtypes differ: f32[packed=3], the backup is i32[batch=2,time=3]; cast one of "
+            "them");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              unpack(zeros({three}), three, mask, zeros({batch, other}));
+            }),
+            "unpack: the backup f32[batch=2,other=2] has the dim other=2, which neither "
+            "f32[packed=3] nor the mask boolean[batch=2,time=3] has");
+}
+
 }  // namespace
 }  // namespace reel

@@ -269,5 +269,25 @@ TEST_F(RaggedTest, ReverseStaysWithinEachLength) {
                 {3, 2, 1});  // without its length dims it counts as full
 }
 
+TEST(BroadcastToTest, SpeaksForItself) {
+  const Dim batch("batch", 2), time("time", 3);
+  EXPECT_EQ(message_of<ShapeError>([] {
+              broadcast_to(zeros({2}), {4, 3});
+            }),
+            "broadcast_to: axis 0 of f32[2] has size 2, which does not broadcast to [4,3]");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              broadcast_to(zeros({2, 1}), {4});
+            }),
+            "broadcast_to: f32[2,1] has more axes than [4]");
+  EXPECT_EQ(message_of<ShapeError>([&] { broadcast_to(zeros({batch}), Dims{time}); }),
+            "broadcast_to: dim batch=2 of f32[batch=2] is not among [time=3]; broadcast_to only "
+            "adds dims, list those of the tensor too");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              broadcast_to(zeros({batch}), {2, 3});
+            }),
+            "broadcast_to: f32[batch=2] has named dims, [2,3] are plain sizes; give all axes names "
+            "(reshape(x, dims)), or none");
+}
+
 }  // namespace
 }  // namespace reel
