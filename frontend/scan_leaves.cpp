@@ -6,6 +6,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/entries.h"
+#include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
@@ -62,7 +63,7 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
       throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(),
                            ", whose dims are named; give spatial_dim"));
     }
-    plan.xs.push_back(with_axis_in_front(x, axis));
+    plan.xs.push_back(with_axis_in_front(clear_padding(x, axis), axis));
   }
   if (!plan.is_named) find_plain_length(spec, plan);
 }
@@ -289,7 +290,7 @@ class EagerScan {
         rule_(plan.what, spec.initial, spec.state_paths),
         state_(as_own_values(spec.initial)),
         frozen_(rule_, {}, plan.entry_dims) {
-    for (const Tensor& x : plan.xs) slices_.push_back(unstack(x, 0));
+    for (const Tensor& x : plan.xs) slices_.push_back(unstack_shown(x, 0));
     limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
     for (const Tensors& slices : slices_)
       limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));

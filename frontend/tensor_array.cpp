@@ -5,6 +5,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -30,11 +31,12 @@ TensorArray TensorArray::with_list(Tensor list) const {
 
 TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
   const int position = axis.in(x.type(), "TensorArray unstack");
-  if (position == 0) return of_list(list_unstack(x));
+  const Tensor shown = clear_padding(x, position);
+  if (position == 0) return of_list(list_unstack(shown));
   std::vector<Axis> order{position};
   for (int i = 0; i < x.rank(); ++i)
     if (i != position) order.push_back(i);
-  return of_list(list_unstack(transpose(x, order)));
+  return of_list(list_unstack(transpose(shown, order)));
 }
 
 Tensor TensorArray::checked(const Tensor& x, const char* op) const {

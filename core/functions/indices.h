@@ -22,9 +22,10 @@ struct GatherOptions {
 /// Elements at `indices` (i32 or i64) along an axis, whose place the dims of the indices take; a
 /// scalar index drops the axis.
 ///
-/// Named dims that x has too are matched entry by entry; the dim of the axis itself stands for new
-/// places along it. Negative indices count from the end, along a ragged axis from that of the
-/// entry; others beyond an entry's end read its padding. IndexError out of range.
+/// Along an axis that lengths run over, padding of x is 0. Named dims that x has too are matched
+/// entry by entry; the dim of the axis itself stands for new places along it. Negative indices
+/// count from the end, along a ragged axis from that of the entry; others beyond an entry's end
+/// read its padding. IndexError out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});
 /// `like`, to which updates (with the dims that gather would give, named ones in any order) are
@@ -32,7 +33,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
 Tensor scatter_add(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis);
 /// The largest of what is in `like` and the updates that come there; NaN wins. The gradient is
-/// shared equally among ties.
+/// shared equally among ties, all NaN being tied.
 Tensor scatter_max(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis);
 

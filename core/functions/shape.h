@@ -13,6 +13,10 @@
 
 namespace reel {
 
+// Where an axis that the lengths of a ragged dim run over goes, is cut, or gets other elements in
+// its places, these lengths do not tell any more what is padding: it is 0 then (pad and shift:
+// `value`). The same where `to` is a dim that takes the place of a ragged one.
+
 /// The axes in another order; all of them are listed.
 Tensor transpose(const Tensor& x, const Axes& order);
 /// The same elements in row-major order with other dims. One plain size may be -1.

@@ -189,16 +189,20 @@ bool is_masked(const TensorType& type, int axis) {
                      [&](const Dim& of) { return contains(type.dims(), of); });
 }
 
-bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
+bool lengths_run_over(const TensorType& type, const std::vector<int>& axes) {
   if (!type.is_ragged()) return false;
-  const auto is_reduced = [&](int axis) { return std::count(axes.begin(), axes.end(), axis) != 0; };
   for (int i = 0; i < type.rank(); ++i) {
     if (!is_masked(type, i)) continue;
-    if (is_reduced(i)) return true;
     for (const Dim& of : type.dims()[i].length_dims())
-      if (is_reduced(find(type.dims(), of))) return true;
+      if (std::count(axes.begin(), axes.end(), find(type.dims(), of))) return true;
   }
   return false;
+}
+
+bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
+  if (!type.is_ragged()) return false;
+  return std::any_of(axes.begin(), axes.end(), [&](int axis) { return is_masked(type, axis); }) ||
+         lengths_run_over(type, axes);
 }
 
 Tensor mask(const Dim& dim) {

@@ -31,6 +31,8 @@ ValueId append_dim_token(Graph& graph, const Dim& dim);
 
 /// A dim of x that needs a mask: ragged, with all dims of its lengths in x.
 bool is_masked(const TensorType& type, int axis);
+/// Some masked dim of the type has a length dim among the axes.
+bool lengths_run_over(const TensorType& type, const std::vector<int>& axes);
 /// Some masked dim of the type is among the axes, or has a length dim among them: a sum over them
 /// must select zeros first.
 bool reduces_padding(const TensorType& type, const std::vector<int>& axes);

@@ -335,7 +335,7 @@ Tensor gather(const Tensor& x, const Tensor& given, const Axis& along,
       attrs.rule == IndexRule::strict ? given : with_length_dims(given, x.type(), attrs);
   attrs = match_dims(x.type(), indices.type(), std::move(attrs));
   match_batch(attrs, x.type(), indices.type(), options.batch_dims);
-  return gather_positions(x, indices, make_attrs(std::move(attrs)));
+  return gather_positions(clear_padding(x, attrs.axis), indices, make_attrs(std::move(attrs)));
 }
 
 namespace {

@@ -360,6 +360,7 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
     return sum;
   });
   if (inner_ragged && named->is_ragged()) return concat_ragged(ordered, axis, *named);
+  for (Tensor& x : ordered) x = clear_padding(x, axis, to);
   return concat_positions(ordered, axis, std::move(named));
 }
 
@@ -399,7 +400,8 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
   const int divisor = std::max(parts, 1);
   auto named = changed_dim(dim, part, dim.has_size() ? dim.size() / divisor : -1,
                            [&] { return floor_divide(dim.lengths(), divisor); });
-  return bind_all(split_op, {x}, make_attrs(SplitAttrs{axis, parts, std::move(named)}));
+  return bind_all(split_op, {clear_padding(x, axis, part)},
+                  make_attrs(SplitAttrs{axis, parts, std::move(named)}));
 }
 
 namespace {

@@ -23,5 +23,7 @@ Tensor in_order(const Tensor& x, const Dims& dims, int axis);
 
 extern const Op stack_op;
 extern const Op unstack_op;
+/// unstack of what needs no clear_padding.
+Tensors unstack_shown(const Tensor& x, int axis);
 
 }  // namespace reel

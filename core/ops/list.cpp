@@ -351,7 +351,7 @@ const Op list_stack_op{
           }
           a.decided->push_back(std::move(out));
         },
-    .vjp = [](Vjp& at) { at.add(0, list_unstack(at.cotangent())); },
+    .vjp = [](Vjp& at) { at.add(0, list_unstack(without_padding(at.cotangent(), 0))); },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };

@@ -287,7 +287,8 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
                            "too, or a name; got ", dims));
     open = 0;
   }
-  if (!dim.is_ragged() && !has_open) return split_positions(x, std::move(attrs));
+  const Tensor shown = clear_padding(x, axis);
+  if (!dim.is_ragged() && !has_open) return split_positions(shown, std::move(attrs));
   // The sizes of the other parts together: what the open one is a multiple of.
   Dims others = attrs.parts;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
@@ -308,7 +309,7 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
     attrs.parts[open] =
         *changed_dim(dim, attrs.parts[open], divides ? dim.size() / known : -1,
                      [&] { return floor_divide(dim.lengths() + (step - 1), step); });
-  return split_positions(divides ? x : padded_to_multiples(x, axis, step), std::move(attrs));
+  return split_positions(divides ? shown : padded_to_multiples(x, axis, step), std::move(attrs));
 }
 
 Tensor squeeze(const Tensor& x, const Axes& axes) {

@@ -48,6 +48,15 @@ Tensor without_padding(const Tensor& g, int axis) {
   return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
 }
 
+Tensor clear_padding(const Tensor& x, int axis, double value) {
+  return lengths_run_over(x.type(), {axis}) ? mask_padding(x, value) : x;
+}
+Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, double value) {
+  const bool is_given = to && !to->is_undefined() && !(canonical(*to) == dim_at(x.type(), axis));
+  return is_given && reduces_padding(x.type(), {axis}) ? mask_padding(x, value)
+                                                       : clear_padding(x, axis, value);
+}
+
 const Dims& sample_dims() {
   static const Dims& dims = *[] {
     const Dim batch("batch", 2);

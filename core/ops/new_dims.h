@@ -68,6 +68,14 @@ Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t 
 /// there, but need not be where the cotangent goes to.
 Tensor without_padding(const Tensor& g, int axis);
 
+/// For functions that take an axis away, or give its places to other elements: x with `value` in
+/// its padding where lengths run over the axis, because those of the result do not tell any more
+/// what is padding.
+Tensor clear_padding(const Tensor& x, int axis, double value = 0);
+/// The same where the axis becomes `to`, if that is a dim: with `value` in the axis' own padding
+/// too, because the caller's dim may be longer.
+Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, double value = 0);
+
 /// For samples of ops: batch=2, time[batch] with lengths 3 and 1, feature=2.
 const Dims& sample_dims();
 

@@ -305,9 +305,12 @@ Tensor transpose(const Tensor& x, const Axes& order) {
 }
 
 Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) {
-  return reshape_to(x, {sizes, {}});
+  return reshape_to(x.type().is_ragged() ? mask_padding(x) : x, {sizes, {}});
 }
-Tensor reshape(const Tensor& x, const Dims& dims) { return reshape_to(x, {{}, canonical(dims)}); }
+Tensor reshape(const Tensor& x, const Dims& dims) {
+  const Dims to = canonical(dims);
+  return reshape_to(keeps_padding(to, x.type()) ? x : mask_padding(x), {{}, to});
+}
 
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const int axis = from.in(x.type(), "rename");
@@ -315,7 +318,7 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   if (dim == to) return x;
   const auto named =
       changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
-  return bind(rename_op, {x}, make_attrs(RenameAttrs{axis, *named}));
+  return bind(rename_op, {clear_padding(x, axis, to)}, make_attrs(RenameAttrs{axis, *named}));
 }
 
 namespace {

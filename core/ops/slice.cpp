@@ -418,7 +418,11 @@ const Op reverse_op{
                         {view.inner, 1, 1}},
                        out.data<void>(), x.data<char>() + static_cast<std::size_t>(last) * item);
         },
-    .vjp = [](Vjp& at) { at.add(0, bind(reverse_op, {at.cotangent()}, at.attrs())); },
+    .vjp =
+        [](Vjp& at) {
+          const int axis = at.attr<ReverseAttrs>().axis;
+          at.add(0, reverse_shown(clear_padding(at.cotangent(), axis), axis));
+        },
     .samples =
         [] {
           const Dims& dims = sample_dims();
@@ -449,9 +453,8 @@ Tensor lengths_left(const Tensor& lengths, std::int64_t begin, std::optional<std
 
 }  // namespace
 
-Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
-             std::optional<std::int64_t> end, std::optional<Dim> to) {
-  const int axis = along.in(x.type(), "slice");
+Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
+                   std::optional<Dim> to) {
   const Dim& dim = dim_at(x.type(), axis);
   SliceAttrs attrs{axis, begin, end, {}};
   const std::int64_t count =
@@ -469,6 +472,12 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   return shift(x, offsets, axis, *attrs.to);
 }
 
+Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
+             std::optional<std::int64_t> end, std::optional<Dim> to) {
+  const int axis = along.in(x.type(), "slice");
+  return slice_shown(clear_padding(x, axis, to), axis, begin, end, std::move(to));
+}
+
 Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after,
            double value, std::optional<Dim> to) {
   const int axis = along.in(x.type(), "pad");
@@ -480,12 +489,16 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
       changed_dim(dim, to, size, [&] { return maximum(dim.lengths() + (before + after), 0); });
   // What comes after a short entry begins where its padding was.
   const bool is_hidden = after > 0 && is_masked(x.type(), axis);
-  return bind(pad_op, {is_hidden ? mask_padding(x, value) : x},
+  return bind(pad_op, {is_hidden ? mask_padding(x, value) : clear_padding(x, axis, to, value)},
               make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
 }
 
+Tensor reverse_shown(const Tensor& x, int axis) {
+  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis}));
+}
 Tensor reverse(const Tensor& x, const Axis& along) {
-  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{along.in(x.type(), "reverse")}));
+  const int axis = along.in(x.type(), "reverse");
+  return reverse_shown(clear_padding(x, axis), axis);
 }
 
 }  // namespace reel

@@ -34,6 +34,10 @@ extern const Op reverse_op;
 /// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and
 /// negative positions count from the extent.
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
+/// slice and reverse of what needs no clear_padding.
+Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
+                   std::optional<Dim> to);
+Tensor reverse_shown(const Tensor& x, int axis);
 
 /// Moves elements along an axis, each entry by its own offset: result[p] = x[p + offset], or
 /// `value` outside x.

@@ -136,8 +136,7 @@ Tensor stack(const Tensors& tensors, int axis) {
   return transpose(result, order);
 }
 
-Tensors unstack(const Tensor& x, const Axis& along) {
-  const int axis = along.in(x.type(), "unstack");
+Tensors unstack_shown(const Tensor& x, int axis) {
   const Dim& dim = dim_at(x.type(), axis);
   if (!dim.has_size())
     throw TraceError(str("unstack: the size of axis ", dim, " of ", x.type(),
@@ -149,6 +148,11 @@ Tensors unstack(const Tensor& x, const Axis& along) {
     if (i != axis) order.emplace_back(i);
   return bind_all(unstack_op, {axis == 0 ? x : transpose(x, order)},
                   make_attrs(UnstackAttrs{dim.size()}));
+}
+
+Tensors unstack(const Tensor& x, const Axis& along) {
+  const int axis = along.in(x.type(), "unstack");
+  return unstack_shown(clear_padding(x, axis), axis);
 }
 
 }  // namespace reel

@@ -156,9 +156,9 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
     throw ArgumentError(str("slice: step 0 along axis ", dim, " of ", x.type(),
                             "; a step is positive, or negative to run backwards"));
   if (step == 1) return slice(x, axis, begin, end, std::move(to));
-  Tensor part;
+  Tensor part = clear_padding(x, axis, to);
   if (step > 0) {
-    part = slice(x, axis, begin, end);
+    part = slice_shown(part, axis, begin, end, std::nullopt);
   } else {
     for (const Dim& of : dim.length_dims())
       if (!contains(x.dims(), of))
@@ -166,7 +166,8 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
                              x.type(), " has no dim ", of, " that tells them apart"));
     // Position i, from the front or from the end, is -1 - i of what is reversed.
     step = -std::max(step, -std::numeric_limits<std::int64_t>::max());
-    part = slice(reverse(x, axis), axis, -1 - begin, end ? std::optional(-1 - *end) : end);
+    part = slice_shown(reverse_shown(part, axis), axis, -1 - begin,
+                       end ? std::optional(-1 - *end) : end, std::nullopt);
   }
   const Dim& rest = dim_at(part.type(), axis);
   const std::int64_t count =

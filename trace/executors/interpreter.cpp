@@ -5,6 +5,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
+#include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
@@ -67,7 +68,7 @@ class LoopRun {
 
  private:
   Tensors elements_of(const Tensor& slices) {
-    if (!slices.type().is_list()) return unstack(slices, 0);
+    if (!slices.type().is_list()) return unstack_shown(slices, 0);
     Tensors elements = list_elements(slices);
     if (limit_ == INT64_MAX) limit_ = static_cast<std::int64_t>(elements.size());
     elements.resize(static_cast<std::size_t>(
