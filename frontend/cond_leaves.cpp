@@ -25,11 +25,25 @@ bool has_token(const TreeLeaf& leaf) {
   return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
 }
 
-Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch) {
+/// Named dims in the order that the other branch gave them.
+void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
+  for (std::size_t i = 0; i < std::min(leaves.size(), other.size()); ++i) {
+    Tensor& x = leaves[i].tensor;
+    if (!x.is_defined() || !other[i].tensor.is_defined() || !x.type().is_named()) continue;
+    const Dims &from = x.dims(), &to = other[i].tensor.dims();
+    if (from != to && std::is_permutation(from.begin(), from.end(), to.begin(), to.end()))
+      x = transpose(x, to);
+  }
+}
+
+/// other: what the branch recorded before this one returned.
+Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch,
+                     const TreeLeaves& other = {}) {
   GraphBuilder builder(name);
   ModeScope scope(builder.scope());
   Branch result;
   result.leaves = branch();
+  order_dims_like(result.leaves, other);
   Tensors outputs;
   for (const TreeLeaf& leaf : result.leaves) {
     if (leaf.kind == TreeLeaf::Kind::tensor) {
@@ -149,7 +163,8 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
                          "; reduce it with any or all, or choose element by element with where"));
   if (!is_tracing()) return run(pred.tensor.item<bool>());
   const Branch yes = record_branch("true", [&] { return run(true); });
-  const Branch no = record_branch("false", [&] { return run(false); });
+  const Branch no = record_branch(
+      "false", [&] { return run(false); }, yes.leaves);
   check_alike(yes, no, paths);
   CondAttrs attrs;
   CaptureList captures;
