@@ -53,6 +53,19 @@ TEST(DropDeadTest, KeepsWhatPrints) {
   EXPECT_EQ(count(*drop_dead(*graph), "print"), 1);
 }
 
+TEST(DropDeadTest, KeepsAResultThatAloneSaysWhatASizeIs) {
+  const auto grown = [](const Tensor& x) {
+    return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 2; },
+                                  [&](Tensor i, Tensor h) {
+                                    return std::tuple{i + 1, concat({h, x}, 0)};
+                                  },
+                                  std::tuple{scalar(0), x},
+                                  {.shape_invariants = {PartialShape{}, PartialShape{unknown}}}));
+  };
+  const auto f = jit([=](Tensor x) { return expand(sum(x), grown(x).dims()); });
+  EXPECT_EQ(str(f(ones({4})).type()), "f32[12]");
+}
+
 TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {  // T5 and D16 of the cases
   const auto graph = record(3, [](const Tensors& x) {
     auto [i, a, b] = while_loop([](Tensor i, Tensor, Tensor) { return i < 3.0; },

@@ -13,34 +13,43 @@ namespace {
 struct Liveness {
   std::vector<std::uint8_t> values, records;
   std::unordered_set<const DimNode*> symbols;  ///< that live records mention
+  std::vector<ValueId> brought;                ///< values that live on as they bring such a symbol
 };
 
 Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
   Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
                 std::vector<std::uint8_t>(graph.records.size(), 0),
+                {},
                 {}};
   // A symbol is brought by the first value whose type has it.
-  std::unordered_map<const DimNode*, std::size_t> binder;
+  std::unordered_map<const DimNode*, ValueId> binder;
   std::unordered_set<const DimNode*> from_inputs;
   for (const ValueId v : graph.inputs)
     for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
   for (std::size_t r = 0; r < graph.records.size(); ++r)
     for (const ValueId v : graph.outputs_of(graph.records[r]))
       for_each_bound(graph.types[v], [&](const Dim& d) {
-        if (!from_inputs.count(d.node())) binder.emplace(d.node(), r);
+        if (!from_inputs.count(d.node())) binder.emplace(d.node(), v);
       });
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (wanted[i]) live.values[graph.outputs[i]] = 1;
-  std::vector<std::vector<const DimNode*>> binds(graph.records.size());
-  for (const auto& [symbol, r] : binder) binds[r].push_back(symbol);
+  std::unordered_map<ValueId, std::vector<const DimNode*>> binds;
+  for (const auto& [symbol, v] : binder) binds[v].push_back(symbol);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
     const OpRecord& record = graph.records[r];
     const auto out = graph.outputs_of(record);
-    const bool is_live =
-        has_effects(record) ||
-        std::any_of(out.begin(), out.end(), [&](ValueId v) { return live.values[v]; }) ||
-        std::any_of(binds[r].begin(), binds[r].end(),
-                    [&](const DimNode* d) { return live.symbols.count(d); });
+    for (const ValueId v : out) {
+      const auto symbols = binds.find(v);
+      if (symbols == binds.end() ||
+          std::none_of(symbols->second.begin(), symbols->second.end(),
+                       [&](const DimNode* d) { return live.symbols.count(d); }))
+        continue;
+      live.values[v] = 1;
+      live.brought.push_back(v);
+    }
+    const bool is_live = has_effects(record) || std::any_of(out.begin(), out.end(), [&](ValueId v) {
+                           return live.values[v];
+                         });
     if (!is_live) continue;
     live.records[r] = 1;
     for (const ValueId v : graph.inputs_of(record)) live.values[v] = 1;
@@ -230,6 +239,7 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   for (const ValueId v : graph.outputs) live[v] = 1;
   const Liveness whole = liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1));
+  for (const ValueId v : whole.brought) live[v] = 1;
   std::unordered_map<std::size_t, Pruned> loops;
   std::vector<std::uint8_t> keeps(graph.records.size(), 0);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
