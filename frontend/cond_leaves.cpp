@@ -54,7 +54,7 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
   }
   for (const TreeLeaf& leaf : result.leaves)
     if (has_token(leaf)) outputs.push_back(dim_token(leaf.dim));
-  result.graph = builder.finish(outputs);
+  result.graph = finish_part(builder, outputs);
   result.captured = builder.captured();
   return result;
 }

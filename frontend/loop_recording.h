@@ -25,4 +25,9 @@ class MarkedLoop {
 /// (a carry and a capture); coming out, where they may be stacked too.
 TreeLeaves as_own_values(TreeLeaves state);
 
+/// Ends the recording of a condition, a body or a branch. A gradient that was taken inside has
+/// asked for its loops again: those and the recorded ones become one here, since passes over the
+/// whole graph do not enter bodies.
+Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
+
 }  // namespace reel

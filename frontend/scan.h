@@ -57,14 +57,19 @@ namespace detail {
 template <class T>
 inline constexpr bool is_none = std::is_same_v<T, None>;
 
+struct NotInvocable {};
+/// The body of a scan without a state, as what may be called with x alone.
+template <class Body, class State>
+using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
+
 /// y, and the state behind it, whatever of both the body has.
 template <class Body, class X, class State>
 auto call_scan_body(const Body& body, const X& x, const State& state) {
   const auto call = [&]() -> decltype(auto) {
-    if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
+    if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
+      return body(x);  // asked first: grad(f) takes any number of arguments
+    } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
       return body(x, state);
-    } else if constexpr (is_none<State> && std::is_invocable_v<const Body&, const X&>) {
-      return body(x);
     } else {
       static_assert(
           std::is_invocable_v<const Body&, const State&>,

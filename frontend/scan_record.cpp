@@ -87,7 +87,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
     outputs.push_back(logical_and(active, ask(state)));
   }
   for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
-  result.graph = builder.finish(outputs);
+  result.graph = finish_part(builder, outputs);
   result.captured = builder.captured();
   check_dims_of(result.ys, *result.graph);
   return result;
@@ -113,9 +113,9 @@ RecordedBody ScanRecording::record_cond() {
   RecordedBody result;
   if (keeps_entries()) {
     if (plan_.lengths.is_defined()) builder.add_input(plan_.lengths.type());
-    result.graph = builder.finish({builder.add_input(TensorType(boolean, plan_.entry_dims))});
+    result.graph = finish_part(builder, {builder.add_input(TensorType(boolean, plan_.entry_dims))});
   } else {
-    result.graph = builder.finish({ask(state)});
+    result.graph = finish_part(builder, {ask(state)});
   }
   result.captured = builder.captured();
   return result;

@@ -1,6 +1,9 @@
 // while_loop on leaves: a C++ loop in eager mode, one record in a trace.
+#include <algorithm>
+
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
+#include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_leaves.h"
@@ -14,6 +17,15 @@ Tensor IterationCount::tensor(const std::string& what) const {
   if (!is_integer(tensor_.dtype()))
     throw DTypeError(str(what, " must be an integer, got ", tensor_.type()));
   return tensor_;
+}
+
+Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs) {
+  const Ref<Graph> graph = builder.finish(outputs);
+  const auto is_asked_again = [](const OpRecord& record) {
+    return record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).origin;
+  };
+  const auto& records = graph->records;
+  return std::any_of(records.begin(), records.end(), is_asked_again) ? merge_equal(*graph) : graph;
 }
 
 TreeLeaves as_own_values(TreeLeaves state) {
@@ -67,7 +79,7 @@ std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule
     throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
                          "return a tensor from cond, or give maximum_iterations"));
   if (condition.fixed) return std::nullopt;
-  Ref<Graph> graph = builder.finish({checked_condition(rule.what(), condition.tensor)});
+  Ref<Graph> graph = finish_part(builder, {checked_condition(rule.what(), condition.tensor)});
   return Recorded{std::move(graph), builder.captured()};
 }
 
@@ -79,7 +91,7 @@ std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule
   random.begin(builder.add_input(TensorType(i64)));
   const TreeLeaves returned = rule.checked(spec.body(formal.add_inputs(builder)));
   if (formal.learns(returned)) return std::nullopt;
-  Ref<Graph> graph = builder.finish(formal.carries(returned));
+  Ref<Graph> graph = finish_part(builder, formal.carries(returned));
   return Recorded{std::move(graph), builder.captured()};
 }
 

@@ -146,5 +146,29 @@ TEST_P(TensorFlowSideEffects, Q08_PrintsOfADifferentiatedLoopAppearOnce) {
   expect_values(second, {48});
 }
 
+TEST_P(TensorFlowSideEffects, Q08_PrintsOfALoopThatIsDifferentiatedInABodyOrABranch) {
+  const auto square_twice = [](Tensor v) {
+    return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 2; },
+                                  [](Tensor i, Tensor v) {
+                                    return std::tuple{i + 1, print(v, "v") * v};
+                                  },
+                                  std::tuple{scalar(0), v}));
+  };
+  const auto in_a_body = run([=](Tensor x) {
+    return while_loop([](Tensor) { return true; }, [=](Tensor x) { return grad(square_twice)(x); },
+                      x, {.maximum_iterations = 1});
+  });
+  const auto in_a_branch = run([=](Tensor x) {
+    return cond(
+        x > 0.0, [&] { return grad(square_twice)(x); }, [&] { return x; });
+  });
+  const auto in_a_scan =
+      run([=](Tensor x) { return scan(Scan{.xs = x, .body = grad(square_twice)}).ys; });
+  const std::string once = "v: f32[] 2.0\nv: f32[] 4.0\n";
+  EXPECT_EQ(printed_by([&] { in_a_body(scalar(2.0)); }), once);
+  EXPECT_EQ(printed_by([&] { in_a_branch(scalar(2.0)); }), once);
+  EXPECT_EQ(printed_by([&] { in_a_scan(tensor({2.})); }), once);
+}
+
 }  // namespace
 }  // namespace reel
