@@ -25,7 +25,7 @@ void expect_gradient_of(const F& f, const Tree& x, const Tree& actual, double to
       std::vector<double> values = values_of(leaf);
       values[i] += step;
       TreeLeaves moved = leaves;
-      moved[k].tensor = tensor(values, leaf.dims());
+      moved[k].tensor = leaf.rank() ? tensor(values, leaf.dims()) : scalar(values[0], f64);
       const Tensor y = f(unflatten(x, moved));
       return y.template item<double>();
     };

@@ -7,13 +7,6 @@ namespace {
 using WhileLoopTest = InEveryMode;
 REEL_IN_EVERY_MODE(WhileLoopTest);
 
-struct Pair {
-  Tensor j, k;
-};
-struct Nested {
-  Tensor i;
-  Pair p;
-};
 struct Memory {
   Tensor step, memory;
 };
@@ -25,20 +18,6 @@ TEST_P(WhileLoopTest, CountsUntilItsCondition) {
   expect_values(count(scalar(0)), {10});
   expect_values(count(scalar(12)), {12});
   EXPECT_EQ(count.trace_count(), 1);
-}
-
-TEST_P(WhileLoopTest, KeepsTheStructureOfItsState) {
-  const auto loop = run([](Nested s) {
-    return while_loop([](const Nested& s) { return s.i < 10; },
-                      [](const Nested& s) {
-                        return Nested{s.i + 1, {s.p.j + s.p.k, s.p.j - s.p.k}};
-                      },
-                      s);
-  });
-  const Nested last = loop(Nested{scalar(0), {scalar(1), scalar(2)}});
-  expect_values(last.i, {10});
-  expect_values(last.p.j, {32});
-  expect_values(last.p.k, {64});
 }
 
 // J3 of the cases: the inner loop's trip count changes from iteration to iteration.
@@ -62,49 +41,6 @@ TEST_P(WhileLoopTest, NestsWithInnerTripCountsThatChange) {
   }
 }
 
-TEST_P(WhileLoopTest, AsksTheBoundBeforeTheCondition) {
-  int asked = 0;
-  const auto bounded = run([&](Tensor v) {
-    return while_loop([&](Tensor) { return ++asked, true; }, [](Tensor v) { return v * v; }, v,
-                      {.maximum_iterations = 3});
-  });
-  expect_values(bounded(scalar(2.0)), {256});
-  if (is_eager()) {
-    EXPECT_EQ(asked, 3);
-  }
-  for (const int most : {0, -1})
-    expect_values(run([&](Tensor v) {
-                    return while_loop([](Tensor) { return true; }, [](Tensor v) { return v + 1; },
-                                      v, {.maximum_iterations = most});
-                  })(scalar(7)),
-                  {7});
-  expect_values(run([](Tensor v, Tensor most) {
-                  return while_loop([](Tensor v) { return v < 10; }, [](Tensor v) { return v + 1; },
-                                    v, {.maximum_iterations = most});
-                })(scalar(0), scalar(4)),
-                {4});
-}
-
-TEST_P(WhileLoopTest, GradientReachesStateAndCapture) {
-  const auto power = [](std::pair<Tensor, Tensor> va) {
-    return while_loop([](Tensor v) { return v < 100; }, [&](Tensor v) { return v * va.second; },
-                      va.first);
-  };
-  const auto [dv, da] = run(grad(power))(std::pair{scalar(2.0), scalar(3.0)});
-  expect_values(dv, {81});
-  expect_values(da, {216});
-}
-
-TEST_P(WhileLoopTest, GradientOfNoIterationsIsTheIdentity) {
-  const auto loop = [](std::pair<Tensor, Tensor> va) {
-    return while_loop([](Tensor v) { return v < 0; }, [&](Tensor v) { return v * va.second; },
-                      va.first);
-  };
-  const auto [dv, da] = run(grad(loop))(std::pair{scalar(2.0), scalar(3.0)});
-  expect_values(dv, {1});
-  expect_values(da, {0});
-}
-
 // S01 and J41: three squarings are x^8.
 TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
   const auto eighth = [](Tensor x) {
@@ -120,20 +56,6 @@ TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
   expect_values(run(grad(f))(x), {15.58973681}, 1e-7);
   expect_values(run(grad(grad(f)))(x), {99.207416}, 1e-6);
   expect_values(run(grad(grad(grad(f))))(x), {8 * 7 * 6 * std::pow(1.1, 5)}, 1e-6);
-}
-
-// H01: a gradient through a loop in a loop.
-TEST_P(WhileLoopTest, GradientThroughNestedLoops) {
-  const auto f = [](Tensor x) {
-    return while_loop(
-        [](Tensor x) { return x < 2; },
-        [](Tensor x) {
-          return while_loop([](Tensor x) { return x < 4; }, [](Tensor x) { return x * 2; }, x) * 2;
-        },
-        x);
-  };
-  expect_values(run(f)(scalar(1.0)), {8});
-  expect_values(run(grad(f))(scalar(1.0)), {8});
 }
 
 TEST_P(WhileLoopTest, SecondGradientThroughNestedLoopsWithCaptures) {
@@ -169,15 +91,6 @@ TEST_P(WhileLoopTest, GradientTakenInsideABody) {
   };
   expect_values(run(f)(scalar(1.0)), {27});
   expect_values(run(grad(f))(scalar(1.0)), {6 * 3 * 6});  // d 3(3x²)² = 3·2·3x²·6x
-}
-
-TEST_P(WhileLoopTest, GradientWithoutBackPropIsCut) {
-  const auto cut = [](Tensor v) {
-    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v,
-                      {.back_prop = false}) +
-           v;
-  };
-  expect_values(run(grad(cut))(scalar(2.0)), {1});
 }
 
 // J37: a carry that the body drops has a zero gradient.
