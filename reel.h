@@ -12,6 +12,7 @@
 #include "reel/frontend/ctc_loss.h"
 #include "reel/frontend/custom_vjp.h"
 #include "reel/frontend/ema.h"
+#include "reel/frontend/fold.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/layers.h"

@@ -217,7 +217,8 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   leaves.xs = flatten(spec.xs);
   leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
   leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
-  if constexpr (!detail::is_none<Ys>) {
+  if constexpr (detail::is_none<Y>) last_y.emplace();
+  if constexpr (!detail::is_none<Ys> || detail::is_none<Y>) {
     leaves.ys_types.emplace();
     detail::CollectTypes{*leaves.ys_types}.add(spec.ys);
   }

@@ -422,7 +422,8 @@ class EagerScan {
       result.dim = Dim(plan_.new_dim, reached_);
     else
       result.dim = Dim(plan_.new_dim, scalar(trips_, i32));
-    if (!has_y_) first_y_ = abstract_ys(spec_, plan_, rule_);
+    const bool has_none = spec_.ys_types && spec_.ys_types->empty();
+    if (!has_y_ && !has_none) first_y_ = abstract_ys(spec_, plan_, rule_);
     if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
     result.ys = first_y_;
     std::size_t place = 0;

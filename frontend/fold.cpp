@@ -1,0 +1,100 @@
+#include "reel/frontend/fold.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/str.h"
+#include "reel/frontend/scan_leaves.h"
+
+namespace reel::detail {
+namespace {
+
+/// The dtype of the counter: that of bounds that are tensors.
+DType counter_dtype(const ForiSpec& spec, const std::string& what) {
+  std::optional<DType> result;
+  bool needs_i64 = false;
+  for (const auto& [bound, role] : {std::pair{&spec.lower, "lower"}, {&spec.upper, "upper"}}) {
+    if (bound->is_number()) {
+      using Small = std::numeric_limits<std::int32_t>;
+      needs_i64 = needs_i64 || bound->number() < Small::min() || bound->number() > Small::max();
+      continue;
+    }
+    const Tensor tensor = bound->tensor(str(what, ": ", role));
+    if (tensor.rank())
+      throw ShapeError(str(what, ": ", role, " must be a scalar, got ", tensor.type()));
+    if (result && *result != tensor.dtype())
+      throw DTypeError(str(what, ": lower is ", spec.lower.tensor(what).type(), ", upper is ",
+                           tensor.type(), ": dtypes differ; cast one"));
+    result = tensor.dtype();
+  }
+  return result.value_or(needs_i64 ? i64 : i32);
+}
+
+/// What the loop runs along.
+Dim steps_of(const ForiSpec& spec, const std::string& what) {
+  if (spec.lower.is_number() && spec.upper.is_number())
+    return Dim(std::max<std::int64_t>(spec.upper.number() - spec.lower.number(), 0));
+  const auto wide = [&](const IterationCount& bound) { return cast(bound.tensor(what), i64); };
+  return Dim("i", maximum(wide(spec.upper) - wide(spec.lower), 0));
+}
+
+}  // namespace
+
+TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
+  const std::string what = str("fori_loop \"", spec.name, "\"");
+  if (spec.unroll < 1)
+    throw ArgumentError(str(what, ": unroll must be at least 1, got ", spec.unroll));
+  const DType dtype = counter_dtype(spec, what);
+  ScanSpec loop;
+  loop.name = spec.name;
+  loop.spatial_dim = steps_of(spec, what);
+  loop.ys_types.emplace();
+  const Tensor first =
+      spec.lower.is_number() ? scalar(spec.lower.number(), dtype) : spec.lower.tensor(what);
+  loop.initial = {TreeLeaf::of(first)};
+  loop.initial.insert(loop.initial.end(), spec.initial.begin(), spec.initial.end());
+  loop.state_paths = [&] {
+    std::vector<std::string> paths = spec.paths();
+    paths.insert(paths.begin(), "i");
+    return paths;
+  };
+  loop.body = [&](const TreeLeaves&, const TreeLeaves& s) {
+    ScanStep step;
+    step.state = spec.body(s[0].tensor, TreeLeaves(s.begin() + 1, s.end()));
+    step.state.insert(step.state.begin(), TreeLeaf::of(s[0].tensor + 1));
+    return step;
+  };
+  TreeLeaves last = scan_leaves(loop).state;
+  last.erase(last.begin());
+  return last;
+}
+
+EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
+                    bool from_end) {
+  ScanSpec spec;
+  spec.name = options.name;
+  spec.spatial_dim = options.spatial_dim;
+  spec.xs = xs;
+  spec.xs_paths = paths;
+  const ScanPlan plan = make_plan(spec);
+  if (plan.dim->has_size() && plan.dim->size() == 0)
+    throw ArgumentError(
+        str(plan.what, ": xs have no elements to start from; give an initial value"));
+  std::optional<Dim> dim;
+  Tensors ends, rests;
+  for (const Tensor& x : plan.xs) {
+    Tensor at = scalar(from_end ? -1 : 0);
+    const bool by_entry =
+        plan.is_named && std::all_of(plan.dim->length_dims().begin(), plan.dim->length_dims().end(),
+                                     [&](const Dim& of) { return contains(x.dims(), of); });
+    if (by_entry && from_end) at = plan.dim->lengths() - 1;
+    ends.push_back(gather(x, at, 0, {.clip = by_entry}));
+    rests.push_back(from_end ? slice(x, 0, 0, -1, dim) : slice(x, 0, 1, {}, dim));
+    if (plan.is_named && !dim) dim = rests.back().dims()[0];
+  }
+  return {with_tensors(xs, ends), with_tensors(xs, rests), dim};
+}
+
+}  // namespace reel::detail
