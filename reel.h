@@ -15,6 +15,7 @@
 #include "reel/frontend/fold.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
+#include "reel/frontend/jvp.h"
 #include "reel/frontend/layers.h"
 #include "reel/frontend/losses.h"
 #include "reel/frontend/nested.h"

@@ -206,7 +206,9 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Tensor target = in_context(targets[i]);
     if (number_of(target) != kUntracked)
-      backward.accumulate(number_of(target), seed(target, cotangents[i]));
+      backward.accumulate(
+          number_of(target),
+          seed(target, cotangents[i].is_defined() ? in_context(cotangents[i]) : Tensor()));
   }
   backward.run();
   Tensors result;

@@ -1,0 +1,346 @@
+// jvp and hvp, against differences and against what a gradient says of the same function.
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class JvpTest : public InEveryMode {
+ protected:
+  using In = std::vector<Tensor>;
+
+  static In valid(In tensors) {
+    for (Tensor& t : tensors) t = mask_padding(t);
+    return tensors;
+  }
+  static double dot(const In& a, const In& b) {
+    double total = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto u = values_of(mask_padding(a[i])), v = values_of(mask_padding(b[i]));
+      for (std::size_t k = 0; k < u.size(); ++k) total += u[k] * v[k];
+    }
+    return total;
+  }
+  static In numbers_like(const In& x, double seed, double padding) {
+    In result;
+    for (const Tensor& t : x) {
+      std::vector<double> values(static_cast<std::size_t>(t.numel()));
+      const auto is_valid = values_of(mask_padding(ones_like(t)));
+      for (std::size_t k = 0; k < values.size(); ++k)
+        values[k] = is_valid[k] ? std::sin(seed += 1.7) : padding;
+      result.push_back(t.rank() ? tensor(values, t.dims()) : scalar(values[0], f64));
+    }
+    return result;
+  }
+
+  /// f: In -> In, of f64. The tangent is what central differences along `v` give; the scalar
+  /// product with any cotangent is that of v with the gradient; and the same for the tangent of the
+  /// tangent.
+  template <class F>
+  void expect_tangents(const F& f, const In& x) {
+    const In v = numbers_like(x, 0.3, kNan);
+    const auto [value, tangent] = run([f](const In& x, const In& v) { return jvp(f, x, v); })(x, v);
+    const auto moved = [&](const In& x, double by) {
+      In y;
+      for (std::size_t i = 0; i < x.size(); ++i) y.push_back(x[i] + v[i] * by);
+      return y;
+    };
+    const auto expect_differences = [&](const auto& g, const In& expected, double tolerance) {
+      constexpr double kStep = 1e-5;
+      const In up = valid(g(moved(x, kStep))), down = valid(g(moved(x, -kStep)));
+      for (std::size_t i = 0; i < up.size(); ++i)
+        expect_all_close(mask_padding(expected[i]), (up[i] - down[i]) / (2 * kStep), tolerance);
+    };
+    const In plain = f(x);
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      expect_same_bits(mask_padding(value[i]), mask_padding(plain[i]));
+    expect_differences(f, tangent, 1e-7);
+
+    const In cotangent = numbers_like(plain, 5.1, kNan);
+    const In pulled =
+        run([f](const In& x, const In& c) { return vjp(f, x).second(c); })(x, cotangent);
+    EXPECT_NEAR(dot(cotangent, tangent), dot(pulled, v), 1e-10);
+
+    const auto directional = [f, v](const In& x) { return jvp(f, x, v).second; };
+    const In second =
+        run([directional, v](const In& x) { return jvp(directional, x, v).second; })(x);
+    expect_differences(directional, second, 1e-6);
+    const In gradient = run([directional](const In& x, const In& c) {
+      return vjp(directional, x).second(c);
+    })(x, cotangent);
+    EXPECT_NEAR(dot(cotangent, second), dot(gradient, v), 1e-9);
+  }
+
+  const Dim batch{"batch", 3};
+  const Dim time{"time", tensor({3, 0, 1}, {batch})};
+  const Tensor x = tensor({.5, -.3, .8, kNan, kNan, kNan, -.7, kNan, kNan}, {batch, time}, f64);
+  const Tensor s0 = tensor({.1, .2, .3}, {batch}, f64);
+  const Tensor w = scalar(0.9, f64);
+};
+REEL_IN_EVERY_MODE(JvpTest);
+
+struct Params {
+  Tensor w;
+  Tensor count;
+  int layers;
+};
+
+TEST_P(JvpTest, KnowsTreesAndIntegerLeaves) {
+  const auto f = [](const Params& p) {
+    return std::tuple{Params{square(p.w), p.count + 1, p.layers}, p.w > 1.0, scalar(3.0), 2};
+  };
+  const auto [value, tangent] = run([f](const Params& p, const Params& v) { return jvp(f, p, v); })(
+      Params{tensor({1., 2.}), scalar(7), 3}, Params{tensor({1., 10.}), scalar(5), 3});
+  expect_values(std::get<0>(value).w, {1, 4});
+  expect_values(std::get<0>(value).count, {8});
+  expect_values(std::get<0>(tangent).w, {2, 40});
+  expect_values(std::get<0>(tangent).count, {0});
+  EXPECT_EQ(std::get<0>(tangent).count.dtype(), i32);
+  EXPECT_EQ(std::get<0>(tangent).layers, 3);
+  expect_values(std::get<1>(tangent), {0, 0});
+  EXPECT_EQ(std::get<1>(tangent).dtype(), boolean);
+  expect_values(std::get<2>(tangent), {0});
+}
+
+TEST_P(JvpTest, TakesATupleApart) {
+  const auto f = run([](const Tensor& x, const Tensor& y) {
+    return jvp([](const Tensor& x, const Tensor& y) { return x * y; }, std::tuple{x, y},
+               std::tuple{scalar(1.0), scalar(10.0)});
+  });
+  const auto [value, tangent] = f(scalar(3.0), scalar(4.0));
+  expect_values(value, {12});
+  expect_values(tangent, {34});
+}
+
+TEST_P(JvpTest, OfTheIdentityIsTheTangent) {
+  const auto f = run([](const Tensor& x, const Tensor& v) {
+    return jvp([](const Tensor& x) { return std::pair{x, x}; }, x, v).second;
+  });
+  const auto [first, second] = f(scalar(3.0), scalar(4.0));
+  expect_values(first, {4});
+  expect_values(second, {4});
+}
+
+TEST_P(JvpTest, IntegersGatherAndBranches) {
+  expect_tangents(
+      [](const In& in) {
+        const Tensor order = argsort(in[0], 0);
+        const Tensor sorted = gather(in[0], order, 0);
+        const Tensor rounded = floor(in[0]) * in[1];
+        const Tensor branch = cond(
+            sum(in[0]) > 0.0, [&] { return sorted * in[1]; }, [&] { return exp(sorted); });
+        return In{sorted * rounded, branch, where(in[0] > 0.0, square(in[0]), in[0] * 3.0)};
+      },
+      {tensor({.5, -1.2, 2.5, .1}, {}, f64), w});
+}
+
+TEST_P(JvpTest, RaggedScans) {
+  for (const bool backwards : {false, true})
+    expect_tangents(
+        [backwards](const In& in) {
+          auto [ys, last, dim] = scan(Scan{.spatial_dim = in[0].dim("time"),
+                                           .initial = in[1],
+                                           .xs = in[0],
+                                           .body =
+                                               [&](const Tensor& x, const Tensor& s) {
+                                                 const Tensor next = tanh(s * in[2] + x);
+                                                 return std::pair{next * x, next};
+                                               },
+                                           .reverse = backwards});
+          return In{ys, last, sum(square(ys))};
+        },
+        {x, s0, w});
+}
+
+TEST_P(JvpTest, EntriesThatEndByACondition) {
+  expect_tangents(
+      [](const In& in) {
+        auto [ys, last, dim] = scan(Scan{.cond_dims = in[0].dims(),
+                                         .initial = in[0],
+                                         .cond = [](const Tensor& s) { return s < 1.0; },
+                                         .body =
+                                             [&](const Tensor& s) {
+                                               return std::pair{s * in[1], s * in[1] + 0.3};
+                                             }});
+        return In{sum(square(ys)), last};
+      },
+      {s0, w});
+}
+
+TEST_P(JvpTest, LoopsOfUnknownLengthInLoops) {
+  expect_tangents(
+      [](const In& in) {
+        return In{fori_loop(
+            0, 3,
+            [&](const Tensor& i, const Tensor& s) {
+              return while_loop([](const Tensor& s) { return s < 4.0; },
+                                [&](const Tensor& s) { return s * 1.7 + in[1]; },
+                                s * 0.25 + cast(i, f64) * in[1]);
+            },
+            in[0])};
+      },
+      {scalar(1.3, f64), w});
+}
+
+TEST_P(JvpTest, ArraysInLoops) {
+  expect_tangents(
+      [](const In& in) {
+        const auto array = std::get<1>(
+            while_loop([](const Tensor& i, const TensorArray&) { return i < 4; },
+                       [&](const Tensor& i, const TensorArray& a) {
+                         return std::tuple{i + 1, a.push_back(sin(a[-1] * in[1]) + in[0])};
+                       },
+                       std::tuple{scalar(0), TensorArray({f64, {}}).push_back(in[0])}));
+        return In{array.stack(), array[2]};
+      },
+      {scalar(0.6, f64), w});
+}
+
+TEST_P(JvpTest, OfAnArray) {
+  const auto f = run([](const Tensor& x) {
+    const auto squares = [](const Tensor& x) {
+      return TensorArray({f32, {}}).push_back(x * x).push_back(scalar(5.0)).push_back(x);
+    };
+    const auto [value, tangent] = jvp(squares, x, scalar(1.0));
+    return std::tuple{value.stack(), tangent[0], tangent[2]};
+  });
+  const auto [value, first, last] = f(scalar(3.0));
+  expect_values(value, {9, 5, 3});
+  expect_values(first, {6});
+  expect_values(last, {1});
+}
+
+// J35: activity grows from step to step.
+TEST_P(JvpTest, ActivityThatGrowsOverIterations) {
+  struct State {
+    Tensor x, y, z;
+  };
+  const auto f = [](const Tensor& x) {
+    return fori_loop(
+               0, 2,
+               [](const Tensor&, const State& s) {
+                 return State{s.x, square(s.x), square(s.y)};
+               },
+               State{x, scalar(1.0, f64), scalar(1.0, f64)})
+        .z;
+  };
+  const Tensor x = scalar(1.5, f64);
+  expect_values(run([f](const Tensor& x) { return jvp(f, x, ones_like(x)).second; })(x), {13.5});
+  expect_values(run(grad(f))(x), {13.5});
+  expect_tangents([f](const In& in) { return In{f(in[0])}; }, {x});
+}
+
+// J41: forward and reverse in any order.
+TEST_P(JvpTest, MixesWithGradients) {
+  const auto f = [](const Tensor& x) {
+    return fori_loop(
+        0, 3, [](const Tensor&, const Tensor& y) { return y * y; }, x);
+  };
+  const auto forward = [](const auto& f) {
+    return [f](const Tensor& x) { return jvp(f, x, ones_like(x)).second; };
+  };
+  const Tensor x = scalar(1.1, f64);
+  expect_values(run(f)(x), {2.14358881}, 1e-8);
+  expect_values(run(forward(f))(x), {15.58973681}, 1e-8);
+  for (const auto& second :
+       {run(forward(forward(f)))(x), run(grad(forward(f)))(x), run(forward(grad(f)))(x)})
+    expect_values(second, {99.207416}, 1e-8);
+  const double third = 8 * 7 * 6 * std::pow(1.1, 5);
+  expect_values(run(forward(forward(forward(f))))(x), {third}, 1e-8);
+  expect_values(run(grad(forward(grad(f))))(x), {third}, 1e-8);
+}
+
+TEST_P(JvpTest, ThroughACallOfAJittedFunction) {
+  const auto inner = jit([](const Tensor& x) {
+    return while_loop([](const Tensor& x) { return x < 9.0; },
+                      [](const Tensor& x) { return x * x; }, x);
+  });
+  const auto f = run([=](const Tensor& x) { return jvp(inner, x, ones_like(x)).second; });
+  expect_values(f(scalar(2.0)), {32});
+  expect_values(f(scalar(3.0)), {6});
+  const auto twice = run([=](const Tensor& x) {
+    return jvp([=](const Tensor& x) { return jvp(inner, x, ones_like(x)).second; }, x, ones_like(x))
+        .second;
+  });
+  expect_values(twice(scalar(2.0)), {48});
+}
+
+TEST_P(JvpTest, InsideABody) {
+  // Newton's method: x - f(x) / f'(x).
+  const auto root = run([](const Tensor& x) {
+    return fori_loop(
+        0, 8,
+        [](const Tensor&, const Tensor& x) {
+          const auto [y, slope] =
+              jvp([](const Tensor& x) { return x * x * x - 2.0; }, x, ones_like(x));
+          return x - y / slope;
+        },
+        x);
+  });
+  expect_values(root(scalar(1.0, f64)), {std::cbrt(2.0)}, 1e-12);
+}
+
+TEST_P(JvpTest, HessianTimesAVector) {
+  const auto f = [](const In& in) {
+    auto [ys, last, dim] =
+        scan(Scan{.initial = in[0], .xs = in[1], .body = [](const Tensor& x, const Tensor& s) {
+                    const Tensor next = tanh(s * x) + s;
+                    return std::pair{next * x, next};
+                  }});
+    return sum(square(ys)) + sum(last * last * last);
+  };
+  const In x{scalar(0.4, f64), tensor({.3, -.2, .8}, {}, f64)};
+  const In v = numbers_like(x, 2.2, 0);
+  const In product = run([f](const In& x, const In& v) { return hvp(f, x, v); })(x, v);
+  const In forward = run([f](const In& x, const In& v) { return jvp(grad(f), x, v).second; })(x, v);
+  constexpr double kStep = 1e-5;
+  const auto gradient_at = [&](double by) {
+    return grad(f)(In{x[0] + v[0] * by, x[1] + v[1] * by});
+  };
+  const In up = gradient_at(kStep), down = gradient_at(-kStep);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    expect_all_close(product[i], (up[i] - down[i]) / (2 * kStep), 1e-8);
+    expect_all_close(forward[i], product[i], 1e-12);
+  }
+}
+
+TEST_P(JvpTest, ErrorsNameTangentsOfOtherTypes) {
+  const auto f = [](const Params& p) { return p.w; };
+  const auto call = [&](const Params& v) {
+    return run([=](const Params& p) { return jvp(f, p, v).second; })(
+        Params{tensor({1., 2.}), scalar(7), 3});
+  };
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              call({tensor({1, 2}), scalar(7), 3});
+            }),
+            "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
+            "tangent i32[2] (dtypes differ)\nGive every floating tensor a tangent of its own type, "
+            "zeros where it stays.");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              call({tensor({1., 2., 3.}), scalar(7), 3});
+            }),
+            "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
+            "tangent f32[3] (dims differ)\nGive every floating tensor a tangent of its own type, "
+            "zeros where it stays.");
+  EXPECT_EQ(message_of<StructureError>([&] {
+              call({Tensor(), scalar(7), 3});
+            }),
+            "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
+            "tangent an empty Tensor\nGive every floating tensor a tangent of its own type, zeros "
+            "where it stays.");
+  const auto g = [](const In& in) { return in[0]; };
+  EXPECT_EQ(message_of<StructureError>([&] {
+              jvp(g, In{w, w}, In{w});
+            }),
+            "jvp: the tangents are not of the types of the primals\n  primals: of size 2, its "
+            "tangent of size 1\nGive every floating tensor a tangent of its own type, zeros where "
+            "it stays.");
+  EXPECT_EQ(message_of<ShapeError>([&] { hvp(g, In{w}, In{s0}); }),
+            "hvp: the tangents are not of the types of the primals\n  x.0: f64[], its tangent "
+            "f64[batch=3] (dims differ)\nGive every floating tensor a tangent of its own type, "
+            "zeros where it stays.");
+}
+
+}  // namespace
+}  // namespace reel
