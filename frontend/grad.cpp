@@ -9,8 +9,14 @@ namespace reel {
 
 Tensor zero_gradient(const Tensor& source) {
   if (!source.is_defined()) return source;
-  if (source.type().is_list()) return empty_list(source.type());
+  if (source.type().is_list()) return list_zeros_like(source);
   return source.type().is_known() ? zeros(source.type()) : zeros_like(source);
+}
+
+Tensor whole_gradient(Tensor cotangent, const Tensor& source) {
+  if (!cotangent.is_defined()) return zero_gradient(source);
+  return source.type().is_list() ? list_add(std::move(cotangent), list_zeros_like(source))
+                                 : cotangent;
 }
 
 namespace detail {

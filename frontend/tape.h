@@ -9,6 +9,9 @@ namespace reel {
 /// What a gradient with respect to a tensor looks like where there is no path: exact zeros of its
 /// type.
 Tensor zero_gradient(const Tensor& source);
+/// A cotangent as it is given to users: zeros where there is none, an array of as many elements as
+/// the source has, where it ended with the last one that anything depends on.
+Tensor whole_gradient(Tensor cotangent, const Tensor& source);
 
 struct TapeOptions {
   bool persistent = false;  ///< gradient may be asked more than once
@@ -45,7 +48,7 @@ class Tape {
     const TreeLeaves leaves = flatten(tree);
     const Tensors sources = tensors_of(leaves);
     for (std::size_t i = 0; i < sources.size(); ++i)
-      if (!cotangents[i].is_defined()) cotangents[i] = zero_gradient(sources[i]);
+      cotangents[i] = whole_gradient(std::move(cotangents[i]), sources[i]);
     return unflatten(tree, with_tensors(leaves, cotangents));
   }
 

@@ -400,6 +400,23 @@ const Op list_size_op{
     .samples = [] { return OpSamples{}; },
 };
 
+const Op list_zeros_like_op{
+    .name = "list_zeros_like",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const PersistentList& items = items_of(a.input(0));
+          Ref<ListData> data(new ListData);
+          if (is_open(a.types[0]))
+            items.each(
+                [&](std::int64_t i, const Tensor& x) { data->items.set(i, zeros(x.type())); });
+          data->items.resize(items.size());
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .no_vjp = "zeros do not depend on values",
+    .samples = [] { return OpSamples{}; },
+};
+
 const Op list_add_op{
     .name = "list_add",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
@@ -446,6 +463,7 @@ Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_len
 }
 Tensor list_unstack(const Tensor& x) { return bind(list_unstack_op, {x}); }
 Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
+Tensor list_zeros_like(const Tensor& list) { return bind(list_zeros_like_op, {list}); }
 Tensor list_add(Tensor a, Tensor b) { return bind(list_add_op, {std::move(a), std::move(b)}); }
 
 Tensor make_list(const TensorType& element, const Tensors& elements) {
@@ -464,9 +482,10 @@ Tensors list_elements(const Tensor& list) {
 }
 
 namespace {
-const Op* const kListOps[] = {&list_new_op,       &list_write_op,   &list_drop_op,  &list_read_op,
-                              &list_read_like_op, &list_one_hot_op, &list_index_op, &list_stack_op,
-                              &list_unstack_op,   &list_size_op,    &list_add_op};
+const Op* const kListOps[] = {&list_new_op,   &list_write_op,      &list_drop_op,
+                              &list_read_op,  &list_read_like_op,  &list_one_hot_op,
+                              &list_index_op, &list_stack_op,      &list_unstack_op,
+                              &list_size_op,  &list_zeros_like_op, &list_add_op};
 }
 std::span<const Op* const> list_ops() { return kListOps; }
 

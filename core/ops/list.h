@@ -25,6 +25,8 @@ Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_len
 Tensor list_unstack(const Tensor& x);
 /// How many elements (an i32 scalar).
 Tensor list_size(const Tensor& list);
+/// As many zeros as there are elements, of their types.
+Tensor list_zeros_like(const Tensor& list);
 /// Element by element, where an unwritten one counts as zeros: the sum of cotangents.
 Tensor list_add(Tensor a, Tensor b);
 

@@ -69,6 +69,19 @@ TEST_P(TensorArrayTest, GradientsOfReadsAddUp) {
   expect_values(run(grad(f))(tensor({1., 2., 3.})), {9, 6, 0});
 }
 
+TEST_P(TensorArrayTest, GradientOfAnArrayHasAsManyElements) {
+  const auto array = TensorArray({f32, {}}).push_back(scalar(3.0)).push_back(scalar(4.0));
+  const auto f = [](const TensorArray& a) { return square(a[0]); };
+  expect_values(run(grad(f))(array).stack(), {6, 0});
+  const auto nothing = [](const TensorArray&) { return scalar(1.0); };
+  expect_values(run(grad(nothing))(array).stack(), {0, 0});
+  const auto uneven = TensorArray({f32, {unknown}}).push_back(ones({1})).push_back(ones({2}));
+  const auto first = [](const TensorArray& a) { return sum(square(a[0])); };
+  const TensorArray gradient = run(grad(first))(uneven);
+  expect_values(gradient[0], {2});
+  expect_values(gradient[1], {0, 0});
+}
+
 TEST_P(TensorArrayTest, GradientThroughReadsAndPushesInALoop) {
   // Reads x forwards and pushes squares; the sum of products with their index.
   const auto f = [](Tensor x) {
