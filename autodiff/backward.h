@@ -13,8 +13,9 @@ namespace reel {
 ///
 /// Contributions made inside a loop to a value from before it are added up per iteration first,
 /// then over iterations, and then join the others: that is what *sum* outputs of a traced loop do.
-/// Those to a value of the iteration before are added up first too, as a carry's cotangent is. So
-/// both modes give the same bits.
+/// Those to a value of the iteration before are added up first too, as a carry's cotangent is. A
+/// branch counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007
+/// says where not).
 class Backward {
  public:
   Backward(RecordingTape& tape, bool let_go);

@@ -265,14 +265,15 @@ void loop_vjp(Vjp& at) {
   back_inputs.insert(back_inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(loop_op, back_inputs, make_attrs(back));
 
-  // In the order in which the tape of eager mode meets them: captures, slices, initial values.
+  // In the order in which the tape of eager mode meets them: captures, slices, initial values, the
+  // last ones first.
   for (std::size_t k = 0; k < sum_of.size(); ++k)
     at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k]);
-  for (std::size_t k = 0; k < stack_of.size(); ++k)
+  for (std::size_t k = stack_of.size(); k-- > 0;)
     at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
-  int last = 0;
-  for (int i = 0; i < attrs.carries; ++i)
-    if (active[i]) at.add(attrs.first_carry() + i, results[last++]);
+  int last = back.carries;
+  for (int i = attrs.carries; i-- > 0;)
+    if (active[i]) at.add(attrs.first_carry() + i, results[--last]);
 }
 
 }  // namespace reel

@@ -61,6 +61,9 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
       targets.push_back(outputs[i]);
       cotangents.push_back(builder.add_input(outputs[i].type()));
     }
+  // The last output first, as the tape of eager mode meets them.
+  std::reverse(targets.begin(), targets.end());
+  std::reverse(cotangents.begin(), cotangents.end());
   Tensors gradients = tape.gradient(targets, cotangents, sources);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (!gradients[i].is_defined()) gradients[i] = zeros_of(sources[i]);

@@ -161,7 +161,12 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   if (pred.tensor.rank())
     throw ShapeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
                          "; reduce it with any or all, or choose element by element with where"));
-  if (!is_tracing()) return run(pred.tensor.item<bool>());
+  if (!is_tracing()) {
+    MarkedLoop marks;  // in a graph too, what a branch adds to a gradient is added up first
+    marks.begin_iteration();
+    const std::uint64_t begin = next_block_id();
+    return own_state(run(pred.tensor.item<bool>()), begin);
+  }
   const Branch yes = record_branch("true", [&] { return run(true); });
   const Branch no = record_branch(
       "false", [&] { return run(false); }, yes.leaves);

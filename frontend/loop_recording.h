@@ -30,4 +30,10 @@ TreeLeaves as_own_values(TreeLeaves state);
 /// whole graph do not enter bodies.
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
 
+/// What an iteration, or a branch, that began at this block id hands on, as values of its own where
+/// the active tapes would take it for others: tensors from before, and (in a state) those that
+/// stand there twice. In a graph each has a cotangent of its own, which joins those inside first.
+TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin);
+TreeLeaves own_state(TreeLeaves state, std::uint64_t begin);
+
 }  // namespace reel

@@ -335,24 +335,30 @@ class EagerScan {
   void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
     marks.begin_iteration();
     random_.begin(position);
+    const std::uint64_t begin = next_block_id();
     const bool has_ended = live.is_defined() && !all_live(live);
     TreeLeaves x = spec_.xs, state = state_;
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
     if (has_ended) show_live_entries(x, state, live);
+    const auto call_body = [&] {
+      ScanStep result = spec_.body(x, state);
+      result.state = own_state(rule_.checked(std::move(result.state)), begin);
+      note_changes(result.state);
+      check_dims_of(result.y, result.state);
+      result.y = own_terms(
+          checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
+      return result;
+    };
     ScanStep result;
     if (has_ended) {
       CapturedEntries entries(live, loop_begin_);
       ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
-      result = spec_.body(x, state);
+      result = call_body();
     } else {
-      result = spec_.body(x, state);
+      result = call_body();
     }
-    result.state = rule_.checked(std::move(result.state));
-    note_changes(result.state);
-    check_dims_of(result.y, result.state);
-    result.y = checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr);
     if (!has_y_) first_y_ = result.y;
     has_y_ = true;
     if (live.is_defined() && !frozen_.is_empty())

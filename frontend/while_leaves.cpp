@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/block.h"
 #include "reel/core/errors.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
@@ -37,6 +38,45 @@ TreeLeaves as_own_values(TreeLeaves state) {
 
 namespace {
 
+bool is_differentiable(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+         is_float(leaf.tensor.dtype());
+}
+
+/// Its block was made on this thread since then.
+bool is_since(const Tensor& tensor, std::uint64_t begin) {
+  const std::uint64_t id = tensor.block()->id;
+  return id > begin && id - begin < (std::uint64_t{1} << 43);
+}
+
+}  // namespace
+
+TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin) {
+  if (thread_mode.tape)
+    for (TreeLeaf& leaf : terms)
+      if (is_differentiable(leaf) && !is_since(leaf.tensor, begin))
+        leaf.tensor = identity(leaf.tensor);
+  return terms;
+}
+
+TreeLeaves own_state(TreeLeaves state, std::uint64_t begin) {
+  if (!thread_mode.tape) return state;
+  std::vector<std::uint64_t> ids;
+  for (const TreeLeaf& leaf : state)
+    if (is_differentiable(leaf)) ids.push_back(leaf.tensor.block()->id);
+  std::sort(ids.begin(), ids.end());
+  const auto twice = [&](const Tensor& tensor) {
+    const auto [first, last] = std::equal_range(ids.begin(), ids.end(), tensor.block()->id);
+    return last - first > 1;
+  };
+  for (TreeLeaf& leaf : state)
+    if (is_differentiable(leaf) && (!is_since(leaf.tensor, begin) || twice(leaf.tensor)))
+      leaf.tensor = identity(leaf.tensor);
+  return state;
+}
+
+namespace {
+
 std::string title(const WhileSpec& spec) { return str("while_loop \"", spec.name, "\""); }
 
 TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
@@ -55,7 +95,8 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
       if (!goes_on) break;
       marks.begin_iteration();
       random.begin(k);
-      state = rule.checked(spec.body(state));
+      const std::uint64_t begin = next_block_id();
+      state = own_state(rule.checked(spec.body(state)), begin);
     }
   }
   return as_own_values(std::move(state));
