@@ -5,6 +5,8 @@
 #include "reel/core/merge_equal.h"
 #include "reel/reel.h"
 #include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/forwarded_outputs.h"
+#include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
 
 namespace reel {
@@ -66,7 +68,7 @@ TEST(DropDeadTest, KeepsAResultThatAloneSaysWhatASizeIs) {
   EXPECT_EQ(str(f(ones({4})).type()), "f32[12]");
 }
 
-TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {  // T5 and D16 of the cases
+TEST(DropDeadTest, RemovesARingOfCarriesThatFeedOnlyEachOther) {
   const auto graph = record(3, [](const Tensors& x) {
     auto [i, a, b] = while_loop([](Tensor i, Tensor, Tensor) { return i < 3.0; },
                                 [](Tensor i, Tensor a, Tensor b) {
@@ -92,6 +94,64 @@ TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
   const auto after = invariant_carries(*graph);
   EXPECT_EQ(count(*after, "carries=1"), 1);
   EXPECT_EQ(count(*after, "body_captures=[0]"), 1);
+}
+
+TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
+  const auto recorded = [](bool until) {
+    return record_graph(
+               "f", {TensorType(f32, {4}), TensorType(f32)},
+               [&](const Tensors& x) {
+                 const auto body = [](const Tensor& x, const Tensor& s) {
+                   return std::pair{x, s + x};
+                 };
+                 if (!until)
+                   return Tensors{scan(Scan{.initial = x[1], .xs = x[0], .body = body}).ys};
+                 return Tensors{scan(Scan{.cond_dims = {},
+                                          .initial = x[1],
+                                          .xs = x[0],
+                                          .cond = [](const Tensor& s) { return s < 2.0; },
+                                          .body = body})
+                                    .ys};
+               })
+        .graph;
+  };
+  EXPECT_EQ(str(*drop_dead(*forwarded_outputs(*recorded(false)))),
+            "f(%0: f32[4], %1: f32[]) {\n  return %0\n}\n");
+  const auto until = recorded(true);
+  EXPECT_NE(forwarded_outputs(*until)->outputs[0], until->inputs[0]);
+}
+
+TEST(HoistInvariantsTest, TakesElementWiseOpsOfCapturesOut) {
+  const auto graph = record(2, [](const Tensors& x) {
+    return Tensors{
+        while_loop([](Tensor s) { return s < 3.0; },
+                   [&](Tensor s) {
+                     return s + exp(x[1] * 2.0) +
+                            sin(s) * fori_loop(
+                                         0, 2, [&](Tensor, Tensor t) { return t + cos(x[1]); }, s);
+                   },
+                   x[0])};
+  });
+  const auto after = hoist_invariants(*graph);
+  const std::string dump = str(*after), before_loop = dump.substr(0, dump.find("= loop("));
+  for (const char* op : {"= exp(", "= mul(", "= cos("})
+    EXPECT_NE(before_loop.find(op), std::string::npos) << op << '\n' << dump;
+  EXPECT_EQ(before_loop.find("= sin("), std::string::npos) << dump;
+  EXPECT_EQ(count(*after, "= exp("), 1);
+  EXPECT_EQ(count(*after, "= cos("), 1);
+  verify(*after, "hoist_invariants");
+}
+
+TEST(HoistInvariantsTest, LeavesWhatPrintsOrMayFailInside) {
+  const auto graph = record(2, [](const Tensors& x) {
+    return Tensors{while_loop(
+        [](Tensor s) { return s < 3.0; },
+        [&](Tensor s) { return s + print(x[1]) + gather(expand(x[1], {Dim(2)}), scalar(5), 0); },
+        x[0])};
+  });
+  const std::string dump = str(*hoist_invariants(*graph));
+  EXPECT_GT(dump.find("= print("), dump.find("= loop(")) << dump;
+  EXPECT_GT(dump.find("= gather("), dump.find("= loop(")) << dump;
 }
 
 TEST(VerifyTest, BlamesTheTransformation) {

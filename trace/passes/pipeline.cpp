@@ -4,6 +4,8 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
 #include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/forwarded_outputs.h"
+#include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
 
 namespace reel {
@@ -43,6 +45,10 @@ Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
     check(*graph, "merge_equal");
     graph = invariant_carries(*graph);
     check(*graph, "invariant_carries");
+    graph = forwarded_outputs(*graph);
+    check(*graph, "forwarded_outputs");
+    graph = hoist_invariants(*graph);
+    check(*graph, "hoist_invariants");
     std::vector<int> kept;
     graph = drop_dead(*graph, &kept);
     check(*graph, "drop_dead");

@@ -1,0 +1,41 @@
+#include "reel/trace/passes/sub_graphs.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+namespace {
+
+bool has_loops(const Graph& graph) {
+  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
+    if (record.op != &cond_op) return record.op == &loop_op;
+    const auto& attrs = get<CondAttrs>(record.attrs.get());
+    return has_loops(*attrs.on_true.graph) || has_loops(*attrs.on_false.graph);
+  });
+}
+
+}  // namespace
+
+AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&)) {
+  const auto inside = [&](const SubGraph& sub) {
+    if (!has_loops(*sub.graph)) return sub;
+    DimEnv names = sub.env();
+    return make_sub_graph(pass(*sub.graph), names);
+  };
+  if (record.op == &loop_op) {
+    LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+    if (!attrs.origin) attrs.origin = attrs.body.graph;
+    attrs.body = inside(attrs.body);
+    return make_attrs(std::move(attrs));
+  }
+  if (record.op == &cond_op) {
+    CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+    attrs.on_true = inside(attrs.on_true);
+    attrs.on_false = inside(attrs.on_false);
+    return make_attrs(std::move(attrs));
+  }
+  return record.attrs;
+}
+
+}  // namespace reel
