@@ -210,46 +210,6 @@ TEST_P(JvpTest, OfAnArray) {
   expect_values(tangent, {6, 1, 0});
 }
 
-// J35: activity grows from step to step.
-TEST_P(JvpTest, ActivityThatGrowsOverIterations) {
-  struct State {
-    Tensor x, y, z;
-  };
-  const auto f = [](const Tensor& x) {
-    return fori_loop(
-               0, 2,
-               [](const Tensor&, const State& s) {
-                 return State{s.x, square(s.x), square(s.y)};
-               },
-               State{x, scalar(1.0, f64), scalar(1.0, f64)})
-        .z;
-  };
-  const Tensor x = scalar(1.5, f64);
-  expect_values(run([f](const Tensor& x) { return jvp(f, x, ones_like(x)).second; })(x), {13.5});
-  expect_values(run(grad(f))(x), {13.5});
-  expect_tangents([f](const In& in) { return In{f(in[0])}; }, {x});
-}
-
-// J41: forward and reverse in any order.
-TEST_P(JvpTest, MixesWithGradients) {
-  const auto f = [](const Tensor& x) {
-    return fori_loop(
-        0, 3, [](const Tensor&, const Tensor& y) { return y * y; }, x);
-  };
-  const auto forward = [](const auto& f) {
-    return [f](const Tensor& x) { return jvp(f, x, ones_like(x)).second; };
-  };
-  const Tensor x = scalar(1.1, f64);
-  expect_values(run(f)(x), {2.14358881}, 1e-8);
-  expect_values(run(forward(f))(x), {15.58973681}, 1e-8);
-  for (const auto& second :
-       {run(forward(forward(f)))(x), run(grad(forward(f)))(x), run(forward(grad(f)))(x)})
-    expect_values(second, {99.207416}, 1e-8);
-  const double third = 8 * 7 * 6 * std::pow(1.1, 5);
-  expect_values(run(forward(forward(forward(f))))(x), {third}, 1e-8);
-  expect_values(run(grad(forward(grad(f))))(x), {third}, 1e-8);
-}
-
 TEST_P(JvpTest, ThroughACallOfAJittedFunction) {
   const auto inner = jit([](const Tensor& x) {
     return while_loop([](const Tensor& x) { return x < 9.0; },

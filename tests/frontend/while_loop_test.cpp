@@ -20,44 +20,6 @@ TEST_P(WhileLoopTest, CountsUntilItsCondition) {
   EXPECT_EQ(count.trace_count(), 1);
 }
 
-// J3 of the cases: the inner loop's trip count changes from iteration to iteration.
-TEST_P(WhileLoopTest, NestsWithInnerTripCountsThatChange) {
-  const auto nested = run([](Tensor n) {
-    return while_loop([&](Tensor i, Tensor) { return i < n; },
-                      [](Tensor i, Tensor total) {
-                        auto [j, sum] = while_loop([&](Tensor j, Tensor) { return j <= i; },
-                                                   [](Tensor j, Tensor sum) {
-                                                     return std::tuple{j + 1, sum + 1};
-                                                   },
-                                                   std::tuple{0, total});
-                        return std::tuple{i + 1, sum};
-                      },
-                      std::tuple{0, 0});
-  });
-  for (const auto& [n, total] : {std::pair{2, 3}, {3, 6}, {4, 10}}) {
-    const auto [i, sum] = nested(scalar(n));
-    expect_values(i, {double(n)});
-    expect_values(sum, {double(total)});
-  }
-}
-
-// S01 and J41: three squarings are x^8.
-TEST_P(WhileLoopTest, HigherDerivativesOfRepeatedSquaring) {
-  const auto eighth = [](Tensor x) {
-    return while_loop([](Tensor i, Tensor) { return i < 3; },
-                      [](Tensor i, Tensor x) {
-                        return std::tuple{i + 1, x * x};
-                      },
-                      std::tuple{0, x});
-  };
-  const auto f = [=](Tensor x) { return std::get<1>(eighth(x)); };
-  const Tensor x = scalar(1.1, f64);
-  expect_values(run(f)(x), {2.14358881}, 1e-8);
-  expect_values(run(grad(f))(x), {15.58973681}, 1e-7);
-  expect_values(run(grad(grad(f)))(x), {99.207416}, 1e-6);
-  expect_values(run(grad(grad(grad(f))))(x), {8 * 7 * 6 * std::pow(1.1, 5)}, 1e-6);
-}
-
 TEST_P(WhileLoopTest, SecondGradientThroughNestedLoopsWithCaptures) {
   // Inner: y -> y·w, i + 1 times; outer: 2 iterations: y = x·w³; d²/dw² = 6·x·w.
   const auto f = [](Tensor w, Tensor x) {
@@ -91,19 +53,6 @@ TEST_P(WhileLoopTest, GradientTakenInsideABody) {
   };
   expect_values(run(f)(scalar(1.0)), {27});
   expect_values(run(grad(f))(scalar(1.0)), {6 * 3 * 6});  // d 3(3x²)² = 3·2·3x²·6x
-}
-
-// J37: a carry that the body drops has a zero gradient.
-TEST_P(WhileLoopTest, GradientOfADroppedCarryIsZero) {
-  const auto f = [](Tensor x) {
-    auto [i, a] = while_loop([](Tensor i, Tensor) { return i < 5; },
-                             [](Tensor i, Tensor) {
-                               return std::tuple{i + 1, scalar(0.0)};
-                             },
-                             std::tuple{0, x});
-    return a;
-  };
-  expect_values(run(grad(f))(scalar(3.0)), {0});
 }
 
 TEST_P(WhileLoopTest, InvariantLetsAShapeGrowAndDifferentiates) {
@@ -267,18 +216,6 @@ TEST(TracedWhileLoopTest, ValueOfABodyCannotLeaveIt) {
             "values leave a body only through its state or outputs");
 }
 
-TEST(TracedWhileLoopTest, CarryThatIsHandedOnUnchangedBecomesACapture) {  // J27
-  auto loop = jit([](Tensor i, Tensor n) {
-    return std::get<0>(while_loop([](Tensor i, Tensor n) { return i < n; },
-                                  [](Tensor i, Tensor n) {
-                                    return std::tuple{i + 1, n};
-                                  },
-                                  std::tuple{i, n}));
-  });
-  expect_values(loop(scalar(0), scalar(4)), {4});
-  EXPECT_NE(str(loop.graph()).find("carries=1,"), std::string::npos) << loop.graph();
-}
-
 TEST(TracedWhileLoopTest, ForwardLoopRunsOnceUnderAGradient) {
   auto f = jit(value_and_grad([](Tensor v) {
     return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return v * v; }, v);
@@ -290,16 +227,6 @@ TEST(TracedWhileLoopTest, ForwardLoopRunsOnceUnderAGradient) {
        at = dump.find("= loop(", at + 1))
     ++loops;
   EXPECT_EQ(loops, 2) << dump;  // one forwards, one backwards
-}
-
-TEST(TracedWhileLoopTest, PrintInADifferentiatedBodyPrintsOncePerIteration) {  // J46
-  auto f = jit(grad([](Tensor v) {
-    return while_loop([](Tensor v) { return v < 8; }, [](Tensor v) { return print(v, "v") * v; },
-                      v);
-  }));
-  testing::internal::CaptureStdout();
-  f(scalar(2.0));
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "v: f32[] 2.0\nv: f32[] 4.0\n");
 }
 
 TEST_P(WhileLoopTest, NoIterationOfABodyThatMakesADimHasAGradient) {
