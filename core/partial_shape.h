@@ -37,4 +37,8 @@ std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 /// says so from there on; a run checks. Throws ShapeError when x has another shape.
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape);
 
+// Below: for the library itself.
+/// x, of which a trace forgets the sizes that the shape does not say: the opposite of ensure_shape.
+Tensor relax_shape(const Tensor& x, const PartialShape& shape);
+
 }  // namespace reel

@@ -5,6 +5,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/list.h"
 #include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 
@@ -21,13 +22,22 @@ bool is_permutation(const Dims& a, const Dims& b) {
 
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
+/// Of equal rank, and says less: where they differ, dims say nothing.
+bool is_more_general(const Dims& dims, const Dims& than) {
+  if (dims.size() != than.size()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (says_something(dims[i]) && !(dims[i] == than[i])) return false;
+  return true;
+}
+
 }  // namespace
 
 StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
-                     std::vector<std::optional<PartialShape>> invariants)
+                     const Invariants* invariants)
     : what_(std::move(what)),
       initial_(initial),
       paths_(std::move(paths)),
+      takes_invariants_(invariants != nullptr),
       invariants_(initial.size()) {
   find_slots();
   std::size_t tensors = 0;
@@ -36,18 +46,25 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
     if (!initial[i].tensor.is_defined())
       throw StructureError(
           str(what_, ": ", paths_()[i], " of the initial state is an empty Tensor"));
-    if (tensors < invariants.size()) invariants_[i] = invariants[tensors];
+    if (invariants && tensors < invariants->size()) invariants_[i] = (*invariants)[tensors];
     ++tensors;
   }
-  if (!invariants.empty() && invariants.size() != tensors)
-    throw ArgumentError(str(what_, ": shape_invariants has ", invariants.size(),
+  if (invariants && !invariants->empty() && invariants->size() != tensors)
+    throw ArgumentError(str(what_, ": shape_invariants has ", invariants->size(),
                             " entries, but the state has ", tensors,
                             " tensors; give one entry per tensor, std::nullopt for the default"));
-  for (std::size_t i = 0; i < initial.size(); ++i)
-    if (invariants_[i] && !allows(i, initial[i].tensor.type(), {}))
-      throw ShapeError(str(what_, ": the shape invariant ", *invariants_[i], " of ", paths_()[i],
-                           " is not compatible with its initial value, ",
-                           initial[i].tensor.type()));
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    if (!invariants_[i]) continue;
+    const TensorType& type = initial[i].tensor.type();
+    if (!allows(i, type, {}))
+      throw ShapeError(
+          str(what_, ": the shape invariant ", *invariants_[i], " of ", paths_()[i],
+              " is not compatible with its initial value, ", type,
+              is_more_general(type.dims(), invariants_[i]->dims()) && is_tracing()
+                  ? ", of which the trace knows less; say what is known with ensure_shape"
+                  : ""));
+    if (type.is_list()) initial_[i].tensor = relax_elements(initial_[i].tensor, invariant(i));
+  }
 }
 
 void StateRule::find_slots() {
@@ -75,30 +92,49 @@ bool StateRule::may_become(const Dim& before, const Dim& after, const DimChanges
          changes(before.length_dims()) == after.length_dims();
 }
 
+PartialShape StateRule::invariant(std::size_t leaf) const {
+  if (invariants_[leaf]) return *invariants_[leaf];
+  return initial_[leaf].tensor.dims();
+}
+
+/// A trace knows the rank of every tensor: there, an unknown one is that of the initial value.
 bool StateRule::allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const {
-  const auto& invariant = invariants_[leaf];
-  if (!invariant && changes.empty() && type == initial_[leaf].tensor.type()) return true;
-  const Dims wanted = changes(invariant && invariant->has_rank() ? invariant->dims()
-                                                                 : initial_[leaf].tensor.dims());
-  if (invariant && !invariant->has_rank())
-    return !is_tracing() || type.rank() == initial_[leaf].tensor.rank();
-  if (wanted.size() != type.dims().size()) return false;
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (says_something(wanted[i]) && !(wanted[i] == type.dims()[i])) return false;
-  return true;
+  const TensorType& before = initial_[leaf].tensor.type();
+  if (!invariants_[leaf] && changes.empty() && type == before) return true;
+  const PartialShape shape = invariant(leaf);
+  if (!shape.has_rank()) return !is_tracing() || type.rank() == before.rank();
+  return PartialShape(changes(shape.dims())).allows(type.dims());
 }
 
 TensorType StateRule::formal_type(std::size_t leaf) const {
   const TensorType& type = initial_[leaf].tensor.type();
-  const auto& invariant = invariants_[leaf];
+  const PartialShape shape = invariant(leaf);
   Dims dims;
   for (int i = 0; i < type.rank(); ++i) {
-    const bool is_unknown =
-        !says_something(type.dims()[i]) ||
-        (invariant && (!invariant->has_rank() || !says_something(invariant->dims()[i])));
-    dims.push_back(is_unknown ? Dim::unknown() : type.dims()[i]);
+    const Dim& dim = type.dims()[i];
+    const bool stays = says_something(dim) && shape.has_rank() && says_something(shape.dims()[i]);
+    if (!stays && dim.is_named())
+      throw ShapeError(str(what_, ": the shape invariant ", shape, " of ", paths_()[leaf],
+                           " lets dim ", dim, " change, which a trace must be told of: the state ",
+                           "has to hold the Dim beside the tensor"));
+    dims.push_back(stays ? dim : Dim::unknown());
   }
   return type.with(dims);
+}
+
+TreeLeaves StateRule::unchanged() const {
+  TreeLeaves result = initial_;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (invariants_[i]) result[i].tensor = relax_shape(result[i].tensor, *invariants_[i]);
+  return result;
+}
+
+std::string StateRule::why_not(std::size_t leaf, const TensorType& type) const {
+  const auto& given = invariants_[leaf];
+  if (given && !given->has_rank()) return "its rank changes";
+  if (is_more_general(type.dims(), invariant(leaf).dims()))
+    return given ? str("more general than its shape invariant ", *given) : "more general";
+  return given ? str("its shape invariant ", *given, " does not allow that") : "dims differ";
 }
 
 std::string StateRule::advice(const TreeLeaves& returned,
@@ -143,14 +179,14 @@ std::string StateRule::advice(const TreeLeaves& returned,
 TreeLeaves StateRule::checked(TreeLeaves returned) const {
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
-  bool has_size_change = false;
+  bool has_size_change = false, has_rank_change = false, has_less_known = false;
   std::vector<std::size_t> wrong;
   const bool is_alike = returned.size() == initial_.size();
   DimChanges changes;
   for (const std::size_t i : slots_)
     if (is_alike && returned[i].kind == TreeLeaf::Kind::dim)
       changes.add(initial_[i].dim, returned[i].dim);
-  const auto complain = [&](std::size_t i, auto severity, const char* why) {
+  const auto complain = [&](std::size_t i, auto severity, const std::string& why) {
     if (severity == shape) wrong.push_back(i);
     worst = std::max(worst, severity);
     const std::vector<std::string> paths = paths_();
@@ -186,19 +222,27 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
         after.tensor = transpose(after.tensor, wanted);
         continue;
       }
-      has_size_change = has_size_change || !from.is_named();
-      complain(i, shape,
-               invariants_[i] ? "its shape invariant does not allow that" : "dims differ");
+      has_rank_change = has_rank_change || (invariants_[i] && !invariants_[i]->has_rank());
+      has_less_known = has_less_known || is_more_general(to.dims(), invariant(i).dims());
+      has_size_change =
+          has_size_change || (takes_invariants_ && !from.is_named() && invariant(i).has_rank());
+      complain(i, shape, why_not(i, to));
+    } else if (to.is_list()) {
+      after.tensor = relax_elements(after.tensor, invariant(i));
     }
   }
   if (worst == fine) return returned;
-  const std::string text =
-      str(what_, ": the state returned by the body differs from the state it was given", lines,
-          "\nReturn every leaf with the type it had on entry.",
-          has_size_change ? " To let a size change, give a less specific one in shape_invariants, "
-                            "as in PartialShape{unknown, 2}."
-                          : "",
-          worst == shape && is_alike ? advice(returned, wrong) : "");
+  const std::string text = str(
+      what_, ": the state returned by the body differs from the state it was given", lines,
+      "\nReturn every leaf with the type it had on entry.",
+      has_size_change ? " To let a size change, give a less specific one in shape_invariants, "
+                        "as in PartialShape{unknown, 2}."
+                      : "",
+      has_less_known ? " A size that is known not to change can be said with ensure_shape." : "",
+      has_rank_change ? " A trace knows the rank of every tensor, so that it cannot change in a "
+                        "traced loop: reshape what is returned, or run the loop eagerly."
+                      : "",
+      worst == shape && is_alike ? advice(returned, wrong) : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);

@@ -22,11 +22,12 @@ using PathsFn = std::function<std::vector<std::string>()>;
 /// arrays of the state that have the old one (or one computed from it) have the new one then.
 class StateRule {
  public:
-  /// `what` names the loop in errors: while_loop "encoder". invariants: none, or one per tensor.
-  /// Throws StructureError for an empty Tensor and for a Dim in two slots, ArgumentError or
-  /// ShapeError when an invariant does not fit.
+  using Invariants = std::vector<std::optional<PartialShape>>;
+  /// `what` names the loop in errors: while_loop "encoder". invariants: absent for a loop that
+  /// takes none; empty, or one per tensor. Throws StructureError for an empty Tensor and for a Dim
+  /// in two slots, ArgumentError or ShapeError when an invariant does not fit.
   StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
-            std::vector<std::optional<PartialShape>> invariants = {});
+            const Invariants* invariants = nullptr);
 
   /// The state as the next iteration takes it: named dims in the order they had. Throws
   /// StructureError, DTypeError or ShapeError, and lists all leaves that differ.
@@ -34,7 +35,11 @@ class StateRule {
   /// The type that each tensor of the state has inside a recorded body.
   TensorType formal_type(std::size_t leaf) const;
 
+  /// The state that goes in; a TensorArray whose invariant lets elements differ is one of such
+  /// elements.
   const TreeLeaves& initial() const { return initial_; }
+  /// The state that comes out where no iteration runs: a trace knows of it what the invariants say.
+  TreeLeaves unchanged() const;
   /// Which leaves are Dims that may change.
   const std::vector<std::size_t>& slots() const { return slots_; }
   /// The Dims of the initial state, and those of another one in their place.
@@ -43,17 +48,21 @@ class StateRule {
 
  private:
   void find_slots();
+  /// What the shape of a leaf must be at least as specific as.
+  PartialShape invariant(std::size_t leaf) const;
   bool allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const;
   /// Whether a Dim of the state may become the other one.
   bool may_become(const Dim& before, const Dim& after, const DimChanges& changes) const;
   /// What an error says of the Dims that decide about the leaves that differ.
   std::string advice(const TreeLeaves& returned, const std::vector<std::size_t>& wrong) const;
+  std::string why_not(std::size_t leaf, const TensorType& type) const;
 
   std::string what_;
   TreeLeaves initial_;
   std::vector<std::size_t> slots_;
   PathsFn paths_;
-  std::vector<std::optional<PartialShape>> invariants_;  // by leaf
+  bool takes_invariants_;
+  Invariants invariants_;  // by leaf
 };
 
 /// The condition of a loop, checked: a scalar (one-element tensors are reshaped). Throws DTypeError

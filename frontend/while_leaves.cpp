@@ -144,7 +144,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   while (!body) {
     bool never = false;
     cond = record_cond(spec, rule, formal, random, bound.has_value(), never);
-    if (never) return rule.initial();
+    if (never) return rule.unchanged();
     body = record_body(spec, rule, formal, random);
   }
   LoopAttrs attrs;
@@ -173,7 +173,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   if (spec.parallel_iterations < 1)
     throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ",
                             spec.parallel_iterations));
-  const StateRule rule(title(spec), spec.initial, spec.paths, spec.shape_invariants);
+  const StateRule rule(title(spec), spec.initial, spec.paths, &spec.shape_invariants);
   if (tensors_of(spec.initial).empty())
     throw StructureError(
         str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));

@@ -13,7 +13,12 @@ namespace reel {
 /// The options of tf.while_loop.
 struct WhileOptions {
   /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the
-  /// initial value.
+  /// initial value; of a TensorArray it is the shape of its elements. What goes in and what body
+  /// returns must be at least as specific: of the same rank, and equal wherever the invariant says
+  /// something. Eagerly every iteration's sizes are compared. While tracing, the invariant is all
+  /// that is known in cond, in body and behind the loop; a size of which body knows less is an
+  /// error too, until ensure_shape says it. PartialShape::unknown_rank() allows every shape
+  /// eagerly, and every size of the initial value's rank in a trace.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop

@@ -4,6 +4,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
@@ -150,6 +151,20 @@ const Op ensure_shape_op{
         },
 };
 
+/// With less specific dims; what they are, a run knows.
+const Op relax_shape_op{
+    .name = "relax_shape",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0].with(a.attr<ShapeAttrs>().dims)); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& x = a.input(0);
+          a.decided->push_back(Tensor(allocate_view(x.type(), x.ref(), x.data<char>())));
+        },
+    .vjp = [](Vjp& at) { at.add(0, ensure_shape(at.cotangent(), at.input_type(0).dims())); },
+    .samples = [] { return OpSamples{}; },
+    .kernel_decides_types = true,
+};
+
 }  // namespace
 
 Tensor print(const Tensor& x, const std::string& label) {
@@ -162,12 +177,19 @@ Tensor checkpoint_name(const Tensor& x, const std::string& name) {
 }
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape) {
   if (!shape.has_rank()) return x;
-  return bind(ensure_shape_op, {x}, make_attrs(ShapeAttrs{shape.dims()}));
+  return bind(ensure_shape_op, {x}, make_attrs(ShapeAttrs{canonical(shape.dims())}));
+}
+Tensor relax_shape(const Tensor& x, const PartialShape& shape) {
+  Dims dims = x.dims();
+  if (!is_tracing() || dims.empty() || x.type().is_named() || x.type().is_list()) return x;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!shape.has_rank() || !shape.dims()[i].has_size()) dims[i] = Dim::unknown();
+  return bind(relax_shape_op, {x}, make_attrs(ShapeAttrs{dims}));
 }
 
 namespace {
-const Op* const kIdentityOps[] = {&print_op, &stop_gradient_op, &identity_op, &checkpoint_name_op,
-                                  &ensure_shape_op};
+const Op* const kIdentityOps[] = {&print_op,           &stop_gradient_op, &identity_op,
+                                  &checkpoint_name_op, &ensure_shape_op,  &relax_shape_op};
 }
 std::span<const Op* const> identity_ops() { return kIdentityOps; }
 

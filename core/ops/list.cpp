@@ -440,6 +440,20 @@ const Op list_add_op{
     .samples = [] { return OpSamples{}; },
 };
 
+const Op list_retype_op{
+    .name = "list_retype",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .kernel =
+        [](KernelArgs& a) {
+          a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(at.op(), {at.cotangent()}, make_attrs(ListTypeAttrs{at.input_type(0)})));
+        },
+    .samples = [] { return OpSamples{}; },
+};
+
 }  // namespace
 
 Tensor list_new(const TensorType& element, std::int64_t size) {
@@ -466,6 +480,20 @@ Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
 Tensor list_zeros_like(const Tensor& list) { return bind(list_zeros_like_op, {list}); }
 Tensor list_add(Tensor a, Tensor b) { return bind(list_add_op, {std::move(a), std::move(b)}); }
 
+Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
+  Dims dims = list.dims();
+  bool changes = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool says =
+        shape.has_rank() && (shape.dims()[i].is_named() || shape.dims()[i].has_size());
+    if (says || dims[i].is_named() || !dims[i].has_size()) continue;
+    dims[i] = Dim::unknown();
+    changes = true;
+  }
+  if (!changes) return list;
+  return bind(list_retype_op, {list}, make_attrs(ListTypeAttrs{list.type().with(dims)}));
+}
+
 Tensor make_list(const TensorType& element, const Tensors& elements) {
   Ref<ListData> data(new ListData);
   for (std::size_t i = 0; i < elements.size(); ++i)
@@ -482,10 +510,10 @@ Tensors list_elements(const Tensor& list) {
 }
 
 namespace {
-const Op* const kListOps[] = {&list_new_op,   &list_write_op,      &list_drop_op,
-                              &list_read_op,  &list_read_like_op,  &list_one_hot_op,
-                              &list_index_op, &list_stack_op,      &list_unstack_op,
-                              &list_size_op,  &list_zeros_like_op, &list_add_op};
+const Op* const kListOps[] = {
+    &list_new_op,        &list_write_op, &list_drop_op,  &list_read_op,    &list_read_like_op,
+    &list_one_hot_op,    &list_index_op, &list_stack_op, &list_unstack_op, &list_size_op,
+    &list_zeros_like_op, &list_add_op,   &list_retype_op};
 }
 std::span<const Op* const> list_ops() { return kListOps; }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "reel/core/partial_shape.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
@@ -29,6 +30,9 @@ Tensor list_size(const Tensor& list);
 Tensor list_zeros_like(const Tensor& list);
 /// Element by element, where an unwritten one counts as zeros: the sum of cotangents.
 Tensor list_add(Tensor a, Tensor b);
+
+/// The list as one whose elements may differ where the shape says nothing.
+Tensor relax_elements(const Tensor& list, const PartialShape& shape);
 
 /// Builds a list value from elements, outside any trace.
 Tensor make_list(const TensorType& element, const Tensors& elements);

@@ -108,28 +108,6 @@ TEST_P(WhileLoopTest, ErrorListsEveryLeafThatDiffers) {
       "Return every leaf with the type it had on entry.");
 }
 
-TEST_P(WhileLoopTest, ErrorOfAShapeThatChangesNamesShapeInvariants) {
-  const auto loop = run([](Tensor m) {
-    return while_loop(
-        [](Tensor m) {
-          return sum(m, {0, 1}) < 100.0;
-        },
-        [](Tensor m) {
-          return concat({m, m}, 0);
-        },
-        m);
-  });
-  EXPECT_EQ(
-      message_of<ShapeError>([&] {
-        loop(ones({2, 2}));
-      }),
-      "while_loop \"while\": the state returned by the body differs from the state it was given\n"
-      "  state: f32[2,2] going in, f32[4,2] coming out (dims differ)\n"
-      "Return every leaf with the type it had on entry. To let a size change, give a less specific "
-      "one in "
-      "shape_invariants, as in PartialShape{unknown, 2}.");
-}
-
 TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
   const auto with = [&](WhileOptions options) {
     return run([=](Tensor x) {
