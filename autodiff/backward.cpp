@@ -4,6 +4,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -78,11 +79,23 @@ class TapeVjp final : public Vjp {
     if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
       throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(),
                               " for input ", i, " of type ", type));
+    if (cotangent.type() != type) cotangent = knowing(type, std::move(cotangent));
     backward_.accumulate(in_[i].number, std::move(cotangent));
   }
 
  private:
   Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
+  /// The cotangent with all that is known of the value: while tracing, a loop whose state changes
+  /// its size says less of it.
+  [[gnu::noinline]] static Tensor knowing(const TensorType& type, Tensor cotangent) {
+    const TensorType& given = cotangent.type();
+    if (given.is_known() || given.is_list() || given.rank() != type.rank()) return cotangent;
+    bool says_more = false;
+    for (std::size_t i = 0; i < given.dims().size(); ++i)
+      says_more = says_more || (!given.dims()[i].is_named() && !given.dims()[i].has_size() &&
+                                type.dims()[i].has_size());
+    return says_more ? ensure_shape(cotangent, type.dims()) : cotangent;
+  }
   [[noreturn]] void refuse(std::size_t i, const char* what) const {
     throw InternalError(
         str(op_->name, ": its vjp reads ", what, " ", i, ", which its `reads` does not name"));

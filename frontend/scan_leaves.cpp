@@ -446,9 +446,7 @@ class EagerScan {
 
   static Tensor as_array(const TensorType& element, const Tensors& column) {
     Tensor list = list_new(element, 0);
-    for (std::size_t i = 0; i < column.size(); ++i)
-      list =
-          list_write(std::move(list), column[i], scalar(static_cast<std::int64_t>(i), i64), true);
+    for (const Tensor& element : column) list = list_push(std::move(list), element);
     return list;
   }
   static Tensor stacked(const TensorType& y, const Tensors& column, const Dim& dim) {

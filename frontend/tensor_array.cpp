@@ -10,11 +10,10 @@
 
 namespace reel {
 
-TensorArray::TensorArray(TensorType element, TensorArrayOptions options)
-    : may_grow_(options.dynamic_size) {
+TensorArray::TensorArray(TensorType element, TensorArrayOptions options) {
   if (options.size < 0)
     throw ArgumentError(str("TensorArray: size must not be negative, got ", options.size));
-  list_ = list_new(element, options.size);
+  list_ = list_new(element, options.size, options.dynamic_size);
 }
 
 TensorArray TensorArray::of_list(Tensor list) {
@@ -23,10 +22,10 @@ TensorArray TensorArray::of_list(Tensor list) {
   return array;
 }
 
-TensorArray TensorArray::with_list(Tensor list) const {
-  TensorArray array = *this;
-  array.list_ = std::move(list);
-  return array;
+const Tensor& TensorArray::list_for(const char* op) const {
+  if (!is_defined())
+    throw ArgumentError(str("TensorArray ", op, ": the array was made without an element type"));
+  return list_;
 }
 
 TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
@@ -40,9 +39,7 @@ TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
 }
 
 Tensor TensorArray::checked(const Tensor& x, const char* op) const {
-  if (!is_defined())
-    throw ArgumentError(str("TensorArray ", op, ": the array was made without an element type"));
-  const TensorType element = element_type();
+  const TensorType element = list_for(op).type().element();
   if (x.dtype() != element.dtype())
     throw DTypeError(str("TensorArray ", op, ": an element of type ", x.type(),
                          " does not fit an array of ", element, ": dtypes differ; cast it to ",
@@ -66,26 +63,34 @@ Tensor TensorArray::checked(const Tensor& x, const char* op) const {
   return permuted ? transpose(x, element.dims()) : x;
 }
 
-TensorArray TensorArray::push_back(const Tensor& x) const {
-  const Tensor element = checked(x, "push_back");
-  return with_list(list_write(list_, element, list_size(list_), true));
+TensorArray TensorArray::split(const Tensor& x, const Tensor& lengths) {
+  return of_list(list_split(x, lengths));
 }
 
+TensorArray TensorArray::push_back(const Tensor& x) const {
+  const Tensor element = checked(x, "push_back");
+  return of_list(list_push(list_, element));
+}
 TensorArray TensorArray::write(const Tensor& index, const Tensor& x) const {
   const Tensor element = checked(x, "write");
-  return with_list(list_write(list_, element, index, may_grow_));
+  return of_list(list_write(list_, element, index));
 }
 TensorArray TensorArray::write(std::int64_t index, const Tensor& x) const {
   return write(scalar(index), x);
 }
-
-Tensor TensorArray::read(const Tensor& index) const {
-  return list_read(list_, list_index(list_, index));
+TensorArray TensorArray::scatter(const Tensor& indices, const Tensor& x) const {
+  return of_list(list_scatter(list_for("scatter"), x, indices));
 }
-Tensor TensorArray::read(std::int64_t index) const { return read(scalar(index)); }
 
-Tensor TensorArray::stack() const { return list_stack(list_, std::nullopt); }
-Tensor TensorArray::stack(const Dim& dim) const { return list_stack(list_, dim); }
-Tensor TensorArray::size() const { return list_size(list_); }
+Tensor TensorArray::read(const Tensor& index) const { return list_read(list_for("read"), index); }
+Tensor TensorArray::read(std::int64_t index) const { return read(scalar(index)); }
+Tensor TensorArray::gather(const Tensor& indices) const {
+  return list_gather(list_for("gather"), indices);
+}
+
+Tensor TensorArray::stack() const { return list_stack(list_for("stack"), std::nullopt); }
+Tensor TensorArray::stack(const Dim& dim) const { return list_stack(list_for("stack"), dim); }
+Tensor TensorArray::concat() const { return list_concat(list_for("concat")); }
+Tensor TensorArray::size() const { return list_size(list_for("size")); }
 
 }  // namespace reel

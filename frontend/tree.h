@@ -154,7 +154,9 @@ struct Unflatten {
   const TreeLeaves& leaves;
   std::size_t next = 0;
   void operator()(Tensor& t, const std::string&) { t = leaves[next++].tensor; }
-  void operator()(TensorArray& a, const std::string&) { a = a.with_list(leaves[next++].tensor); }
+  void operator()(TensorArray& a, const std::string&) {
+    a = TensorArray::of_list(leaves[next++].tensor);
+  }
   void operator()(Dim& d, const std::string&) { d = leaves[next++].dim; }
   void operator()(None&, const std::string&) { ++next; }
   template <Fixed T>

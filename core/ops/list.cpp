@@ -6,24 +6,14 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/list_data.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/persistent_list.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
-namespace {
 
-struct ListData final : BlockAttachment {
-  PersistentList items;
-};
-
-const PersistentList& items_of(const Tensor& list) {
-  return static_cast<const ListData*>(list.block()->attachment.get())->items;
-}
-
-/// The items, to be changed: in place when nobody else can see them.
 Ref<ListData> editable(const KernelArgs& a, std::size_t i) {
   const Tensor& list = a.input(i);
   TensorBlock* block = list.block();
@@ -32,21 +22,11 @@ Ref<ListData> editable(const KernelArgs& a, std::size_t i) {
         const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
   Ref<ListData> copy(new ListData);
   copy->items = items_of(list);
+  copy->may_grow = data_of(list).may_grow;
   return copy;
 }
 
-/// One edit of an input list. The reference it holds on the block goes first, so that nodes count
-/// one owner.
-template <class Edit>
-Tensor edited(const KernelArgs& a, std::size_t i, Edit&& edit) {
-  Ref<ListData> data = editable(a, i);
-  edit(data->items);
-  return Tensor(allocate_list(a.types[0], data));
-}
-
-std::int64_t index_of(const Tensor& index) {
-  return index.dtype() == i64 ? *index.data<std::int64_t>() : *index.data<std::int32_t>();
-}
+namespace {
 
 void check_index(const TensorType& index, std::string_view op) {
   if (!is_integer(index.dtype()))
@@ -65,6 +45,8 @@ bool fits(const TensorType& x, const TensorType& element) {
   }
   return true;
 }
+
+}  // namespace
 
 void check_element(const TensorType& x, const TensorType& list, std::string_view op) {
   if (x.dtype() != list.dtype())
@@ -85,13 +67,27 @@ Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
   return zeros(element);
 }
 
+void refuse_write(std::int64_t index, std::int64_t size) {
+  throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
+                       " elements; an array made with .dynamic_size = true grows"));
+}
+
+Dims behind(const Dim& dim, const TensorType& element) {
+  return insert_dim(element.dims(), 0, dim);
+}
+TensorType without_first(const TensorType& x) { return x.with(without_dim(x.dims(), 0)); }
+
+namespace {
+
 struct NewAttrs {
   TensorType element{f32};
   std::int64_t size = 0;
+  bool may_grow = false;
   template <class F>
   static void fields(F&& f) {
     f("element", &NewAttrs::element);
     f("size", &NewAttrs::size);
+    f("may_grow", &NewAttrs::may_grow);
   }
 };
 
@@ -102,26 +98,23 @@ const Op list_new_op{
         [](KernelArgs& a) {
           Ref<ListData> data(new ListData);
           data->items.resize(a.attr<NewAttrs>().size);
+          data->may_grow = a.attr<NewAttrs>().may_grow;
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .no_vjp = "has no inputs",
     .samples = [] { return OpSamples{}; },
 };
 
-/// Elements may differ in size: zeros in place of one need it to look at.
-bool is_open(const TensorType& list) { return !list.element().is_known(); }
-
 struct WriteAttrs {
-  bool may_grow = false;
+  bool is_push = false;
   bool is_open = false;  ///< of the list
   template <class F>
   static void fields(F&& f) {
-    f("may_grow", &WriteAttrs::may_grow);
+    f("is_push", &WriteAttrs::is_push);
     f("is_open", &WriteAttrs::is_open);
   }
 };
 
-Tensor list_drop(const Tensor& list, const Tensor& index);
 Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type);
 /// The element at index, or zeros of the type of `like` where none was written.
 Tensor list_read_like(const Tensor& list, const Tensor& index, const Tensor& like);
@@ -132,16 +125,16 @@ const Op list_write_op{
         [](TypeArgs& a) {
           check_element(
               a.in[1], a.in[0],
-              a.attr<WriteAttrs>().may_grow ? "TensorArray push_back" : "TensorArray write");
+              a.attr<WriteAttrs>().is_push ? "TensorArray push_back" : "TensorArray write");
           check_index(a.in[2], "TensorArray write");
           a.out.push_back(a.in[0]);
         },
     .kernel =
         [](KernelArgs& a) {
-          const std::int64_t index = index_of(a.input(2)), size = items_of(a.input(0)).size();
-          if (index < 0 || (index >= size && !a.attr<WriteAttrs>().may_grow))
-            throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
-                                 " elements; an array made with .dynamic_size = true grows"));
+          const ListData& list = data_of(a.input(0));
+          const std::int64_t index = index_at(a.input(2), 0), size = list.items.size();
+          const bool may_grow = list.may_grow || a.attr<WriteAttrs>().is_push;
+          if (index < 0 || (index >= size && !may_grow)) refuse_write(index, size);
           a.out[0] = edited(a, 0, [&](PersistentList& items) { items.set(index, a.input(1)); });
         },
     // x̄ = l̄[i]; the list before has no part in what was written.
@@ -161,23 +154,23 @@ const Op list_write_op{
     .samples = [] { return OpSamples{}; },
 };
 
+/// Without the elements at indices.
 const Op list_drop_op{
     .name = "list_drop",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
     .kernel =
         [](KernelArgs& a) {
-          const std::int64_t index = index_of(a.input(1));
+          const Tensor& indices = a.input(1);
           a.out[0] = edited(a, 0, [&](PersistentList& items) {
-            if (items.get(index).is_defined()) items.set(index, Tensor());
+            for (std::int64_t i = 0; i < indices.numel(); ++i)
+              if (const std::int64_t index = index_at(indices, i); items.get(index).is_defined())
+                items.set(index, Tensor());
           });
         },
     .vjp = [](Vjp& at) { at.add(0, list_drop(at.cotangent(), at.input(1))); },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
 };
-Tensor list_drop(const Tensor& list, const Tensor& index) {
-  return bind(list_drop_op, {list, index});
-}
 
 struct ReadAttrs {
   bool is_lenient = false;
@@ -201,7 +194,7 @@ const Op list_read_op{
         },
     .kernel =
         [](KernelArgs& a) {
-          const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
+          const std::int64_t index = index_at(a.input(1), 0), size = items_of(a.input(0)).size();
           if (!a.attr<ReadAttrs>().is_lenient && (index < 0 || index >= size))
             throw IndexError(
                 str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
@@ -218,7 +211,7 @@ const Op list_read_like_op{
     .type = [](TypeArgs& a) { a.out.push_back(a.in[2]); },
     .kernel =
         [](KernelArgs& a) {
-          const Tensor& found = items_of(a.input(0)).get(index_of(a.input(1)));
+          const Tensor& found = items_of(a.input(0)).get(index_at(a.input(1), 0));
           a.decided->push_back(found.is_defined() ? found : zeros(a.input(2).type()));
         },
     .vjp = [](Vjp& at) { at.add(0, list_one_hot(at.cotangent(), at.input(1), at.input_type(0))); },
@@ -244,7 +237,7 @@ const Op list_one_hot_op{
     .kernel =
         [](KernelArgs& a) {
           Ref<ListData> data(new ListData);
-          data->items.set(index_of(a.input(1)), a.input(0));
+          data->items.set(index_at(a.input(1), 0), a.input(0));
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .vjp =
@@ -263,25 +256,29 @@ Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list
   return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{list_type}));
 }
 
+struct IndexAttrs {
+  std::string method;  ///< of TensorArray, for errors
+  template <class F>
+  static void fields(F&& f) {
+    f("method", &IndexAttrs::method);
+  }
+};
+
 const Op list_index_op{
     .name = "list_index",
-    .type =
-        [](TypeArgs& a) {
-          check_index(a.in[1], "TensorArray read");
-          a.out.push_back(a.in[1]);
-        },
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[1].with(i64)); },
     .kernel =
         [](KernelArgs& a) {
-          const std::int64_t index = index_of(a.input(1)), size = items_of(a.input(0)).size();
-          if (index < -size || index >= size)
-            throw IndexError(
-                str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
-          const std::int64_t result = index < 0 ? index + size : index;
-          Tensor& out = a.make();
-          if (out.dtype() == i64)
-            *out.data<std::int64_t>() = result;
-          else
-            *out.data<std::int32_t>() = static_cast<std::int32_t>(result);
+          const std::int64_t size = items_of(a.input(0)).size();
+          const Tensor& indices = a.input(1);
+          auto* out = a.make().data<std::int64_t>();
+          for (std::int64_t i = 0; i < indices.numel(); ++i) {
+            const std::int64_t index = index_at(indices, i);
+            if (index < -size || index >= size)
+              throw IndexError(str("TensorArray ", a.attr<IndexAttrs>().method, ": index ", index,
+                                   " is out of range for ", size, " elements"));
+            out[i] = index < 0 ? index + size : index;
+          }
         },
     .no_vjp = "an index is an integer",
     .samples = [] { return OpSamples{}; },
@@ -296,12 +293,6 @@ struct StackAttrs {
     f("is_lenient", &StackAttrs::is_lenient);
   }
 };
-
-Dims behind(const Dim& dim, const TensorType& element) {
-  Dims dims{dim};
-  dims.insert(dims.end(), element.dims().begin(), element.dims().end());
-  return dims;
-}
 
 const Op list_stack_op{
     .name = "list_stack",
@@ -328,9 +319,10 @@ const Op list_stack_op{
                                    "; elements to be stacked must have equal shapes"));
             element = x.type();
           });
-          if (!element.is_known() && count)
-            throw ShapeError(str("TensorArray stack: no element was written, and their shape, ",
-                                 element, ", is not known"));
+          if (!element.is_known() && !attrs.is_lenient)
+            throw ShapeError(str(
+                "TensorArray stack: ", count ? "no element was written" : "there are no elements",
+                ", and their shape, ", element, ", is not known"));
           if (!element.is_known()) {  // nothing to stack: an unknown size counts as none
             Dims dims;
             for (const Dim& dim : element.dims()) dims.push_back(dim.has_size() ? dim : Dim(0));
@@ -351,14 +343,14 @@ const Op list_stack_op{
           }
           a.decided->push_back(std::move(out));
         },
-    .vjp = [](Vjp& at) { at.add(0, list_unstack(without_padding(at.cotangent(), 0))); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0,
+                 list_of_type(list_unstack(without_padding(at.cotangent(), 0)), at.input_type(0)));
+        },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };
-
-TensorType slice_type(const TensorType& x) {
-  return x.with(Dims(x.dims().begin() + 1, x.dims().end()));
-}
 
 const Op list_unstack_op{
     .name = "list_unstack",
@@ -366,7 +358,7 @@ const Op list_unstack_op{
         [](TypeArgs& a) {
           if (!a.in[0].rank())
             throw ShapeError(str("TensorArray unstack: ", a.in[0], " has no axis to take apart"));
-          a.out.push_back(slice_type(a.in[0]).as_list());
+          a.out.push_back(without_first(a.in[0]).as_list());
         },
     .kernel =
         [](KernelArgs& a) {
@@ -447,29 +439,36 @@ const Op list_retype_op{
         [](KernelArgs& a) {
           a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
         },
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, bind(at.op(), {at.cotangent()}, make_attrs(ListTypeAttrs{at.input_type(0)})));
-        },
+    .vjp = [](Vjp& at) { at.add(0, list_of_type(at.cotangent(), at.input_type(0))); },
     .samples = [] { return OpSamples{}; },
 };
 
 }  // namespace
 
-Tensor list_new(const TensorType& element, std::int64_t size) {
-  return bind(list_new_op, {}, make_attrs(NewAttrs{element, size}));
+Tensor list_new(const TensorType& element, std::int64_t size, bool may_grow) {
+  return bind(list_new_op, {}, make_attrs(NewAttrs{element, size, may_grow}));
 }
 Tensor empty_list(const TensorType& list_type) { return list_new(list_type.element(), 0); }
 
-Tensor list_write(Tensor list, const Tensor& x, const Tensor& index, bool may_grow) {
-  const AttrsRef attrs = make_attrs(WriteAttrs{may_grow, is_open(list.type())});
+Tensor list_write(Tensor list, const Tensor& x, const Tensor& index) {
+  const AttrsRef attrs = make_attrs(WriteAttrs{false, is_open(list.type())});
   return bind(list_write_op, {std::move(list), x, index}, attrs);
 }
-Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
-  return bind(list_read_op, {list, index}, make_attrs(ReadAttrs{is_lenient}));
+Tensor list_push(Tensor list, const Tensor& x) {
+  const Tensor index = list_size(list);
+  const AttrsRef attrs = make_attrs(WriteAttrs{true, is_open(list.type())});
+  return bind(list_write_op, {std::move(list), x, index}, attrs);
 }
-Tensor list_index(const Tensor& list, const Tensor& index) {
-  return bind(list_index_op, {list, index});
+Tensor list_drop(Tensor list, const Tensor& indices) {
+  return bind(list_drop_op, {std::move(list), indices});
+}
+Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
+  check_index(index.type(), "TensorArray read");
+  return bind(list_read_op, {list, is_lenient ? index : list_index(list, index)},
+              make_attrs(ReadAttrs{is_lenient}));
+}
+Tensor list_index(const Tensor& list, const Tensor& indices, const std::string& method) {
+  return bind(list_index_op, {list, indices}, make_attrs(IndexAttrs{method}));
 }
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient) {
   return bind(list_stack_op, {list},
@@ -480,6 +479,10 @@ Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }
 Tensor list_zeros_like(const Tensor& list) { return bind(list_zeros_like_op, {list}); }
 Tensor list_add(Tensor a, Tensor b) { return bind(list_add_op, {std::move(a), std::move(b)}); }
 
+Tensor list_of_type(const Tensor& list, const TensorType& type) {
+  if (list.type() == type) return list;
+  return bind(list_retype_op, {list}, make_attrs(ListTypeAttrs{type}));
+}
 Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
   Dims dims = list.dims();
   bool changes = false;
@@ -491,7 +494,7 @@ Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
     changes = true;
   }
   if (!changes) return list;
-  return bind(list_retype_op, {list}, make_attrs(ListTypeAttrs{list.type().with(dims)}));
+  return list_of_type(list, list.type().with(dims));
 }
 
 Tensor make_list(const TensorType& element, const Tensors& elements) {

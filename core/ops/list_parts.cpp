@@ -1,0 +1,408 @@
+// Ops on many elements of a list at once: gather and scatter, concat and split.
+#include <cstring>
+#include <unordered_set>
+
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/ops/list_data.h"
+#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+void check_vector(const TensorType& type, std::string_view op, std::string_view what) {
+  if (!is_integer(type.dtype()))
+    throw DTypeError(str("TensorArray ", op, ": ", what, " must be integers, got ", type));
+  if (type.rank() != 1)
+    throw ShapeError(str("TensorArray ", op, ": ", what, " must be a vector, got ", type));
+}
+
+/// Copies elements side by side into a tensor of that type.
+class Columns {
+ public:
+  explicit Columns(const TensorType& type) : out_(allocate_block(type)), to_(out_.data<char>()) {}
+  void put(const Tensor& element, std::int64_t bytes) {
+    if (!bytes) return;
+    if (element.is_defined())
+      std::memcpy(to_, element.data<char>(), static_cast<std::size_t>(bytes));
+    else
+      std::memset(to_, 0, static_cast<std::size_t>(bytes));
+    to_ += bytes;
+  }
+  Tensor finish() { return std::move(out_); }
+
+ private:
+  Tensor out_;
+  char* to_;
+};
+
+/// The slices of x along its leading dim, as views.
+template <class Fn>
+void each_slice(const Tensor& x, Fn&& fn) {
+  const TensorType type = without_first(x.type());
+  for (std::int64_t i = 0; i < x.type().sizes()[0]; ++i)
+    fn(i, Tensor(allocate_view(type, x.ref(), x.data<char>() + i * type.bytes())));
+}
+
+struct ListTypeAttrs {
+  TensorType type{f32};
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &ListTypeAttrs::type);
+  }
+};
+
+// ---- gather and scatter -------------------------------------------------------------------------
+
+struct GatherAttrs {
+  /// Beyond the end, and where nothing was written, are zeros: cotangents.
+  bool is_lenient = false;
+  bool last_only = false;  ///< of equal indices only the last one; zeros for the others
+  template <class F>
+  static void fields(F&& f) {
+    f("is_lenient", &GatherAttrs::is_lenient);
+    f("last_only", &GatherAttrs::last_only);
+  }
+};
+
+/// By place: whether the same index comes again behind it.
+std::vector<std::uint8_t> overwritten_by_later(const Tensor& indices) {
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(indices.numel()));
+  std::unordered_set<std::int64_t> seen;
+  for (std::size_t i = result.size(); i-- > 0;)
+    result[i] = !seen.insert(index_at(indices, static_cast<std::int64_t>(i))).second;
+  return result;
+}
+
+/// The elements of a list at indices, or zeros of what input 2 is like.
+Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor* like,
+                         bool last_only);
+Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& list_type,
+                   bool last_only);
+
+const Op list_gather_op{
+    .name = "list_gather",
+    .type =
+        [](TypeArgs& a) {
+          if (a.in.size() == 3) {
+            a.out.push_back(a.in[2]);
+            return;
+          }
+          const TensorType element = a.in[0].element();
+          Dims dims = behind(a.in[1].dims()[0], element);
+          for (Dim& of : dims)
+            if (!of.is_named() && !of.has_size()) of = Dim::unknown();
+          a.out.push_back(element.with(dims));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const auto& [is_lenient, last_only] = a.attr<GatherAttrs>();
+          const Tensor &list = a.input(0), &indices = a.input(1);
+          const std::int64_t count = indices.numel();
+          Tensors found;
+          TensorType element = list.type().element();
+          for (std::int64_t i = 0; i < count; ++i) {
+            found.push_back(items_of(list).get(index_at(indices, i)));
+            if (!found.back().is_defined() || is_lenient) continue;
+            if (element.is_known() && found.back().type() != element)
+              throw ShapeError(str("TensorArray gather: element ", index_at(indices, i), " is ",
+                                   found.back().type(), ", others are ", element,
+                                   "; elements to be stacked must have equal shapes"));
+            element = found.back().type();
+          }
+          if (a.in.size() < 3 && !element.is_known())
+            throw ShapeError(str("TensorArray gather: no element is written, and their shape, ",
+                                 element, ", is not known"));
+          const TensorType type = a.in.size() == 3
+                                      ? a.input(2).type()
+                                      : element.with(behind(indices.dims()[0], element));
+          if (last_only) {
+            const std::vector<std::uint8_t> overwritten = overwritten_by_later(indices);
+            for (std::size_t i = 0; i < found.size(); ++i)
+              if (overwritten[i]) found[i] = Tensor();
+          }
+          Columns columns(type);
+          const std::int64_t bytes = count ? type.bytes() / count : 0;
+          for (const Tensor& one : found) columns.put(one, bytes);
+          a.decided->push_back(columns.finish());
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, list_spread(at.cotangent(), at.input(1), at.input_type(0),
+                                at.attr<GatherAttrs>().last_only));
+        },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return OpSamples{}; },
+    .kernel_decides_types = true,
+};
+
+Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor* like,
+                         bool last_only) {
+  const AttrsRef attrs = make_attrs(GatherAttrs{true, last_only});
+  return like ? bind(list_gather_op, {list, indices, *like}, attrs)
+              : bind(list_gather_op, {list, indices}, attrs);
+}
+
+struct SpreadAttrs {
+  TensorType type{f32};
+  bool last_only = false;  ///< of equal indices only the last one
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &SpreadAttrs::type);
+    f("last_only", &SpreadAttrs::last_only);
+  }
+};
+
+/// A list with the slices of x at indices, added up where an index is repeated.
+const Op list_spread_op{
+    .name = "list_spread",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<SpreadAttrs>().type); },
+    .kernel =
+        [](KernelArgs& a) {
+          const ModeScope plain({});
+          const bool last_only = a.attr<SpreadAttrs>().last_only;
+          Ref<ListData> data(new ListData);
+          each_slice(a.input(0), [&](std::int64_t i, Tensor slice) {
+            const std::int64_t index = index_at(a.input(1), i);
+            const Tensor& before = data->items.get(index);
+            data->items.set(index, before.is_defined() && !last_only ? add(before, slice) : slice);
+          });
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .vjp =
+        [](Vjp& at) {
+          const SpreadAttrs& attrs = at.attr<SpreadAttrs>();
+          at.add(0,
+                 gather_cotangents(at.cotangent(), at.input(1),
+                                   is_open(attrs.type) ? &at.input(0) : nullptr, attrs.last_only));
+        },
+    .reads_by =
+        [](const Attrs* attrs) {
+          return OpReads{.inputs = is_open(get<SpreadAttrs>(attrs).type) ? 0b11u : 0b10u};
+        },
+    .samples = [] { return OpSamples{}; },
+};
+
+Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& list_type,
+                   bool last_only) {
+  return bind(list_spread_op, {x, indices}, make_attrs(SpreadAttrs{list_type, last_only}));
+}
+
+struct ScatterAttrs {
+  bool is_open = false;  ///< of the list
+  template <class F>
+  static void fields(F&& f) {
+    f("is_open", &ScatterAttrs::is_open);
+  }
+};
+
+const Op list_scatter_op{
+    .name = "list_scatter",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType &x = a.in[1], &indices = a.in[2];
+          check_vector(indices, "scatter", "indices");
+          if (!x.rank())
+            throw ShapeError(str("TensorArray scatter: ", x, " has no axis to take apart"));
+          const Dim &from = x.dims()[0], &to = indices.dims()[0];
+          const bool fits = from == to || (!from.is_named() && !to.is_named() &&
+                                           !(from.has_size() && to.has_size()));
+          if (!fits)
+            throw ShapeError(str("TensorArray scatter: ", x, " and indices ", indices,
+                                 " differ in their first dim"));
+          check_element(without_first(x), a.in[0], "TensorArray scatter");
+          a.out.push_back(a.in[0]);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const ListData& list = data_of(a.input(0));
+          const Tensor& indices = a.input(2);
+          const std::int64_t size = list.items.size();
+          for (std::int64_t i = 0; i < indices.numel(); ++i)
+            if (const std::int64_t index = index_at(indices, i);
+                index < 0 || (index >= size && !list.may_grow))
+              refuse_write(index, size);
+          a.out[0] = edited(a, 0, [&](PersistentList& items) {
+            each_slice(a.input(1), [&](std::int64_t i, Tensor slice) {
+              items.set(index_at(indices, i), std::move(slice));
+            });
+          });
+        },
+    // As list_write's: what was there before has no part in what is there now.
+    .vjp =
+        [](Vjp& at) {
+          const Tensor cotangent = at.cotangent();
+          const bool open = at.attr<ScatterAttrs>().is_open;
+          if (at.needs(1))
+            at.add(1,
+                   gather_cotangents(cotangent, at.input(2), open ? &at.input(1) : nullptr, true));
+          if (at.needs(0)) at.add(0, list_drop(cotangent, at.input(2)));
+        },
+    .reads_by =
+        [](const Attrs* attrs) {
+          return OpReads{.inputs = get<ScatterAttrs>(attrs).is_open ? 0b110u : 0b100u};
+        },
+    .samples = [] { return OpSamples{}; },
+};
+
+// ---- concat and split ---------------------------------------------------------------------------
+
+const Op list_concat_op{
+    .name = "list_concat",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType element = a.in[0].element();
+          Dims dims(element.dims().size(), Dim::unknown());
+          for (std::size_t i = 1; i < dims.size(); ++i)
+            dims[i] = element.dims()[i].has_size() ? element.dims()[i] : Dim::unknown();
+          a.out.push_back(element.with(dims));
+          a.out.push_back(TensorType(i32, {Dim::unknown()}));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const ModeScope plain({});
+          const Tensor& list = a.input(0);
+          const std::int64_t count = items_of(list).size();
+          TensorType element = list.type().element();
+          Tensors parts;
+          std::int64_t total = 0;
+          const Tensor lengths(allocate_block(TensorType(i32, {Dim(count)})));
+          for (std::int64_t i = 0; i < count; ++i) {
+            parts.push_back(element_or_zeros(list, i));
+            const TensorType& part = parts.back().type();
+            const Dims merged = with_dim(part.dims(), 0, element.dims()[0]);
+            if (i && merged != element.dims())
+              throw ShapeError(str("TensorArray concat: element ", i, " is ", part, ", others are ",
+                                   element.with(with_dim(element.dims(), 0, Dim::unknown())),
+                                   "; only the first size may differ"));
+            element = element.with(merged);
+            total += part.sizes()[0];
+            lengths.data<std::int32_t>()[i] = static_cast<std::int32_t>(part.sizes()[0]);
+          }
+          element = element.with(with_dim(element.dims(), 0, Dim(total)));
+          if (!element.is_known())
+            throw ShapeError(str("TensorArray concat: there are no elements, and their shape, ",
+                                 list.type().element(), ", is not known"));
+          Columns columns(element);
+          for (const Tensor& part : parts) columns.put(part, part.type().bytes());
+          a.decided->push_back(columns.finish());
+          a.decided->push_back(lengths);
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, list_of_type(list_split(at.cotangent(), at.output(1)), at.input_type(0)));
+        },
+    .reads = {.outputs = 0b10},
+    .samples = [] { return OpSamples{}; },
+    .kernel_decides_types = true,
+};
+
+/// The cotangent of what was split: pieces of these lengths, zeros where there is none.
+const Op list_join_op{
+    .name = "list_join",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& lengths = a.input(1);
+          const TensorType& type = a.types[0];
+          const std::int64_t bytes = without_first(type).bytes();
+          Columns columns(type);
+          for (std::int64_t i = 0; i < lengths.numel(); ++i)
+            columns.put(items_of(a.input(0)).get(i), index_at(lengths, i) * bytes);
+          a.out[0] = columns.finish();
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, list_of_type(list_split(at.cotangent(), at.input(1)), at.input_type(0)));
+        },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return OpSamples{}; },
+};
+
+const Op list_split_op{
+    .name = "list_split",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType& x = a.in[0];
+          check_vector(a.in[1], "split", "lengths");
+          if (!x.rank())
+            throw ShapeError(str("TensorArray split: ", x, " has no axis to take apart"));
+          if (x.is_named())
+            throw ShapeError(str("TensorArray split: the dims of ", x,
+                                 " are named, and elements could not differ in one"));
+          a.out.push_back(x.with(with_dim(x.dims(), 0, Dim::unknown())).as_list());
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor &x = a.input(0), &lengths = a.input(1);
+          const std::int64_t bytes = without_first(x.type()).bytes();
+          Ref<ListData> data(new ListData);
+          std::int64_t sum = 0;
+          for (std::int64_t i = 0; i < lengths.numel(); ++i) {
+            const std::int64_t length = index_at(lengths, i);
+            if (length < 0)
+              throw ArgumentError(str("TensorArray split: length ", i, " is ", length,
+                                      "; lengths must not be negative"));
+            sum += length;
+            if (sum > x.type().sizes()[0]) continue;
+            data->items.set(
+                i, Tensor(allocate_view(x.type().with(with_dim(x.dims(), 0, Dim(length))), x.ref(),
+                                        x.data<char>() + (sum - length) * bytes)));
+          }
+          if (sum != x.type().sizes()[0])
+            throw ShapeError(str("TensorArray split: lengths add up to ", sum, ", but ", x.type(),
+                                 " has ", x.type().sizes()[0], " along its first axis"));
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(list_join_op, {at.cotangent(), at.input(1)},
+                         make_attrs(ListTypeAttrs{at.input_type(0)})));
+        },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return OpSamples{}; },
+};
+
+}  // namespace
+
+// What kernels that decide types trust is checked here.
+Tensor list_gather(const Tensor& list, const Tensor& indices) {
+  check_vector(indices.type(), "gather", "indices");
+  const TensorType element = list.type().element();
+  if (element.rank() && element.is_named() != indices.dims()[0].is_named())
+    throw ShapeError(str("TensorArray gather: indices ", indices.type(), " and elements ", element,
+                         " mix named and plain dims; name the dim of the indices as well"));
+  return bind(list_gather_op, {list, list_index(list, indices, "gather")},
+              make_attrs(GatherAttrs{}));
+}
+Tensor list_scatter(Tensor list, const Tensor& x, const Tensor& indices) {
+  const AttrsRef attrs = make_attrs(ScatterAttrs{is_open(list.type())});
+  return bind(list_scatter_op, {std::move(list), x, indices}, attrs);
+}
+Tensor list_concat(const Tensor& list) {
+  const TensorType element = list.type().element();
+  if (!element.rank())
+    throw ShapeError(str("TensorArray concat: elements are ", element,
+                         ", scalars; they are joined along their first axis"));
+  if (element.is_named())
+    throw ShapeError(str("TensorArray concat: the dims of elements, ", element,
+                         ", are named, so that all have one size; stack them, and merge_dims"));
+  return bind_all(list_concat_op, {list})[0];
+}
+Tensor list_split(const Tensor& x, const Tensor& lengths) {
+  return bind(list_split_op, {x, lengths});
+}
+
+namespace {
+const Op* const kListPartOps[] = {&list_gather_op, &list_spread_op, &list_scatter_op,
+                                  &list_concat_op, &list_join_op,   &list_split_op};
+}
+std::span<const Op* const> list_part_ops() { return kListPartOps; }
+
+}  // namespace reel
