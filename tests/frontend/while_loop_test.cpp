@@ -55,21 +55,6 @@ TEST_P(WhileLoopTest, GradientTakenInsideABody) {
   expect_values(run(grad(f))(scalar(1.0)), {6 * 3 * 6});  // d 3(3x²)² = 3·2·3x²·6x
 }
 
-TEST_P(WhileLoopTest, InvariantLetsAShapeGrowAndDifferentiates) {
-  const auto f = [](Tensor m) {
-    auto [i, grown] = while_loop([](Tensor i, Tensor) { return i < 3; },
-                                 [](Tensor i, Tensor m) {
-                                   return std::tuple{i + 1, concat({m, m * 2.0}, 0)};
-                                 },
-                                 std::tuple{scalar(0), m},
-                                 {.shape_invariants = {PartialShape{}, PartialShape{unknown, 2}}});
-    return sum(square(grown));
-  };
-  // Each iteration multiplies the sum of squares by 1 + 4.
-  expect_values(run(f)(ones({1, 2})), {250});
-  expect_values(run(grad(f))(ones({1, 2})), {250, 250});
-}
-
 TEST_P(WhileLoopTest, RandomNumbersAreTheSameInEveryMode) {
   const auto walk = [](Tensor x) {
     auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 4; },
