@@ -102,7 +102,7 @@ struct ConcatAttrs {
 };
 struct UnconcatAttrs {
   int axis = 0;
-  Dims parts;  ///< none: as the axis of further inputs says
+  Dims parts;
   template <class F>
   static void fields(F&& f) {
     f("axis", &UnconcatAttrs::axis);
@@ -169,31 +169,8 @@ const Op concat_op{
         },
 };
 
-/// concat of tensors with plain sizes that only a run knows: its vjp asks them.
-const Op concat_unknown_op{
-    .name = "concat_unknown",
-    .type = concat_type,
-    .kernel = concat_kernel,
-    .vjp =
-        [](Vjp& at) {
-          Tensors inputs{at.cotangent()};
-          for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
-          add_parts(at, bind_all(unconcat_op, inputs,
-                                 make_attrs(UnconcatAttrs{at.attr<ConcatAttrs>().axis, {}})));
-        },
-    .reads = {.inputs = kAll},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
-                            make_attrs(ConcatAttrs{0, {}})}};
-        },
-};
-
 Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
-  const bool asks = std::any_of(tensors.begin(), tensors.end(),
-                                [](const Tensor& x) { return has_unknown_size(x.type()); });
-  return reel::bind(asks ? concat_unknown_op : concat_op, tensors,
-                    make_attrs(ConcatAttrs{axis, std::move(to)}));
+  return reel::bind(concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
 }
 
 const Op unconcat_op{
@@ -202,13 +179,10 @@ const Op unconcat_op{
         [](TypeArgs& a) {
           const auto& [axis, parts] = a.attr<UnconcatAttrs>();
           const TensorType& x = a.in[0];
-          const std::size_t count = parts.empty() ? a.in.size() - 1 : parts.size();
           std::int64_t size = 0;
-          for (std::size_t i = 0; i < count; ++i) {
-            const Dim& part = parts.empty() ? dim_at(a.in[i + 1], axis) : parts[i];
+          for (const Dim& part : parts) {
             size = size < 0 || !part.has_size() ? -1 : size + part.size();
-            a.out.push_back(
-                x.with(parts.empty() ? a.in[i + 1].dims() : with_dim(x.dims(), axis, part)));
+            a.out.push_back(x.with(with_dim(x.dims(), axis, part)));
           }
           if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
             throw ShapeError(
@@ -236,10 +210,6 @@ const Op unconcat_op{
           const Dim one("time", 1), two("time", 2);
           return OpSamples{
               {{{TensorType(f32, {3, 2})}}, make_attrs(UnconcatAttrs{0, {1, 2}})},
-              {{{TensorType(f32, {2, 3})},
-                {TensorType(f32, {2, 1}), -2, 2, false},
-                {TensorType(f32, {2, 2}), -2, 2, false}},
-               make_attrs(UnconcatAttrs{1, {}})},
               {{{TensorType(f32, {dims[0], Dim("time", 3), dims[2]})}},
                make_attrs(UnconcatAttrs{1, {one, two}})},
               {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
@@ -405,8 +375,7 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
 }
 
 namespace {
-const Op* const kJoinOps[] = {&concat_op, &concat_unknown_op, &unconcat_op,
-                              &stack_op,  &unstack_op,        &split_op};
+const Op* const kJoinOps[] = {&concat_op, &unconcat_op, &stack_op, &unstack_op, &split_op};
 }
 std::span<const Op* const> join_ops() { return kJoinOps; }
 

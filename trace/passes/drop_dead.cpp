@@ -1,108 +1,12 @@
 #include "reel/trace/passes/drop_dead.h"
 
-#include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "reel/core/ops/loop.h"
+#include "reel/trace/passes/liveness.h"
 
 namespace reel {
 namespace {
-
-/// Liveness of values and records, given which outputs are wanted.
-struct Liveness {
-  std::vector<std::uint8_t> values, records;
-  std::unordered_set<const DimNode*> symbols;  ///< that live records mention
-  std::vector<ValueId> brought;                ///< values that live on as they bring such a symbol
-};
-
-Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
-  Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
-                std::vector<std::uint8_t>(graph.records.size(), 0),
-                {},
-                {}};
-  // A symbol is brought by the first value whose type has it.
-  std::unordered_map<const DimNode*, ValueId> binder;
-  std::unordered_set<const DimNode*> from_inputs;
-  for (const ValueId v : graph.inputs)
-    for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
-  for (std::size_t r = 0; r < graph.records.size(); ++r)
-    for (const ValueId v : graph.outputs_of(graph.records[r]))
-      for_each_bound(graph.types[v], [&](const Dim& d) {
-        if (!from_inputs.count(d.node())) binder.emplace(d.node(), v);
-      });
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    if (wanted[i]) live.values[graph.outputs[i]] = 1;
-  std::unordered_map<ValueId, std::vector<const DimNode*>> binds;
-  for (const auto& [symbol, v] : binder) binds[v].push_back(symbol);
-  for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const OpRecord& record = graph.records[r];
-    const auto out = graph.outputs_of(record);
-    for (const ValueId v : out) {
-      const auto symbols = binds.find(v);
-      if (symbols == binds.end() ||
-          std::none_of(symbols->second.begin(), symbols->second.end(),
-                       [&](const DimNode* d) { return live.symbols.count(d); }))
-        continue;
-      live.values[v] = 1;
-      live.brought.push_back(v);
-    }
-    const bool is_live = has_effects(record) || std::any_of(out.begin(), out.end(), [&](ValueId v) {
-                           return live.values[v];
-                         });
-    if (!is_live) continue;
-    live.records[r] = 1;
-    for (const ValueId v : graph.inputs_of(record)) live.values[v] = 1;
-    if (record.attrs)
-      record.attrs->each_symbol([&](const Dim& d) { live.symbols.insert(d.node()); });
-  }
-  return live;
-}
-
-/// Elements of lists that nobody reads live too where they alone say what a dim is that the body
-/// mentions: one that was born in each iteration of another loop.
-void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
-  const Graph& body = *attrs.body.graph;
-  const auto bind = [&](ValueId v) {
-    for_each_bound(body.types[v], [&](const Dim& d) { live.symbols.erase(d.node()); });
-  };
-  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
-    const int slice = static_cast<int>(i) - 1 - attrs.carries;
-    const bool is_element =
-        slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
-    // What is known outside goes without saying.
-    if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
-  }
-  for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
-  for (int i = 0; i < attrs.slices; ++i) {
-    const ValueId v = body.inputs[1 + attrs.carries + i];
-    for_each_bound(body.types[v], [&](const Dim& d) {
-      if (live.symbols.count(d.node())) live.values[v] = 1;
-    });
-    if (live.values[v]) bind(v);
-  }
-}
-
-/// Keeps one more carry if that alone says what a dim is that iterations change and the body
-/// mentions.
-bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
-                        std::vector<std::uint8_t>& carry) {
-  const Graph& body = *attrs.body.graph;
-  for (const Dim& dim : changing_dims(attrs)) {
-    int first = -1;
-    bool is_kept = !live.symbols.count(dim.node());
-    for (int i = 0; i < attrs.carries && !is_kept; ++i)
-      for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
-        if (bound.node() != dim.node()) return;
-        is_kept = is_kept || carry[i];
-        if (first < 0) first = i;
-      });
-    if (is_kept || first < 0) continue;
-    carry[first] = 1;
-    return true;
-  }
-  return false;
-}
 
 /// A loop without the parts that nobody needs, and where its remaining inputs and outputs were
 /// before.
@@ -114,27 +18,9 @@ struct Pruned {
 Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
              const std::vector<TensorType>& input_types) {
   const Graph& body = *attrs.body.graph;
-  std::vector<std::uint8_t> carry(attrs.carries);
-  for (int i = 0; i < attrs.carries; ++i) carry[i] = is_used[i];
-  std::vector<std::uint8_t> cond_live;
-  if (attrs.cond) {
-    cond_live = liveness(*attrs.cond.graph, {1}).values;
-    for (int i = 0; i < attrs.carries; ++i)
-      carry[i] = carry[i] || cond_live[attrs.cond.graph->inputs[1 + i]];
-  }
-  Liveness live;
-  for (bool changed = true; changed;) {
-    changed = false;
-    std::vector<std::uint8_t> wanted(carry);
-    for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
-      wanted.push_back(is_used[attrs.carries + i]);
-    live = liveness(body, wanted);
-    for (int i = 0; i < attrs.carries; ++i)
-      if (!carry[i] && live.values[body.inputs[1 + i]]) carry[i] = changed = true;
-    if (!changed) changed = keeps_changing_dim(attrs, live, carry);
-  }
-
-  keep_dims(live, attrs, input_types);
+  const LoopLiveness needed = loop_liveness(attrs, is_used, input_types);
+  const std::vector<std::uint8_t>&carry = needed.carry, &cond_live = needed.cond_values;
+  const Liveness& live = needed.body;
 
   Pruned result{attrs, {}, {}};
   LoopAttrs& next = result.attrs;
@@ -166,8 +52,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
     result.outputs.push_back(i);
   }
   for (int i = 0; i < attrs.slices; ++i) {
-    const bool counts_iterations = !attrs.has_bound && i == attrs.slices - 1 && next.slices == 0;
-    if (!live.values[body.inputs[1 + attrs.carries + i]] && !counts_iterations) continue;
+    if (!needed.slice[i]) continue;
     ++next.slices;
     graph->inputs.push_back(body.inputs[1 + attrs.carries + i]);
     next.fills.push_back(attrs.fills[attrs.carries + i]);
@@ -238,8 +123,8 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
   // need not make.
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   for (const ValueId v : graph.outputs) live[v] = 1;
+  const DimMakers makers = dim_makers(graph);
   const Liveness whole = liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1));
-  for (const ValueId v : whole.brought) live[v] = 1;
   std::unordered_map<std::size_t, Pruned> loops;
   std::vector<std::uint8_t> keeps(graph.records.size(), 0);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
@@ -252,18 +137,8 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
       continue;
     }
     keeps[r] = 1;
-    std::vector<std::uint8_t> is_used;
+    const std::vector<std::uint8_t> is_used = used_outputs(graph, r, live, whole.symbols, makers);
     std::vector<TensorType> types;
-    std::unordered_set<const DimNode*> brought;
-    for (const ValueId v : out) {
-      is_used.push_back(live[v]);
-      if (live[v]) for_each_bound(graph.types[v], [&](const Dim& d) { brought.insert(d.node()); });
-    }
-    // An output that alone says what a dim is that somebody mentions is used too.
-    for (std::size_t i = 0; i < out.size(); ++i)
-      for_each_bound(graph.types[out[i]], [&](const Dim& d) {
-        if (whole.symbols.count(d.node()) && brought.insert(d.node()).second) is_used[i] = 1;
-      });
     for (const ValueId v : in) types.push_back(graph.types[v]);
     Pruned pruned = prune(get<LoopAttrs>(record.attrs.get()), is_used, types);
     for (const std::size_t i : pruned.inputs) live[in[i]] = 1;

@@ -1,0 +1,165 @@
+// What a traced loop saves for its gradient: only what the reverse reads and cannot have otherwise.
+#include <regex>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+struct Pushing {
+  Tensor x;
+  TensorArray array;
+};
+
+/// Of a traced gradient: the graph's text, and what loops save in it.
+template <class F, class... Args>
+std::string graph_of(F f, const Args&... args) {
+  const auto traced = jit(std::move(f));
+  traced(args...);
+  return str(traced.graph());
+}
+
+int count(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  return static_cast<int>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+}
+
+/// Streams that the loop of that name saves: it has no ys of its own.
+int saved(const std::string& graph, const std::string& loop) {
+  std::smatch found;
+  const bool is_there =
+      std::regex_search(graph, found, std::regex("name=" + loop + ", [^{}]*stacks=(\\d+)"));
+  EXPECT_TRUE(is_there) << graph;
+  return is_there ? std::stoi(found[1]) : -1;
+}
+
+/// Runs body from x until it is 100 or more, at most five times.
+template <class Body>
+Tensor until_100(const Tensor& x, Body body) {
+  return while_loop([](Tensor x) { return x < 100.0; }, body, x, {.maximum_iterations = 5});
+}
+
+TEST(TensorFlowSaving, R01_InvariantsAreNotSaved) {
+  const auto f = [](Tensor v) { return until_100(scalar(2.0), [&](Tensor x) { return v * x; }); };
+  expect_values(jit(grad(f))(scalar(1.5)), {2 * 5 * std::pow(1.5, 4)}, 1e-4);
+  EXPECT_EQ(saved(graph_of(grad(f), scalar(1.5)), "while"), 1);
+}
+
+TEST(TensorFlowSaving, R02_ConstantsAreNotSaved) {
+  const auto doubled = [](Tensor v) { return until_100(v, [](Tensor x) { return x * 2.0; }); };
+  EXPECT_EQ(saved(graph_of(grad(doubled), scalar(1.0)), "while"), 0);  // nothing varies in 2
+  const auto shifted = [](Tensor v) {
+    return until_100(v, [](Tensor x) { return x * x * 2.0 + 1.0; });
+  };
+  EXPECT_EQ(saved(graph_of(grad(shifted), scalar(1.0)), "while"), 1);  // x
+}
+
+TEST(TensorFlowSaving, R05_GradientsOfAnyOrderLeaveOneForwardLoop) {
+  const auto squared = [](Tensor v) { return until_100(v, [](Tensor x) { return x * x; }); };
+  const std::string first = graph_of(value_and_grad(squared), scalar(2.0));
+  EXPECT_EQ(count(first, "name=while,"), 1) << first;
+  EXPECT_EQ(saved(first, "while"), 1) << first;
+  const std::string second = graph_of(grad(grad(squared)), scalar(2.0));
+  EXPECT_EQ(count(second, "name=while,"), 1) << second;
+  EXPECT_EQ(saved(second, "while"), 1) << second;
+}
+
+TEST(TensorFlowSaving, R06_TheCounterAndCapturesAreNotSaved) {
+  const auto f = [](Tensor v) {
+    return while_loop([](Tensor x) { return x < 100.0; }, [&](Tensor x) { return x * v + v * v; },
+                      scalar(1.0));
+  };
+  const std::string graph = graph_of(grad(f), scalar(2.0));
+  EXPECT_EQ(saved(graph, "while"), 1) << graph;
+  // An element of an array that is captured is at the place of the iteration: neither is saved.
+  const auto reads = [](Tensor x) {
+    return scan(Scan{.initial = scalar(0.0),
+                     .xs = x,
+                     .body =
+                         [](Tensor x, Tensor s) {
+                           return std::pair{None{}, s + x * x};
+                         }})
+        .state;
+  };
+  EXPECT_EQ(saved(graph_of(grad(reads), ones({5})), "scan"), 0);
+}
+
+TEST(TensorFlowSaving, R07_OfWhatOnlyTheShapeIsReadTheShapeIsSaved) {
+  const auto reductions = [](Tensor v) {
+    return sum(while_loop([](Tensor x) { return sum(x) < 10.0; },
+                          [](Tensor x) { return x * 0.5 + sum(x) + mean(x); }, v));
+  };
+  EXPECT_EQ(saved(graph_of(grad(reductions), ones({3})), "while"), 0);
+  const auto growing = [](Tensor v) {
+    return sum(while_loop([](Tensor x) { return sum(x) < 10.0; },
+                          [](Tensor x) {
+                            return concat({x, x * 2.0}, 0);
+                          },
+                          v, {.shape_invariants = {PartialShape{unknown}}}));
+  };
+  const std::string graph = graph_of(grad(growing), ones({3}));
+  EXPECT_EQ(saved(graph, "while"), 1) << graph;
+  EXPECT_EQ(count(graph, "list of boolean\\[0,\\?\\], %\\d+: i32\\[\\] = loop"), 1) << graph;
+}
+
+// A size that only a dropped carry says is kept: the reverse of `spread` reads no value of it.
+TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
+  const auto f = [](Tensor x) {
+    return sum(while_loop([](Tensor h) { return sum(ones_like(h)) < 6.0; },
+                          [&](Tensor h) {
+                            return concat({h, x}, 0);
+                          },
+                          zeros({0, 2}), {.shape_invariants = {PartialShape{unknown, 2}}}));
+  };
+  expect_values(jit(grad(f))(tensor({{1., 2.}})), {3, 3});
+}
+
+TEST(TensorFlowSaving, R08_WhatNobodyReadsIsNotPushed) {
+  const auto squares = [](Tensor v) {
+    return while_loop([](const Pushing& s) { return s.x < 100.0; },
+                      [](const Pushing& s) {
+                        return Pushing{s.x * s.x, s.array.push_back(s.x)};
+                      },
+                      Pushing{v, TensorArray({f32, {}})});
+  };
+  const auto unread = graph_of([=](Tensor v) { return squares(v).x; }, scalar(2.0));
+  EXPECT_EQ(count(unread, "list_write"), 0) << unread;
+  EXPECT_EQ(count(unread, "carries=1,"), 1) << unread;
+  const auto read = jit([=](Tensor v) { return squares(v).array.stack(); });
+  expect_values(read(scalar(2.0)), {2, 4, 16});
+}
+
+TEST(TensorFlowSaving, R09_WhatNobodyReadsIsNotPushedInInnerLoopsEither) {
+  const auto nested = [](Tensor v) {
+    return while_loop([](const Pushing& s) { return s.x < 100.0; },
+                      [](const Pushing& s) {
+                        return while_loop([](const Pushing& s) { return s.x < 50.0; },
+                                          [](const Pushing& s) {
+                                            return Pushing{s.x * s.x, s.array.push_back(s.x)};
+                                          },
+                                          Pushing{s.x * 2.0, s.array});
+                      },
+                      Pushing{v, TensorArray({f32, {}})});
+  };
+  const auto unread = graph_of([=](Tensor v) { return nested(v).x; }, scalar(2.0));
+  EXPECT_EQ(count(unread, "list_write|list_new"), 0) << unread;
+  // Three loops in each other, whose gradient reads what the innermost squares: one stream a level.
+  const auto three = [](Tensor v) {
+    const auto loop = [](Tensor x, double most, auto body) {
+      return while_loop([=](Tensor x) { return x < most; }, body, x);
+    };
+    return loop(v, 500.0, [=](Tensor x) {
+      return loop(x * 1.5, 100.0, [=](Tensor x) {
+        return loop(x + 1.0, 10.0, [](Tensor x) { return x * x; }) * 2.0;
+      });
+    });
+  };
+  const std::string graph = graph_of(grad(three), scalar(1.5));
+  for (const char* streams : {"stacks=1,", "stacks=2,", "stacks=3,"})  // and how often each one ran
+    EXPECT_EQ(count(graph, str("name=while, [^{}]*", streams)), 1) << graph;
+  EXPECT_EQ(count(graph, "%\\d+: f32\\[\\] = mul\\(%1, %1\\)\n *return %2, %1\n"), 1) << graph;
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,188 @@
+#include "reel/trace/passes/liveness.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace reel {
+
+DimMakers dim_makers(const Graph& graph) {
+  DimMakers makers;
+  std::unordered_set<const DimNode*> from_inputs;
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+  for (std::size_t r = 0; r < graph.records.size(); ++r)
+    for (const ValueId v : graph.outputs_of(graph.records[r]))
+      for_each_bound(graph.types[v], [&](const Dim& d) {
+        if (!from_inputs.count(d.node())) makers.emplace(d.node(), r);
+      });
+  return makers;
+}
+
+std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
+                                       const std::vector<std::uint8_t>& values,
+                                       const std::unordered_set<const DimNode*>& symbols,
+                                       const DimMakers& makers) {
+  const auto out = graph.outputs_of(graph.records[record]);
+  std::vector<std::uint8_t> result;
+  std::unordered_set<const DimNode*> said;
+  for (const ValueId v : out) {
+    result.push_back(values[v]);
+    if (values[v]) for_each_bound(graph.types[v], [&](const Dim& d) { said.insert(d.node()); });
+  }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    for_each_bound(graph.types[out[i]], [&](const Dim& d) {
+      const auto maker = makers.find(d.node());
+      const bool is_made_here = maker != makers.end() && maker->second == record;
+      if (is_made_here && symbols.count(d.node()) && said.insert(d.node()).second) result[i] = 1;
+    });
+  return result;
+}
+
+Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
+  Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
+                std::vector<std::uint8_t>(graph.records.size(), 0),
+                {}};
+  const DimMakers makers = dim_makers(graph);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    if (wanted[i]) live.values[graph.outputs[i]] = 1;
+  for (std::size_t r = graph.records.size(); r-- > 0;) {
+    const OpRecord& record = graph.records[r];
+    const std::vector<std::uint8_t> is_used =
+        used_outputs(graph, r, live.values, live.symbols, makers);
+    if (!has_effects(record) && std::none_of(is_used.begin(), is_used.end(), std::identity()))
+      continue;
+    live.records[r] = 1;
+    const auto in = graph.inputs_of(record);
+    if (record.op == &loop_op) {  // of what it takes, what it needs for those outputs
+      std::vector<TensorType> types;
+      for (const ValueId v : in) types.push_back(graph.types[v]);
+      const auto& attrs = get<LoopAttrs>(record.attrs.get());
+      for (const std::size_t i : live_inputs(attrs, loop_liveness(attrs, is_used, types)))
+        live.values[in[i]] = 1;
+    } else {
+      for (const ValueId v : in) live.values[v] = 1;
+    }
+    if (record.attrs)
+      record.attrs->each_symbol([&](const Dim& d) { live.symbols.insert(d.node()); });
+  }
+  return live;
+}
+
+namespace {
+
+/// A live record mentions a plain size that a value of this type alone says.
+bool says_live_size(const Liveness& live, const TensorType& type) {
+  bool result = false;
+  for_each_bound(type, [&](const Dim& d) {
+    result = result || (!d.is_named() && live.symbols.count(d.node()));
+  });
+  return result;
+}
+
+/// Elements of lists that nobody reads live too where they alone say what a dim is that the body
+/// mentions: one that was born in each iteration of another loop.
+void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
+  const Graph& body = *attrs.body.graph;
+  const auto bind = [&](ValueId v) {
+    for_each_bound(body.types[v], [&](const Dim& d) { live.symbols.erase(d.node()); });
+  };
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
+    const int slice = static_cast<int>(i) - 1 - attrs.carries;
+    const bool is_element =
+        slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
+    // What is known outside goes without saying.
+    if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
+  }
+  for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
+  for (int i = 0; i < attrs.slices; ++i) {
+    const ValueId v = body.inputs[1 + attrs.carries + i];
+    for_each_bound(body.types[v], [&](const Dim& d) {
+      if (live.symbols.count(d.node())) live.values[v] = 1;
+    });
+    if (live.values[v]) bind(v);
+  }
+}
+
+/// Keeps one more carry if that alone says what a dim is that iterations change and the body
+/// mentions.
+bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
+                        std::vector<std::uint8_t>& carry) {
+  const Graph& body = *attrs.body.graph;
+  for (const Dim& dim : changing_dims(attrs)) {
+    int first = -1;
+    bool is_kept = !live.symbols.count(dim.node());
+    for (int i = 0; i < attrs.carries && !is_kept; ++i)
+      for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
+        if (bound.node() != dim.node()) return;
+        is_kept = is_kept || carry[i];
+        if (first < 0) first = i;
+      });
+    if (is_kept || first < 0) continue;
+    carry[first] = 1;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
+                           const std::vector<TensorType>& input_types) {
+  const Graph& body = *attrs.body.graph;
+  LoopLiveness result;
+  std::vector<std::uint8_t>& carry = result.carry;
+  carry.assign(is_used.begin(), is_used.begin() + attrs.carries);
+  if (attrs.cond) {
+    const Graph& cond = *attrs.cond.graph;
+    const Liveness asked = liveness(cond, {1});
+    result.cond_values = asked.values;
+    for (int i = 0; i < attrs.carries; ++i) {
+      const ValueId v = cond.inputs[1 + i];
+      carry[i] = carry[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
+    }
+    while (keeps_changing_dim(attrs, asked, carry)) {
+    }
+  }
+  Liveness& live = result.body;
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<std::uint8_t> wanted(carry);
+    for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
+      wanted.push_back(is_used[attrs.carries + i]);
+    live = liveness(body, wanted);
+    for (int i = 0; i < attrs.carries; ++i) {
+      const ValueId v = body.inputs[1 + i];
+      if (!carry[i] && (live.values[v] || says_live_size(live, body.types[v])))
+        carry[i] = changed = true;
+    }
+    if (!changed) changed = keeps_changing_dim(attrs, live, carry);
+  }
+  keep_dims(live, attrs, input_types);
+  bool any = false;
+  for (int i = 0; i < attrs.slices; ++i) {
+    const bool counts_iterations = !attrs.has_bound && i == attrs.slices - 1 && !any;
+    result.slice.push_back(live.values[body.inputs[1 + attrs.carries + i]] || counts_iterations);
+    any = any || result.slice.back();
+  }
+  return result;
+}
+
+std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < attrs.first_carry(); ++i) result.push_back(i);
+  for (int i = 0; i < attrs.carries; ++i)
+    if (live.carry[i]) result.push_back(attrs.first_carry() + i);
+  for (int i = 0; i < attrs.slices; ++i)
+    if (live.slice[i]) result.push_back(attrs.first_slice() + i);
+  const auto captures = [&](const Graph& graph, const std::vector<std::uint8_t>& values,
+                            const std::vector<int>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (values[graph.inputs[graph.formal_count + i]])
+        result.push_back(attrs.first_capture() + places[i]);
+  };
+  captures(*attrs.body.graph, live.body.values, attrs.body_captures);
+  if (attrs.cond) captures(*attrs.cond.graph, live.cond_values, attrs.cond_captures);
+  return result;
+}
+
+}  // namespace reel
