@@ -6,9 +6,11 @@
 #include "reel/core/errors.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/list.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_recording.h"
+#include "reel/frontend/pushed_arrays.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -147,6 +149,13 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
     if (never) return rule.unchanged();
     body = record_body(spec, rule, formal, random);
   }
+  const Tensors given = formal.carries(rule.initial());
+  Ref<Graph> asks = cond ? cond->graph : Ref<Graph>();
+  const std::vector<int> pushed =
+      take_out_pushed_arrays(body->graph, asks, static_cast<int>(given.size()));
+  const auto is_pushed = [&](std::size_t i) {
+    return std::find(pushed.begin(), pushed.end(), static_cast<int>(i)) != pushed.end();
+  };
   LoopAttrs attrs;
   attrs.name = spec.name;
   CaptureList captures;
@@ -154,9 +163,14 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   attrs.body = make_sub_graph(body->graph);
   if (cond) {
     attrs.cond_captures = captures.add(cond->captured);
-    attrs.cond = make_sub_graph(cond->graph);
+    attrs.cond = make_sub_graph(asks);
   }
-  const Tensors initial = formal.carries(rule.initial());
+  Tensors initial;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!is_pushed(i)) initial.push_back(given[i]);
+  attrs.stacks = static_cast<int>(pushed.size());
+  attrs.stack_kinds.assign(pushed.size(), LoopAttrs::kList);
+  attrs.stack_dims.assign(pushed.size(), Dim(0));
   attrs.carries = static_cast<int>(initial.size());
   attrs.fills.assign(initial.size() + captures.tensors().size(), Fill::live);
   attrs.has_bound = bound.has_value();
@@ -164,7 +178,13 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   if (bound) inputs.push_back(*bound);
   inputs.insert(inputs.end(), initial.begin(), initial.end());
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  return formal.result(bind_all(loop_op, inputs, make_attrs(std::move(attrs))));
+  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
+  Tensors last;
+  std::size_t carry = 0, stack = initial.size();
+  for (std::size_t i = 0; i < given.size(); ++i)
+    last.push_back(is_pushed(i) ? list_extend(given[i], outputs[stack++], list_size(given[i]))
+                                : outputs[carry++]);
+  return formal.result(last);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/identity.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/partial_shape.h"
@@ -84,6 +85,8 @@ const Op stop_gradient_op{
     .pointwise = true,
 };
 
+}  // namespace
+
 const Op identity_op{
     .name = "identity",
     .type = same_type,
@@ -93,6 +96,8 @@ const Op identity_op{
     .pointwise = true,
     .is_identity = true,
 };
+
+namespace {
 
 struct NameAttrs {
   std::string name;

@@ -497,6 +497,11 @@ Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
   return list_of_type(list, list.type().with(dims));
 }
 
+bool is_list_push(const OpRecord& record) {
+  return record.op == &list_write_op && get<WriteAttrs>(record.attrs.get()).is_push;
+}
+bool is_list_size(const OpRecord& record) { return record.op == &list_size_op; }
+
 Tensor make_list(const TensorType& element, const Tensors& elements) {
   Ref<ListData> data(new ListData);
   for (std::size_t i = 0; i < elements.size(); ++i)

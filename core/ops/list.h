@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "reel/core/graph.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/tensor.h"
 
@@ -53,6 +54,12 @@ Tensor list_add(Tensor a, Tensor b);
 Tensor list_of_type(const Tensor& list, const TensorType& type);
 /// The list as one whose elements may differ where the shape says nothing.
 Tensor relax_elements(const Tensor& list, const PartialShape& shape);
+
+/// The elements of a, then those of b. size: of a (an integer scalar).
+Tensor list_extend(Tensor a, const Tensor& b, const Tensor& size);
+/// Whether a record is list_push's: its inputs are list, element, and the size of the list.
+bool is_list_push(const OpRecord& record);
+bool is_list_size(const OpRecord& record);
 
 /// Builds a list value from elements, outside any trace.
 Tensor make_list(const TensorType& element, const Tensors& elements);

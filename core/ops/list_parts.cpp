@@ -1,4 +1,5 @@
-// Ops on many elements of a list at once: gather and scatter, concat and split.
+// Ops on many elements of a list at once: gather and scatter, extend, concat and split.
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -183,7 +184,7 @@ const Op list_spread_op{
                                    is_open(attrs.type) ? &at.input(0) : nullptr, attrs.last_only));
         },
     .reads_by =
-        [](const Attrs* attrs) {
+        [](const Attrs* attrs, std::uint32_t) {
           return OpReads{.inputs = is_open(get<SpreadAttrs>(attrs).type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },
@@ -245,11 +246,83 @@ const Op list_scatter_op{
           if (at.needs(0)) at.add(0, list_drop(cotangent, at.input(2)));
         },
     .reads_by =
-        [](const Attrs* attrs) {
+        [](const Attrs* attrs, std::uint32_t) {
           return OpReads{.inputs = get<ScatterAttrs>(attrs).is_open ? 0b110u : 0b100u};
         },
     .samples = [] { return OpSamples{}; },
 };
+
+// ---- extend -------------------------------------------------------------------------------------
+
+Tensors list_part(const Tensor& list, const Tensor& size, const TensorType& first,
+                  const TensorType& rest);
+
+const Op list_extend_op{
+    .name = "list_extend",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const PersistentList more = items_of(a.input(1));
+          const std::int64_t size = index_at(a.input(2), 0);
+          a.out[0] = edited(a, 0, [&](PersistentList& items) {
+            more.each([&](std::int64_t i, const Tensor& x) { items.set(size + i, x); });
+            items.resize(std::max(items.size(), size + more.size()));
+          });
+        },
+    .vjp =
+        [](Vjp& at) {
+          const Tensors parts =
+              list_part(at.cotangent(), at.input(2), at.input_type(0), at.input_type(1));
+          at.add(0, parts[0]);
+          at.add(1, parts[1]);
+        },
+    .reads = {.inputs = 0b100},
+    .samples = [] { return OpSamples{}; },
+};
+
+struct PartAttrs {
+  TensorType first{f32}, rest{f32};
+  template <class F>
+  static void fields(F&& f) {
+    f("first", &PartAttrs::first);
+    f("rest", &PartAttrs::rest);
+  }
+};
+
+/// The elements before a place, and those from there on: cotangents of what was put together.
+const Op list_part_op{
+    .name = "list_part",
+    .type =
+        [](TypeArgs& a) {
+          a.out.push_back(a.attr<PartAttrs>().first);
+          a.out.push_back(a.attr<PartAttrs>().rest);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const std::int64_t size = index_at(a.input(1), 0);
+          const Ref<ListData> first(new ListData), rest(new ListData);
+          items_of(a.input(0)).each([&](std::int64_t i, const Tensor& x) {
+            if (i < size)
+              first->items.set(i, x);
+            else
+              rest->items.set(i - size, x);
+          });
+          a.out[0] = Tensor(allocate_list(a.types[0], first));
+          a.out[1] = Tensor(allocate_list(a.types[1], rest));
+        },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, list_of_type(list_extend(at.cotangent(0), at.cotangent(1), at.input(1)),
+                                 at.input_type(0)));
+        },
+    .reads = {.inputs = 0b10},
+    .samples = [] { return OpSamples{}; },
+};
+
+Tensors list_part(const Tensor& list, const Tensor& size, const TensorType& first,
+                  const TensorType& rest) {
+  return bind_all(list_part_op, {list, size}, make_attrs(PartAttrs{first, rest}));
+}
 
 // ---- concat and split ---------------------------------------------------------------------------
 
@@ -385,6 +458,9 @@ Tensor list_scatter(Tensor list, const Tensor& x, const Tensor& indices) {
   const AttrsRef attrs = make_attrs(ScatterAttrs{is_open(list.type())});
   return bind(list_scatter_op, {std::move(list), x, indices}, attrs);
 }
+Tensor list_extend(Tensor a, const Tensor& b, const Tensor& size) {
+  return bind(list_extend_op, {std::move(a), b, size});
+}
 Tensor list_concat(const Tensor& list) {
   const TensorType element = list.type().element();
   if (!element.rank())
@@ -401,7 +477,8 @@ Tensor list_split(const Tensor& x, const Tensor& lengths) {
 
 namespace {
 const Op* const kListPartOps[] = {&list_gather_op, &list_spread_op, &list_scatter_op,
-                                  &list_concat_op, &list_join_op,   &list_split_op};
+                                  &list_concat_op, &list_join_op,   &list_split_op,
+                                  &list_extend_op, &list_part_op};
 }
 std::span<const Op* const> list_part_ops() { return kListPartOps; }
 

@@ -159,17 +159,35 @@ TensorArray powers(const Tensor& x, const Tensor& n) {
 
 TEST_P(TensorFlowGrowing, InnerLoopsMakeArraysThatTheOuterLoopCollects) {
   const auto f = [](Tensor x) {
-    const TensorArray rows = while_loop([](const Writing& s) { return s.i < 3; },
-                                        [&](const Writing& s) {
-                                          const Tensor row =
-                                              powers(sum(x) * cast(s.i + 1, f64), scalar(4)).stack();
-                                          return Writing{s.i + 1, s.array.push_back(row)};
-                                        },
-                                        Writing{scalar(0), TensorArray({f64, {4}})})
-                                 .array;
+    const TensorArray rows =
+        while_loop([](const Writing& s) { return s.i < 3; },
+                   [&](const Writing& s) {
+                     const Tensor row = powers(sum(x) * cast(s.i + 1, f64), scalar(4)).stack();
+                     return Writing{s.i + 1, s.array.push_back(row)};
+                   },
+                   Writing{scalar(0), TensorArray({f64, {4}})})
+            .array;
     return sum(rows.stack() * rows[1]);
   };
   expect_derivatives([this](auto g) { return run(g); }, f, tensor({0.8}, {}, f64));
+}
+
+// What is pushed is used before and behind the push: its contributions are added up in one order.
+TEST(TracedTensorFlowGrowing, PushedValuesHaveTheGradientOfEagerModeToTheBit) {
+  const auto f = [](Tensor x) {
+    const Writing last = while_loop([](const Writing& s) { return sum(s.i) < 40.0; },
+                                    [](const Writing& s) {
+                                      const Tensor a = tanh(s.i) * 1.1;
+                                      const Tensor early = a * a;
+                                      const TensorArray pushed = s.array.push_back(a);
+                                      return Writing{s.i + early + a * 0.3 + exp(a * 0.1), pushed};
+                                    },
+                                    Writing{x, TensorArray({f32, {3}}).push_back(x * x)});
+    return sum(square(last.array.stack())) + sum(last.i);
+  };
+  manual_seed(3);
+  const Tensor x = random_normal({3});
+  expect_same_bits(jit(grad(f))(x), grad(f)(x));
 }
 
 TEST_P(TensorFlowGrowing, InnerArraysOfOtherLengthsAreCollectedAndJoined) {

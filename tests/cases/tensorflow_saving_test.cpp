@@ -55,6 +55,51 @@ TEST(TensorFlowSaving, R02_ConstantsAreNotSaved) {
   EXPECT_EQ(saved(graph_of(grad(shifted), scalar(1.0)), "while"), 1);  // x
 }
 
+TEST(TensorFlowSaving, R03_WhatTheBodyPushesIsNotSavedAgain) {
+  const auto f = [](Tensor v) {
+    const Pushing last = while_loop([](const Pushing& s) { return s.x < 8.0; },
+                                    [](const Pushing& s) {
+                                      return Pushing{s.x * s.x, s.array.push_back(s.x)};
+                                    },
+                                    Pushing{v, TensorArray({f32, {}})});
+    return std::pair{last.x, last.array.stack()};
+  };
+  const auto [value, aux] = jit(value_and_grad(f))(scalar(2.0)).first;
+  expect_values(value, {16});
+  expect_values(aux, {2, 4});
+  const auto gradient = [=](Tensor v) { return grad([=](Tensor v) { return f(v).first; })(v); };
+  expect_values(jit(gradient)(scalar(2.0)), {32});
+  const auto both = [=](Tensor v) {
+    const auto [result, g] = value_and_grad(f)(v);
+    return std::tuple{result.second, g};
+  };
+  const std::string graph = graph_of(both, scalar(2.0));
+  EXPECT_EQ(saved(graph, "while"), 1) << graph;  // the array itself
+  EXPECT_EQ(count(graph, "list_write"), 0) << graph;
+}
+
+TEST(TensorFlowSaving, R04_PushesBesideWhatIsSaved) {
+  struct State {
+    Tensor x;
+    TensorArray xs, hundreds;
+  };
+  const auto f = [](Tensor v) {
+    const State last = while_loop(
+        [](const State& s) { return s.x < 8.0; },
+        [](const State& s) {
+          return State{s.x * s.x, s.xs.push_back(s.x), s.hundreds.push_back(scalar(100.0))};
+        },
+        State{v, TensorArray({f32, {}}), TensorArray({f32, {}})});
+    return std::pair{last.x, std::pair{last.xs.stack(), last.hundreds.stack()}};
+  };
+  const auto [result, g] = jit(value_and_grad(f))(scalar(2.0));
+  expect_values(result.first, {16});
+  expect_values(result.second.first, {2, 4});
+  expect_values(result.second.second, {100, 100});
+  expect_values(g, {32});
+  EXPECT_EQ(saved(graph_of(value_and_grad(f), scalar(2.0)), "while"), 2);
+}
+
 TEST(TensorFlowSaving, R05_GradientsOfAnyOrderLeaveOneForwardLoop) {
   const auto squared = [](Tensor v) { return until_100(v, [](Tensor x) { return x * x; }); };
   const std::string first = graph_of(value_and_grad(squared), scalar(2.0));
