@@ -1,0 +1,64 @@
+#include "reel/core/ops/list_data.h"
+
+#include "reel/core/errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+/// Whether x may be an element: same dtype and dims, sizes that one side does not know aside.
+bool fits(const TensorType& x, const TensorType& element) {
+  if (x.dtype() != element.dtype() || x.rank() != element.rank()) return false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim &a = x.dims()[i], &b = element.dims()[i];
+    if (a == b) continue;
+    if (a.is_named() || b.is_named() || (a.has_size() && b.has_size())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Ref<ListData> editable(const KernelArgs& a, std::size_t i) {
+  const Tensor& list = a.input(i);
+  TensorBlock* block = list.block();
+  if (a.may_take(i) && list.ref().unique() && block->attachment.unique())
+    return Ref<ListData>(
+        const_cast<ListData*>(static_cast<const ListData*>(block->attachment.get())));
+  Ref<ListData> copy(new ListData);
+  copy->items = items_of(list);
+  copy->may_grow = data_of(list).may_grow;
+  return copy;
+}
+
+void check_element(const TensorType& x, const TensorType& list, std::string_view op) {
+  if (x.dtype() != list.dtype())
+    throw DTypeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
+                         list.element(), ": dtypes differ; cast the element to ", list.dtype()));
+  if (!fits(x, list.element()))
+    throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
+                         list.element(), ": dims differ"));
+}
+
+Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
+  const Tensor& found = items_of(list).get(index);
+  if (found.is_defined()) return found;
+  const TensorType element = list.type().element();
+  if (!element.is_known())
+    throw IndexError(str("TensorArray: element ", index, " was never written, and its shape, ",
+                         element, ", is not known"));
+  return zeros(element);
+}
+
+void refuse_write(std::int64_t index, std::int64_t size) {
+  throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
+                       " elements; an array made with .dynamic_size = true grows"));
+}
+
+Dims behind(const Dim& dim, const TensorType& element) {
+  return insert_dim(element.dims(), 0, dim);
+}
+TensorType without_first(const TensorType& x) { return x.with(without_dim(x.dims(), 0)); }
+
+}  // namespace reel
