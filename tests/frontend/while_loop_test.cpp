@@ -145,18 +145,6 @@ TEST_P(WhileLoopTest, ExceptionOfTheUserLeavesEverythingAsItWas) {
   expect_values(tape.gradient(w * w, w), {4});
 }
 
-TEST(TracedWhileLoopTest, CallsConditionAndBodyOnce) {
-  int conds = 0, bodies = 0;
-  auto counted = jit([&](Tensor n) {
-    return while_loop([&](Tensor i) { return ++conds, i < n; },
-                      [&](Tensor i) { return ++bodies, i + 1; }, scalar(0));
-  });
-  for (const int n : {0, 3, 5}) expect_values(counted(scalar(n)), {double(n)});
-  EXPECT_EQ(conds, 1);
-  EXPECT_EQ(bodies, 1);
-  EXPECT_EQ(counted.trace_count(), 1);
-}
-
 TEST(TracedWhileLoopTest, ConditionThatIsAlwaysTrueIsAnErrorWithoutABound) {
   auto endless = jit([](Tensor x) {
     return while_loop([](Tensor) { return true; }, [](Tensor x) { return x + 1; }, x);
