@@ -125,10 +125,14 @@ void loop_vjp(Vjp& at) {
   Tensors inputs;
   for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
   std::optional<Dim> dim;
-  if (attrs.makes_dim)
+  if (attrs.makes_dim) {
     dim = at.output_type(attrs.token_output()).dims()[1];
-  else if (attrs.slices > 0 && !at.input_type(attrs.first_slice()).is_list())
+  } else if (attrs.cond) {  // once more already: along the dim that the first one makes, not that
+                            // of xs
+    if (attrs.stacks && !(attrs.stack_dims[0] == Dim(0))) dim = attrs.stack_dims[0];
+  } else if (attrs.slices > 0 && !at.input_type(attrs.first_slice()).is_list()) {
     dim = leading_dim(at.input_type(attrs.first_slice()));
+  }
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < at.input_count(); ++i) types.push_back(at.input_type(i));
   DimEnv env = body_env(attrs, types);

@@ -41,10 +41,11 @@ Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths) {
   Ref<DimNode> node(new DimNode);
   node->name = std::move(name);
   node->kind = lengths.rank() ? DimKind::ragged : DimKind::dynamic;
-  node->size = largest_length(lengths);
-  node->lengths = lengths_as_i32(lengths).ref();
+  const Tensor kept = lengths_as_i32(lengths);
+  node->size = largest_length(kept);
+  node->lengths = kept.ref();
   node->length_dims = lengths.dims();
-  node->is_full = smallest_length(lengths) == node->size;
+  node->is_full = smallest_length(kept) == node->size;
   return node;
 }
 

@@ -148,9 +148,13 @@ class Merger {
       const ValueId v = term(true, b.carries + i);
       std::size_t at = 0;
       const bool collects = b.collects_output(b.carries + i);
-      while (at < stacks.size() && (stacks[at] != v || united.stack_kinds[at] != b.stack_kinds[i] ||
-                                    collect_stacks[at] != collects))
-        ++at;
+      // One value may be stacked along two dims: that of xs, and a shorter one that the loop makes.
+      const auto is_same = [&](std::size_t k) {
+        return stacks[k] == v && united.stack_kinds[k] == b.stack_kinds[i] &&
+               collect_stacks[k] == collects &&
+               (united.makes_dim || united.stack_dims[k] == b.stack_dims[i]);
+      };
+      while (at < stacks.size() && !is_same(at)) ++at;
       if (at == stacks.size()) {
         stacks.push_back(v);
         united.stack_kinds.push_back(b.stack_kinds[i]);

@@ -141,6 +141,15 @@ ValueId append_dim_token(Graph& graph, const Dim& dim) {
   return token;
 }
 
+namespace {
+/// Lengths may run over a ragged dim: what stands in its padding is no length.
+Tensor without_padding(const Tensor& lengths) {
+  if (!lengths.type().is_ragged()) return lengths;
+  ModeScope plain({});
+  return mask_padding(lengths, 0);
+}
+}  // namespace
+
 void check_lengths(const std::string& name, const Tensor& lengths) {
   if (!is_integer(lengths.dtype()))
     throw DTypeError(str("Dim ", name, ": lengths must be integers, got ", lengths.type()));
@@ -149,7 +158,7 @@ void check_lengths(const std::string& name, const Tensor& lengths) {
                          " have plain sizes; give them named dims, as in ",
                          "tensor({3, 1}, {batch})"));
   if (lengths.is_traced()) return;
-  each_length(lengths, [&](std::int64_t length) {
+  each_length(without_padding(lengths), [&](std::int64_t length) {
     if (length < 0)
       throw ArgumentError(str("Dim ", name, ": lengths must not be negative, got ", length));
   });
@@ -169,7 +178,7 @@ std::int64_t smallest_length(const Tensor& lengths) {
 
 Tensor lengths_as_i32(const Tensor& lengths) {
   ModeScope plain({});
-  return cast(lengths, i32);
+  return cast(without_padding(lengths), i32);
 }
 
 Dim define_dim(const std::string& name, const Tensor& lengths) {

@@ -14,6 +14,7 @@ void check_lengths(const std::string& name, const Tensor& lengths);
 /// Of no lengths at all: 0.
 std::int64_t largest_length(const Tensor& lengths);
 std::int64_t smallest_length(const Tensor& lengths);
+/// As a dim keeps them: i32, and 0 in their padding.
 Tensor lengths_as_i32(const Tensor& lengths);
 /// The node of a dim with these lengths, which are known; nobody else holds it yet.
 Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths);

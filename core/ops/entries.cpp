@@ -5,6 +5,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/vjp.h"
 
@@ -81,7 +82,10 @@ const Op collect_live_op{
             }
           });
         },
-    .vjp = [](Vjp& at) { at.add(0, fill_live(at.cotangent(), at.input(1))); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(fill_live_op, {mask_padding(at.cotangent()), at.input(1)}));
+        },
     .reads = {.inputs = 0b10},
     .samples = fill_live_op.samples,
 };
@@ -121,21 +125,42 @@ Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// Where a ragged dim's lengths run over the entries, rows differ in what of them is padding: it
-// must not be handed on.
-Tensor fill_live(const Tensor& x, const Tensor& live) {
-  return on_rows(fill_live_op, mask_padding(x), live);
-}
-Tensor collect_live(const Tensor& x, const Tensor& live) {
-  return mask_padding(on_rows(collect_live_op, mask_padding(x), live));
-}
-
 namespace {
 /// A mask with all dims of x decides their order in where's result: back to that of x.
 Tensor in_order_of(const Tensor& x, Tensor result) {
   return result.dims() == x.dims() ? result : transpose(result, x.dims());
 }
+
+/// Where the first live entry has an element of its own: nothing, if it has them all. Entries
+/// differ in that along a ragged dim whose lengths run over them.
+std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
+  const TensorType& type = x.type();
+  bool differs = false;
+  for (int i = 0; i < type.rank(); ++i)
+    if (is_masked(type, i))
+      for (const Dim& of : type.dims()[i].length_dims())
+        differs = differs || contains(live.dims(), of);
+  if (!differs) return std::nullopt;
+  return on_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
+}
 }  // namespace
+
+// An ended entry that is longer than the first live one shows its own elements beyond the other's
+// end: no number made up, zero least of all, is as safe to divide by.
+Tensor fill_live(const Tensor& x, const Tensor& live) {
+  const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);
+  const std::optional<Tensor> from_live = has_live(x, live);
+  return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
+}
+Tensor collect_live(const Tensor& x, const Tensor& live) {
+  const Tensor valid = mask_padding(x);
+  const std::optional<Tensor> from_live = has_live(x, live);
+  if (!from_live) return mask_padding(on_rows(collect_live_op, valid, live));
+  const Tensor zero = zeros_like(x);
+  const Tensor moved = in_order_of(x, where(*from_live, valid, zero)),
+               own = in_order_of(x, where(*from_live, zero, valid));
+  return mask_padding(on_rows(collect_live_op, moved, live) + own);
+}
 
 Tensor zero_ended(const Tensor& x, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(x.type(), live);
