@@ -30,8 +30,10 @@ Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensor
 /// has exact zeros as tangent, integers and booleans too. Works in eager mode, in a trace, inside
 /// itself and inside grad. Throws StructureError, DTypeError or ShapeError for tangents of other
 /// types.
-/// Cost: the gradient of f twice, since a jvp is the vjp of the vjp in its cotangent; in a trace,
-/// where nobody reads the first of both, about f and one gradient. Memory as for a gradient.
+/// Cost: the gradient of f twice, since a jvp is the vjp of the vjp in its cotangent. In a trace
+/// nobody reads the first of both, which is left out: about f and one gradient; and a loop computes
+/// its tangent beside its value, in one loop that saves nothing (two, the first of which saves what
+/// the second reads, where entries end one by one). Eagerly, memory as for a gradient.
 /// Source: jax.jvp; Townsend (2017), "A new trick for calculating Jacobian vector products".
 template <class F, class X>
 auto jvp(F&& f, const X& primals, const X& tangents) {

@@ -63,7 +63,8 @@ TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin) {
 
 TreeLeaves own_state(TreeLeaves state, std::uint64_t begin) {
   if (!thread_mode.tape) return state;
-  std::vector<std::uint64_t> ids;
+  static thread_local std::vector<std::uint64_t> ids;
+  ids.clear();
   for (const TreeLeaf& leaf : state)
     if (is_differentiable(leaf)) ids.push_back(leaf.tensor.block()->id);
   std::sort(ids.begin(), ids.end());

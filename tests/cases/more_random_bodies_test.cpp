@@ -153,6 +153,11 @@ class MoreRandomBodies : public InEveryMode {
       expect_same_bits(mask_padding(gradient[i]) + 0.0, mask_padding(eager_gradient[i]) + 0.0);
     }
     if (!with_second) return;
+    const Tensor tangent = run([f](const In& in) { return jvp(f, in, in).second; })(in);
+    Tensor along = scalar(0.0, f64);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      along = along + sum(mask_padding(expected_gradient[i]) * mask_padding(in[i]));
+    expect_all_close(tangent, along, 1e-11);
     const auto once_more = [](const auto& f) {
       return grad([f](const In& in) {
         Tensor total = scalar(0.0, f64);

@@ -225,6 +225,22 @@ TEST_P(JvpTest, ThroughACallOfAJittedFunction) {
   expect_values(twice(scalar(2.0)), {48});
 }
 
+TEST_P(JvpTest, PrintsOnceAndInOrder) {
+  const auto f = run([](const Tensor& x) {
+    const auto square_up = [](const Tensor& x) {
+      const Tensor last =
+          while_loop([](const Tensor& x) { return x < 9.0; },
+                     [](const Tensor& x) { return print(x, "x") * x; }, print(x, "first"));
+      return print(last, "last") * 2.0;
+    };
+    return jvp(square_up, x, ones_like(x)).second;
+  });
+  testing::internal::CaptureStdout();
+  expect_values(f(scalar(2.0)), {64});
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\nlast: f32[] 16.0\n");
+}
+
 TEST_P(JvpTest, InsideABody) {
   // Newton's method: x - f(x) / f'(x).
   const auto root = run([](const Tensor& x) {

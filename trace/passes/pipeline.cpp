@@ -7,6 +7,7 @@
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
+#include "reel/trace/passes/join_loops.h"
 
 namespace reel {
 namespace {
@@ -47,6 +48,8 @@ Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
     check(*graph, "invariant_carries");
     graph = forwarded_outputs(*graph);
     check(*graph, "forwarded_outputs");
+    graph = join_loops(*graph);
+    check(*graph, "join_loops");
     graph = hoist_invariants(*graph);
     check(*graph, "hoist_invariants");
     std::vector<int> kept;

@@ -5,9 +5,9 @@
 
 namespace reel {
 
-/// merge_equal, invariant_carries, forwarded_outputs, hoist_invariants and drop_dead until nothing
-/// changes; captures that nobody reads any more are removed from `captured` as well. Verified after
-/// each pass in debug builds.
+/// merge_equal, invariant_carries, forwarded_outputs, join_loops, hoist_invariants and drop_dead
+/// until nothing changes; captures that nobody reads any more are removed from `captured` as well.
+/// Verified after each pass in debug builds.
 Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured);
 
 }  // namespace reel
