@@ -23,17 +23,12 @@ struct CallAttrs {
   /// How many outputs the function has; with what was saved for the first reversal; and so on.
   std::vector<std::size_t> ends;
   std::vector<std::shared_ptr<const ReversibleGraph>> reversals;
+  GraphRunner runner;
   template <class F>
   static void fields(F&& f) {
     f("ends", &CallAttrs::ends);
   }
 };
-
-Tensors run(const Graph& graph, const Tensors& inputs) {
-  ModeScope plain({});
-  DimEnv env;
-  return replay(graph, inputs, env);
-}
 
 void call_vjp(Vjp& at) {
   const CallAttrs& attrs = at.attr<CallAttrs>();
@@ -49,7 +44,7 @@ void call_vjp(Vjp& at) {
   for (std::size_t i = attrs.ends[level]; i < attrs.ends[level + 1]; ++i)
     inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());
-  const Tensors results = call_graph(reversible.reverse, inputs);
+  const Tensors results = call_graph(reversible.reverse, inputs, attrs.runner);
   for (std::size_t k = 0; k < reversible.wanted.size(); ++k)
     at.add(reversible.wanted[k], results[k]);
 }
@@ -68,7 +63,7 @@ const Op call_op{
         [](KernelArgs& a) {
           Tensors inputs;
           for (std::size_t i = 0; i < a.in.size(); ++i) inputs.push_back(a.input(i));
-          *a.decided = run(*a.attr<CallAttrs>().graph, inputs);
+          *a.decided = a.attr<CallAttrs>().runner(a.attr<CallAttrs>().graph, inputs);
         },
     .vjp = call_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
@@ -97,9 +92,9 @@ int count_tapes(const Tensors& inputs) {
 
 }  // namespace
 
-Tensors call_graph(const GraphRef& graph, const Tensors& inputs) {
-  if (!thread_mode.tape && !thread_mode.entries) return run(*graph, inputs);
-  CallAttrs attrs{graph, {graph->outputs.size()}, {}};
+Tensors call_graph(const GraphRef& graph, const Tensors& inputs, GraphRunner runner) {
+  if (!thread_mode.tape && !thread_mode.entries) return runner(graph, inputs);
+  CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
   for (int tapes = count_tapes(inputs); tapes > 0; --tapes) {
     attrs.reversals.push_back(reversible_form(*attrs.graph));
     attrs.graph = attrs.reversals.back()->forward;

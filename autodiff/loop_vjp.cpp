@@ -145,6 +145,7 @@ void loop_vjp(Vjp& at) {
   back.name = attrs.name.empty() ? "" : attrs.name + " reversed";
   back.is_reverse = !attrs.is_reverse;
   back.is_scan = true;
+  back.is_full = attrs.is_full || attrs.makes_dim;
   back.entry_dims = attrs.entry_dims;
   back.has_bound = true;
   Tensors back_inputs{outputs[forward.trips_output()]};

@@ -48,6 +48,9 @@ Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& s
 /// elements must be, no more.
 Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
                                   Ref<const BlockAttachment> owner);
+/// A block whose data lie where a plan says, and may say anew: nobody else may keep it
+/// (lies_in_plan tells).
+Ref<TensorBlock> allocate_placed(const TensorType& type, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value);

@@ -7,6 +7,7 @@ namespace reel {
 
 class Dim;
 class Tensor;
+struct OverTime;
 class TensorType;
 class DimEnv;
 class Graph;

@@ -78,6 +78,8 @@ class Graph : public RefCounted, public OpRecords {
     Derived& operator=(const Derived&) { return *this; }
   };
   mutable Derived derived;
+  /// The same for executors: what they run instead, and prepare for inputs of some sizes.
+  mutable Derived interpreted, plans;
 
   static void destroy(const Graph* graph) { delete graph; }
 

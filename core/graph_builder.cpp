@@ -106,10 +106,6 @@ Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   return graph_;
 }
 
-namespace {
-
-/// A dim that is born again, in a graph that computes once more what a cotangent came from, is the
-/// one it was.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
   if (value.type().is_list() || !formal.node()->has_symbols) return value;
   Dims dims;
@@ -126,8 +122,6 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
     if (!(dims[i] == value.dims()[i])) value = rename(value, static_cast<int>(i), dims[i]);
   return value;
 }
-
-}  // namespace
 
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept) {
   const Graph::Schedule& schedule = graph.schedule();

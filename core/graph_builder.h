@@ -81,4 +81,8 @@ RecordedGraph record_graph(const std::string& name, const std::vector<TensorType
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
                Tensors* values = nullptr);
 
+/// A value of an op that decides its types, for one of type `formal` in a graph: a dim that is born
+/// again, in a graph that computes once more what a cotangent came from, is the one it was.
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
+
 }  // namespace reel

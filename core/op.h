@@ -41,7 +41,8 @@ struct TypeArgs {
 };
 using TypeRule = void (*)(TypeArgs&);
 
-/// What a kernel sees. Types are checked already; outputs are made by make() or reuse().
+/// What a kernel sees. Types are checked already; outputs are made by make(), reuse() or alias(),
+/// or are there already: an executor that knows sizes beforehand places them.
 struct KernelArgs {
   const Op& op;
   const Attrs* attrs;
@@ -59,8 +60,10 @@ struct KernelArgs {
     return get<T>(attrs);
   }
   const Tensor& input(std::size_t i) const { return *in[i].tensor; }
-  /// Allocates output i, uninitialised.
-  Tensor& make(std::size_t i = 0) const { return out[i] = Tensor(allocate_block(types[i])); }
+  /// Output i, uninitialised: where a plan has placed it, or in a new block.
+  Tensor& make(std::size_t i = 0) const {
+    return out[i].is_defined() ? out[i] : out[i] = Tensor(allocate_block(types[i]));
+  }
   /// Output i in the buffer of an input of its type that nobody else holds, or in a new one.
   Tensor& reuse(std::size_t i = 0) const {
     return may_reuse ? out[i] = take_or_allocate(in, types[i]) : make(i);
@@ -71,6 +74,14 @@ struct KernelArgs {
   Tensor& alias(std::size_t i, std::size_t of, std::int64_t offset = 0) const;
 };
 using OpKernel = void (*)(KernelArgs&);
+
+/// Whose memory the outputs of a kernel lie in.
+enum class OpStorage : std::uint8_t {
+  own,    ///< their own, from make() or reuse()
+  input,  ///< their own, or an input's of which alias() makes a view: types and attributes tell
+          ///< which
+  any,    ///< anybody's: the kernel hands over a tensor that it found, or keeps its inputs
+};
 
 /// Which inputs and outputs a vjp reads (bit sets; bit 31 stands for 31 and all above).
 struct OpReads {
@@ -92,11 +103,15 @@ struct OpSample {
 };
 using OpSamples = std::vector<OpSample>;
 
+/// How an op is done for many steps of a loop at once (core/over_time.h).
+using OverTimeRule = std::vector<Tensor> (*)(const OverTime&);
+
 /// One operation. Objects of this type are constants, one per op, in the file of the op's family.
 struct Op {
   std::string_view name;
   TypeRule type = nullptr;
   OpKernel kernel = nullptr;
+  OpStorage storage = OpStorage::own;
   /// Does all of the above where operands are tensors of one type, which is the result's; gives an
   /// empty Tensor where they are not. Optional, for the many small ops of eager mode.
   Tensor (*of_one_type)(OpInputs in, bool may_reuse) = nullptr;
@@ -114,6 +129,10 @@ struct Op {
   bool pointwise = false;
   /// Gives its input under another identity, for tapes: a graph needs it not.
   bool is_identity = false;
+  /// Done over time by this rule; pointwise ops need none of their own.
+  OverTimeRule over_time = nullptr;
+  /// One application over time is much cheaper than one for each step.
+  bool gains_over_time = false;
   /// Has an effect besides its result (print): never dropped, merged or repeated.
   bool has_effect = false;
 };

@@ -22,6 +22,10 @@ Tensor take_or_allocate(OpInputs inputs, const TensorType& type) {
 
 Tensor& KernelArgs::alias(std::size_t i, std::size_t of, std::int64_t offset) const {
   const Tensor& source = input(of);
+  if (out[i].is_defined()) {
+    out[i].block()->data = source.data<char>() + offset;
+    return out[i];
+  }
   return out[i] = Tensor(allocate_view(types[i], source.ref(), source.data<char>() + offset));
 }
 

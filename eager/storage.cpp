@@ -187,6 +187,13 @@ Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
   return allocate_view(type, holder, data);
 }
 
+Ref<TensorBlock> allocate_placed(const TensorType& type, void* data) {
+  auto* block = new_block(type, 0);
+  block->kind = BlockKind::view;
+  block->data = data;
+  return Ref<TensorBlock>(block);
+}
+
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::list;

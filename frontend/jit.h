@@ -13,13 +13,21 @@
 
 namespace reel {
 
+/// What runs a traced function.
+enum class Executor {
+  interpreter,  ///< the reference: op by op, the bits of eager mode
+  plan,         ///< a flat list of instructions over planned memory, what need not wait for a loop's
+                ///< steps done for all of them at once: faster, the same results up to rounding
+};
+
 struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
+  Executor executor = Executor::interpreter;
 };
 
 namespace detail {
 
-std::shared_ptr<TracedFunction> make_traced_function(const std::string& name);
+std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
 
 /// The result of a trace as the next runs need it: without promises.
 template <class R>
@@ -37,7 +45,7 @@ template <class F>
 class Jitted {
  public:
   Jitted(F f, const JitOptions& options)
-      : f_(std::move(f)), traced_(detail::make_traced_function(options.name)) {}
+      : f_(std::move(f)), traced_(detail::make_traced_function(options)) {}
 
   /// The result of f. Records it first where the arguments have a new signature: dtypes, static
   /// sizes, which axes share a Dim, and numbers that are no tensors. Inside another trace f is

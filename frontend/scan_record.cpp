@@ -184,6 +184,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
   attrs.makes_dim = plan.makes_dim;
   attrs.new_dim = plan.new_dim;
+  attrs.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
   if (!plan.makes_dim) attrs.stack_dims.assign(ys.size(), *plan.dim);
   Tensors inputs;
   if (plan.bound.is_defined()) {

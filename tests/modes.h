@@ -14,21 +14,28 @@ namespace reel {
 
 /// One way to run a function. Another executor joins all tests by one more line here and in
 /// kEveryMode.
-enum class RunMode { eager, traced };
-inline const auto kEveryMode = ::testing::Values(RunMode::eager, RunMode::traced);
+enum class RunMode { eager, interpreter, plan };
+inline const auto kEveryMode =
+    ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan);
 
 inline std::ostream& operator<<(std::ostream& out, RunMode mode) {
-  return out << (mode == RunMode::eager ? "eager" : "traced");
+  return out << (mode == RunMode::eager ? "eager" : mode == RunMode::plan ? "plan" : "interpreter");
 }
 inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
-  return info.param == RunMode::eager ? "Eager" : "Traced";
+  return info.param == RunMode::eager  ? "Eager"
+         : info.param == RunMode::plan ? "Plan"
+                                       : "Interpreter";
 }
 
 /// A function that runs in a mode chosen when the test runs.
 template <class F>
 class InMode {
  public:
-  InMode(F f, RunMode mode) : f_(f), jitted_(jit(f)), mode_(mode) {}
+  InMode(F f, RunMode mode)
+      : f_(f),
+        jitted_(
+            jit(f, {.executor = mode == RunMode::plan ? Executor::plan : Executor::interpreter})),
+        mode_(mode) {}
 
   template <class... Args>
   auto operator()(const Args&... args) const {

@@ -209,9 +209,11 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   entry->results = std::move(traced.leaves);
   entry->prototype = std::move(traced.prototype);
   Ref<Graph> graph = builder.finish(outputs);
-  entry->captured = builder.captured();
   for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
-  entry->graph = optimise(std::move(graph), entry->captured);
+  Optimised optimised = optimise(std::move(graph));
+  for (const int i : optimised.kept_captures)
+    entry->captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
+  entry->graph = std::move(optimised.graph);
   ++trace_count_;
   return entry;
 }

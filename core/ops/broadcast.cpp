@@ -233,6 +233,7 @@ const Op sum_to_op{
           ModeScope plain({});
           args.out[0] = unbroadcast(args.input(0), args.types[0]);
         },
+    .storage = OpStorage::any,
     .vjp = [](Vjp& at) { at.add(0, add(zeros(at.input_type(0)), at.cotangent())); },
     .samples =
         [] {

@@ -207,6 +207,7 @@ const Op constant_op{
           const Tensor& data = a.attr<ConstantAttrs>().data;
           a.out[0] = Tensor(allocate_view(a.types[0], data.ref(), data.block()->data));
         },
+    .storage = OpStorage::any,
     .no_vjp = "has no inputs",
     .samples =
         [] {

@@ -61,6 +61,7 @@ const Op custom_vjp_op{
           for (std::size_t i = 0; i < a.out.size(); ++i)
             a.out[i] = identity(a.input(attrs.read() + attrs.arguments + i));
         },
+    .storage = OpStorage::any,
     .vjp =
         [](Vjp& at) {
           const auto& attrs = at.attr<CustomVjpAttrs>();

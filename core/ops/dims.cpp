@@ -64,6 +64,7 @@ const Op dim_lengths_op{
           else
             *a.make().data<std::int32_t>() = static_cast<std::int32_t>(dim.size());
         },
+    .storage = OpStorage::any,
     .no_vjp = "lengths are integers",
     .samples = dim_samples,
 };

@@ -6,6 +6,7 @@
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/shape.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -61,6 +62,13 @@ void check_expand(std::string_view op, const TensorType& x, const std::vector<in
 
 }  // namespace
 
+Tensors expand_over_time(const OverTime& at) {
+  ExpandAttrs attrs = at.attr<ExpandAttrs>();
+  for (int& axis : attrs.from) axis += axis >= 0;
+  attrs.from.insert(attrs.from.begin(), 0);
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
 const Op expand_op{
     .name = "expand",
     .type =
@@ -85,6 +93,7 @@ const Op expand_op{
                             from[i] < 0 ? 0 : steps[static_cast<std::size_t>(from[i])]});
           copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
         },
+    .storage = OpStorage::input,
     // Sums over what was added; axes of one element that were repeated come back as such.
     .vjp =
         [](Vjp& at) {
@@ -117,6 +126,7 @@ const Op expand_op{
               {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
               {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
         },
+    .over_time = expand_over_time,
 };
 
 namespace {

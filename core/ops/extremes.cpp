@@ -58,9 +58,11 @@ constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel) {
       .name = name,
       .type = type,
       .kernel = kernel,
+      .storage = OpStorage::input,
       .vjp = extreme_vjp,
       .reads = {.inputs = 1, .outputs = 1},
       .samples = [] { return reduction_samples(f32, -2, 2, false); },
+      .over_time = axes_over_time,
   };
 }
 

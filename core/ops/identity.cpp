@@ -65,6 +65,7 @@ const Op print_op{
           std::cout << (label.empty() ? "" : label + ": ") << a.input(0) << std::endl;
           share_any(a);
         },
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =
         [] {
@@ -80,6 +81,7 @@ const Op stop_gradient_op{
     .name = "stop_gradient",
     .type = same_type,
     .kernel = share_any,
+    .storage = OpStorage::input,
     .no_vjp = "lets no gradient through",
     .samples = some_samples,
     .pointwise = true,
@@ -91,6 +93,7 @@ const Op identity_op{
     .name = "identity",
     .type = same_type,
     .kernel = share_any,
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples = some_samples,
     .pointwise = true,
@@ -111,6 +114,7 @@ const Op checkpoint_name_op{
     .name = "checkpoint_name",
     .type = same_type,
     .kernel = share_any,
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =
         [] {
@@ -149,6 +153,7 @@ const Op ensure_shape_op{
           a.out.push_back(x.with(dims));
         },
     .kernel = share,
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =
         [] {

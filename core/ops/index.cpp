@@ -7,6 +7,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -252,6 +253,16 @@ OpSamples gather_samples() {
 
 namespace {
 
+/// Rows of a table that is the same in every step.
+Tensors gather_over_time(const OverTime& at) {
+  GatherAttrs attrs = at.attr<GatherAttrs>();
+  if (at.is_many[0] || attrs.axis != 0) return {};
+  for (const int matched : attrs.matched)
+    if (matched >= 0) return {};
+  attrs.matched.insert(attrs.matched.begin(), -1);
+  return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
+}
+
 const Op gather_op{
     .name = "gather",
     .type = gather_type,
@@ -273,6 +284,7 @@ const Op gather_op{
           samples.push_back(gather_sample({time, classes}, {batch}, 1));
           return samples;
         },
+    .over_time = gather_over_time,
 };
 
 /// gather from a tensor with plain sizes that only a run knows: its vjp asks x for them.

@@ -10,6 +10,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/slice.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -138,6 +139,14 @@ void concat_kernel(KernelArgs& a) {
   }
 }
 
+Tensors concat_over_time(const OverTime& at) {
+  ConcatAttrs attrs = at.attr<ConcatAttrs>();
+  ++attrs.axis;
+  Tensors parts;
+  for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
+  return {reel::bind(at.op, parts, make_attrs(std::move(attrs)))};
+}
+
 extern const Op unconcat_op;
 
 const Op concat_op{
@@ -167,6 +176,7 @@ const Op concat_op{
               {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
               {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
         },
+    .over_time = concat_over_time,
 };
 
 Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
@@ -197,6 +207,7 @@ const Op unconcat_op{
             first += a.types[i].sizes()[static_cast<std::size_t>(axis)];
           }
         },
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const int axis = at.attr<UnconcatAttrs>().axis;
@@ -230,6 +241,12 @@ struct SplitAttrs {
   }
 };
 
+Tensors split_over_time(const OverTime& at) {
+  SplitAttrs attrs = at.attr<SplitAttrs>();
+  ++attrs.axis;
+  return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
+}
+
 const Op split_op{
     .name = "split",
     .type =
@@ -261,6 +278,7 @@ const Op split_op{
           for (std::size_t i = 0; i < a.types.size(); ++i)
             cut(a, i, axis, static_cast<std::int64_t>(i) * size);
         },
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const int axis = at.attr<SplitAttrs>().axis;
@@ -280,6 +298,7 @@ const Op split_op{
               {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
               {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
         },
+    .over_time = split_over_time,
 };
 
 /// Of ragged entries, each begins where its own predecessor ends: moved there one tensor at a time,

@@ -49,6 +49,7 @@ const Op ctc_labels_op{
     .name = "ctc_labels",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
     .kernel = labels_kernel,
+    .storage = OpStorage::input,
     .no_vjp = "labels are integers",
     .samples =
         [] {

@@ -49,6 +49,8 @@ struct LoopAttrs {
   /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body,
   /// and before the first one if cond_before_body.
   bool is_scan = false, cond_before_body = true;
+  /// There are as many iterations as the dim of its slices and stacks is long.
+  bool is_full = false;
   Dims entry_dims;  ///< entries end one by one: the dims of lengths, or of what cond returns
   std::vector<Fill> fills;  ///< of carries, slices and captures
   /// By output of the body: what ended entries give joins the first live one, whose values they saw
@@ -91,6 +93,7 @@ struct LoopAttrs {
     f("is_reverse", &LoopAttrs::is_reverse);
     f("is_scan", &LoopAttrs::is_scan);
     f("cond_before_body", &LoopAttrs::cond_before_body);
+    f("is_full", &LoopAttrs::is_full);
     f("entry_dims", &LoopAttrs::entry_dims);
     f("fills", &LoopAttrs::fills);
     f("collects", &LoopAttrs::collects);

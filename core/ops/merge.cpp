@@ -120,6 +120,7 @@ const Op merge_dims_op{
     .name = "merge_dims",
     .type = merge_type,
     .kernel = same_elements,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const auto& [axis, count, to] = at.attr<MergeAttrs>();
@@ -152,6 +153,7 @@ const Op split_dim_op{
     .name = "split_dim",
     .type = split_type,
     .kernel = same_elements,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const SplitAttrs& attrs = at.attr<SplitAttrs>();

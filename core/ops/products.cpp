@@ -13,6 +13,7 @@
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -287,6 +288,42 @@ void dot_vjp(Vjp& at) {
                                 attrs.a_contract, attrs.a_batch, false));
 }
 
+/// Steps are rows of the product if they come with one operand, and entries of a batch if they come
+/// with both; sums over steps are one more inner axis.
+Tensors dot_over_time(const OverTime& at) {
+  const DotAttrs& step = at.attr<DotAttrs>();
+  DotAttrs attrs = step;
+  Tensor a = at.in[0], b = at.in[1];
+  if (at.is_many[0]) {
+    attrs.a_contract = behind_time(step.a_contract);
+    attrs.a_batch = behind_time(step.a_batch);
+  }
+  if (at.is_many[1]) {
+    attrs.b_contract = behind_time(step.b_contract);
+    attrs.b_batch = behind_time(step.b_batch);
+  }
+  if (at.is_many[0] && at.is_many[1]) {
+    auto& in_a = at.is_summed ? attrs.a_contract : attrs.a_batch;
+    auto& in_b = at.is_summed ? attrs.b_contract : attrs.b_batch;
+    in_a.insert(in_a.begin(), 0);
+    in_b.insert(in_b.begin(), 0);
+    return {bind(at.op, {a, b}, dot_attrs(std::move(attrs)))};
+  }
+  if (at.is_summed) {
+    (at.is_many[0] ? a : b) = sum(at.is_many[0] ? a : b, 0);
+    return {bind(at.op, {a, b}, at.attrs)};
+  }
+  const Tensor result = bind(at.op, {a, b}, dot_attrs(attrs));
+  const std::size_t batch = step.a_batch.size();
+  const int place = static_cast<int>(
+      at.is_many[0] ? batch : static_cast<std::size_t>(a.rank()) - step.a_contract.size());
+  if (place == 0) return {result};
+  std::vector<Axis> order{place};
+  for (int axis = 0; axis < result.rank(); ++axis)
+    if (axis != place) order.push_back(axis);
+  return {transpose(result, Axes(std::move(order)))};
+}
+
 OpSamples dot_samples() {
   static const Dim& batch = *new Dim("batch", 2);
   static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
@@ -327,6 +364,8 @@ const Op dot_op{
     .vjp = dot_vjp,
     .reads_by = reads_the_other,
     .samples = dot_samples,
+    .over_time = dot_over_time,
+    .gains_over_time = true,
 };
 
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {

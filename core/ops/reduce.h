@@ -53,6 +53,12 @@ void check_number(std::string_view op, const TensorType& x, std::string_view rep
 TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
 
+/// A reduction of many steps: the same axes, behind the dim of the steps.
+Tensors reduction_over_time(const OverTime& at);
+
+/// The same of an op over axes that is no sum.
+Tensors axes_over_time(const OverTime& at);
+
 /// Reduces one group of neighbouring axes after the other, the last first.
 void run_reduction(KernelArgs& args, ReductionLoop loop);
 template <ReductionLoop (ReductionTable::*kLoops)[5]>

@@ -11,6 +11,7 @@
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -135,6 +136,16 @@ std::vector<Group> group(const TensorType& x, const std::vector<int>& axes) {
 
 }  // namespace
 
+Tensors reduction_over_time(const OverTime& at) {
+  std::vector<int> axes = behind_time(at.attr<ReduceAttrs>().axes);
+  if (at.is_summed) axes.insert(axes.begin(), 0);
+  return {bind(at.op, {at.in[0]}, reduce_attrs(axes))};
+}
+
+Tensors axes_over_time(const OverTime& at) {
+  return {bind(at.op, {at.in[0]}, reduce_attrs(behind_time(at.attr<ReduceAttrs>().axes)))};
+}
+
 void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const TensorType& x = args.input(0).type();
   std::vector<Group> groups = group(x, args.attr<ReduceAttrs>().axes);
@@ -249,10 +260,17 @@ void spread_kernel(KernelArgs& args) {
   copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
 }
 
+Tensors spread_over_time(const OverTime& at) {
+  SpreadAttrs attrs = at.attr<SpreadAttrs>();
+  attrs.axes = behind_time(attrs.axes);
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
 const Op spread_op{
     .name = "spread",
     .type = spread_rule,
     .kernel = spread_kernel,
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, sum(at.cotangent(), axes_of(at.attr<SpreadAttrs>().axes))); },
     .samples =
         [] {
@@ -269,6 +287,7 @@ const Op spread_op{
                            sample({batch}, {0}, {feature}),
                            sample({feature}, {0, 1}, {batch, time})};
         },
+    .over_time = spread_over_time,
 };
 
 constexpr std::string_view kCountInstead = "cast it, as in sum(cast(x, i32))",
@@ -285,11 +304,14 @@ const Op sum_op{
           reduced_rule(a);
         },
     .kernel = reduction_kernel<&ReductionTable::sum>,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           at.add(0, spread_like(at.cotangent(), at.attr<ReduceAttrs>().axes, at.input_type(0)));
         },
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
+    .over_time = reduction_over_time,
+    .gains_over_time = true,
 };
 
 // ---- prod ---------------------------------------------------------------------------------------
@@ -318,6 +340,7 @@ const Op prod_op{
           reduced_rule(a);
         },
     .kernel = reduction_kernel<&ReductionTable::prod>,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           at.add(0, prod_gradient(at.input(0), at.cotangent(), at.attr<ReduceAttrs>().axes));
@@ -340,6 +363,7 @@ const Op any_op{
     .name = "any",
     .type = truth_rule,
     .kernel = truth_kernel<&ReductionTable::any>,
+    .storage = OpStorage::input,
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
 };
@@ -347,6 +371,7 @@ const Op all_op{
     .name = "all",
     .type = truth_rule,
     .kernel = truth_kernel<&ReductionTable::all>,
+    .storage = OpStorage::input,
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
 };

@@ -12,6 +12,7 @@
 #include "reel/core/ops/slice.h"
 #include "reel/core/ops/stride.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -44,6 +45,12 @@ bool keeps_layout(const std::vector<int>& order, const TensorType& x) {
     last = axis;
   }
   return true;
+}
+
+Tensors transpose_over_time(const OverTime& at) {
+  std::vector<int> order = behind_time(at.attr<TransposeAttrs>().order);
+  order.insert(order.begin(), 0);
+  return {bind(at.op, {at.in[0]}, make_attrs(TransposeAttrs{std::move(order)}))};
 }
 
 const Op transpose_op{
@@ -79,6 +86,7 @@ const Op transpose_op{
                 {out.type().sizes()[i], to[i], from[static_cast<std::size_t>(order[i])]});
           copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
         },
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const TransposeAttrs& attrs = at.attr<TransposeAttrs>();
@@ -96,6 +104,7 @@ const Op transpose_op{
               {{{TensorType(f32)}}, make_attrs(TransposeAttrs{})},
               {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
         },
+    .over_time = transpose_over_time,
 };
 
 // ---- reshape ------------------------------------------------------------------------------------
@@ -178,6 +187,7 @@ const Op reshape_op{
     .name = "reshape",
     .type = reshape_type,
     .kernel = same_elements,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           at.add(0, reshape_to(reshape_cotangent(at), {{}, at.input_type(0).dims()}));
@@ -205,6 +215,7 @@ const Op reshape_like_op{
           a.out.push_back(a.in[0].with(a.in[1].dims()));
         },
     .kernel = same_elements,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           at.add(0, bind(reshape_like_op, {at.cotangent(), at.input(0)}));
@@ -263,6 +274,7 @@ const Op rename_op{
           a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
         },
     .kernel = same_elements,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const int axis = at.attr<RenameAttrs>().axis;

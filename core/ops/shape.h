@@ -20,6 +20,7 @@ constexpr Op same_elements_unknown(std::string_view name, TypeRule type, OpSampl
   return Op{.name = name,
             .type = type,
             .kernel = same_elements,
+            .storage = OpStorage::input,
             .vjp = same_elements_unknown_vjp,
             .reads = {.inputs = 0b1},
             .samples = samples};

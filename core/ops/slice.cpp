@@ -10,6 +10,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -62,6 +63,12 @@ void slice_kernel(KernelArgs& a) {
                x.data<char>() + offset);
 }
 
+Tensors slice_over_time(const OverTime& at) {
+  SliceAttrs attrs = at.attr<SliceAttrs>();
+  ++attrs.axis;
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
 SliceAttrs with_to(SliceAttrs attrs, std::optional<Dim> to) {
   attrs.to = std::move(to);
   return attrs;
@@ -73,6 +80,7 @@ const Op slice_op{
     .name = "slice",
     .type = slice_type,
     .kernel = slice_kernel,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const SliceAttrs& attrs = at.attr<SliceAttrs>();
@@ -92,12 +100,14 @@ const Op slice_op{
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
         },
+    .over_time = slice_over_time,
 };
 
 const Op slice_unknown_op{
     .name = "slice_unknown",
     .type = slice_type,
     .kernel = slice_kernel,
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           const SliceAttrs& attrs = at.attr<SliceAttrs>();

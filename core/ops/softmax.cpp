@@ -66,6 +66,7 @@ const Op logsumexp_op{
         },
     .reads = {.inputs = 1, .outputs = 1},
     .samples = samples,
+    .over_time = axes_over_time,
 };
 
 // x̄ = y (ȳ - Σ y ȳ), the sum without padding.
@@ -81,6 +82,7 @@ const Op softmax_op{
         },
     .reads = {.outputs = 1},
     .samples = samples,
+    .over_time = axes_over_time,
 };
 
 // x̄ = ȳ - exp(y) Σ ȳ.
@@ -97,6 +99,7 @@ const Op log_softmax_op{
         },
     .reads = {.outputs = 1},
     .samples = samples,
+    .over_time = axes_over_time,
 };
 
 namespace {

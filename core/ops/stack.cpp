@@ -94,6 +94,7 @@ const Op unstack_op{
           for (std::size_t i = 0; i < a.types.size(); ++i)
             a.alias(i, 0, static_cast<std::int64_t>(i) * a.types[i].bytes());
         },
+    .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
           at.add(0, reel::bind(stack_op, cotangents(at),

@@ -115,9 +115,13 @@ void DerivativesInEveryMode::expect_derivatives(const CaseFunction& f, const Ten
   const Tensors moved = each(x, [](const Tensor& t) { return t * 1.0371 + 0.003; });
   const auto [y, g] = value_and_grad(f)(moved);
   for (const auto& [y2, g2] : {both(moved), on_tape(moved)}) {
-    expect_same_bits(y2, y, file, line);
+    const bool same = GetParam() != RunMode::plan;
+    if (same)
+      expect_same_bits(y2, y, file, line);
+    else
+      expect_all_close(y2, y, options.tolerance, file, line);
     for (std::size_t i = 0; i < g.size(); ++i)
-      if (options.has_same_bits)
+      if (same && options.has_same_bits)
         expect_same_bits(g2[i], g[i], file, line);
       else
         expect_all_close(g2[i], g[i], options.tolerance, file, line);

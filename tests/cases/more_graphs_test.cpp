@@ -4,6 +4,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
+#include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
@@ -141,8 +142,9 @@ TEST(MoreGraphs, J42_WhatDependsOnNoIterationIsComputedOnce) {
                                tensor({{.5, -.6}, {.7, .8}}, {}, f64), tensor({.9, .4}, {}, f64)};
   const auto f = jit(grad(loss));
   expect_gradient_of(loss, in, f(in));
-  EXPECT_EQ(count(f.graph(), "sin"), (Count{1, 0})) << f.graph();
-  EXPECT_EQ(count(f.graph(), "cos"), (Count{1, 0})) << f.graph();
+  const Ref<Graph> run = optimise_for_interpreter(f.graph()).graph;
+  EXPECT_EQ(count(*run, "sin"), (Count{1, 0})) << *run;
+  EXPECT_EQ(count(*run, "cos"), (Count{1, 0})) << *run;
 }
 
 TEST(MoreGraphs, J43_RecurrenceSavesItsStateAlone) {

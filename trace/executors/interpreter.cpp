@@ -1,15 +1,20 @@
 // The interpreter: runs a graph op by op with the eager kernels. Its meaning is eager mode's, to
 // the bit.
+#include "reel/trace/executors/interpreter.h"
+
 #include <algorithm>
 
 #include "reel/core/graph_builder.h"
+#include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/stack_writer.h"
+#include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
@@ -154,31 +159,10 @@ class LoopRun {
     return how == Fill::zero ? zero_ended(x, live) : fill_live(x, live);
   }
 
-  /// A type of the body where no iteration ran: sizes that only one would know count as zero.
-  TensorType type_without_iterations(const TensorType& type) {
+  TensorType without_iterations(const TensorType& type) {
     std::vector<TensorType> types;
-    for (std::size_t i = 0; i < args_.in.size(); ++i) types.push_back(args_.input(i).type());
-    DimEnv env = body_env(attrs_, types);
-    Dims dims;
-    for (const Dim& dim : type.dims()) {
-      if (dim.is_symbol() && !dim.has_size() && !env.knows(dim))
-        env.bind(dim, dim.is_named() ? Dim(dim.name(), 0) : Dim(0));
-      dims.push_back(env.resolve(dim));
-    }
-    return type.with(dims);
-  }
-
-  /// What the elements of a list have in common; plain sizes that differ are unknown.
-  TensorType element_type(const TensorType& formal, const Tensors& elements) {
-    if (elements.empty()) return type_without_iterations(formal);
-    const TensorType first = first_made(elements).type();
-    Dims dims = first.dims();
-    for (const Tensor& element : elements)
-      for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size();
-           ++i)
-        if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i]))
-          dims[i] = Dim::unknown();
-    return first.with(dims);
+    for (const OpInput& input : args_.in) types.push_back(input.tensor->type());
+    return type_without_iterations(attrs_, types, type);
   }
 
   void finish() {
@@ -188,14 +172,15 @@ class LoopRun {
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
       if (attrs_.is_list(i)) {
-        out.push_back(make_list(element_type(term, lists_[i]), lists_[i]));
+        out.push_back(make_list(
+            lists_[i].empty() ? without_iterations(term) : common_type(lists_[i]), lists_[i]));
         continue;
       }
       const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
       const std::int64_t extent = dim.has_size() ? dim.size() : trips_;
       if (stacks_[i].is_empty()) {
         Dims dims{dim.has_size() ? dim : Dim(extent)};
-        const TensorType element = type_without_iterations(term);
+        const TensorType element = without_iterations(term);
         dims.insert(dims.end(), element.dims().begin(), element.dims().end());
         out.push_back(zeros(element.with(dims)));
         continue;
@@ -206,7 +191,7 @@ class LoopRun {
     for (int i = 0; i < attrs_.sums; ++i) {
       const TensorType& type = body_.types[body_.outputs[attrs_.carries + attrs_.stacks + i]];
       if (!sums_[i].is_defined())
-        sums_[i] = type.is_list() ? empty_list(type) : zeros(type_without_iterations(type));
+        sums_[i] = type.is_list() ? empty_list(type) : zeros(without_iterations(type));
       out.push_back(std::move(sums_[i]));
     }
     out.push_back(scalar(trips_, i32));
@@ -214,11 +199,6 @@ class LoopRun {
     if (attrs_.makes_dim)
       out.push_back(Tensor(allocate_block(
           TensorType(boolean, {fresh.is_named() ? Dim("none", 0) : Dim(0), fresh}))));
-  }
-
-  static const Tensor& first_made(const Tensors& elements) {
-    return *std::find_if(elements.begin(), elements.end(),
-                         [](const Tensor& t) { return t.is_defined(); });
   }
 
   std::optional<Dim> dim_known_before(int stack) const {
@@ -245,6 +225,22 @@ class LoopRun {
 };
 
 }  // namespace
+
+Tensors interpret(const GraphRef& graph, const Tensors& inputs) {
+  ModeScope plain({});
+  std::shared_ptr<const Optimised> form;
+  {
+    const std::lock_guard lock(graph->interpreted.mutex);
+    if (!graph->interpreted.value)
+      graph->interpreted.value = std::make_shared<Optimised>(optimise_for_interpreter(*graph));
+    form = std::static_pointer_cast<const Optimised>(graph->interpreted.value);
+  }
+  Tensors given(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(graph->formal_count));
+  for (const int i : form->kept_captures)
+    given.push_back(inputs[graph->formal_count + static_cast<std::size_t>(i)]);
+  DimEnv env;
+  return replay(*form->graph, given, env);
+}
 
 void run_loop(KernelArgs& args) { LoopRun(args).run(); }
 

@@ -25,6 +25,14 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   Pruned result{attrs, {}, {}};
   LoopAttrs& next = result.attrs;
   Ref<Graph> graph(new Graph(body));
+  // Without the records that are dead: once an input that says a dim is gone, a dead record whose
+  // type has the dim would pass for its maker.
+  OpRecords kept;
+  for (std::size_t r = 0; r < body.records.size(); ++r)
+    if (live.records[r])
+      kept.append(*body.records[r].op, body.records[r].attrs, body.inputs_of(body.records[r]),
+                  body.outputs_of(body.records[r]));
+  static_cast<OpRecords&>(*graph) = std::move(kept);
   graph->inputs = {body.inputs[0]};
   graph->outputs.clear();
   next.fills.clear();

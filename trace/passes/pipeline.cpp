@@ -1,8 +1,11 @@
 #include "reel/trace/passes/pipeline.h"
 
+#include <numeric>
+
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
+#include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/hoist_invariants.h"
@@ -37,9 +40,11 @@ std::size_t size_of_text(const Graph& graph) {
 
 }  // namespace
 
-Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
+Optimised optimise(Ref<Graph> graph) {
   check(*graph, "recording");
   const auto renames = graph->renames;
+  std::vector<int> captures(graph->capture_count());
+  std::iota(captures.begin(), captures.end(), 0);
   for (std::size_t before = 0; before != size_of_text(*graph);) {
     before = size_of_text(*graph);
     graph = merge_equal(*graph);
@@ -50,17 +55,26 @@ Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured) {
     check(*graph, "forwarded_outputs");
     graph = join_loops(*graph);
     check(*graph, "join_loops");
-    graph = hoist_invariants(*graph);
-    check(*graph, "hoist_invariants");
     std::vector<int> kept;
     graph = drop_dead(*graph, &kept);
     check(*graph, "drop_dead");
-    Tensors still;
-    for (const int i : kept) still.push_back(captured[i]);
-    captured = std::move(still);
+    for (int& i : kept) i = captures[static_cast<std::size_t>(i)];
+    captures = std::move(kept);
   }
   graph->renames = renames;
-  return graph;
+  return {std::move(graph), std::move(captures)};
+}
+
+Optimised optimise_for_interpreter(const Graph& graph) {
+  Ref<Graph> hoisted = hoist_invariants(graph);
+  check(*hoisted, "hoist_invariants");
+  return optimise(std::move(hoisted));
+}
+
+Optimised optimise_for_plan(const Graph& graph) {
+  Ref<Graph> batched = batch_over_time(graph);
+  check(*batched, "batch_over_time");
+  return optimise(std::move(batched));
 }
 
 }  // namespace reel

@@ -5,9 +5,20 @@
 
 namespace reel {
 
-/// merge_equal, invariant_carries, forwarded_outputs, join_loops, hoist_invariants and drop_dead
-/// until nothing changes; captures that nobody reads any more are removed from `captured` as well.
-/// Verified after each pass in debug builds.
-Ref<Graph> optimise(Ref<Graph> graph, Tensors& captured);
+struct Optimised {
+  Ref<Graph> graph;
+  std::vector<int> kept_captures;  ///< those of the graph before that are read
+};
+
+/// merge_equal, invariant_carries, forwarded_outputs, join_loops and drop_dead until nothing
+/// changes: what a graph and its reversals are made from. Verified after each pass in debug builds.
+Optimised optimise(Ref<Graph> graph);
+
+// What executors run. Reversals are not made from these: a gradient would add up in another order.
+
+/// With hoist_invariants: the same bits.
+Optimised optimise_for_interpreter(const Graph& graph);
+/// With batch_over_time: the same results up to rounding.
+Optimised optimise_for_plan(const Graph& graph);
 
 }  // namespace reel

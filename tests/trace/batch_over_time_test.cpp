@@ -1,0 +1,212 @@
+// What a loop's body need not do step by step: on graphs before and after the pass, and against the
+// interpreter.
+#include "reel/trace/passes/batch_over_time.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/core/ops/loop.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+/// How often an op stands in a graph, not counting what is inside its loops; and inside them.
+struct Count {
+  int outside = 0, inside = 0;
+  bool operator==(const Count&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Count& count) {
+  return out << count.outside << " outside, " << count.inside << " inside";
+}
+int count_all(const Graph& graph, std::string_view op);
+Count count(const Graph& graph, std::string_view op) {
+  Count result;
+  for (const OpRecord& record : graph.records) {
+    result.outside += record.op->name == op;
+    if (record.op == &loop_op)
+      result.inside += count_all(*get<LoopAttrs>(record.attrs.get()).body.graph, op);
+  }
+  return result;
+}
+int count_all(const Graph& graph, std::string_view op) {
+  const Count here = count(graph, op);
+  return here.outside + here.inside;
+}
+
+struct Weights {
+  Tensor in, recurrent, out;
+};
+struct Problem {
+  Weights weights;
+  Tensor x;
+};
+
+Problem plain_problem(std::int64_t steps = 4) {
+  manual_seed(3);
+  const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+  return {{draw({3, 5}), draw({5, 5}), draw({5, 2})}, draw({steps, 2, 3})};
+}
+
+Tensor rnn(const Problem& p) {
+  auto [ys, last, dim] =
+      scan(Scan{.initial = zeros({2, 5}, f64), .xs = p.x, .body = [&](Tensor x, Tensor h) {
+                  const Tensor next =
+                      tanh(matmul(x, p.weights.in) + matmul(h, p.weights.recurrent));
+                  return std::pair{matmul(next, p.weights.out), next};
+                }});
+  return sum(square(ys)) + sum(last);
+}
+
+/// The graph of f as the interpreter runs it, and as the plan does.
+template <class F, class... Args>
+std::pair<Ref<Graph>, Ref<Graph>> graphs(const F& f, const Args&... args) {
+  const auto jitted = jit(f);
+  jitted(args...);
+  Ref<Graph> before(new Graph(jitted.graph()));
+  return {before, optimise_for_plan(*before).graph};
+}
+
+template <class F, class... Args>
+void expect_same_results(const F& f, const Args&... args) {
+  const auto by_plan = flatten(jit(f, {.executor = Executor::plan})(args...)),
+             by_interpreter = flatten(jit(f, {.executor = Executor::interpreter})(args...));
+  ASSERT_EQ(by_plan.size(), by_interpreter.size());
+  for (std::size_t i = 0; i < by_plan.size(); ++i)
+    if (by_plan[i].kind == TreeLeaf::Kind::tensor)
+      expect_all_close(by_plan[i].tensor, by_interpreter[i].tensor, 1e-12);
+}
+
+TEST(BatchOverTimeTest, ProjectsInputsBeforeTheLoopAndOutputsAfterIt) {
+  const auto [before, after] = graphs(rnn, plain_problem());
+  EXPECT_EQ(count(*before, "dot"), (Count{0, 3}));
+  EXPECT_EQ(count(*after, "dot"), (Count{2, 1}));
+  expect_same_results(rnn, plain_problem());
+}
+
+TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
+  const auto step = grad(rnn);
+  const auto [before, after] = graphs(step, plain_problem());
+  // Three products forward; backward x and weight for each. What the recurrence needs stays: h·r
+  // and its cotangent.
+  EXPECT_EQ(count(*before, "dot"), (Count{0, 9}));
+  EXPECT_EQ(count(*after, "dot"), (Count{7, 2}));
+  expect_same_results(step, plain_problem());
+}
+
+TEST(BatchOverTimeTest, WorksWithoutSteps) {
+  expect_same_results(rnn, plain_problem(0));
+  expect_same_results(grad(rnn), plain_problem(0));
+}
+
+TEST(BatchOverTimeTest, WorksOnNamedDims) {
+  manual_seed(5);
+  const Dim time("time", 4), batch("batch", 2), in("in", 3), hidden("hidden", 5), gate("gate", 20);
+  const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+  struct Lstm {
+    Tensor w, r, b, x;
+  };
+  const Lstm lstm{draw({in, gate}), draw({hidden, gate}), draw({gate}), draw({batch, time, in})};
+  const auto loss = [=](const Lstm& p) {
+    struct State {
+      Tensor h, c;
+    };
+    auto [hs, last, dim] =
+        scan(Scan{.spatial_dim = time,
+                  .initial = State{zeros({batch, hidden}, f64), zeros({batch, hidden}, f64)},
+                  .xs = p.x,
+                  .body = [&](Tensor x, State s) {
+                    auto [i, f, g, o] =
+                        split<4>(matmul(x, p.w, in) + matmul(s.h, p.r, hidden) + p.b, gate, hidden);
+                    const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
+                    return std::pair{sigmoid(o) * tanh(c), State{sigmoid(o) * tanh(c), c}};
+                  }});
+    return mean(square(hs));
+  };
+  const auto [before, after] = graphs(grad(loss), lstm);
+  EXPECT_EQ(count(*after, "dot").inside, 2);
+  EXPECT_EQ(count(*after, "sum").inside, 0);
+  expect_same_results(grad(loss), lstm);
+}
+
+TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // T1 of the cases
+  const auto f = [](Tensor x, Tensor w) {
+    auto [ys, last, dim] =
+        scan(Scan{.initial = zeros({3}), .xs = x, .body = [&](Tensor x, Tensor s) {
+                    return std::pair{s, s + exp(x) * matmul(x, w)};
+                  }});
+    return ys;
+  };
+  manual_seed(1);
+  const Tensor x = random_normal({4, 3}), w = random_normal({3, 3});
+  const auto [before, after] = graphs(f, x, w);
+  EXPECT_EQ(count(*before, "exp"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "exp"), (Count{1, 0}));
+  EXPECT_EQ(count(*after, "dot"), (Count{1, 0}));
+  EXPECT_EQ(count(*after, "mul"), (Count{1, 0}));
+}
+
+TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // R12 of the cases
+  const auto f = [](Tensor a, Tensor b, Tensor x) {
+    auto [ys, last, dim] =
+        scan(Scan{.initial = zeros({2, 2}), .xs = x, .body = [&](Tensor x, Tensor s) {
+                    return std::pair{None{}, s + matmul(a, b) * x};
+                  }});
+    return last;
+  };
+  const auto [before, after] = graphs(f, ones({2, 2}), ones({2, 2}), ones({100}));
+  EXPECT_EQ(count(*before, "dot"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "dot"), (Count{1, 0}));
+}
+
+TEST(BatchOverTimeTest, LeavesLoopsWhoseLengthIsFoundOutByRunningThem) {
+  const auto f = [](Tensor w, Tensor x) {
+    return while_loop([](Tensor s) { return sum(s) < 100.f; },
+                      [&](Tensor s) { return s + matmul(x, w); }, x);
+  };
+  const auto [before, after] = graphs(f, ones({2, 2}), ones({2, 2}));
+  EXPECT_EQ(count(*after, "dot"), (Count{0, 1}));
+}
+
+TEST(BatchOverTimeTest, GoesIntoLoopsInLoops) {
+  const auto f = [](Tensor x, Tensor w) {
+    auto [ys, last, dim] =
+        scan(Scan{.initial = zeros({3}, f64), .xs = x, .body = [&](Tensor row, Tensor s) {
+                    auto [zs, inner, d] =
+                        scan(Scan{.initial = s, .xs = row, .body = [&](Tensor v, Tensor t) {
+                                    const Tensor next = tanh(t + matmul(v, w));
+                                    return std::pair{next, next};
+                                  }});
+                    return std::pair{sum(zs), inner};
+                  }});
+    return sum(ys) + sum(last);
+  };
+  manual_seed(2);
+  const Tensor x = random_normal({2, 4, 3}, f64), w = random_normal({3, 3}, f64);
+  expect_same_results(f, x, w);
+  expect_same_results(grad(f), x, w);
+  expect_same_results(
+      grad([&](Tensor w) { return sum(square(grad([&](Tensor w) { return f(x, w); })(w))); }), w);
+}
+
+TEST(BatchOverTimeTest, LeavesReversedScansTheirOrder) {
+  const auto f = [](Tensor x, Tensor w) {
+    auto [ys, last, dim] = scan(Scan{.initial = zeros({3}, f64),
+                                     .xs = x,
+                                     .body =
+                                         [&](Tensor x, Tensor s) {
+                                           const Tensor next = tanh(s + matmul(x, w));
+                                           return std::pair{next * x, next};
+                                         },
+                                     .reverse = true});
+    return sum(ys * x) + sum(last);
+  };
+  manual_seed(2);
+  const Tensor x = random_normal({4, 3}, f64), w = random_normal({3, 3}, f64);
+  expect_same_results(f, x, w);
+  expect_same_results(grad(f), x, w);
+}
+
+}  // namespace
+}  // namespace reel

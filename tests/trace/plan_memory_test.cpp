@@ -1,0 +1,47 @@
+// Where values of a plan lie: never two that are needed at a time in one place.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "reel/trace/executors/plan/memory.h"
+
+namespace reel {
+namespace {
+
+bool overlap(const PlannedBuffer& a, const PlannedBuffer& b) {
+  const bool in_time = a.first <= b.last && b.first <= a.last;
+  return in_time && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+TEST(PlanMemoryTest, AChainNeedsTwoBuffers) {
+  std::vector<PlannedBuffer> chain;
+  for (int i = 0; i < 100; ++i) chain.push_back({64, i, i + 1});
+  EXPECT_EQ(place_buffers(chain), 128);
+}
+
+TEST(PlanMemoryTest, BuffersNeverOverlapWhileBothAreNeeded) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<PlannedBuffer> buffers;
+    for (int i = 0; i < 60; ++i)
+      buffers.push_back(
+          {static_cast<std::int64_t>(random() % 1000), i, i + static_cast<int>(random() % 20)});
+    const std::int64_t bytes = place_buffers(buffers);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      EXPECT_EQ(buffers[i].offset % 64, 0);
+      EXPECT_LE(buffers[i].offset + buffers[i].bytes, bytes);
+      for (std::size_t k = 0; k < i; ++k) EXPECT_FALSE(overlap(buffers[i], buffers[k]));
+    }
+  }
+}
+
+TEST(PlanMemoryTest, TheSmallestGapThatFitsIsTaken) {
+  // Two gaps, of 128 and of 64 bytes, when the last one comes.
+  std::vector<PlannedBuffer> buffers{{128, 0, 1}, {64, 0, 9}, {64, 0, 1}, {64, 0, 9}, {64, 2, 9}};
+  EXPECT_EQ(place_buffers(buffers), 320);
+  EXPECT_EQ(buffers[4].offset, 192);
+}
+
+}  // namespace
+}  // namespace reel

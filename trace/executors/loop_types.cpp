@@ -1,0 +1,34 @@
+#include "reel/trace/executors/loop_types.h"
+
+#include <algorithm>
+
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   const TensorType& type) {
+  DimEnv env = body_env(attrs, inputs);
+  Dims dims;
+  for (const Dim& dim : type.dims()) {
+    if (dim.is_symbol() && !dim.has_size() && !env.knows(dim))
+      env.bind(dim, dim.is_named() ? Dim(dim.name(), 0) : Dim(0));
+    dims.push_back(env.resolve(dim));
+  }
+  return type.with(dims);
+}
+
+TensorType common_type(const Tensors& elements) {
+  const TensorType first = std::find_if(elements.begin(), elements.end(), [](const Tensor& t) {
+                             return t.is_defined();
+                           })->type();
+  Dims dims = first.dims();
+  for (const Tensor& element : elements)
+    for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size();
+         ++i)
+      if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i]))
+        dims[i] = Dim::unknown();
+  return first.with(dims);
+}
+
+}  // namespace reel

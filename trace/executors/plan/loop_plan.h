@@ -1,0 +1,45 @@
+// trace/executors/plan/loop_plan.h — LoopPlan, a loop whose body and condition are plans.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+#include "reel/trace/executors/plan/sub_plan.h"
+
+namespace reel {
+
+/// Runs one loop: carries lie in two buffers in turn, what an iteration stacks is written into its
+/// place, slices are read where they lie.
+///
+/// A loop whose carries change their sizes is left to the interpreter.
+class LoopPlan {
+ public:
+  LoopPlan();
+  ~LoopPlan();
+  /// in, out: those of the op. Outputs are written where a tensor is given, else set.
+  void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
+
+ private:
+  class Run;
+  struct Carry {
+    bool is_list = false;
+    std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory_
+    int stack = -1;  ///< the stack that the same value goes to: it is written there only
+  };
+
+  bool prepare(const AttrsRef& attrs, OpInputs in);
+  bool find_types(const AttrsRef& attrs);
+  void lay_out(const LoopAttrs& attrs);
+
+  SubPlan body_, cond_;
+  AttrsRef attrs_;
+  std::vector<TensorType> input_types_;
+  bool is_planned_ = false;
+  std::vector<Carry> carries_;
+  std::vector<std::int64_t> scratch_;       ///< by output of the body: offset in memory_
+  std::vector<std::uint8_t> shares_carry_;  ///< by stack: a carry writes it
+  Tensor memory_;
+};
+
+}  // namespace reel

@@ -1,0 +1,328 @@
+#include "reel/trace/executors/plan/plan.h"
+
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/loop.h"
+#include "reel/trace/executors/plan/cond_plan.h"
+#include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/memory.h"
+
+namespace reel {
+
+Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
+           const std::vector<Outputs>& outputs)
+    : graph_(&graph), types_(plan_types(*graph_, inputs, env)) {
+  make_instructions(outputs);
+  choose_places(outputs);
+  make_headers();
+  place_in_memory();
+  compute_constants();
+}
+
+Plan::~Plan() = default;
+
+/// Slots, operands and kinds.
+void Plan::make_instructions(const std::vector<Outputs>& outputs) {
+  const Graph& graph = *graph_;
+  slot_of_.resize(graph.types.size());
+  std::uint32_t slots = 0;
+  const auto add_slot = [&](ValueId v) {
+    slot_of_[v] = slots++;
+    slot_types_.push_back(types_.types[v]);
+  };
+  for (const ValueId v : graph.inputs) add_slot(v);
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    Instruction at{};
+    at.op = record.op;
+    at.attrs = types_.attrs[r].get();
+    at.record = static_cast<std::uint32_t>(r);
+    at.first_in = record.first;  // as in the graph, until the slots stand still
+    at.in_count = record.input_count;
+    at.first_out = slots;
+    at.out_count = record.output_count;
+    bool has_list = false, all_known = true;
+    for (const ValueId v : graph.inputs_of(record)) has_list |= types_.types[v].is_list();
+    for (const ValueId v : graph.outputs_of(record)) {
+      add_slot(v);
+      has_list |= types_.types[v].is_list();
+      all_known = all_known && types_.is_known[v];
+    }
+    if (record.op == &loop_op) {
+      at.kind = Kind::loop;
+      at.child = static_cast<std::int32_t>(loops_.size());
+      loops_.push_back(std::make_unique<LoopPlan>());
+    } else if (record.op == &cond_op) {
+      at.kind = Kind::cond;
+      at.child = static_cast<std::int32_t>(conds_.size());
+      conds_.push_back(std::make_unique<CondPlan>());
+    } else if (!types_.has_types[r] || !all_known) {
+      at.kind = Kind::untyped;
+      has_untyped_ = true;
+    } else if (!at.in_count && !record.op->has_effect && !has_list) {
+      at.kind = Kind::nothing;
+    } else {
+      at.kind = has_list || record.op->storage == OpStorage::any ? Kind::blocks : Kind::kernel;
+    }
+    instructions_.push_back(at);
+  }
+  slots_.resize(slots);
+  headers_.resize(slots);
+  own_data_.resize(slots);
+  outputs_of_slot_.assign(slots, -1);
+  for (std::size_t k = outputs.size(); k-- > 0;)
+    outputs_of_slot_[slot_of_[graph.outputs[k]]] = static_cast<int>(k);
+  for (const Instruction& at : instructions_)
+    if (at.kind == Kind::loop || at.kind == Kind::cond) has_untyped_ |= !at.attrs;
+}
+
+/// From the end: what somebody keeps is in a block, and so is what a view of it is taken from.
+void Plan::choose_places(const std::vector<Outputs>& outputs) {
+  const Graph& graph = *graph_;
+  places_.assign(slots_.size(), Place::buffer);
+  std::vector<std::uint8_t> is_kept(slots_.size());
+  const auto is_dense = [&](std::size_t slot, ValueId v) {
+    return types_.is_known[v] && !slot_types_[slot].is_list();
+  };
+  for (std::size_t k = 0; k < outputs.size(); ++k)
+    if (outputs[k] == Outputs::blocks) is_kept[slot_of_[graph.outputs[k]]] = 1;
+  for (std::size_t i = instructions_.size(); i-- > 0;) {
+    Instruction& at = instructions_[i];
+    const OpRecord& record = graph.records[at.record];
+    const auto keep_inputs = [&] {
+      for (const ValueId v : graph.inputs_of(record)) is_kept[slot_of_[v]] = 1;
+    };
+    bool any_kept = false;
+    for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+      any_kept = any_kept || is_kept[s];
+    if (at.kind == Kind::kernel && any_kept) at.kind = Kind::blocks;
+    std::size_t slot = at.first_out;
+    for (const ValueId v : graph.outputs_of(record)) {
+      Place& place = places_[slot];
+      const bool may_be_outside =
+          outputs_of_slot_[slot] >= 0 &&
+          outputs[static_cast<std::size_t>(outputs_of_slot_[slot])] == Outputs::placed &&
+          (record.op->storage == OpStorage::own);
+      if (at.kind == Kind::nothing)
+        place = Place::constant;
+      else if (at.kind == Kind::blocks || at.kind == Kind::untyped || !is_dense(slot, v) ||
+               is_kept[slot])
+        place = Place::block;
+      else
+        place = may_be_outside ? Place::outside : Place::buffer;
+      ++slot;
+    }
+    if (at.kind == Kind::untyped ||
+        (at.kind == Kind::blocks && (record.op->storage != OpStorage::own || [&] {
+           for (const ValueId v : graph.inputs_of(record))
+             if (types_.types[v].is_list()) return true;
+           return types_.types[graph.outputs_of(record)[0]].is_list();
+         }())))
+      keep_inputs();
+  }
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    places_[i] = Place::given;
+    keeps_input_.push_back(is_kept[i]);
+  }
+}
+
+/// Blocks for what is placed; and the operands, now that slots stand still.
+void Plan::make_headers() {
+  const Graph& graph = *graph_;
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    const bool is_input = s < graph.inputs.size();
+    if (is_input && !types_.is_known[graph.inputs[s]]) continue;
+    if (is_input ? slot_types_[s].is_list()
+                 : places_[s] != Place::buffer && places_[s] != Place::outside)
+      continue;
+    headers_[s] = Tensor(allocate_placed(slot_types_[s], nullptr));
+    if (!is_input) slots_[s] = headers_[s];
+  }
+  std::vector<std::uint8_t> is_needed(slots_.size());
+  for (const ValueId v : graph.outputs) is_needed[slot_of_[v]] = 1;
+  // Whose tensor can be let go of: nobody needs it later, and it costs something to keep.
+  const auto may_free = [&](std::size_t slot) {
+    return places_[slot] == Place::block ||
+           (places_[slot] == Place::given && slot_types_[slot].is_list());
+  };
+  std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
+  std::vector<std::vector<std::uint8_t>> last(instructions_.size());
+  for (std::size_t i = instructions_.size(); i-- > 0;) {
+    const auto in = graph.inputs_of(graph.records[instructions_[i].record]);
+    for (const ValueId v : in) {
+      const std::size_t slot = slot_of_[v];
+      const bool again = std::count(in.begin(), in.end(), v) > 1;
+      last[i].push_back(!is_needed[slot] && !again && may_free(slot));
+    }
+    for (std::size_t slot = instructions_[i].first_out;
+         slot < instructions_[i].first_out + instructions_[i].out_count; ++slot)
+      if (!is_needed[slot] && may_free(slot)) freed[i].push_back(static_cast<std::uint32_t>(slot));
+    for (const ValueId v : in) {
+      const std::size_t slot = slot_of_[v];
+      if (!is_needed[slot] && may_free(slot)) freed[i].push_back(static_cast<std::uint32_t>(slot));
+      is_needed[slot] = 1;
+    }
+  }
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    Instruction& at = instructions_[i];
+    const auto in = graph.inputs_of(graph.records[at.record]);
+    at.first_in = static_cast<std::uint32_t>(operands_.size());
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      operands_.emplace_back(slots_[slot_of_[in[k]]]);
+      operands_.back().temporary = last[i][k];
+    }
+    at.first_free = static_cast<std::uint32_t>(freed_.size());
+    at.free_count = static_cast<std::uint32_t>(freed[i].size());
+    freed_.insert(freed_.end(), freed[i].begin(), freed[i].end());
+  }
+}
+
+/// Values that are placed in the plan's memory live from the instruction that makes them to the
+/// last that reads them or a view of them.
+void Plan::place_in_memory() {
+  const Graph& graph = *graph_;
+  std::vector<int> last(slots_.size(), -1);
+  for (const ValueId v : graph.outputs) last[slot_of_[v]] = static_cast<int>(instructions_.size());
+  for (std::size_t i = instructions_.size(); i-- > 0;) {
+    const Instruction& at = instructions_[i];
+    int until = static_cast<int>(i);
+    if (at.op->storage == OpStorage::input)
+      for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+        until = std::max(until, last[s]);
+    for (const ValueId v : graph.inputs_of(graph.records[at.record]))
+      last[slot_of_[v]] = std::max(last[slot_of_[v]], until);
+  }
+  std::vector<PlannedBuffer> buffers;
+  std::vector<std::size_t> slots;
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    const Instruction& at = instructions_[i];
+    for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
+      if (places_[s] != Place::buffer) continue;
+      slots.push_back(s);
+      buffers.push_back(
+          {slot_types_[s].bytes(), static_cast<int>(i), std::max(last[s], static_cast<int>(i))});
+    }
+  }
+  memory_bytes_ = place_buffers(buffers);
+  memory_ = Tensor(allocate_block(TensorType(boolean, {memory_bytes_})));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    own_data_[slots[i]] = memory_.data<char>() + buffers[i].offset;
+    headers_[slots[i]].block()->data = own_data_[slots[i]];
+  }
+}
+
+void Plan::compute_constants() {
+  for (const Instruction& at : instructions_) {
+    if (at.kind != Kind::nothing) continue;
+    for (Tensor& out : outputs_of(at)) out = Tensor();
+    KernelArgs args{
+        *at.op,        at.attrs, {}, false, {slot_types_.data() + at.first_out, at.out_count},
+        outputs_of(at)};
+    at.op->kernel(args);
+  }
+}
+
+bool Plan::rebind(std::span<const TensorType> inputs, const DimEnv& env) {
+  PlannedTypes types = plan_types(*graph_, inputs, env);
+  if (!same_sizes(types, types_)) return false;
+  types_ = std::move(types);
+  for (ValueId v = 0; v < graph_->types.size(); ++v) {
+    const std::size_t slot = slot_of_[v];
+    slot_types_[slot] = types_.types[v];
+    if (headers_[slot].is_defined()) headers_[slot].block()->type = types_.types[v];
+  }
+  for (Instruction& at : instructions_) at.attrs = types_.attrs[at.record].get();
+  compute_constants();
+  return true;
+}
+
+void Plan::run_untyped(Instruction& at, DimEnv& env) {
+  const OpRecord& record = graph_->records[at.record];
+  const Graph::Schedule& schedule = graph_->schedule();
+  AttrsRef attrs = record.attrs;
+  if (schedule.attrs_have_symbols[at.record]) attrs = attrs->resolve(env);
+  Tensors made = bind_all(*at.op, inputs_of(at), std::move(attrs));
+  const auto values = graph_->outputs_of(record);
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    if (schedule.outputs_have_symbols[at.record]) {
+      const TensorType& formal = graph_->types[values[k]];
+      env.bind(formal, made[k].type());
+      if (at.op->kernel_decides_types) made[k] = with_known_dims(std::move(made[k]), formal, env);
+    }
+    slots_[at.first_out + k] = std::move(made[k]);
+  }
+}
+
+void Plan::run() {
+  DimEnv env;
+  if (has_untyped_) env = types_.env;
+  for (Instruction& at : instructions_) {
+    const auto out = outputs_of(at);
+    switch (at.kind) {
+      case Kind::kernel: {
+        if (at.op->storage == OpStorage::input)
+          for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+            slots_[s].block()->data = own_data_[s];
+        KernelArgs args{*at.op,
+                        at.attrs,
+                        inputs_of(at),
+                        false,
+                        {slot_types_.data() + at.first_out, at.out_count},
+                        out};
+        at.op->kernel(args);
+        break;
+      }
+      case Kind::blocks: {
+        for (Tensor& tensor : out) tensor = Tensor();
+        KernelArgs args{*at.op,
+                        at.attrs,
+                        inputs_of(at),
+                        true,
+                        {slot_types_.data() + at.first_out, at.out_count},
+                        out};
+        at.op->kernel(args);
+        break;
+      }
+      case Kind::untyped:
+        run_untyped(at, env);
+        break;
+      case Kind::loop:
+      case Kind::cond: {
+        const OpRecord& record = graph_->records[at.record];
+        AttrsRef attrs = types_.attrs[at.record];
+        if (!attrs) attrs = record.attrs->resolve(env);
+        for (std::size_t k = 0; k < out.size(); ++k)
+          if (places_[at.first_out + k] == Place::block) {
+            const ValueId v = graph_->outputs_of(record)[k];
+            const bool is_dense = types_.is_known[v] && !types_.types[v].is_list();
+            out[k] = is_dense ? Tensor(allocate_block(types_.types[v])) : Tensor();
+          }
+        if (at.kind == Kind::loop)
+          loops_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+        else
+          conds_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+        if (has_untyped_ && graph_->schedule().outputs_have_symbols[at.record]) {
+          const auto values = graph_->outputs_of(record);
+          for (std::size_t k = 0; k < out.size(); ++k) {
+            if (types_.is_known[values[k]]) continue;
+            env.bind(graph_->types[values[k]], out[k].type());
+            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], env);
+          }
+        }
+        break;
+      }
+      case Kind::nothing:
+        break;
+    }
+    for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
+  }
+}
+
+void Plan::release() {
+  for (std::size_t s = 0; s < slots_.size(); ++s)
+    if (places_[s] == Place::block || places_[s] == Place::given) slots_[s] = Tensor();
+}
+
+}  // namespace reel

@@ -1,0 +1,113 @@
+#include "reel/trace/executors/plan/run_plan.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "reel/core/mode.h"
+#include "reel/trace/executors/plan/placed.h"
+#include "reel/trace/executors/plan/plan.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+Sizes sizes_of(const std::vector<TensorType>& types) {
+  Sizes sizes;
+  for (const TensorType& type : types)
+    sizes.insert(sizes.end(), type.sizes().begin(), type.sizes().end());
+  return sizes;
+}
+
+/// Dims are born in every run: types of one run are not those of another.
+bool binds_dims(const Graph& graph) {
+  const auto& schedule = graph.schedule();
+  return std::count(schedule.outputs_have_symbols.begin(), schedule.outputs_have_symbols.end(), 1);
+}
+
+/// What is kept with a graph: the graph as the plan's passes made it, and plans for some sizes.
+class PlannedGraph {
+ public:
+  struct Entry {
+    Sizes sizes;
+    std::vector<TensorType> types;
+    std::shared_ptr<Plan> plan;
+  };
+
+  static PlannedGraph& of(const Graph& graph) {
+    const std::lock_guard lock(graph.plans.mutex);
+    if (!graph.plans.value) graph.plans.value = std::make_shared<PlannedGraph>(graph);
+    return *static_cast<PlannedGraph*>(const_cast<void*>(graph.plans.value.get()));
+  }
+  explicit PlannedGraph(const Graph& graph) : formal_count_(graph.formal_count) {
+    Optimised optimised = optimise_for_plan(graph);
+    graph_ = std::move(optimised.graph);
+    captures_ = std::move(optimised.kept_captures);
+    binds_dims_ = binds_dims(*graph_);
+  }
+
+  Tensors inputs_of(const Tensors& all) const {
+    Tensors inputs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(formal_count_));
+    for (const int i : captures_)
+      inputs.push_back(all[formal_count_ + static_cast<std::size_t>(i)]);
+    return inputs;
+  }
+
+  /// A plan for these inputs, taken out while it runs: it is for one run at a time.
+  Entry take(const Tensors& inputs) {
+    Entry entry;
+    for (const Tensor& input : inputs) entry.types.push_back(input.type());
+    entry.sizes = sizes_of(entry.types);
+    bool is_same = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                      [&](const Entry& e) { return e.sizes == entry.sizes; });
+      if (found != entries_.end()) {
+        entry.plan = std::move(found->plan);
+        is_same = found->types == entry.types && !binds_dims_;
+        entries_.erase(found);
+      }
+    }
+    if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
+    entry.plan = std::make_shared<Plan>(
+        *graph_, entry.types, DimEnv(),
+        std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks));
+    return entry;
+  }
+  void give_back(Entry entry) {
+    entry.plan->release();
+    const std::lock_guard lock(mutex_);
+    entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
+    if (entries_.size() > kMost) entries_.pop_back();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  std::size_t formal_count_;
+  Ref<Graph> graph_;
+  std::vector<int> captures_;  ///< those of the graph's captures that the plans take
+  bool binds_dims_ = false;
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+Tensors run_plan(const GraphRef& graph, const Tensors& all_inputs) {
+  ModeScope plain({});
+  PlannedGraph& planned = PlannedGraph::of(*graph);
+  const Tensors inputs = planned.inputs_of(all_inputs);
+  // Where the run throws, the plan goes too: what it holds then is of no use.
+  PlannedGraph::Entry entry = planned.take(inputs);
+  Plan& plan = *entry.plan;
+  for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, inputs[i]);
+  plan.run();
+  Tensors outputs;
+  for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
+  planned.give_back(std::move(entry));
+  return outputs;
+}
+
+}  // namespace reel
