@@ -34,10 +34,17 @@ DType counter_dtype(const ForiSpec& spec, const std::string& what) {
 
 /// What the loop runs along.
 Dim steps_of(const ForiSpec& spec, const std::string& what) {
-  if (spec.lower.is_number() && spec.upper.is_number())
-    return Dim(std::max<std::int64_t>(spec.upper.number() - spec.lower.number(), 0));
+  if (spec.lower.is_number() && spec.upper.is_number()) {
+    const std::int64_t lower = spec.lower.number(), upper = spec.upper.number();
+    std::int64_t steps = 0;
+    if (lower < upper && __builtin_sub_overflow(upper, lower, &steps))
+      throw ArgumentError(
+          str(what, ": from ", lower, " to ", upper, " are more steps than can be counted"));
+    return Dim(steps);
+  }
   const auto wide = [&](const IterationCount& bound) { return cast(bound.tensor(what), i64); };
-  return Dim("i", maximum(wide(spec.upper) - wide(spec.lower), 0));
+  const Tensor lower = wide(spec.lower), upper = wide(spec.upper);
+  return Dim("i", where(lower < upper, upper - lower, 0));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ Tensor div(const Arg& a, const Arg& b);
 Tensor remainder(const Arg& a, const Arg& b);
 /// As in NumPy: the quotient rounded towards minus infinity, with gradient 0, and the remainder
 /// that goes with it, which has the sign of b. A zero divisor gives 0 for integers; for floats a /
-/// b, and NaN for mod. Floats are exact, one after the other: tens of ns each.
+/// b, and NaN for mod. Floats are exact.
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor mod(const Arg& a, const Arg& b);
 Tensor pow(const Arg& a, const Arg& b);

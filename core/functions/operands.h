@@ -4,12 +4,27 @@
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "reel/core/op.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
+
+namespace detail {
+
+/// Whether i64 can hold a number that is no fraction: nothing else is converted to it.
+template <class N>
+constexpr bool fits_i64(N number) {
+  if constexpr (std::is_floating_point_v<N>)
+    return number >= -0x1p63 && number < 0x1p63;
+  else
+    return std::in_range<std::int64_t>(
+        static_cast<std::conditional_t<std::is_same_v<N, bool> || sizeof(N) == 1, int, N>>(number));
+}
+
+}  // namespace detail
 
 /// A tensor or a C++ number; a number takes the other operand's dtype (a fraction with integers is
 /// a DTypeError).
@@ -20,8 +35,8 @@ class Arg {
   template <class N>
   requires std::is_arithmetic_v<N> Arg(N number)
       : number_(static_cast<double>(number)),
-        integer_(static_cast<std::int64_t>(number)),
-        is_floating_(std::is_floating_point_v<N>) {}
+        integer_(detail::fits_i64(number) ? static_cast<std::int64_t>(number) : 0),
+        is_floating_(std::is_floating_point_v<N> || !detail::fits_i64(number)) {}
 
   bool is_number() const { return !tensor_; }
   bool is_floating() const { return is_floating_; }
@@ -51,9 +66,10 @@ class NestedList {
   requires std::is_arithmetic_v<N> NestedList(N number)
       : kind_(std::is_same_v<N, bool>       ? boolean
               : std::is_floating_point_v<N> ? f64
-                                            : i64),
+              : detail::fits_i64(number)    ? i64
+                                            : f64),
         number_(static_cast<double>(number)),
-        integer_(static_cast<std::int64_t>(number)) {}
+        integer_(detail::fits_i64(number) ? static_cast<std::int64_t>(number) : 0) {}
   NestedList(std::initializer_list<NestedList> items) : items_(items), is_list_(true) {}
 
   bool is_list() const { return is_list_; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -242,6 +243,11 @@ Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
   check_drawable(dims, dtype, "random_uniform");
   if (!(low < high))
     throw ArgumentError(str("random_uniform: low must be below high, got [", low, ", ", high, ")"));
+  const double largest =
+      dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  if (!(high - low <= largest))
+    throw ArgumentError(
+        str("random_uniform: from ", low, " to ", high, " is farther than ", dtype, " can say"));
   return bind_draw(random_uniform_op, dims, dtype, low, high);
 }
 

@@ -317,5 +317,22 @@ TEST_P(JvpTest, ErrorsNameTangentsOfOtherTypes) {
             "zeros where it stays.");
 }
 
+// What made a captured ragged dim known in the body was dropped with the capture, and a dead record
+// of the body was taken for the dim's maker.
+TEST(JvpTest, LoopThatReadsACaptureWithARaggedDim) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor x = tensor({.1, .2, .3, .4}, {batch, time}, f64);
+  const auto f = [&](const Tensor& x) {
+    return sum(while_loop([](const Tensor&) { return true; },
+                          [&](const Tensor& s) {
+                            return s + sum(transpose(x, {time, batch}), time);
+                          },
+                          zeros({batch}, f64), {.maximum_iterations = 2}));
+  };
+  const auto tangent = [&](const Tensor& x) { return jvp(f, x, x).second; };
+  expect_values(tangent(x), {1.2}, 1e-12);
+  expect_values(jit(tangent)(x), {1.2}, 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

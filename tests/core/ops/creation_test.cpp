@@ -241,5 +241,14 @@ TEST(FullTest, TakesTheLeastIntegerAsADouble) {
   expect_values(max(tensor({-3, -2, -1, 9}, {batch, time}, i64), time), {-2, -1});
 }
 
+TEST(CreationTest, UnsignedNumbersThatI64CannotHoldAreNoIntegers) {
+  constexpr std::uint64_t kHuge = ~std::uint64_t{0};
+  expect_values(tensor({1., 2.}) + kHuge, {0x1p64, 0x1p64});
+  EXPECT_THROW(tensor({1, 2}, {}, i64) + kHuge, DTypeError);
+  EXPECT_THROW(tensor({kHuge}, {}, i64), DTypeError);
+  EXPECT_THROW(full({2}, kHuge, i64), DTypeError);
+  EXPECT_THROW(less(tensor({-7, 0}), kHuge), DTypeError);
+}
+
 }  // namespace
 }  // namespace reel

@@ -335,5 +335,12 @@ TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {
   }
 }
 
+TEST(RandomUniformTest, ErrorOfAnIntervalThatTheDtypeCannotSpan) {
+  EXPECT_EQ(message_of<ArgumentError>([] { random_uniform({2}, -3e38, 3e38); }),
+            "random_uniform: from -3e+38 to 3e+38 is farther than f32 can say");
+  EXPECT_EQ(message_of<ArgumentError>([] { random_uniform({2}, 0, INFINITY, f64); }),
+            "random_uniform: from 0 to inf is farther than f64 can say");
+}
+
 }  // namespace
 }  // namespace reel
