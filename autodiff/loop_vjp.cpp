@@ -142,8 +142,9 @@ void loop_vjp(Vjp& at) {
 
   // The reverse loop: its body's inputs are position, cotangents of carries, slices, captures.
   LoopAttrs back;
-  back.name = attrs.name.empty() ? "" : attrs.name + " reversed";
+  back.name = "the gradient of " + attrs.name;
   back.is_reverse = !attrs.is_reverse;
+  back.counts_down = !attrs.counts_down;
   back.is_scan = true;
   back.is_full = attrs.is_full || attrs.makes_dim;
   back.entry_dims = attrs.entry_dims;

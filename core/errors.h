@@ -2,6 +2,7 @@
 // expected, what came.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -11,6 +12,16 @@ namespace reel {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  const char* what() const noexcept override {
+    return text_ ? text_->c_str() : std::runtime_error::what();
+  }
+  /// One more line of the message: where it happened, said by what is left on its way out.
+  void add_line(const std::string& line) {
+    text_ = std::make_shared<const std::string>(std::string(what()) + '\n' + line);
+  }
+
+ private:
+  std::shared_ptr<const std::string> text_;  // copying an exception must not throw
 };
 
 /// Dims or sizes that do not fit.

@@ -20,7 +20,8 @@ class RandomScope {
   /// The outermost scope of a trace: `stream` (i64[2]: key, first number) comes in when the graph
   /// runs.
   explicit RandomScope(const Tensor& stream);
-  /// A loop's or a branch's: takes the next number of the scope around it.
+  /// A loop's or a branch's: takes the next number of the scope around it, and gives it back when
+  /// an exception ends it.
   RandomScope();
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
@@ -42,7 +43,8 @@ class RandomScope {
 
   RandomScope* outer_;
   GraphBuilder* builder_;
-  std::int64_t number_ = 0;  // of this scope in the one around it
+  std::int64_t number_ = -1;  // of this scope in the one around it; -1 for the outermost
+  int exceptions_;
   std::int64_t taken_ = 0;
   std::int64_t iteration_ = 0;
   int part_ = 0;

@@ -63,10 +63,10 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
 /// those that each branch makes itself.
 class Meeting {
  public:
-  Meeting(const Branch& yes, const Branch& no) : yes_(yes), no_(no) {
-    for (std::size_t i = 0; i < std::min(yes.leaves.size(), no.leaves.size()); ++i)
-      if (has_token(yes.leaves[i]) && has_token(no.leaves[i]))
-        leaves_.emplace_back(yes.leaves[i].dim, no.leaves[i].dim);
+  Meeting(const Branch& yes, const Branch& no, const std::vector<detail::LeafPair>& leaves)
+      : yes_(yes), no_(no) {
+    for (const auto& [path, a, b] : leaves)
+      if (a && b && has_token(*a) && has_token(*b)) leaves_.emplace_back(a->dim, b->dim);
   }
 
   bool may_meet(const Dim& a, const Dim& b) const {
@@ -101,38 +101,43 @@ class Meeting {
   std::vector<std::pair<Dim, Dim>> leaves_;
 };
 
-void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& paths) {
-  const TreeLeaves &yes = on_true.leaves, &no = on_false.leaves;
-  const Meeting dims(on_true, on_false);
+void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& true_paths,
+                 const PathsFn& false_paths) {
+  const bool is_alike = detail::same_structure(on_true.leaves, on_false.leaves);
+  std::vector<detail::LeafPair> leaves;  // where the structures agree, paths are left for errors
+  if (is_alike)
+    for (std::size_t i = 0; i < on_true.leaves.size(); ++i)
+      leaves.push_back({{}, &on_true.leaves[i], &on_false.leaves[i]});
+  else
+    leaves = detail::pair_leaves(on_true.leaves, true_paths(), on_false.leaves, false_paths());
+  const Meeting dims(on_true, on_false, leaves);
   enum { fine, shape, dtype, structure } worst = fine;
+  const auto difference = [&](const TreeLeaf* a, const TreeLeaf* b) {
+    if (!a || !b || a->kind != b->kind || a->fixed != b->fixed) return structure;
+    if (a->kind == TreeLeaf::Kind::dim) return dims.may_meet(a->dim, b->dim) ? fine : shape;
+    if (a->kind != TreeLeaf::Kind::tensor) return fine;
+    if (a->tensor.type().is_list() != b->tensor.type().is_list()) return structure;
+    if (a->tensor.dtype() != b->tensor.dtype()) return dtype;
+    return dims.may_meet(a->tensor.dims(), b->tensor.dims()) ? fine : shape;
+  };
   std::string lines;
   bool has_named = false;
-  const auto complain = [&](std::size_t i, auto severity, const std::string& a,
-                            const std::string& b) {
-    worst = std::max(worst, severity);
-    const auto names = paths();
-    lines +=
-        str("\n  ", i < names.size() ? names[i] : "result", ": ", a, " if true, ", b, " if false");
-  };
-  for (std::size_t i = 0; i < std::max(yes.size(), no.size()); ++i) {
-    if (i >= yes.size() || i >= no.size() || yes[i].kind != no[i].kind ||
-        yes[i].fixed != no[i].fixed) {
-      complain(i, structure, i < yes.size() ? "present" : "absent",
-               i < no.size() ? "another structure" : "absent");
-      break;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto& [path, a, b] = leaves[i];
+    const auto how = difference(a, b);
+    worst = std::max(worst, how);
+    if (how == fine) continue;
+    lines += str("\n  ", is_alike ? true_paths()[i] : path, ": ", a ? detail::print(*a) : "nothing",
+                 " if true, ", b ? detail::print(*b) : "nothing", " if false");
+    if (how == dtype) lines += " (dtypes differ)";
+    if (how != shape) continue;
+    if (a->kind == TreeLeaf::Kind::dim) {
+      lines += " (dims differ)";
+      continue;
     }
-    if (yes[i].kind == TreeLeaf::Kind::dim && !dims.may_meet(yes[i].dim, no[i].dim))
-      complain(i, shape, detail::print(yes[i]), detail::print(no[i]));
-    if (yes[i].kind != TreeLeaf::Kind::tensor) continue;
-    const TensorType &a = yes[i].tensor.type(), &b = no[i].tensor.type();
-    const bool fits = dims.may_meet(a.dims(), b.dims());
-    has_named = has_named || (!fits && a.is_named() && b.is_named());
-    if (a.is_list() != b.is_list())
-      complain(i, structure, str(a), str(b));
-    else if (a.dtype() != b.dtype())
-      complain(i, dtype, str(a), str(b));
-    else if (!fits)
-      complain(i, shape, str(a), str(b));
+    const TensorType &yes = a->tensor.type(), &no = b->tensor.type();
+    lines += str(" (", detail::dims_differ(yes, no), ')');
+    has_named = has_named || (yes.is_named() && no.is_named());
   }
   if (worst == fine) return;
   const std::string text = str(
@@ -148,13 +153,15 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& p
 }  // namespace
 
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
-                       const std::function<TreeLeaves()>& on_false, const PathsFn& paths) {
+                       const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
+                       const PathsFn& false_paths) {
   RandomScope random;
   const auto run = [&](bool taken) {
     random.begin(taken ? 1 : 0);
     return taken ? on_true() : on_false();
   };
   if (pred.fixed) return run(*pred.fixed);
+  if (!pred.tensor.is_defined()) throw StructureError("cond: pred is an empty Tensor");
   if (pred.tensor.dtype() != boolean)
     throw DTypeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
                          "; compare, as in x > 0"));
@@ -170,7 +177,7 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   const Branch yes = record_branch("true", [&] { return run(true); });
   const Branch no = record_branch(
       "false", [&] { return run(false); }, yes.leaves);
-  check_alike(yes, no, paths);
+  check_alike(yes, no, true_paths, false_paths);
   CondAttrs attrs;
   CaptureList captures;
   attrs.true_captures = captures.add(yes.captured);

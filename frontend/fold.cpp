@@ -57,16 +57,20 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
   ScanSpec loop;
   loop.name = spec.name;
   loop.spatial_dim = steps_of(spec, what);
-  loop.ys_types.emplace();
+  loop.has_ys = false;
   const Tensor first =
       spec.lower.is_number() ? scalar(spec.lower.number(), dtype) : spec.lower.tensor(what);
   loop.initial = {TreeLeaf::of(first)};
   loop.initial.insert(loop.initial.end(), spec.initial.begin(), spec.initial.end());
-  loop.state_paths = [&] {
-    std::vector<std::string> paths = spec.paths();
-    paths.insert(paths.begin(), "i");
-    return paths;
+  const auto with_counter = [](const PathsFn& of) {
+    return [&of] {
+      std::vector<std::string> paths = of();
+      paths.insert(paths.begin(), "i");
+      return paths;
+    };
   };
+  loop.state_paths = with_counter(spec.paths);
+  loop.returned_paths = with_counter(spec.returned_paths);
   loop.body = [&](const TreeLeaves&, const TreeLeaves& s) {
     ScanStep step;
     step.state = spec.body(s[0].tensor, TreeLeaves(s.begin() + 1, s.end()));

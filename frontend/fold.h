@@ -26,7 +26,7 @@ struct ForiSpec {
   int unroll = 1;
   std::string name;
   TreeLeaves initial;
-  PathsFn paths;
+  PathsFn paths, returned_paths;
   std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
 };
 TreeLeaves fori_loop_leaves(const ForiSpec& spec);
@@ -87,12 +87,16 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
   const State start = detail::as_state(initial);
   using Returned = std::decay_t<decltype(detail::as_state(body(Tensor(), start)))>;
   static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
+  const TreeLeaves first = flatten(start);
+  std::vector<std::string> returned_paths;
   const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
-    return flatten(detail::as_state(body(i, unflatten(start, state))));
+    return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
+                                    returned_paths);
   };
-  return unflatten(
-      start, detail::fori_loop_leaves({lower, upper, options.unroll, options.name, flatten(start),
-                                       [&] { return leaf_paths(start, "state"); }, on_leaves}));
+  return unflatten(start,
+                   detail::fori_loop_leaves({lower, upper, options.unroll, options.name, first,
+                                             [&] { return leaf_paths(start, "state"); },
+                                             [&] { return returned_paths; }, on_leaves}));
 }
 
 /// f of every slice of xs, stacked: scan without a state.

@@ -25,7 +25,58 @@ ByPath by_path(const TreeLeaves& leaves, const std::vector<std::string>& paths) 
   return result;
 }
 
+/// The size or a key of a container, as flatten says it.
+bool is_container(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::fixed &&
+         (leaf.fixed.rfind("of size ", 0) == 0 || leaf.fixed.rfind("key ", 0) == 0);
+}
+
+std::vector<LeafPair> matched(const TreeLeaves& a, const std::vector<std::string>& a_paths,
+                              const TreeLeaves& b, const std::vector<std::string>& b_paths,
+                              bool containers) {
+  std::vector<LeafPair> result;
+  std::vector<bool> used(b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (is_container(a[i]) != containers) continue;
+    std::size_t j = 0;
+    while (j < b.size() &&
+           (used[j] || b_paths[j] != a_paths[i] || is_container(b[j]) != containers))
+      ++j;
+    if (j < b.size()) used[j] = true;
+    result.push_back({a_paths[i], &a[i], j < b.size() ? &b[j] : nullptr});
+  }
+  for (std::size_t j = 0; j < b.size(); ++j)
+    if (!used[j] && is_container(b[j]) == containers)
+      result.push_back({b_paths[j], nullptr, &b[j]});
+  return result;
+}
+
 }  // namespace
+
+bool same_structure(const TreeLeaves& a, const TreeLeaves& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const TreeLeaf& x, const TreeLeaf& y) {
+                      return x.kind == y.kind && (x.fixed == y.fixed || !is_container(x));
+                    });
+}
+
+std::vector<LeafPair> pair_leaves(const TreeLeaves& a, const std::vector<std::string>& a_paths,
+                                  const TreeLeaves& b, const std::vector<std::string>& b_paths) {
+  std::vector<LeafPair> pairs = matched(a, a_paths, b, b_paths, false);
+  for (const LeafPair& pair : pairs)
+    if (!pair.a || !pair.b) return pairs;
+  for (const LeafPair& pair : matched(a, a_paths, b, b_paths, true))
+    if (!pair.a || !pair.b || pair.a->fixed != pair.b->fixed) pairs.push_back(pair);
+  return pairs;
+}
+
+std::string dims_differ(const TensorType& a, const TensorType& b) {
+  if (str(a) != str(b)) return "dims differ";
+  for (int i = 0; i < a.rank(); ++i)
+    if (!(a.dims()[i] == b.dims()[i]))
+      return str("dims differ: the two called ", a.dims()[i].name(), " are not one Dim");
+  return "dims differ";
+}
 
 bool is_floating(const TreeLeaf& leaf) {
   return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&

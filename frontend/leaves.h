@@ -24,4 +24,22 @@ std::string structure_differences(const TreeLeaves& expected, const PathsFn& exp
                                   const TreeLeaves& leaves, const PathsFn& paths,
                                   const std::string& role);
 
+/// The same containers of the same sizes and keys, and the same kinds of leaves: leaves at one
+/// position have one path.
+bool same_structure(const TreeLeaves& a, const TreeLeaves& b);
+
+/// What messages say of two types whose dims differ; where they print alike, why they differ still.
+std::string dims_differ(const TensorType& a, const TensorType& b);
+
+/// A leaf of either of two trees; null where a tree has none at that path.
+struct LeafPair {
+  std::string path;
+  const TreeLeaf *a, *b;
+};
+/// The leaves of two trees of one type, matched by their paths: those of the first, then what only
+/// the second has. Sizes and keys of containers are left out, unless the trees differ in nothing
+/// else.
+std::vector<LeafPair> pair_leaves(const TreeLeaves& a, const std::vector<std::string>& a_paths,
+                                  const TreeLeaves& b, const std::vector<std::string>& b_paths);
+
 }  // namespace reel::detail

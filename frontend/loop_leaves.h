@@ -8,7 +8,9 @@
 
 #include "reel/core/leaf.h"
 #include "reel/core/partial_shape.h"
+#include "reel/frontend/leaves.h"
 #include "reel/frontend/loop_state.h"
+#include "reel/frontend/tree.h"
 
 namespace reel {
 
@@ -41,6 +43,7 @@ struct WhileSpec {
   std::function<TreeLeaves(const TreeLeaves&)> body;
   TreeLeaves initial;
   PathsFn paths;
+  PathsFn returned_paths;  ///< of a state that body returned with another structure
   std::vector<std::optional<PartialShape>> shape_invariants;
   int parallel_iterations = 10;
   bool back_prop = true;
@@ -59,7 +62,12 @@ struct ScanSpec {
   bool cond_before_body = true;
   TreeLeaves initial, xs;
   PathsFn state_paths, xs_paths;
-  std::optional<std::vector<TensorType>> ys_types;
+  PathsFn returned_paths;  ///< of a state that body returned with another structure
+  bool has_ys = true;      ///< false: y is None, so that a body that never runs need not be asked
+  PathsFn first_y_paths, y_paths;
+  /// The template: what each leaf of y must be, None where that is none; and its paths.
+  std::optional<std::vector<std::optional<TensorType>>> ys_types;
+  PathsFn ys_paths;
   std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be absent
   std::function<ScanStep(const TreeLeaves& x, const TreeLeaves& state)> body;
   std::optional<IterationCount> max_seq_len;
@@ -73,8 +81,20 @@ struct ScanResult {
 ScanResult scan_leaves(const ScanSpec& spec);
 
 /// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where
-/// they differ.
+/// they differ. The paths are those of what the branches returned.
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
-                       const std::function<TreeLeaves()>& on_false, const PathsFn& paths);
+                       const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
+                       const PathsFn& false_paths);
+
+namespace detail {
+/// The leaves of a state that a body returned; its paths, if its structure is not that of `like`.
+template <class T>
+TreeLeaves flatten_returned(const T& state, const TreeLeaves& like,
+                            std::vector<std::string>& paths) {
+  TreeLeaves leaves = flatten(state);
+  if (!same_structure(leaves, like)) paths = leaf_paths(state, "state");
+  return leaves;
+}
+}  // namespace detail
 
 }  // namespace reel

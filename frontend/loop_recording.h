@@ -20,6 +20,13 @@ class MarkedLoop {
   void begin_iteration() { mark_tapes(Recorder::Mark::iteration_begins); }
 };
 
+/// Runs a check whose message names the loop itself: in the first iteration there is no more to
+/// say.
+template <class Fn>
+auto after_iteration(std::int64_t iteration, const std::string& what, Fn&& check) {
+  return iteration == 0 ? check() : in_iteration(iteration, what, check);
+}
+
 /// A state that the active tapes tell apart from the tensors it was made of: a loop of eager mode
 /// then adds up their cotangents as a traced one does. Going in, where a body may read them as well
 /// (a carry and a capture); coming out, where they may be stacked too.

@@ -33,22 +33,25 @@ bool is_more_general(const Dims& dims, const Dims& than) {
 }  // namespace
 
 StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
-                     const Invariants* invariants)
+                     PathsFn returned_paths, const Invariants* invariants)
     : what_(std::move(what)),
       initial_(initial),
       paths_(std::move(paths)),
+      returned_paths_(std::move(returned_paths)),
       takes_invariants_(invariants != nullptr),
       invariants_(initial.size()) {
   find_slots();
   std::size_t tensors = 0;
+  std::string empty;
   for (std::size_t i = 0; i < initial.size(); ++i) {
     if (initial[i].kind != TreeLeaf::Kind::tensor) continue;
-    if (!initial[i].tensor.is_defined())
-      throw StructureError(
-          str(what_, ": ", paths_()[i], " of the initial state is an empty Tensor"));
+    if (!initial[i].tensor.is_defined()) empty += str(empty.empty() ? "" : ", ", paths_()[i]);
     if (invariants && tensors < invariants->size()) invariants_[i] = (*invariants)[tensors];
     ++tensors;
   }
+  if (!empty.empty())
+    throw StructureError(str(what_, ": the initial state has empty Tensors: ", empty,
+                             "; give them values, or let them be std::optional<Tensor>"));
   if (invariants && !invariants->empty() && invariants->size() != tensors)
     throw ArgumentError(str(what_, ": shape_invariants has ", invariants->size(),
                             " entries, but the state has ", tensors,
@@ -134,7 +137,8 @@ std::string StateRule::why_not(std::size_t leaf, const TensorType& type) const {
   if (given && !given->has_rank()) return "its rank changes";
   if (is_more_general(type.dims(), invariant(leaf).dims()))
     return given ? str("more general than its shape invariant ", *given) : "more general";
-  return given ? str("its shape invariant ", *given, " does not allow that") : "dims differ";
+  return given ? str("its shape invariant ", *given, " does not allow that")
+               : detail::dims_differ(initial_[leaf].tensor.type(), type);
 }
 
 std::string StateRule::advice(const TreeLeaves& returned,
@@ -176,29 +180,58 @@ std::string StateRule::advice(const TreeLeaves& returned,
   return text;
 }
 
+void StateRule::refuse_structure(const TreeLeaves& returned) const {
+  const auto pairs = detail::pair_leaves(initial_, paths_(), returned, returned_paths_());
+  const auto place = [&](const TreeLeaf* leaf) {
+    return static_cast<std::size_t>(leaf - initial_.data());
+  };
+  DimChanges changes;
+  for (const auto& [path, before, after] : pairs)
+    if (before && after && std::count(slots_.begin(), slots_.end(), place(before)))
+      changes.add(before->dim, after->dim);
+  std::string lines;
+  for (const auto& [path, before, after] : pairs) {
+    std::string why;
+    if (before && after) {
+      if (before->kind == TreeLeaf::Kind::tensor && after->tensor.is_defined()) {
+        const TensorType &from = before->tensor.type(), &to = after->tensor.type();
+        if (from.dtype() != to.dtype())
+          why = " (dtypes differ)";
+        else if (!allows(place(before), to, changes) &&
+                 !is_permutation(changes(from.dims()), to.dims()))
+          why = str(" (", why_not(place(before), to), ')');
+        else
+          continue;
+      } else if (before->kind == TreeLeaf::Kind::dim) {
+        if (before->dim == after->dim || may_become(before->dim, after->dim, changes)) continue;
+        why = " (dims differ)";
+      } else if (print(*before) == print(*after)) {
+        continue;
+      }
+    }
+    lines += str("\n  ", path, ": ", before ? print(*before) : "nothing", " going in, ",
+                 after ? print(*after) : "nothing", " coming out", why);
+  }
+  throw StructureError(
+      str(what_, ": the state returned by the body differs from the state it was given", lines,
+          "\nReturn every leaf with the type it had on entry. A container keeps its size and its "
+          "keys from iteration to iteration; what grows can be a TensorArray."));
+}
+
 TreeLeaves StateRule::checked(TreeLeaves returned) const {
+  if (!detail::same_structure(initial_, returned)) refuse_structure(returned);
   enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
   bool has_size_change = false, has_rank_change = false, has_less_known = false;
   std::vector<std::size_t> wrong;
-  const bool is_alike = returned.size() == initial_.size();
-  DimChanges changes;
-  for (const std::size_t i : slots_)
-    if (is_alike && returned[i].kind == TreeLeaf::Kind::dim)
-      changes.add(initial_[i].dim, returned[i].dim);
+  const DimChanges changes = changes_to(returned);
   const auto complain = [&](std::size_t i, auto severity, const std::string& why) {
     if (severity == shape) wrong.push_back(i);
     worst = std::max(worst, severity);
-    const std::vector<std::string> paths = paths_();
-    lines += str("\n  ", i < paths.size() ? paths[i] : "state", ": ",
-                 i < initial_.size() ? print(initial_[i]) : "nothing", " going in, ",
-                 i < returned.size() ? print(returned[i]) : "nothing", " coming out (", why, ")");
+    lines += str("\n  ", paths_()[i], ": ", print(initial_[i]), " going in, ", print(returned[i]),
+                 " coming out (", why, ")");
   };
-  for (std::size_t i = 0; i < std::max(initial_.size(), returned.size()); ++i) {
-    if (i >= initial_.size() || i >= returned.size() || initial_[i].kind != returned[i].kind) {
-      complain(i, structure, "structures differ");
-      break;
-    }
+  for (std::size_t i = 0; i < initial_.size(); ++i) {
     const TreeLeaf& before = initial_[i];
     TreeLeaf& after = returned[i];
     if (before.kind == TreeLeaf::Kind::fixed && before.fixed != after.fixed)
@@ -225,7 +258,8 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
       has_rank_change = has_rank_change || (invariants_[i] && !invariants_[i]->has_rank());
       has_less_known = has_less_known || is_more_general(to.dims(), invariant(i).dims());
       has_size_change =
-          has_size_change || (takes_invariants_ && !from.is_named() && invariant(i).has_rank());
+          has_size_change || (takes_invariants_ && !from.is_named() && !to.is_named() &&
+                              from.rank() == to.rank() && invariant(i).has_rank());
       complain(i, shape, why_not(i, to));
     } else if (to.is_list()) {
       after.tensor = relax_elements(after.tensor, invariant(i));
@@ -242,13 +276,14 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
       has_rank_change ? " A trace knows the rank of every tensor, so that it cannot change in a "
                         "traced loop: reshape what is returned, or run the loop eagerly."
                       : "",
-      worst == shape && is_alike ? advice(returned, wrong) : "");
+      worst == shape ? advice(returned, wrong) : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);
 }
 
 Tensor checked_condition(const std::string& what, const Tensor& condition) {
+  if (!condition.is_defined()) throw StructureError(str(what, ": cond returned an empty Tensor"));
   if (condition.dtype() != boolean)
     throw DTypeError(str(what, ": cond must return a boolean scalar, got ", condition.type(),
                          "; compare, as in x < 10"));

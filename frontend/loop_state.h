@@ -23,10 +23,11 @@ using PathsFn = std::function<std::vector<std::string>()>;
 class StateRule {
  public:
   using Invariants = std::vector<std::optional<PartialShape>>;
-  /// `what` names the loop in errors: while_loop "encoder". invariants: absent for a loop that
-  /// takes none; empty, or one per tensor. Throws StructureError for an empty Tensor and for a Dim
-  /// in two slots, ArgumentError or ShapeError when an invariant does not fit.
-  StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
+  /// `what` names the loop in errors: while_loop "encoder". returned_paths: of a state that came
+  /// back with another structure. invariants: absent for a loop that takes none; empty, or one per
+  /// tensor. Throws StructureError for empty Tensors and for a Dim in two slots, ArgumentError or
+  /// ShapeError when an invariant does not fit.
+  StateRule(std::string what, const TreeLeaves& initial, PathsFn paths, PathsFn returned_paths,
             const Invariants* invariants = nullptr);
 
   /// The state as the next iteration takes it: named dims in the order they had. Throws
@@ -53,6 +54,7 @@ class StateRule {
   bool allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const;
   /// Whether a Dim of the state may become the other one.
   bool may_become(const Dim& before, const Dim& after, const DimChanges& changes) const;
+  [[noreturn]] void refuse_structure(const TreeLeaves& returned) const;
   /// What an error says of the Dims that decide about the leaves that differ.
   std::string advice(const TreeLeaves& returned, const std::vector<std::size_t>& wrong) const;
   std::string why_not(std::size_t leaf, const TensorType& type) const;
@@ -60,7 +62,7 @@ class StateRule {
   std::string what_;
   TreeLeaves initial_;
   std::vector<std::size_t> slots_;
-  PathsFn paths_;
+  PathsFn paths_, returned_paths_;
   bool takes_invariants_;
   Invariants invariants_;  // by leaf
 };

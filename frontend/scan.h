@@ -156,25 +156,29 @@ typename ArraysOf<Y>::type arrays_like(const Y& y) {
   }
 }
 
-/// The TensorTypes of a template, in the order of leaves.
+/// What each leaf of a template is: a TensorType, or None.
 struct CollectTypes {
-  std::vector<TensorType>& types;
+  std::vector<std::optional<TensorType>>& types;
   template <class T>
-  void add(const T& item) {
-    if constexpr (std::is_same_v<T, TensorType>) {
-      types.push_back(item);
-    } else if constexpr (TupleLike<T>) {
-      std::apply([&](const auto&... part) { (add(part), ...); }, item);
-    } else if constexpr (IsInstance<T, std::vector>::value || IsArray<T>::value) {
-      for (const auto& part : item) add(part);
-    } else if constexpr (IsInstance<T, std::map>::value) {
-      for (const auto& [key, part] : item) add(part);
-    } else if constexpr (!is_none<T>) {
-      static_assert(Plain<T>, "ys is a tree of TensorType");
-      [&]<std::size_t... I>(std::index_sequence<I...>) { (add(field<I>(item)), ...); }
-      (std::make_index_sequence<kFieldCount<T>>{});
-    }
+  void operator()(const T& leaf, const std::string&) {
+    static_assert(std::is_same_v<T, TensorType> || is_none<T>,
+                  "ys is a tree of TensorType and None");
+    if constexpr (is_none<T>)
+      types.push_back(std::nullopt);
+    else
+      types.push_back(leaf);
   }
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+};
+struct CollectTypePaths {
+  std::vector<std::string>& paths;
+  template <class T>
+  void operator()(const T&, const std::string& path) {
+    paths.push_back(path);
+  }
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
 };
 
 }  // namespace detail
@@ -207,7 +211,8 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
                 "body returns a state of the type that it takes");
 
-  std::optional<Y> last_y;  // says how containers in y look
+  std::optional<Y> first_y, last_y;  // say how containers in y look
+  std::vector<std::string> returned_paths;
   ScanSpec leaves;
   leaves.name = spec.name;
   leaves.spatial_dim = spec.spatial_dim;
@@ -217,11 +222,23 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   leaves.xs = flatten(spec.xs);
   leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
   leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
-  if constexpr (detail::is_none<Y>) last_y.emplace();
-  if constexpr (!detail::is_none<Ys> || detail::is_none<Y>) {
-    leaves.ys_types.emplace();
-    detail::CollectTypes{*leaves.ys_types}.add(spec.ys);
+  if constexpr (detail::is_none<Y>) {
+    leaves.has_ys = false;
+    last_y.emplace();
   }
+  if constexpr (!detail::is_none<Ys>) {
+    leaves.ys_types.emplace();
+    detail::CollectTypes types{*leaves.ys_types};
+    detail::walk<false>(spec.ys, {}, types);
+    leaves.ys_paths = [&] {
+      std::vector<std::string> paths;
+      detail::CollectTypePaths fn{paths};
+      detail::walk<true>(spec.ys, "y", fn);
+      return paths;
+    };
+  }
+  leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
+  leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
   if constexpr (!detail::is_none<Cond>)
     leaves.cond = [&](const TreeLeaves& s) {
       return detail::call_scan_cond(spec.cond, unflatten(initial, s));
@@ -230,8 +247,10 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
     auto [y, next] =
         detail::call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
     last_y = y;
-    return ScanStep{flatten(y), flatten(next)};
+    if (!first_y) first_y = y;
+    return ScanStep{flatten(y), detail::flatten_returned(next, leaves.initial, returned_paths)};
   };
+  leaves.returned_paths = [&] { return returned_paths; };
   leaves.max_seq_len = spec.max_seq_len;
   leaves.return_tensor_arrays = Arrays::value;
   leaves.is_reverse = spec.reverse;

@@ -26,44 +26,62 @@ Tensor with_axis_in_front(const Tensor& x, int axis) {
 }
 
 void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
-  std::string sizes;
   bool differ = false;
   for (const Tensor& x : plan.xs) {
     const Dim dim = x.dims()[0];
     if (!plan.dim) plan.dim = dim;
     if (dim.has_size() && !plan.dim->has_size()) plan.dim = dim;
     differ = differ || (dim.has_size() && plan.dim->has_size() && !(dim == *plan.dim));
-    sizes += str(sizes.empty() ? "" : ", ", x.type());
   }
   if (!differ) return;
+  const std::vector<std::string> paths = spec.xs_paths();
+  std::string lines;
+  for (std::size_t i = 0, x = 0; i < spec.xs.size(); ++i)
+    if (spec.xs[i].kind == TreeLeaf::Kind::tensor)
+      lines += str("\n  ", paths[i], ": ", plan.xs[x++].type());
   if (spec.spatial_dim)
-    throw ShapeError(str(plan.what, ": spatial_dim has size ", *spec.spatial_dim, ", but xs are ",
-                         sizes, ", which are scanned along their first axis"));
-  throw ShapeError(str(plan.what, ": xs differ in the size of their first axis: ", sizes));
+    throw ShapeError(str(plan.what, ": spatial_dim has size ", *spec.spatial_dim,
+                         ", but xs have another size along their first axis", lines,
+                         "\nGive the size that they have, or leave spatial_dim out."));
+  throw ShapeError(str(plan.what, ": xs differ in the size of their first axis", lines,
+                       "\nPlain tensors are scanned along it: cut them to one length."));
+}
+
+/// Why an x cannot be scanned, or nothing.
+std::string objection(const ScanPlan& plan, const Tensor& x) {
+  if (!x.is_defined()) return "an empty Tensor";
+  if (!x.rank()) return str(x.type(), ", a scalar: it has no axis to scan");
+  if (plan.is_named && find(x.dims(), *plan.dim) < 0)
+    return str(x.type(), ", which has no dim ", *plan.dim);
+  if (!plan.is_named && x.type().is_named()) return str(x.type(), ", whose dims are named");
+  return {};
 }
 
 void place_xs(const ScanSpec& spec, ScanPlan& plan) {
-  const TreeLeaves& leaves = spec.xs;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
-    const Tensor& x = leaves[i].tensor;
-    if (!x.is_defined())
-      throw StructureError(str(plan.what, ": ", spec.xs_paths()[i], " is an empty Tensor"));
-    if (!x.rank())
-      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(),
-                           ", a scalar; xs are scanned along an axis"));
-    int axis = 0;
-    if (plan.is_named) {
-      axis = find(x.dims(), *plan.dim);
-      if (axis < 0)
-        throw ShapeError(str(
-            plan.what, ": ", spec.xs_paths()[i], " is ", x.type(), ", which has no dim ", *plan.dim,
-            "; take spatial_dim from the argument, with x.dim(\"", plan.dim->name(), "\")"));
-    } else if (x.type().is_named()) {
-      throw ShapeError(str(plan.what, ": ", spec.xs_paths()[i], " is ", x.type(),
-                           ", whose dims are named; give spatial_dim"));
+  std::string lines;
+  bool has_empty = false;
+  for (std::size_t i = 0; i < spec.xs.size(); ++i) {
+    if (spec.xs[i].kind != TreeLeaf::Kind::tensor) continue;
+    const Tensor& x = spec.xs[i].tensor;
+    if (const std::string why = objection(plan, x); !why.empty()) {
+      lines += str("\n  ", spec.xs_paths()[i], ": ", why);
+      has_empty = has_empty || !x.is_defined();
+    } else {
+      const int axis = plan.is_named ? find(x.dims(), *plan.dim) : 0;
+      plan.xs.push_back(with_axis_in_front(clear_padding(x, axis), axis));
     }
-    plan.xs.push_back(with_axis_in_front(clear_padding(x, axis), axis));
+  }
+  if (!lines.empty()) {
+    const std::string text =
+        plan.is_named
+            ? str(plan.what, ": these xs cannot be scanned along ", *plan.dim, lines,
+                  "\nTake spatial_dim from an argument, with x.dim(\"", plan.dim->name(),
+                  "\"); what is the same in every iteration can be captured.")
+            : str(plan.what, ": these xs cannot be scanned along their first axis", lines,
+                  "\nGive spatial_dim, a dim that all of them have; what is the same in every "
+                  "iteration can be captured.");
+    if (has_empty) throw StructureError(text);
+    throw ShapeError(text);
   }
   if (!plan.is_named) find_plain_length(spec, plan);
 }
@@ -106,7 +124,7 @@ void find_ends(const ScanSpec& spec, ScanPlan& plan) {
 void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
   const bool has_xs = !tensors_of(spec.xs).empty();
   if (spec.cond_dims && !spec.cond)
-    throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond"));
+    throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond; give both, or neither"));
   if (plan.dim) {
     if (spec.is_reverse && (spec.cond || spec.max_seq_len))
       throw ArgumentError(str(
@@ -141,9 +159,9 @@ ScanPlan make_plan(const ScanSpec& spec) {
   if (spec.spatial_dim && spec.spatial_dim->is_undefined())
     plan.is_named = tensors_of(spec.xs).empty();
   if (spec.spatial_dim && spec.spatial_dim->is_undefined() && !tensors_of(spec.xs).empty())
-    throw ArgumentError(str(plan.what,
-                            ": xs are given, so their spatial_dim must have a size, but ",
-                            *spec.spatial_dim, " is undefined"));
+    throw ArgumentError(
+        str(plan.what, ": xs are given, so their spatial_dim must have a size, but ",
+            *spec.spatial_dim, " is undefined; take it from them, with x.dim(name)"));
   place_xs(spec, plan);
   check_arguments(spec, plan);
   find_ends(spec, plan);
@@ -166,6 +184,8 @@ ScanPlan make_plan(const ScanSpec& spec) {
 Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
                                const LoopCondition& condition) {
   const Dims wanted = canonical(spec.cond_dims.value_or(plan.entry_dims));
+  if (!condition.fixed && !condition.tensor.is_defined())
+    throw StructureError(str(plan.what, ": cond returned an empty Tensor"));
   Tensor result = condition.fixed ? full(wanted, *condition.fixed, boolean) : condition.tensor;
   if (condition.fixed && *condition.fixed && is_tracing() && !plan.bound.is_defined() &&
       !plan.lengths.is_defined())
@@ -173,7 +193,7 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
         plan.what, ": cond is always true, so the traced loop would never end; give max_seq_len"));
   if (result.dtype() != boolean)
     throw DTypeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ",
-                         result.type()));
+                         result.type(), "; compare, as in s < 10"));
   bool fits = result.dims().size() == wanted.size();
   for (const Dim& dim : result.dims()) fits = fits && contains(wanted, dim);
   if (!fits && !spec.cond_dims)
@@ -181,81 +201,14 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
         plan.what, ": cond returns ", result.type(), ", so cond_dims must name its dims; without ",
         "cond_dims it is one condition for all: ", TensorType(boolean, wanted)));
   if (!fits)
-    throw ShapeError(str(plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ",
-                         result.type()));
+    throw ShapeError(str(
+        plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type(),
+        "; return one for every entry, or name the dims that it has in cond_dims"));
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
 }
 
 Tensor transpose_to(const Tensor& x, const Dims& dims) {
   return x.dims() == dims ? x : transpose(x, Axes(dims));
-}
-
-void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim) {
-  throw ShapeError(str(plan.what, ": y is ", y, ", whose dim ", dim,
-                       " is made in the body and may ",
-                       "have another size in every iteration, so ys cannot be stacked; give y a ",
-                       "Dim from outside of the body, or one of a fixed size"));
-}
-
-namespace {
-
-/// y with the dims of the first one in place of static ones that the body makes in each iteration.
-Tensor with_dims_of_first(const ScanPlan& plan, Tensor y, const TensorType& first) {
-  for (int axis = 0; axis < y.rank() && y.rank() == first.rank(); ++axis) {
-    const Dim &mine = y.dims()[axis], &wanted = first.dims()[axis];
-    if (mine == wanted || !mine.is_named() || mine.name() != wanted.name() ||
-        contains(first.dims(), mine))
-      continue;
-    const auto is_static = [](const Dim& dim) { return dim.node()->kind == DimKind::fixed; };
-    if (!is_static(mine) || !is_static(wanted) || mine.size() != wanted.size())
-      refuse_dim_of_body(plan, y.type(), mine);
-    y = rename(y, mine, wanted);
-  }
-  return y;
-}
-
-}  // namespace
-
-TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
-                      const TreeLeaves* before) {
-  if (spec.ys_types) {
-    const Tensors tensors = tensors_of(ys);
-    if (tensors.size() != spec.ys_types->size())
-      throw StructureError(str(plan.what, ": body returns ", tensors.size(),
-                               " tensors as y, but the template ys has ", spec.ys_types->size()));
-  }
-  std::size_t tensor = 0;
-  for (std::size_t i = 0; i < ys.size(); ++i) {
-    if (ys[i].kind != TreeLeaf::Kind::tensor) continue;
-    Tensor& y = ys[i].tensor;
-    if (!y.is_defined())
-      throw StructureError(str(plan.what, ": body returns an empty Tensor as y"));
-    std::optional<TensorType> wanted;
-    if (spec.ys_types) wanted = (*spec.ys_types)[tensor];
-    if (before && i < before->size() && (*before)[i].kind == TreeLeaf::Kind::tensor)
-      wanted = (*before)[i].tensor.type();
-    ++tensor;
-    if (!wanted || y.type() == *wanted) continue;
-    const char* given = before ? " in the first iteration" : " in the template ys";
-    if (y.dtype() != wanted->dtype())
-      throw DTypeError(
-          str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dtypes differ"));
-    if (before) y = with_dims_of_first(plan, y, *wanted);
-    bool fits = y.rank() == wanted->rank();
-    for (const Dim& dim : wanted->dims()) {
-      const bool says_something = dim.is_named() || dim.has_size();
-      fits = fits && (!says_something || contains(y.dims(), dim));
-    }
-    const bool may_differ = spec.return_tensor_arrays && before;
-    if (!fits && !may_differ)
-      throw ShapeError(
-          str(plan.what, ": y is ", y.type(), ", but ", *wanted, given, ": dims differ"));
-    if (fits && y.type().is_named()) y = transpose_to(y, wanted->dims());
-  }
-  if (before && before->size() != ys.size())
-    throw StructureError(
-        str(plan.what, ": body returns a y of another structure than in the first iteration"));
-  return ys;
 }
 
 namespace {
@@ -287,7 +240,7 @@ class EagerScan {
   EagerScan(const ScanSpec& spec, const ScanPlan& plan)
       : spec_(spec),
         plan_(plan),
-        rule_(plan.what, spec.initial, spec.state_paths),
+        rule_(plan.what, spec.initial, spec.state_paths, spec.returned_paths),
         state_(as_own_values(spec.initial)),
         frozen_(rule_, {}, plan.entry_dims) {
     for (const Tensor& x : plan.xs) slices_.push_back(unstack_shown(x, 0));
@@ -325,7 +278,9 @@ class EagerScan {
  private:
   Tensor ask(std::int64_t k) {
     random_.begin(k, 1);
-    return stop_gradient(checked_entry_condition(spec_, plan_, spec_.cond(state_)));
+    const LoopCondition condition = in_iteration(k, plan_.what, [&] { return spec_.cond(state_); });
+    return stop_gradient(after_iteration(
+        k, plan_.what, [&] { return checked_entry_condition(spec_, plan_, condition); }));
   }
   Tensor live_at(std::int64_t position) const {
     return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths)
@@ -343,12 +298,14 @@ class EagerScan {
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
     if (has_ended) show_live_entries(x, state, live);
     const auto call_body = [&] {
-      ScanStep result = spec_.body(x, state);
-      result.state = own_state(rule_.checked(std::move(result.state)), begin);
-      note_changes(result.state);
-      check_dims_of(result.y, result.state);
-      result.y = own_terms(
-          checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
+      ScanStep result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
+      after_iteration(trips_, plan_.what, [&] {
+        result.state = own_state(rule_.checked(std::move(result.state)), begin);
+        note_changes(result.state);
+        check_dims_of(result.y, result.state);
+        result.y = own_terms(
+            checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
+      });
       return result;
     };
     ScanStep result;
@@ -428,8 +385,7 @@ class EagerScan {
       result.dim = Dim(plan_.new_dim, reached_);
     else
       result.dim = Dim(plan_.new_dim, scalar(trips_, i32));
-    const bool has_none = spec_.ys_types && spec_.ys_types->empty();
-    if (!has_y_ && !has_none) first_y_ = abstract_ys(spec_, plan_, rule_);
+    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_);
     if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
     result.ys = first_y_;
     std::size_t place = 0;

@@ -41,7 +41,8 @@ class ScanRecording {
   FrozenState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
   bool keeps_entries() const { return !plan_.entry_dims.empty() && !frozen().is_empty(); }
   Tensor ask(const TreeLeaves& state) const {
-    return checked_entry_condition(spec_, plan_, spec_.cond(state));
+    return checked_entry_condition(spec_, plan_,
+                                   in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
   }
   void check_dims_of(const TreeLeaves& ys, const Graph& graph) const;
 
@@ -74,7 +75,8 @@ std::optional<RecordedBody> ScanRecording::try_body() {
     if (live.is_defined() && frozen.goes_on())
       leaf.tensor = FrozenState::own_frame(leaf.tensor, live);
   }
-  const ScanStep step = spec_.body(x, live.is_defined() ? frozen.seen(before, live) : before);
+  const TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
+  const ScanStep step = in_iteration(0, plan_.what, [&] { return spec_.body(x, seen); });
   RecordedBody result;
   TreeLeaves state = rule_.checked(step.state);
   result.ys = checked_ys(spec_, plan_, step.y, nullptr);
@@ -156,10 +158,10 @@ TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRu
 }
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
-  const StateRule rule(plan.what, spec.initial, spec.state_paths);
+  const StateRule rule(plan.what, spec.initial, spec.state_paths, spec.returned_paths);
   ScanRecording recording(spec, plan, rule);
   LoopAttrs attrs;
-  attrs.name = spec.name;
+  attrs.name = plan.what;
   attrs.is_scan = true;
   attrs.is_reverse = spec.is_reverse;
   attrs.cond_before_body = spec.cond_before_body;

@@ -77,7 +77,8 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
       return std::string();
   };
   if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
-                std::is_same_v<T, Dim> || std::is_same_v<T, None> || Fixed<T>) {
+                std::is_same_v<T, Dim> || std::is_same_v<T, None> ||
+                std::is_same_v<T, TensorType> || Fixed<T>) {
     fn(tree, path);
   } else if constexpr (IsInstance<T, std::vector>::value) {
     fn.size(tree.size(), path);

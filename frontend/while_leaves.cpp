@@ -91,15 +91,18 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
     RandomScope random;
     for (std::int64_t k = 0; k < limit; ++k) {
       random.begin(k, 1);
-      const LoopCondition condition = spec.cond(state);
-      const bool goes_on = condition.fixed
-                               ? *condition.fixed
-                               : checked_condition(rule.what(), condition.tensor).item<bool>();
-      if (!goes_on) break;
+      const LoopCondition condition =
+          in_iteration(k, rule.what(), [&] { return spec.cond(state); });
+      const auto holds = [&] {
+        return checked_condition(rule.what(), condition.tensor).item<bool>();
+      };
+      if (!(condition.fixed ? *condition.fixed : after_iteration(k, rule.what(), holds))) break;
       marks.begin_iteration();
       random.begin(k);
       const std::uint64_t begin = next_block_id();
-      state = own_state(rule.checked(spec.body(state)), begin);
+      TreeLeaves next = in_iteration(k, rule.what(), [&] { return spec.body(state); });
+      next = after_iteration(k, rule.what(), [&] { return rule.checked(std::move(next)); });
+      state = own_state(std::move(next), begin);
     }
   }
   return as_own_values(std::move(state));
@@ -117,7 +120,8 @@ std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule
   GraphBuilder builder("cond");
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)), 1);
-  const LoopCondition condition = spec.cond(formal.add_inputs(builder));
+  const TreeLeaves state = formal.add_inputs(builder);
+  const LoopCondition condition = in_iteration(0, rule.what(), [&] { return spec.cond(state); });
   never = condition.fixed && !*condition.fixed;
   if (condition.fixed && *condition.fixed && !has_bound)
     throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
@@ -133,7 +137,9 @@ std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule
   GraphBuilder builder("body");
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)));
-  const TreeLeaves returned = rule.checked(spec.body(formal.add_inputs(builder)));
+  const TreeLeaves state = formal.add_inputs(builder);
+  const TreeLeaves returned =
+      rule.checked(in_iteration(0, rule.what(), [&] { return spec.body(state); }));
   if (formal.learns(returned)) return std::nullopt;
   Ref<Graph> graph = finish_part(builder, formal.carries(returned));
   return Recorded{std::move(graph), builder.captured()};
@@ -158,7 +164,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
     return std::find(pushed.begin(), pushed.end(), static_cast<int>(i)) != pushed.end();
   };
   LoopAttrs attrs;
-  attrs.name = spec.name;
+  attrs.name = rule.what();
   CaptureList captures;
   attrs.body_captures = captures.add(body->captured);
   attrs.body = make_sub_graph(body->graph);
@@ -194,7 +200,8 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   if (spec.parallel_iterations < 1)
     throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ",
                             spec.parallel_iterations));
-  const StateRule rule(title(spec), spec.initial, spec.paths, &spec.shape_invariants);
+  const StateRule rule(title(spec), spec.initial, spec.paths, spec.returned_paths,
+                       &spec.shape_invariants);
   if (tensors_of(spec.initial).empty())
     throw StructureError(
         str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));

@@ -29,13 +29,24 @@ struct WhileOptions {
 
 namespace detail {
 
+template <class Fn, class State>
+struct TakesMembers : std::false_type {};
+template <class Fn, class... Ts>
+struct TakesMembers<Fn, std::tuple<Ts...>> : std::is_invocable<Fn&, const Ts&...> {};
+template <class Fn, class A, class B>
+struct TakesMembers<Fn, std::pair<A, B>> : std::is_invocable<Fn&, const A&, const B&> {};
+
 /// Calls fn with a state, taken apart into arguments where it is a tuple and fn wants that.
 template <class Fn, class State>
 decltype(auto) call_with_state(Fn& fn, const State& state) {
-  if constexpr (std::is_invocable_v<Fn&, const State&>)
+  if constexpr (std::is_invocable_v<Fn&, const State&>) {
     return fn(state);
-  else
+  } else {
+    static_assert(TakesMembers<Fn, State>::value,
+                  "cond and body are called with the state, or with the members of a tuple or pair "
+                  "as arguments; numbers in it have become tensors");
     return std::apply(fn, state);
+  }
 }
 
 template <class C>
@@ -74,13 +85,17 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   spec.cond = [&](const TreeLeaves& s) {
     return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
   };
+  std::vector<std::string> returned_paths;
   spec.body = [&](const TreeLeaves& s) {
-    return flatten(detail::as_state(detail::call_with_state(body, unflatten(start, s))));
+    return detail::flatten_returned(
+        detail::as_state(detail::call_with_state(body, unflatten(start, s))), spec.initial,
+        returned_paths);
   };
   using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
   static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
   spec.initial = flatten(start);
   spec.paths = [&] { return leaf_paths(start, "state"); };
+  spec.returned_paths = [&] { return returned_paths; };
   spec.shape_invariants = options.shape_invariants;
   spec.parallel_iterations = options.parallel_iterations;
   spec.back_prop = options.back_prop;
@@ -105,17 +120,18 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
       std::is_same_v<Result,
                      typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
       "both branches return the same type");
-  std::optional<Result> returned;  // what the branches return says how containers look
-  const auto leaves_of = [&](auto& branch) {
+  std::optional<Result> if_true, if_false;  // what the branches return says how containers look
+  const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
     return [&] {
       returned = detail::as_state(branch());
       return flatten(*returned);
     };
   };
-  const TreeLeaves leaves =
-      cond_leaves(detail::as_condition(pred), leaves_of(on_true), leaves_of(on_false),
-                  [&] { return leaf_paths(*returned, "result"); });
-  return unflatten(*returned, leaves);
+  const TreeLeaves leaves = cond_leaves(
+      detail::as_condition(pred), leaves_of(on_true, if_true), leaves_of(on_false, if_false),
+      [&] { return leaf_paths(*if_true, "result"); },
+      [&] { return leaf_paths(*if_false, "result"); });
+  return unflatten(if_true ? *if_true : *if_false, leaves);
 }
 
 }  // namespace reel

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/errors.h"
 #include "reel/core/graph.h"
+#include "reel/core/str.h"
 
 namespace reel {
 
@@ -38,14 +40,16 @@ struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
   static constexpr std::uint8_t kRaw =
-      2;  ///< ended entries as the body gave them, instead of zeros
-  std::string name;
+      2;                ///< ended entries as the body gave them, instead of zeros
+  std::string name;     ///< as messages have it: while_loop "decode"
   SubGraph cond, body;  ///< cond may be absent
   std::vector<int> cond_captures,
       body_captures;  ///< which captures of the op each graph takes, in its order
   int carries = 0, slices = 0, stacks = 0, sums = 0;
   bool has_bound = false, has_lengths = false;
   bool is_reverse = false;
+  bool counts_down =
+      false;  ///< the gradient of a loop: its iterations have the numbers of that one's
   /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body,
   /// and before the first one if cond_before_body.
   bool is_scan = false, cond_before_body = true;
@@ -91,6 +95,7 @@ struct LoopAttrs {
     f("has_bound", &LoopAttrs::has_bound);
     f("has_lengths", &LoopAttrs::has_lengths);
     f("is_reverse", &LoopAttrs::is_reverse);
+    f("counts_down", &LoopAttrs::counts_down);
     f("is_scan", &LoopAttrs::is_scan);
     f("cond_before_body", &LoopAttrs::cond_before_body);
     f("is_full", &LoopAttrs::is_full);
@@ -143,6 +148,18 @@ void cond_vjp(Vjp& at);
 /// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
 inline Dim leading_dim(const TensorType& slices) {
   return slices.is_list() ? Dim(0) : slices.dims()[0];
+}
+
+/// Runs a part of a loop. An Error that it throws says in which iteration of which loop that was;
+/// while recording, code runs as the first one.
+template <class Fn>
+auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
+  try {
+    return fn();
+  } catch (Error& error) {
+    error.add_line(str("in iteration ", iteration, " of ", loop));
+    throw;
+  }
 }
 
 /// The type of one slice, as the body takes it.

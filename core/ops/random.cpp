@@ -53,16 +53,24 @@ constinit thread_local RandomScope* current = nullptr;
 }  // namespace
 
 RandomScope::RandomScope(const Tensor& stream)
-    : outer_(current), builder_(thread_mode.builder), key_(stream) {
+    : outer_(current),
+      builder_(thread_mode.builder),
+      exceptions_(std::uncaught_exceptions()),
+      key_(stream) {
   current = this;
 }
 
-RandomScope::RandomScope() : outer_(current), builder_(thread_mode.builder) {
+RandomScope::RandomScope()
+    : outer_(current), builder_(thread_mode.builder), exceptions_(std::uncaught_exceptions()) {
   number_ = outer_ ? outer_->taken_++ : stream.taken++;
   current = this;
 }
 
-RandomScope::~RandomScope() { current = outer_; }
+RandomScope::~RandomScope() {
+  current = outer_;
+  if (number_ >= 0 && std::uncaught_exceptions() > exceptions_)
+    (outer_ ? outer_->taken_ : stream.taken) = number_;
+}
 
 void RandomScope::begin(std::int64_t iteration, int part) {
   iteration_ = iteration;

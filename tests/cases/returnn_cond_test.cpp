@@ -275,22 +275,24 @@ TEST(ReturnnTracedCond, Case122_BranchesThatDiffer) {
               both([&] { return zeros({a}); }, [&] { return zeros({b}); })(scalar(true));
             }),
             "cond: the branches return different types\n"
-            "  result: f32[a=3] if true, f32[b=3] if false\n"
+            "  result: f32[a=3] if true, f32[b=3] if false (dims differ)\n"
             "Return the same type from both. Where a dim differs on purpose, return the Dim as "
             "well: the result then has a new one.");
-  EXPECT_EQ(message_of<ShapeError>(
-                [&] { both([] { return zeros({2}); }, [] { return zeros({3}); })(scalar(true)); }),
-            "cond: the branches return different types\n"
-            "  result: f32[2] if true, f32[3] if false\nReturn the same type from both.");
+  EXPECT_EQ(
+      message_of<ShapeError>(
+          [&] { both([] { return zeros({2}); }, [] { return zeros({3}); })(scalar(true)); }),
+      "cond: the branches return different types\n"
+      "  result: f32[2] if true, f32[3] if false (dims differ)\nReturn the same type from both.");
   EXPECT_EQ(message_of<DTypeError>([&] {
               both([&] { return zeros({a}); }, [&] { return zeros({a}, i32); })(scalar(true));
             }),
             "cond: the branches return different types\n"
-            "  result: f32[a=3] if true, i32[a=3] if false\nReturn the same type from both.");
+            "  result: f32[a=3] if true, i32[a=3] if false (dtypes differ)\nReturn the same type "
+            "from both.");
   const auto sized = [](int n) { return [=] { return std::vector<Tensor>(n, scalar(1.0)); }; };
   EXPECT_EQ(message_of<StructureError>([&] { both(sized(1), sized(2))(scalar(true)); }),
             "cond: the branches return different types\n"
-            "  result: present if true, another structure if false\n"
+            "  result.1: nothing if true, f32[] if false\n"
             "Return the same type from both.");
   const Dim batch("batch", 2);
   EXPECT_EQ(message_of<ShapeError>([&] {
@@ -304,8 +306,8 @@ TEST(ReturnnTracedCond, Case122_BranchesThatDiffer) {
                   })(scalar(true));
             }),
             "cond: the branches return different types\n"
-            "  result.x: f32[batch=2,a=3] if true, f32[batch=2,t[batch=2]] if false\n"
-            "  result.time: Dim a=3 if true, Dim t[batch=2] if false\n"
+            "  result.x: f32[batch=2,a=3] if true, f32[batch=2,t[batch=2]] if false (dims differ)\n"
+            "  result.time: Dim a=3 if true, Dim t[batch=2] if false (dims differ)\n"
             "Return the same type from both. Where a dim differs on purpose, return the Dim as "
             "well: the result then has a new one.");
 }

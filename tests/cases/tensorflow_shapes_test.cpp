@@ -139,7 +139,8 @@ TEST_P(TensorFlowShapes, EnsureShapeIsCheckedWhenTheLoopRuns) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{wrong, 3, PartialShape{unknown, 2}})(ones({1, 2}));
             }),
-            "ensure_shape: f32[4,2] does not have the shape [2,2]");
+            "ensure_shape: f32[4,2] does not have the shape [2,2]\n"
+            "in iteration 1 of while_loop \"while\"");
 }
 
 TEST_P(TensorFlowShapes, EverySizeIsComparedInEveryIteration) {
@@ -163,7 +164,7 @@ TEST_P(TensorFlowShapes, EverySizeIsComparedInEveryIteration) {
               kDiffers +
                   "  state.1: f32[1,2] going in, f32[3,3] coming out (its shape invariant [?,2] "
                   "does not allow that)" +
-                  kAdvice);
+                  kAdvice + "\nin iteration 1 of while_loop \"while\"");
     EXPECT_EQ(calls, 2);
   }
 }
@@ -176,7 +177,8 @@ TEST_P(TensorFlowShapes, P05_AnotherRankThanTheInvariants) {
               run(Growing{flat, 2, PartialShape{unknown, 2}})(ones({2, 2}));
             }),
             kDiffers + "  state.1: f32[2,2] going in, f32[" + (is_eager() ? "4" : "?") +
-                "] coming out (its shape invariant [?,2] does not allow that)" + kAdvice);
+                "] coming out (its shape invariant [?,2] does not allow that)\n"
+                "Return every leaf with the type it had on entry.");
   const auto ensured = [&](const Tensor& m) {
     return ensure_shape(reshape(flat(m), {-1, 2}), PartialShape{unknown, 2});
   };

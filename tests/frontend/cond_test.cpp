@@ -63,21 +63,6 @@ TEST_P(CondTest, TreesAndNumbersComeBack) {
   expect_values(x, {4});
 }
 
-TEST_P(CondTest, ErrorsOfThePredicate) {
-  const auto f = run([](Tensor p) {
-    return cond(
-        p, [] { return scalar(1.0); }, [] { return scalar(2.0); });
-  });
-  EXPECT_EQ(message_of<DTypeError>([&] { f(scalar(1)); }),
-            "cond: pred must be a boolean scalar, got i32[]; compare, as in x > 0");
-  EXPECT_EQ(message_of<ShapeError>([&] {
-              f(tensor({true, false}));
-            }),
-            "cond: pred must be a boolean scalar, got boolean[2]; reduce it with any or all, or "
-            "choose element by element "
-            "with where");
-}
-
 TEST(TracedCondTest, PrintsInTheTakenBranchOnlyAndOnceUnderAGradient) {
   const auto f = jit(grad([](Tensor x) {
     return cond(

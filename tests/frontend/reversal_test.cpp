@@ -388,7 +388,7 @@ TEST_F(ReversalTest, TapeOpenedOutsideATracedBodyIsRefusedInside) {
   EXPECT_EQ(message_of<TraceError>([&] { f(scalar(2.0)); }),
             "Tape: gradient is asked for a value of a body or branch that is being recorded, but "
             "the tape was opened outside "
-            "it; open the tape inside, or use grad");
+            "it; open the tape inside, or use grad\nin iteration 0 of while_loop \"while\"");
 }
 
 }  // namespace

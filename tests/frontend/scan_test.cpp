@@ -1,4 +1,4 @@
-// scan in every mode: plain tensors, arrays, bits, errors. Most of what it promises is in
+// scan in every mode: plain tensors, arrays, bits. Most of what it promises is in
 // tests/cases/.
 #include <limits>
 
@@ -125,36 +125,6 @@ TEST_P(ScanTest, OneTraceServesAllLengthsAndPaddingNeverMatters) {
     expect_values(value, {total / count + last});
   }
   EXPECT_EQ(both.trace_count(), 1);
-}
-
-TEST_P(ScanTest, ErrorsOfArgumentsThatDoNotGoTogether) {
-  const Ragged r;
-  const auto body = [](Tensor s) { return std::pair{s, s}; };
-  EXPECT_EQ(message_of<ArgumentError>([&] {
-              run([&](Tensor x) { return scan(Scan{.initial = x, .body = body}).state; })(r.x());
-            }),
-            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with "
-            "cond_dims");
-  EXPECT_EQ(message_of<ArgumentError>([&] {
-              run([&](Tensor x) {
-                return scan(Scan{.spatial_dim = r.time,
-                                 .cond_dims = {r.batch},
-                                 .initial = x,
-                                 .body = body})
-                    .state;
-              })(r.x());
-            }),
-            "scan \"scan\": cond_dims is given, but no cond");
-  const Dim other("time", tensor({1, 1, 1}, {r.batch}));
-  EXPECT_EQ(
-      message_of<ShapeError>([&] {
-        run([&](Tensor x) {
-          return scan(Scan{.spatial_dim = other, .xs = x, .body = [](Tensor x) { return x; }}).ys;
-        })(r.x());
-      }),
-      "scan \"scan\": xs is f32[batch=3,time[batch=3]], which has no dim time[batch=3]; take "
-      "spatial_dim from the "
-      "argument, with x.dim(\"time\")");
 }
 
 TEST(ScanBits, StateThatIsUsedTwiceAndStackedHasTheSameGradientTraced) {

@@ -72,27 +72,6 @@ TEST_P(WhileLoopTest, RandomNumbersAreTheSameInEveryMode) {
   expect_same_bits(again(zeros({3})), second);
 }
 
-TEST_P(WhileLoopTest, ErrorListsEveryLeafThatDiffers) {
-  const Dim batch("batch", 3), feature("feature", 4), other("other", 4);
-  const auto loop = run([&](Tensor h) {
-    return while_loop([](const Memory& s) { return s.step < 2; },
-                      [&](const Memory& s) {
-                        return Memory{cast(s.step, i64), zeros({batch, other})};
-                      },
-                      Memory{scalar(0), h}, {.name = "encoder"})
-        .memory;
-  });
-  EXPECT_EQ(
-      message_of<DTypeError>([&] {
-        loop(zeros({batch, feature}));
-      }),
-      "while_loop \"encoder\": the state returned by the body differs from the state it was given\n"
-      "  state.step: i32[] going in, i64[] coming out (dtypes differ)\n"
-      "  state.memory: f32[batch=3,feature=4] going in, f32[batch=3,other=4] coming out (dims "
-      "differ)\n"
-      "Return every leaf with the type it had on entry.");
-}
-
 TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
   const auto with = [&](WhileOptions options) {
     return run([=](Tensor x) {
@@ -125,46 +104,6 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
         })(scalar(1));
       }),
       "while_loop \"while\": cond must return a boolean scalar, got i32[]; compare, as in x < 10");
-}
-
-TEST_P(WhileLoopTest, ExceptionOfTheUserLeavesEverythingAsItWas) {
-  const auto throwing = run([](Tensor x) {
-    return while_loop([](Tensor x) { return x < 3.0; },
-                      [](Tensor x) -> Tensor {
-                        throw std::runtime_error("from the user");
-                        return x;
-                      },
-                      x);
-  });
-  EXPECT_EQ(message_of<std::runtime_error>([&] { throwing(scalar(0.0)); }), "from the user");
-  expect_values(run([](Tensor x) { return x + 1.0; })(scalar(1.0)), {2});
-  Tape tape;  // a tape that saw the loop begin goes on working
-  const Tensor w = scalar(2.0);
-  tape.watch(w);
-  EXPECT_THROW(throwing(w), std::runtime_error);
-  expect_values(tape.gradient(w * w, w), {4});
-}
-
-TEST(TracedWhileLoopTest, ConditionThatIsAlwaysTrueIsAnErrorWithoutABound) {
-  auto endless = jit([](Tensor x) {
-    return while_loop([](Tensor) { return true; }, [](Tensor x) { return x + 1; }, x);
-  });
-  EXPECT_EQ(message_of<TraceError>([&] { endless(scalar(0)); }),
-            "while_loop \"while\": cond is always true, so the traced loop would never end; return "
-            "a tensor from cond, or "
-            "give maximum_iterations");
-}
-
-TEST(TracedWhileLoopTest, ValueOfABodyCannotLeaveIt) {
-  const auto leak = jit([](Tensor x) {
-    Tensor leaked;
-    while_loop([](Tensor x) { return x < 3.0; }, [&](Tensor x) { return leaked = x + 1.0; }, x);
-    return leaked;
-  });
-  EXPECT_EQ(message_of<TraceError>([&] { leak(scalar(0.0)); }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
-            "which it was made; "
-            "values leave a body only through its state or outputs");
 }
 
 TEST(TracedWhileLoopTest, ForwardLoopRunsOnceUnderAGradient) {

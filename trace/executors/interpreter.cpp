@@ -89,9 +89,14 @@ class LoopRun {
     Tensors inputs{scalar(trips_, i64)};
     inputs.insert(inputs.end(), state_.begin(), state_.end());
     inputs.insert(inputs.end(), cond_captures_.begin(), cond_captures_.end());
-    DimEnv env = attrs_.cond.env();
-    return replay(*attrs_.cond.graph, inputs, env)[0];
+    return in_iteration(iteration(), attrs_.name, [&] {
+      DimEnv env = attrs_.cond.env();
+      return std::move(replay(*attrs_.cond.graph, inputs, env)[0]);
+    });
   }
+
+  /// The number of this iteration, for errors.
+  std::int64_t iteration() const { return attrs_.counts_down ? limit_ - 1 - trips_ : trips_; }
 
   /// Which entries run at a position, as far as lengths say.
   Tensor live_at(std::int64_t position) const {
@@ -114,7 +119,8 @@ class LoopRun {
       before = std::move(state_);
     else
       state_.clear();  // so that the body may reuse what nobody else holds
-    Tensors outputs = replay(body_, inputs, env);
+    Tensors outputs =
+        in_iteration(iteration(), attrs_.name, [&] { return replay(body_, inputs, env); });
     if (has_ended)
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (attrs_.collects_output(i)) outputs[i] = collect_live(outputs[i], live);

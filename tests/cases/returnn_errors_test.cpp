@@ -1,0 +1,656 @@
+// Bad input as RETURNN's rows 99 to 122 list it: the type of the error, and its whole text, which
+// is the same in every mode.
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "reel/tests/cases/returnn.h"
+
+namespace reel {
+namespace {
+
+using Map = std::map<std::string, Tensor>;
+using Vector = std::vector<Tensor>;
+
+struct Layer {
+  Tensor h, c;
+};
+struct State {
+  Tensor step;
+  Layer layer;
+};
+struct Optional {
+  Tensor step;
+  std::optional<Tensor> extra;
+};
+
+class ReturnnErrors : public ReturnnCase {
+ protected:
+  const Dim feature{"feature", 2}, other{"feature", 2}, beam{"beam", 2};
+  const Tensor s0 = zeros({batch}), x = zeros({batch, time});
+
+  template <class E, class F, class... Args>
+  std::string error_of(const F& f, const Args&... args) const {
+    return message_of<E>([&] { run(f)(args...); });
+  }
+  /// A loop "decode" with this body, whose condition never ends it.
+  template <class E, class S, class Body>
+  std::string error_of_body(const Body& body, const S& start) const {
+    return error_of<E>(
+        [&](const Tensor& x, const S& start) {
+          return std::pair{
+              while_loop([&](const S&) { return sum(x) < 1; }, body, start, {.name = "decode"}), x};
+        },
+        scalar(0), start);
+  }
+  /// A scan "encode" of x along time from s0, whose body gives this y.
+  template <class E, class Ys, class Y>
+  std::string error_of_y(const Ys& ys, const Y& y) const {
+    return error_of<E>(
+        [&](const Tensor& x, const Tensor& s) {
+          return scan(Scan{
+                          .spatial_dim = x.dim("time"),
+                          .initial = s,
+                          .xs = x,
+                          .ys = ys,
+                          .body =
+                              [&](const Tensor& x, const Tensor& s) {
+                                return std::pair{y(s), s + x};
+                              },
+                          .name = "encode",
+                      })
+              .state;
+        },
+        x, s0);
+  }
+};
+REEL_IN_EVERY_MODE(ReturnnErrors);
+
+TEST_P(ReturnnErrors, Case99_OtherKeysOrLength) {
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Map& s) {
+                  return Map{{"a", s.at("a") + 1}, {"c", s.at("a")}};
+                },
+                Map{{"a", scalar(0)}, {"b", scalar(1)}}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.b: i32[] going in, nothing coming out\n  state.c: nothing going in, "
+            "i32[] coming out\nReturn every leaf with the type it had on entry. A container keeps "
+            "its size and its keys from iteration to iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Map& s) {
+                  return Map{{"a", s.at("a") + 1}};
+                },
+                Map{{"a", scalar(0)}, {"b", scalar(1)}}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.b: i32[] going in, nothing coming out\nReturn every leaf with the type "
+            "it had on entry. A container keeps its size and its keys from iteration to iteration; "
+            "what grows can be a TensorArray.");
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Vector& s) {
+                  return Vector{s[0], s[1], s[1]};
+                },
+                Vector{scalar(0), scalar(1)}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.2: nothing going in, i32[] coming out\nReturn every leaf with the type "
+            "it had on entry. A container keeps its size and its keys from iteration to iteration; "
+            "what grows can be a TensorArray.");
+  // Whatever else is wrong is said as well.
+  EXPECT_EQ(error_of_body<StructureError>(
+                [&](const std::pair<Vector, Layer>& s) {
+                  return std::pair{Vector{cast(s.first[0], f32), s.first[0]},
+                                   Layer{zeros({other}), s.second.c}};
+                },
+                std::pair{Vector{scalar(0)}, Layer{zeros({feature}), zeros({feature})}}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.0.0: i32[] going in, f32[] coming out (dtypes differ)\n  state.1.h: "
+            "f32[feature=2] going in, f32[feature=2] coming out (dims differ: the two called "
+            "feature are not one Dim)\n  state.0.1: nothing going in, i32[] coming out\nReturn "
+            "every leaf with the type it had on entry. A container keeps its size and its keys "
+            "from iteration to iteration; what grows can be a TensorArray.");
+}
+
+TEST_P(ReturnnErrors, Case99_ScanToo) {
+  EXPECT_EQ(error_of<StructureError>(
+                [&](const Vector& s) {
+                  return scan(Scan{.spatial_dim = time,
+                                   .initial = s,
+                                   .body =
+                                       [](const Vector& s) {
+                                         return std::pair{None{}, Vector{s[0], s[0]}};
+                                       },
+                                   .name = "encode"})
+                      .state;
+                },
+                Vector{s0}),
+            "scan \"encode\": the state returned by the body differs from the state it was given\n "
+            " state.1: nothing going in, f32[batch=3] coming out\nReturn every leaf with the type "
+            "it had on entry. A container keeps its size and its keys from iteration to iteration; "
+            "what grows can be a TensorArray.");
+}
+
+// Case 100, another type of container, does not compile: "body returns a state of the type that it
+// takes".
+
+TEST_P(ReturnnErrors, Case101_TensorAndNothing) {
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Optional& s) {
+                  return Optional{s.step + 1, {}};
+                },
+                Optional{scalar(0), scalar(1.0)}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.extra: f32[] going in, nothing coming out\nReturn every leaf with the "
+            "type it had on entry. A container keeps its size and its keys from iteration to "
+            "iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Optional& s) {
+                  return Optional{s.step + 1, s.step};
+                },
+                Optional{scalar(0), {}}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.extra: nothing going in, i32[] coming out\nReturn every leaf with the "
+            "type it had on entry. A container keeps its size and its keys from iteration to "
+            "iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(error_of_body<StructureError>(
+                [](const Layer& s) {
+                  return Layer{s.h + 1, {}};
+                },
+                Layer{scalar(0), scalar(1.0)}),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state.c: f32[] going in, an empty Tensor coming out (structures "
+            "differ)\nReturn every leaf with the type it had on entry.");
+  EXPECT_EQ(error_of_body<StructureError>([](const Layer& s) { return s; }, Layer{scalar(0), {}}),
+            "while_loop \"decode\": the initial state has empty Tensors: state.c; give them "
+            "values, or let them be std::optional<Tensor>");
+}
+
+TEST_P(ReturnnErrors, Case102_D16_DimsChange) {
+  EXPECT_EQ(
+      error_of_body<ShapeError>(
+          [&](const State& s) {
+            return State{s.step + 1, {zeros({batch}), zeros({batch, other})}};
+          },
+          State{scalar(0), {scalar(0.0), zeros({batch, feature})}}),
+      "while_loop \"decode\": the state returned by the body differs from the state it was given\n "
+      " state.layer.h: f32[] going in, f32[batch=3] coming out (dims differ)\n  state.layer.c: "
+      "f32[batch=3,feature=2] going in, f32[batch=3,feature=2] coming out (dims differ: the two "
+      "called feature are not one Dim)\nReturn every leaf with the type it had on entry.");
+  EXPECT_EQ(
+      error_of<ShapeError>(
+          [&](const Tensor& x, const Tensor& s) {
+            return scan(Scan{.spatial_dim = x.dim("time"),
+                             .initial = Layer{s, scalar(0.0)},
+                             .xs = x,
+                             .body =
+                                 [&](const Tensor&, const Layer& s) {
+                                   return std::pair{None{}, Layer{expand(s.h, {batch, beam}), s.h}};
+                                 },
+                             .name = "encode"})
+                .state;
+          },
+          x, s0),
+      "scan \"encode\": the state returned by the body differs from the state it was given\n  "
+      "state.h: f32[batch=3] going in, f32[batch=3,beam=2] coming out (dims differ)\n  state.c: "
+      "f32[] going in, f32[batch=3] coming out (dims differ)\nReturn every leaf with the type it "
+      "had on entry.");
+}
+
+TEST_P(ReturnnErrors, Case103_D8_DtypeChanges) {
+  EXPECT_EQ(
+      error_of_body<DTypeError>(
+          [&](const State& s) {
+            return State{cast(s.step, f32), {cast(s.layer.h, f64), s.layer.c}};
+          },
+          State{scalar(0), {scalar(0.0), zeros({batch, feature})}}),
+      "while_loop \"decode\": the state returned by the body differs from the state it was given\n "
+      " state.step: i32[] going in, f32[] coming out (dtypes differ)\n  state.layer.h: f32[] going "
+      "in, f64[] coming out (dtypes differ)\nReturn every leaf with the type it had on entry.");
+}
+
+// Where it happens later only eager mode can know, and says when.
+TEST(ReturnnEagerErrors, Case103_LaterIterationsAreNamed) {
+  EXPECT_EQ(message_of<DTypeError>([] {
+              while_loop(
+                  [](const Tensor& s) { return s < 5.0; },
+                  [](const Tensor& s) { return s.item<float>() < 2 ? s + 1.0 : cast(s, f64); }, 0.0,
+                  {.name = "decode"});
+            }),
+            "while_loop \"decode\": the state returned by the body differs from the state it was "
+            "given\n  state: f32[] going in, f64[] coming out (dtypes differ)\nReturn every leaf "
+            "with the type it had on entry.\nin iteration 2 of while_loop \"decode\"");
+}
+
+TEST_P(ReturnnErrors, Case104_TheConditionOfWhileLoop) {
+  const auto with = [&](const auto& cond) {
+    return [&](const Tensor& s) {
+      return while_loop(cond, [](const Tensor& s) { return s + 1.0; }, s, {.name = "decode"});
+    };
+  };
+  EXPECT_EQ(error_of<ShapeError>(with([](const Tensor& s) { return s < 3.0; }), s0),
+            "while_loop \"decode\": cond must return a boolean scalar, got boolean[batch=3]; "
+            "reduce it with any or all, or use scan, whose entries end one by one");
+  EXPECT_EQ(
+      error_of<DTypeError>(with([](const Tensor& s) { return sum(s); }), s0),
+      "while_loop \"decode\": cond must return a boolean scalar, got f32[]; compare, as in x < 10");
+  EXPECT_EQ(error_of<StructureError>(with([](const Tensor&) { return Tensor(); }), s0),
+            "while_loop \"decode\": cond returned an empty Tensor");
+}
+
+TEST_P(ReturnnErrors, Case107_UnknownLength) {
+  const auto body = [](const Tensor& s) { return std::pair{s, s + 1.0}; };
+  const auto cond = [](const Tensor& s) { return s < 1.0; };
+  EXPECT_EQ(error_of<ArgumentError>(
+                [&](const Tensor& s) { return scan(Scan{.initial = s, .body = body}).state; }, s0),
+            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with "
+            "cond_dims");
+  EXPECT_EQ(error_of<ArgumentError>(
+                [&](const Tensor& s) {
+                  return scan(Scan{.initial = s, .cond = cond, .body = body}).state;
+                },
+                s0),
+            "scan \"scan\": cond returns boolean[batch=3], so cond_dims must name its dims; "
+            "without cond_dims it is one condition for all: boolean[]");
+  const auto body_of_x = [](const Tensor&, const Tensor& s) { return std::pair{s, s + 1.0}; };
+  EXPECT_EQ(error_of<ArgumentError>(
+                [&](const Tensor& x, const Tensor& s) {
+                  return scan(Scan{.spatial_dim = Dim("out"),
+                                   .cond_dims = {batch},
+                                   .initial = s,
+                                   .xs = x,
+                                   .cond = cond,
+                                   .body = body_of_x})
+                      .state;
+                },
+                x, s0),
+            "scan \"scan\": xs are given, so their spatial_dim must have a size, but out is "
+            "undefined; take it from them, with x.dim(name)");
+  EXPECT_EQ(error_of<ShapeError>(
+                [&](const Tensor& x, const Tensor& s) {
+                  return scan(Scan{.cond_dims = {batch},
+                                   .initial = s,
+                                   .xs = x,
+                                   .cond = cond,
+                                   .body = body_of_x})
+                      .state;
+                },
+                x, s0),
+            "scan \"scan\": these xs cannot be scanned along their first axis\n  xs: "
+            "f32[batch=3,time[batch=3]], whose dims are named\nGive spatial_dim, a dim that all of "
+            "them have; what is the same in every iteration can be captured.");
+}
+
+TEST_P(ReturnnErrors, Case108_CondDimsWithoutACondition) {
+  const auto body = [](const Tensor& s) { return std::pair{s, s + 1.0}; };
+  EXPECT_EQ(
+      error_of<ArgumentError>(
+          [&](const Tensor& s) {
+            return scan(Scan{.spatial_dim = time, .cond_dims = {batch}, .initial = s, .body = body})
+                .state;
+          },
+          s0),
+      "scan \"scan\": cond_dims is given, but no cond; give both, or neither");
+  EXPECT_EQ(error_of<ArgumentError>(
+                [&](const Tensor& s) {
+                  return scan(Scan{.spatial_dim = time,
+                                   .cond_dims = {batch},
+                                   .initial = s,
+                                   .cond = [](const Tensor& s) { return s < 1.0; },
+                                   .body = body,
+                                   .reverse = true})
+                      .state;
+                },
+                s0),
+            "scan \"scan\": reverse starts at the known ends of entries, and takes neither cond "
+            "nor max_seq_len");
+  EXPECT_EQ(error_of<ShapeError>(
+                [&](const Tensor& s) {
+                  return scan(Scan{.cond_dims = {batch},
+                                   .initial = s,
+                                   .cond = [](const Tensor& s) { return s < 1.0; },
+                                   .body = body,
+                                   .max_seq_len = tensor({1, 2}, {beam})})
+                      .state;
+                },
+                s0),
+            "scan \"scan\": max_seq_len is i32[beam=2], but entries end by [batch=3]; give it dims "
+            "of cond_dims, or none");
+}
+
+TEST_P(ReturnnErrors, Case109_TheConditionOfScan) {
+  const auto with = [&](const auto& cond) {
+    return [&](const Tensor& s) {
+      return scan(Scan{.cond_dims = {batch},
+                       .initial = s,
+                       .cond = cond,
+                       .body =
+                           [](const Tensor& s) {
+                             return std::pair{s, s + 0.4};
+                           },
+                       .name = "decode"})
+          .state;
+    };
+  };
+  EXPECT_EQ(error_of<ShapeError>(with([&](const Tensor& s) { return any(s < 1.0, batch); }), s0),
+            "scan \"decode\": cond must return booleans over cond_dims [batch=3], got boolean[]; "
+            "return one for every entry, or name the dims that it has in cond_dims");
+  EXPECT_EQ(error_of<DTypeError>(with([](const Tensor& s) { return s; }), s0),
+            "scan \"decode\": cond must return booleans over cond_dims [batch=3], got "
+            "f32[batch=3]; compare, as in s < 10");
+  EXPECT_EQ(error_of<StructureError>(with([](const Tensor&) { return Tensor(); }), s0),
+            "scan \"decode\": cond returned an empty Tensor");
+  if (!is_eager()) return;
+  int calls = 0;
+  EXPECT_EQ(
+      error_of<ShapeError>(
+          with([&](const Tensor& s) { return ++calls < 3 ? s < 1.0 : any(s < 1.0, batch); }), s0),
+      "scan \"decode\": cond must return booleans over cond_dims [batch=3], got boolean[]; return "
+      "one for every entry, or name the dims that it has in cond_dims\nin iteration 2 of scan "
+      "\"decode\"");
+}
+
+TEST_P(ReturnnErrors, Case110_XsWithoutTheDim) {
+  EXPECT_EQ(
+      error_of<ShapeError>(
+          [&](const Tensor& x, const Tensor& s) {
+            return scan(Scan{.spatial_dim = x.dim("time"),
+                             .initial = s,
+                             .xs = Map{{"frames", x}, {"speaker", s}, {"weights", zeros({beam})}},
+                             .body =
+                                 [](const Map&, const Tensor& s) {
+                                   return std::pair{s, s};
+                                 },
+                             .name = "encode"})
+                .state;
+          },
+          x, s0),
+      "scan \"encode\": these xs cannot be scanned along time[batch=3]\n  xs.speaker: "
+      "f32[batch=3], which has no dim time[batch=3]\n  xs.weights: f32[beam=2], which has no dim "
+      "time[batch=3]\nTake spatial_dim from an argument, with x.dim(\"time\"); what is the same in "
+      "every iteration can be captured.");
+}
+
+TEST_P(ReturnnErrors, Case111_YOfAnotherTypeThanTheTemplate) {
+  const auto state = [](const Tensor& s) { return s; };
+  const auto twice = [](const Tensor& s) { return std::pair{s, s}; };
+  EXPECT_EQ(error_of_y<ShapeError>(TensorType(f32, {batch, beam}), state),
+            "scan \"encode\": y of the body differs from the template ys\n  y: f32[batch=3] coming "
+            "out, f32[batch=3,beam=2] wanted (dims differ)\nReturn y as ys says, or leave ys out: "
+            "a template is not needed.");
+  EXPECT_EQ(error_of_y<DTypeError>(TensorType(i32, {batch}), state),
+            "scan \"encode\": y of the body differs from the template ys\n  y: f32[batch=3] coming "
+            "out, i32[batch=3] wanted (dtypes differ)\nReturn y as ys says, or leave ys out: a "
+            "template is not needed.");
+  EXPECT_EQ(
+      error_of_y<DTypeError>(std::pair{TensorType(f32, {batch, beam}), TensorType(i32, {batch})},
+                             twice),
+      "scan \"encode\": y of the body differs from the template ys\n  y.0: f32[batch=3] coming "
+      "out, f32[batch=3,beam=2] wanted (dims differ)\n  y.1: f32[batch=3] coming out, i32[batch=3] "
+      "wanted (dtypes differ)\nReturn y as ys says, or leave ys out: a template is not needed.");
+  EXPECT_EQ(error_of_y<StructureError>(
+                std::pair{TensorType(f32, {batch}), TensorType(f32, {batch})}, state),
+            "scan \"encode\": y of the body differs from the template ys\n  y.0: nothing coming "
+            "out, f32[batch=3] wanted\n  y.1: nothing coming out, f32[batch=3] wanted\n  y: "
+            "f32[batch=3] coming out, nothing wanted\nReturn y as ys says, or leave ys out: a "
+            "template is not needed.");
+}
+
+TEST(ReturnnEagerErrors, Case111_YOfAnotherTypeThanTheFirstIterationGave) {
+  const auto error = [](const auto& y) {
+    return [&] {
+      int k = 0;
+      scan(Scan{.initial = 0.0,
+                .xs = zeros({3}),
+                .body =
+                    [&](const Tensor& x, const Tensor& s) {
+                      return std::pair{y(k++, x), s + x};
+                    },
+                .name = "encode"});
+    };
+  };
+  EXPECT_EQ(message_of<ShapeError>(
+                error([](int k, const Tensor& x) { return k < 2 ? x : expand(x, {2}); })),
+            "scan \"encode\": y of the body differs from what the first iteration gave\n  y: "
+            "f32[2] coming out, f32[] wanted (dims differ)\nReturn the same type of y in every "
+            "iteration.\nin iteration 2 of scan \"encode\"");
+  EXPECT_EQ(message_of<StructureError>(error([](int k, const Tensor& x) {
+              return k ? Vector{x, x} : Vector{x};
+            })),
+            "scan \"encode\": y of the body differs from what the first iteration gave\n  y.1: "
+            "f32[] coming out, nothing wanted\nReturn the same type of y in every iteration.\nin "
+            "iteration 1 of scan \"encode\"");
+}
+
+TEST_P(ReturnnErrors, Case112_D15_YAndNone) {
+  const auto twice = [](const Tensor& s) { return std::pair{s, s}; };
+  EXPECT_EQ(
+      error_of_y<StructureError>(std::pair{TensorType(f32, {batch}), None{}}, twice),
+      "scan \"encode\": y of the body differs from the template ys\n  y.1: f32[batch=3] coming "
+      "out, None wanted\nReturn y as ys says, or leave ys out: a template is not needed.");
+  EXPECT_EQ(
+      error_of_y<StructureError>(TensorType(f32, {batch}), [](const Tensor&) { return None{}; }),
+      "scan \"encode\": y of the body differs from the template ys\n  y: None coming out, "
+      "f32[batch=3] wanted\nReturn y as ys says, or leave ys out: a template is not needed.");
+  EXPECT_EQ(error_of_y<StructureError>(std::pair{None{}, TensorType(f32, {batch})},
+                                       [](const Tensor& s) {
+                                         return std::pair{s, None{}};
+                                       }),
+            "scan \"encode\": y of the body differs from the template ys\n  y.0: f32[batch=3] "
+            "coming out, None wanted\n  y.1: None coming out, f32[batch=3] wanted\nReturn y as ys "
+            "says, or leave ys out: a template is not needed.");
+}
+
+// 113 is D13 of returnn_scan_unknown_test.cpp: it works.
+
+TEST(ReturnnTracedErrors, Case117_D18_AConditionThatNeverEnds) {
+  EXPECT_EQ(message_of<TraceError>([] {
+              jit([](const Tensor& s) {
+                return while_loop([](const Tensor&) { return true; },
+                                  [](const Tensor& s) { return s + 1.0; }, s);
+              })(scalar(0.0));
+            }),
+            "while_loop \"while\": cond is always true, so the traced loop would never end; return "
+            "a tensor from cond, or give maximum_iterations");
+  EXPECT_EQ(
+      message_of<TraceError>([] {
+        jit([](const Tensor& s) {
+          return scan(Scan{.cond_dims = {},
+                           .initial = s,
+                           .cond = [](const Tensor&) { return true; },
+                           .body =
+                               [](const Tensor& s) {
+                                 return std::pair{s, s + 1.0};
+                               }})
+              .state;
+        })(scalar(0.0));
+      }),
+      "scan \"scan\": cond is always true, so the traced loop would never end; give max_seq_len");
+}
+
+TEST_P(ReturnnErrors, Case117_D18_AConditionThatIsFalseOrBounded) {
+  const auto f = run([](const Tensor& s) {
+    const auto grow = [](const Tensor& s) { return s + 1.0; };
+    return std::pair{
+        while_loop([](const Tensor&) { return false; }, grow, s),
+        while_loop([](const Tensor&) { return true; }, grow, s, {.maximum_iterations = 3})};
+  });
+  const auto [none, three] = f(scalar(7.0));
+  expect_values(none, {7});
+  expect_values(three, {10});
+}
+
+TEST(ReturnnTracedErrors, Case118_D19_AValueThatSteersCpp) {
+  static_assert(!std::is_constructible_v<bool, Tensor>, "a tensor is no C++ bool");
+  EXPECT_EQ(
+      message_of<TraceError>(
+          [] { jit([](const Tensor& x) { return x.item<float>() > 0 ? x : -x; })(scalar(1.0)); }),
+      "item: the value of a tensor of type f32[] is not known while tracing, so it cannot steer "
+      "C++; use cond, while_loop, scan or where, or return it from the traced function");
+  EXPECT_EQ(message_of<TraceError>([] {
+              jit([](const Tensor& x) {
+                return while_loop(
+                    [](const Tensor& s) { return s < 3.0; },
+                    [](const Tensor& s) { return s.item<float>() > 1 ? s * 2.0 : s + 1.0; }, x,
+                    {.name = "decode"});
+              })(scalar(1.0));
+            }),
+            "item: the value of a tensor of type f32[] is not known while tracing, so it cannot "
+            "steer C++; use cond, while_loop, scan or where, or return it from the traced "
+            "function\nin iteration 0 of while_loop \"decode\"");
+  EXPECT_EQ(message_of<TraceError>([] {
+              const Dim time("time", scalar(3));
+              jit([](const Tensor& x) { return x * double(x.shape()[0]); })(zeros({time}));
+            }),
+            "shape: the size of dim time of f32[time] is not known while tracing; use "
+            "dim.lengths(), or range(dim)");
+}
+
+TEST(ReturnnTracedErrors, Case119_AValueOfABodyOutside) {
+  const auto leaking = [](const auto& use) {
+    return [use](const Tensor& x) {
+      Tensor leaked;
+      const auto grow = [&](const Tensor& s) { return leaked = s + 1.0; };
+      while_loop([](const Tensor& s) { return s < 3.0; }, grow, x, {.name = "decode"});
+      return use(leaked, x);
+    };
+  };
+  const auto error = [&](const auto& use) {
+    return message_of<TraceError>([&] { jit(leaking(use))(scalar(0.0)); });
+  };
+  EXPECT_EQ(error([](const Tensor& leaked, const Tensor&) { return leaked; }),
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
+            "which it was made; values leave a body only through its state or outputs");
+  EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) { return leaked * x; }),
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
+            "which it was made; values leave a body only through its state or outputs");
+  EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) {
+              return cond(
+                  x > 0.0, [&] { return leaked * x; }, [&] { return x; });
+            }),
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
+            "which it was made; values leave a body only through its state or outputs");
+  EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) {
+              return while_loop([](const Tensor& s) { return s < 3.0; },
+                                [&](const Tensor& s) { return s + leaked; }, x, {.name = "second"});
+            }),
+            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
+            "which it was made; values leave a body only through its state or outputs\nin "
+            "iteration 0 of while_loop \"second\"");
+  // Of a trace that is over, nothing is left but the promise.
+  Tensor leaked;
+  jit([&](const Tensor& x) { return leaked = x + 1.0; })(scalar(1.0));
+  EXPECT_EQ(message_of<TraceError>([&] { leaked + 1.0; }),
+            "add: a value of type f32[] belongs to a trace that is not active any more; values "
+            "leave a traced function only through what it returns, and a body through its state");
+  EXPECT_EQ(
+      message_of<TraceError>([&] { leaked.item<float>(); }),
+      "item: the value of a tensor of type f32[] is not known while tracing, so it cannot steer "
+      "C++; use cond, while_loop, scan or where, or return it from the traced function");
+}
+
+TEST_P(ReturnnErrors, Case120_AnExceptionInABodyLeavesEverythingAsItWas) {
+  struct Mine {
+    int number;
+  };
+  bool throws = true;
+  const auto walk = run([&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      const Tensor next = s + x + random_uniform({});
+      if (throws) throw Mine{42};
+      return std::pair{next, next};
+    };
+    return scan(
+               Scan{.spatial_dim = x.dim("time"), .initial = zeros({batch}), .xs = x, .body = body})
+        .ys;
+  });
+  manual_seed(5);
+  try {
+    walk(x2(kNan));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Mine& mine) {
+    EXPECT_EQ(mine.number, 42);  // the user's own type, as it was
+  }
+  EXPECT_FALSE(is_tracing());
+  throws = false;
+  const Tensor after = walk(x2(kNan));
+  manual_seed(5);
+  expect_same_bits(walk(x2(kNan)), after);  // no random number was used up
+}
+
+TEST_P(ReturnnErrors, Case121_ThePredicateOfCond) {
+  const auto choose = [](const Tensor& p) {
+    return cond(
+        p, [] { return scalar(1.0); }, [] { return scalar(2.0); });
+  };
+  EXPECT_EQ(error_of<ShapeError>(choose, s0 > 0.0),
+            "cond: pred must be a boolean scalar, got boolean[batch=3]; reduce it with any or all, "
+            "or choose element by element with where");
+  EXPECT_EQ(error_of<DTypeError>(choose, scalar(1)),
+            "cond: pred must be a boolean scalar, got i32[]; compare, as in x > 0");
+  EXPECT_EQ(error_of<StructureError>(choose, Tensor()), "cond: pred is an empty Tensor");
+}
+
+TEST(ReturnnTracedErrors, Case122_D21_BranchesThatDiffer) {
+  const auto error = [](auto type, const auto& yes, const auto& no) {
+    return message_of<typename decltype(type)::type>([&] {
+      jit([&](const Tensor& p) { return std::pair{cond(p, yes, no), p}; })(scalar(true));
+    });
+  };
+  const Tensor one = scalar(1.0);
+  EXPECT_EQ(error(
+                std::type_identity<ShapeError>{},
+                [&] {
+                  return State{scalar(1), {zeros({2}), one}};
+                },
+                [&] {
+                  return State{scalar(1), {zeros({3}), one}};
+                }),
+            "cond: the branches return different types\n  result.layer.h: f32[2] if true, f32[3] "
+            "if false (dims differ)\nReturn the same type from both.");
+  EXPECT_EQ(error(
+                std::type_identity<DTypeError>{},
+                [&] {
+                  return State{scalar(1), {zeros({2}), one}};
+                },
+                [&] {
+                  return State{one, {zeros({3}), one}};
+                }),
+            "cond: the branches return different types\n  result.step: i32[] if true, f32[] if "
+            "false (dtypes differ)\n  result.layer.h: f32[2] if true, f32[3] if false (dims "
+            "differ)\nReturn the same type from both.");
+  EXPECT_EQ(error(
+                std::type_identity<StructureError>{}, [&] { return Vector{one}; },
+                [&] {
+                  return Vector{one, scalar(1)};
+                }),
+            "cond: the branches return different types\n  result.1: nothing if true, i32[] if "
+            "false\nReturn the same type from both.");
+  EXPECT_EQ(error(
+                std::type_identity<StructureError>{},
+                [&] {
+                  return Map{{"a", one}, {"b", one}};
+                },
+                [&] {
+                  return Map{{"a", scalar(1)}, {"c", one}};
+                }),
+            "cond: the branches return different types\n  result.a: f32[] if true, i32[] if false "
+            "(dtypes differ)\n  result.b: f32[] if true, nothing if false\n  result.c: nothing if "
+            "true, f32[] if false\nReturn the same type from both.");
+  EXPECT_EQ(error(
+                std::type_identity<StructureError>{}, [&] { return std::optional{one}; },
+                [&] { return std::optional<Tensor>{}; }),
+            "cond: the branches return different types\n  result: f32[] if true, nothing if "
+            "false\nReturn the same type from both.");
+  EXPECT_EQ(
+      error(
+          std::type_identity<StructureError>{}, [&] { return one; }, [&] { return Tensor(); }),
+      "cond: the false branch returns an empty Tensor");
+}
+
+// D21: eagerly only the branch that is taken is run, so the other's type is not seen.
+TEST(ReturnnEagerErrors, D21_OnlyTheTakenBranchIsSeen) {
+  expect_values(cond(
+                    scalar(true), [] { return zeros({2}); }, [] { return zeros({3}); }),
+                {0, 0});
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,186 @@
+// docs/errors.md says what its programs say: each runs here, throws the message that the page
+// shows, and works as the page repairs it.
+#include <fstream>
+#include <sstream>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+struct Decoder {
+  Tensor step, hidden;
+};
+
+/// Blanks do not count: the page breaks lines where it likes.
+std::string squeezed(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (!std::isspace(static_cast<unsigned char>(c)))
+      result += c;
+    else if (!result.empty() && result.back() != ' ')
+      result += ' ';
+  }
+  return result;
+}
+
+std::string page() {
+  std::ifstream file(REEL_ERRORS_PAGE);
+  EXPECT_TRUE(file) << REEL_ERRORS_PAGE;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return squeezed(text.str());
+}
+
+template <class E, class Fn>
+void expect_on_page(const Fn& program, const char* file = __builtin_FILE(),
+                    int line = __builtin_LINE()) {
+  const std::string message = message_of<E>(program, file, line);
+  if (page().find("``` " + squeezed(message) + " ```") == std::string::npos)
+    ADD_FAILURE_AT(file, line) << "not a block of docs/errors.md:\n" << message;
+}
+
+TEST(ErrorsPage, DtypesNeverMixSilently) {
+  expect_on_page<DTypeError>([] {
+    const Tensor scores = tensor({0.5, 1.5, 2.5}), lengths = tensor({3, 2, 1});
+    return scores / lengths;
+  });
+  const Tensor scores = tensor({0.5, 1.5, 2.5}), lengths = tensor({3, 2, 1});
+  const Tensor mean_scores = scores / cast(lengths, f32);
+  expect_values(mean_scores, {0.5 / 3, 0.75, 2.5});
+}
+
+TEST(ErrorsPage, EachOperandLacksADimOfTheOther) {
+  expect_on_page<ShapeError>([] {
+    const Dim batch("batch", 2), feature("feature", 3);
+    const Tensor a = ones({batch}), b = ones({feature});
+    return a + b;
+  });
+  const Dim batch("batch", 2), feature("feature", 3);
+  const Tensor a = ones({batch}), b = ones({feature});
+  const Tensor table = expand(a, {batch, feature}) + b;
+  EXPECT_EQ(table.shape(), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(ErrorsPage, NamedAndPlainDims) {
+  expect_on_page<ShapeError>([] {
+    const Dim batch("batch", 2);
+    return ones({batch}) + ones({2});
+  });
+  const Dim batch("batch", 2);
+  const Tensor twos = ones({batch}) + ones({batch});
+  expect_values(twos, {2, 2});
+}
+
+TEST(ErrorsPage, AStateThatChangesItsType) {
+  expect_on_page<DTypeError>([] {
+    const auto body = [](const Decoder& s) {
+      return Decoder{s.step + 1, cast(s.hidden, f64) * 0.5};
+    };
+    const Decoder start{scalar(0), ones({3})};
+    return while_loop([](const Decoder& s) { return s.step < 10; }, body, start,
+                      {.name = "decode"});
+  });
+  const auto body = [](const Decoder& s) { return Decoder{s.step + 1, s.hidden * 0.5}; };
+  const Decoder start{scalar(0), ones({3})};
+  while_loop([](const Decoder& s) { return s.step < 10; }, body, start, {.name = "decode"});
+}
+
+TEST(ErrorsPage, AStateThatGrows) {
+  expect_on_page<ShapeError>([] {
+    const auto twice = [](const Tensor& m) { return concat({m, m}, 0); };
+    return while_loop([](const Tensor& m) { return sum(m) < 100.0; }, twice, ones({2, 2}));
+  });
+  const auto twice = [](const Tensor& m) { return concat({m, m}, 0); };
+  const Tensor large = while_loop([](const Tensor& m) { return sum(m) < 100.0; }, twice,
+                                  ones({2, 2}), {.shape_invariants = {PartialShape{unknown, 2}}});
+  EXPECT_EQ(large.shape(), (std::vector<std::int64_t>{64, 2}));
+}
+
+TEST(ErrorsPage, AConditionForEachEntry) {
+  expect_on_page<ShapeError>([] {
+    const Dim batch("batch", 3);
+    const Tensor start = tensor({1.0, 2.0, 3.0}, {batch});
+    return while_loop([](const Tensor& s) { return s < 8.0; },
+                      [](const Tensor& s) { return s * 2.0; }, start);
+  });
+  const Dim batch("batch", 3);
+  const Tensor start = tensor({1.0, 2.0, 3.0}, {batch});
+  const auto result = scan(Scan{
+      .cond_dims = {batch},
+      .initial = start,
+      .cond = [](const Tensor& s) { return s < 8.0; },
+      .body =
+          [](const Tensor& s) {
+            return std::pair{None{}, s * 2.0};
+          },
+  });
+  expect_values(result.state, {8, 8, 12});
+}
+
+TEST(ErrorsPage, AValueThatSteersCpp) {
+  expect_on_page<TraceError>([] {
+    const auto magnitude = [](const Tensor& x) { return x.item<float>() < 0 ? -x : x; };
+    return jit(magnitude)(scalar(-3.0));
+  });
+  const auto magnitude = [](const Tensor& x) {
+    return cond(
+        x < 0.0, [&] { return -x; }, [&] { return x; });
+  };
+  expect_values(jit(magnitude)(scalar(-3.0)), {3});
+}
+
+TEST(ErrorsPage, AValueOfABodyOutside) {
+  expect_on_page<TraceError>([] {
+    const auto last_product = [](const Tensor& x) {
+      Tensor product;
+      while_loop([](const Tensor& s) { return s < 10.0; },
+                 [&](const Tensor& s) {
+                   product = s * x;
+                   return s + product;
+                 },
+                 x);
+      return product;
+    };
+    return jit(last_product)(scalar(2.0));
+  });
+  const auto last_product = [](const Tensor& x) {
+    const auto [sum, product] = while_loop([](const Tensor& s, const Tensor&) { return s < 10.0; },
+                                           [&](const Tensor& s, const Tensor&) {
+                                             return std::tuple{s + s * x, s * x};
+                                           },
+                                           std::tuple{x, x});
+    return product;
+  };
+  expect_values(jit(last_product)(scalar(2.0)), {12});
+}
+
+TEST(ErrorsPage, ADimOfAnEarlierBatch) {
+  expect_on_page<ShapeError>([] {
+    const Dim time("time", 3), later("time", 4);
+    const auto total = jit([&](const Tensor& x) { return sum(x, time); });
+    total(ones({time}));
+    return total(ones({later}));
+  });
+  const Dim time("time", 3), later("time", 4);
+  const auto total = jit([](const Tensor& x) { return sum(x, x.dim("time")); });
+  total(ones({time}));
+  expect_values(total(ones({later})), {4});
+}
+
+TEST(ErrorsPage, AnIndexOutOfRangeInALoop) {
+  expect_on_page<IndexError>([] {
+    const Tensor table = tensor({2, 1, 3});
+    const auto follow = [&](const Tensor& place) { return gather(table, place, 0); };
+    return while_loop([](const Tensor& place) { return place != 1; }, follow, scalar(0),
+                      {.name = "follow"});
+  });
+  const Tensor table = tensor({2, 1, 3});
+  const auto follow = [&](const Tensor& place) { return gather(table, place, 0); };
+  const Tensor end = while_loop([](const Tensor& place) { return place < 3; }, follow, scalar(0),
+                                {.name = "follow"});
+  expect_values(end, {3});
+}
+
+}  // namespace
+}  // namespace reel
