@@ -167,12 +167,13 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.cond_before_body = spec.cond_before_body;
   attrs.entry_dims = plan.entry_dims;
   CaptureList captures;
-  const RecordedBody body = recording.record_body();
+  RecordedBody body = recording.record_body();
   if (spec.cond) {
     const RecordedBody cond = recording.record_cond();
     attrs.cond_captures = captures.add(cond.captured);
     attrs.cond = make_sub_graph(cond.graph);
   }
+  capture_lengths(*body.graph, body.captured);
   attrs.body_captures = captures.add(body.captured);
   attrs.body = make_sub_graph(body.graph);
 

@@ -188,6 +188,30 @@ Dim define_dim(const std::string& name, const Tensor& lengths) {
 Tensor dim_lengths(const Dim& dim) {
   return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
+void capture_lengths(Graph& body, Tensors& captured) {
+  Dims known = body.schedule().free_symbols;  // and those of captures; a state's may change
+  for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
+    for_each_bound(body.types[body.inputs[i]], [&](const Dim& dim) { known.push_back(dim); });
+  const auto is_known = [&](const Dim& dim) {
+    return !dim.is_symbol() || std::any_of(known.begin(), known.end(), [&](const Dim& other) {
+      return other.node() == dim.node();
+    });
+  };
+  std::vector<OpRecord> kept;
+  for (OpRecord& record : body.records) {
+    if (record.op == &dim_lengths_op) {
+      const Dim& dim = get<DimAttrs>(record.attrs.get()).dim;
+      if (dim.is_ragged() && is_known(dim)) {
+        captured.push_back(dim_lengths(dim));
+        body.inputs.push_back(body.outputs_of(record)[0]);
+        continue;
+      }
+    }
+    kept.push_back(std::move(record));
+  }
+  body.records = std::move(kept);
+  body.seal();
+}
 Tensor dim_token(const Dim& dim) {
   return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }

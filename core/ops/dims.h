@@ -27,6 +27,9 @@ Tensor dim_lengths(const Dim& dim);
 /// graph to graph.
 Tensor dim_token(const Dim& dim);
 TensorType token_type(const Dim& dim);
+/// Lengths that a body asks for, of dims that are known around it, become captures of the body, so
+/// that ended entries see a live one's. Called where the body is used; adds to `captured`.
+void capture_lengths(Graph& body, Tensors& captured);
 /// Adds the record of dim_token(dim) to a graph.
 ValueId append_dim_token(Graph& graph, const Dim& dim);
 

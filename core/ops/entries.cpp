@@ -148,11 +148,13 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 // An ended entry that is longer than the first live one shows its own elements beyond the other's
 // end: no number made up, zero least of all, is as safe to divide by.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
+  if (x.type().is_list()) return x;  // shared, whatever the elements' dims
   const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);
   const std::optional<Tensor> from_live = has_live(x, live);
   return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
 }
 Tensor collect_live(const Tensor& x, const Tensor& live) {
+  if (x.type().is_list()) return x;
   const Tensor valid = mask_padding(x);
   const std::optional<Tensor> from_live = has_live(x, live);
   if (!from_live) return mask_padding(on_rows(collect_live_op, valid, live));

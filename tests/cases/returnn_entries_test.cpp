@@ -313,6 +313,49 @@ TEST_P(ReturnnEntries, IntegerXsAndTables) {  // P5
     expect_all_close(mask_padding(gradient[i]), mask_padding(clean_gradient[i]), 1e-12);
 }
 
+TEST_P(ReturnnEntries, LengthsThatTheBodyDividesBy) {
+  const Dim enc("enc",
+                tensor({2, 0, 3, 1}, {batch}));  // the entry without frames has none here either
+  expect_entries_alone(
+      [](const In& in) {
+        const Dim enc = in[3].dim("enc");
+        const auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = in[0].dim("time"),
+            .initial = in[1],
+            .xs = in[0],
+            .body =
+                [&](const Tensor& x, const Tensor& s) {
+                  const Tensor average = sum(in[3] * in[2], enc) / cast(enc.lengths(), f64);
+                  return std::pair{in[2] / cast(enc.lengths(), f64), s * x + average};
+                },
+        });
+        return sum(square(ys)) + sum(last);
+      },
+      {x(), s0(), w, numbers({batch, enc}, -1, 1, 5)}, {batch});
+}
+
+TEST_P(ReturnnEntries, AnArrayOfRaggedElementsInTheState) {
+  const Dim enc("enc", tensor({2, 1, 3, 1}, {batch}));
+  expect_entries_alone(
+      [](const In& in) {
+        const Dim batch = in[1].dim("batch"), enc = in[3].dim("enc");
+        const auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = in[0].dim("time"),
+            .initial = std::pair{in[1], TensorArray({f64, {batch, enc}}).push_back(in[3])},
+            .xs = in[0],
+            .body =
+                [&](const Tensor& x, const std::pair<Tensor, TensorArray>& s) {
+                  const Tensor before = s.second[-1];
+                  const Tensor next = tanh(s.first * in[2] + x);
+                  return std::pair{sum(before, enc) * next,
+                                   std::pair{next, s.second.push_back(before / x)}};
+                },
+        });
+        return sum(square(ys)) + sum(last.first);
+      },
+      {numbers({batch, time}, 0.5, 1, 1), s0(), w, numbers({batch, enc}, -1, 1, 5)}, {batch});
+}
+
 TEST_P(ReturnnEntries, EmptyBatch) {
   const Dim nobody("batch", 0), time("time", zeros({nobody}, i32)),
       enc("enc", zeros({nobody}, i32));
