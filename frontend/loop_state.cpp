@@ -25,9 +25,12 @@ bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 /// Of equal rank, and says less: where they differ, dims say nothing.
 bool is_more_general(const Dims& dims, const Dims& than) {
   if (dims.size() != than.size()) return false;
-  for (std::size_t i = 0; i < dims.size(); ++i)
+  bool says_less = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
     if (says_something(dims[i]) && !(dims[i] == than[i])) return false;
-  return true;
+    says_less = says_less || (!says_something(dims[i]) && says_something(than[i]));
+  }
+  return says_less;
 }
 
 }  // namespace
