@@ -139,18 +139,20 @@ Tensor by_hand(const Body& body, const In& in, const std::vector<int>& lengths, 
 class MoreRandomBodies : public InEveryMode {
  protected:
   /// Value, gradient, and gradient of a function of the gradient are those of the form by hand;
-  /// value and gradient have the bits of eager mode.
+  /// value and gradient have the bits of eager mode, but in a plan.
   template <class F, class G>
   void expect_same(const F& f, const G& by_hand, const In& in, bool with_second) {
     const auto [value, gradient] = run(value_and_grad(f))(in);
     const auto [expected, expected_gradient] = value_and_grad(by_hand)(in);
     const auto [eager_value, eager_gradient] = value_and_grad(f)(in);
     expect_all_close(value, expected, 1e-12);
-    expect_same_bits(value, eager_value);
+    const bool same = GetParam() != RunMode::plan;
+    if (same) expect_same_bits(value, eager_value);
     for (std::size_t i = 0; i < in.size(); ++i) {
       expect_all_close(mask_padding(gradient[i]), mask_padding(expected_gradient[i]), 1e-12);
       // A cotangent of zeros may be absent in one mode: the sign of zeros is not compared.
-      expect_same_bits(mask_padding(gradient[i]) + 0.0, mask_padding(eager_gradient[i]) + 0.0);
+      if (same)
+        expect_same_bits(mask_padding(gradient[i]) + 0.0, mask_padding(eager_gradient[i]) + 0.0);
     }
     if (!with_second) return;
     const Tensor tangent = run([f](const In& in) { return jvp(f, in, in).second; })(in);

@@ -302,9 +302,12 @@ class LoopPlan::Run {
       if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
       cond.set_output(0, condition_.data<void>());
     }
-    cond.run();
+    in_iteration(iteration(), attrs_.name, [&] { cond.run(); });
     return cond.output(0);
   }
+
+  /// The number of this iteration, for errors.
+  std::int64_t iteration() const { return attrs_.counts_down ? limit_ - 1 - trips_ : trips_; }
 
   const TensorType& carry_type(int i) const { return plan_.input_types_[attrs_.first_carry() + i]; }
 
@@ -357,7 +360,7 @@ class LoopPlan::Run {
       if (body.output_is_placed(first_sum() + i))
         body.set_output(first_sum() + i, trips_ ? memory(plan_.scratch_[first_sum() + i])
                                                 : out_[attrs_.first_sum() + i].data<void>());
-    body.run();
+    in_iteration(iteration(), attrs_.name, [&] { body.run(); });
 
     for (int j = 0; j < attrs_.stacks; ++j) {
       const std::size_t k = attrs_.carries + j;
@@ -447,7 +450,7 @@ class LoopPlan::Run {
     const std::size_t outputs = attrs_.body.graph->outputs.size();
     for (std::size_t k = 0; k < outputs; ++k)
       if (body.output_is_placed(k)) body.set_output(k, memory(plan_.scratch_[k]));
-    body.run();
+    in_iteration(iteration(), attrs_.name, [&] { body.run(); });
 
     Tensors made;
     for (std::size_t k = 0; k < outputs; ++k)

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/plan.h"
 
 #include <algorithm>
+#include <new>
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
@@ -206,10 +207,18 @@ void Plan::place_in_memory() {
     }
   }
   memory_bytes_ = place_buffers(buffers);
-  memory_ = Tensor(allocate_block(TensorType(boolean, {memory_bytes_})));
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    own_data_[slots[i]] = memory_.data<char>() + buffers[i].offset;
-    headers_[slots[i]].block()->data = own_data_[slots[i]];
+  for (std::size_t i = 0; i < slots.size(); ++i) offsets_.emplace_back(slots[i], buffers[i].offset);
+  take_memory();
+}
+
+void Plan::take_memory() {
+  if (memory_) return;
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(memory_bytes_, 64));
+  memory_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)));  // a multiple of 64
+  if (!memory_) throw std::bad_alloc();
+  for (const auto& [slot, offset] : offsets_) {
+    own_data_[slot] = memory_.get() + offset;
+    headers_[slot].block()->data = own_data_[slot];
   }
 }
 

@@ -1,6 +1,7 @@
 // trace/executors/plan/plan.h — Plan, a graph made ready to run with inputs of certain sizes.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -75,8 +76,10 @@ class Plan {
   void release();
 
   const Graph& graph() const { return *graph_; }
-  /// Bytes of the plan's own memory, those of loops and branches inside not counted.
-  std::int64_t memory() const { return memory_bytes_; }
+  /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,
+  /// and may be given back until the next one.
+  void take_memory();
+  void drop_memory() { memory_.reset(); }
 
  private:
   enum class Kind : std::uint8_t {
@@ -127,7 +130,13 @@ class Plan {
   std::vector<std::uint32_t> freed_;
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
-  Tensor memory_;
+  std::vector<std::pair<std::size_t, std::int64_t>>
+      offsets_;  ///< in memory_, of slots placed there
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  /// Not from the pools of tensors: what is as large as a whole run goes back to the system.
+  std::unique_ptr<char, Free> memory_;
   std::int64_t memory_bytes_ = 0;
   bool has_untyped_ = false;
 };

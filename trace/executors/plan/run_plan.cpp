@@ -69,7 +69,9 @@ class PlannedGraph {
         is_same = found->types == entry.types && !binds_dims_;
         entries_.erase(found);
       }
+      for (Entry& other : entries_) other.plan->drop_memory();  // lengths change: one holds some
     }
+    if (entry.plan) entry.plan->take_memory();
     if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
