@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
+#include <utility>
 
 namespace reel {
 namespace {
@@ -50,7 +52,24 @@ class FreeList {
   std::int64_t end_ = 0;
 };
 
+thread_local PlanMemory given_back;
+
 }  // namespace
+
+PlanMemory take_plan_memory(std::int64_t bytes) {
+  bytes = (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64;
+  if (given_back.bytes >= bytes && given_back.bytes <= 2 * bytes)
+    return std::exchange(given_back, {});
+  if (given_back.bytes < bytes) given_back = {};
+  PlanMemory memory{
+      {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {}}, bytes};
+  if (!memory.data) throw std::bad_alloc();
+  return memory;
+}
+
+void give_back(PlanMemory memory) {
+  if (memory.bytes > given_back.bytes) given_back = std::move(memory);
+}
 
 std::int64_t place_buffers(std::vector<PlannedBuffer>& buffers) {
   FreeList free;

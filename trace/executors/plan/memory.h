@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 namespace reel {
@@ -16,5 +18,20 @@ struct PlannedBuffer {
 /// Gives every buffer its place, so that two that are needed at a time never overlap -> the bytes
 /// needed in all. Buffers come in the order of `first`; each takes the smallest gap that holds it.
 std::int64_t place_buffers(std::vector<PlannedBuffer>& buffers);
+
+/// Memory for the values of a plan, 64-byte aligned. Not from the pools of tensors, since it may be
+/// as large as all of a run.
+struct PlanMemory {
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> data;
+  std::int64_t bytes = 0;
+};
+
+/// What was given back last on this thread if it fits, else new memory; what was given back and is
+/// too small goes to the system first. So plans of many sizes hold the memory of one.
+PlanMemory take_plan_memory(std::int64_t bytes);
+void give_back(PlanMemory memory);
 
 }  // namespace reel

@@ -1,14 +1,12 @@
 #include "reel/trace/executors/plan/plan.h"
 
 #include <algorithm>
-#include <new>
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
-#include "reel/trace/executors/plan/memory.h"
 
 namespace reel {
 
@@ -212,12 +210,10 @@ void Plan::place_in_memory() {
 }
 
 void Plan::take_memory() {
-  if (memory_) return;
-  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(memory_bytes_, 64));
-  memory_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)));  // a multiple of 64
-  if (!memory_) throw std::bad_alloc();
+  if (memory_.data) return;
+  memory_ = take_plan_memory(memory_bytes_);
   for (const auto& [slot, offset] : offsets_) {
-    own_data_[slot] = memory_.get() + offset;
+    own_data_[slot] = memory_.data.get() + offset;
     headers_[slot].block()->data = own_data_[slot];
   }
 }

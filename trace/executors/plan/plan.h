@@ -1,10 +1,10 @@
 // trace/executors/plan/plan.h — Plan, a graph made ready to run with inputs of certain sizes.
 #pragma once
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "reel/trace/executors/plan/memory.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
@@ -79,7 +79,7 @@ class Plan {
   /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,
   /// and may be given back until the next one.
   void take_memory();
-  void drop_memory() { memory_.reset(); }
+  void give_back_memory() { reel::give_back(std::move(memory_)); }
 
  private:
   enum class Kind : std::uint8_t {
@@ -132,11 +132,7 @@ class Plan {
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::pair<std::size_t, std::int64_t>>
       offsets_;  ///< in memory_, of slots placed there
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-  /// Not from the pools of tensors: what is as large as a whole run goes back to the system.
-  std::unique_ptr<char, Free> memory_;
+  PlanMemory memory_;
   std::int64_t memory_bytes_ = 0;
   bool has_untyped_ = false;
 };

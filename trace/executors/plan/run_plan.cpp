@@ -69,7 +69,6 @@ class PlannedGraph {
         is_same = found->types == entry.types && !binds_dims_;
         entries_.erase(found);
       }
-      for (Entry& other : entries_) other.plan->drop_memory();  // lengths change: one holds some
     }
     if (entry.plan) entry.plan->take_memory();
     if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
@@ -80,6 +79,7 @@ class PlannedGraph {
   }
   void give_back(Entry entry) {
     entry.plan->release();
+    entry.plan->give_back_memory();
     const std::lock_guard lock(mutex_);
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
