@@ -4,6 +4,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
 #include "reel/core/ops.h"
+#include "reel/core/parallel.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/tensor.h"
 #include "reel/frontend/adam.h"

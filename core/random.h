@@ -1,6 +1,7 @@
 // core/random.h — the hierarchy of keys from which random numbers are drawn.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "reel/core/fwd.h"
@@ -39,6 +40,7 @@ class RandomScope {
   friend struct RandomDraw;
   friend Tensor current_random_stream();
   friend void advance_random_stream(std::int64_t);
+  friend class RandomParts;
   Tensor key();
 
   RandomScope* outer_;
@@ -50,6 +52,37 @@ class RandomScope {
   int part_ = 0;
   Tensor traced_iteration_;
   Tensor key_;
+};
+
+/// The streams of parts that run in any order and on any threads. They are like the iterations of a
+/// loop: their keys fold in a number of the caller's scope (in a trace, of the eager scope around
+/// it) and the part's index. The number is taken when any of the parts has drawn.
+class RandomParts {
+ public:
+  RandomParts();
+  ~RandomParts();
+  RandomParts(const RandomParts&) = delete;
+  RandomParts& operator=(const RandomParts&) = delete;
+
+  /// While it lives, this thread draws from the stream of one part; its own goes on afterwards.
+  class Part {
+   public:
+    Part(RandomParts& parts, int index);
+    ~Part();
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    RandomParts& parts_;
+    RandomScope* scope_;
+    std::uint64_t seed_;
+    std::int64_t taken_;
+  };
+
+ private:
+  RandomScope* scope_;  // the caller's; null: its thread's stream
+  std::int64_t key_ = 0;
+  std::atomic<bool> has_drawn_{false};
 };
 
 /// What one draw needs: the key of the active scope (i64[2]) and the number it takes there.

@@ -97,6 +97,30 @@ Tensor RandomScope::key() {
   return result;
 }
 
+RandomParts::RandomParts() : scope_(current) {
+  while (scope_ && scope_->builder_) scope_ = scope_->outer_;
+  const ModeScope plain({});
+  const auto around =
+      scope_ ? scope_->key().data<std::int64_t>()[0] : static_cast<std::int64_t>(stream.seed);
+  key_ = fold(around, static_cast<std::uint64_t>(scope_ ? scope_->taken_ : stream.taken));
+}
+
+RandomParts::~RandomParts() {
+  if (has_drawn_) ++(scope_ ? scope_->taken_ : stream.taken);
+}
+
+RandomParts::Part::Part(RandomParts& parts, int index)
+    : parts_(parts), scope_(current), seed_(stream.seed), taken_(stream.taken) {
+  current = nullptr;
+  stream = {static_cast<std::uint64_t>(fold(parts.key_, static_cast<std::uint64_t>(index))), 0};
+}
+
+RandomParts::Part::~Part() {
+  if (stream.taken > 0) parts_.has_drawn_ = true;
+  current = scope_;
+  stream = {seed_, taken_};
+}
+
 RandomDraw RandomDraw::take() {
   if (current) return {current->key(), current->taken_++};
   return {make_stream(static_cast<std::int64_t>(stream.seed), 0), stream.taken++};

@@ -1,0 +1,132 @@
+// parallel_for on an arena of oneTBB's, and the number of its threads.
+#include "reel/core/parallel.h"
+
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/random.h"
+#include "reel/core/str.h"
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace reel {
+namespace {
+
+#ifdef __SANITIZE_THREAD__
+// Debian's oneTBB is not instrumented: that parts begin after the call does, and end before it
+// does, has to be said.
+void happened_before(void* what) { __tsan_release(what); }
+void happens_after(void* what) { __tsan_acquire(what); }
+#else
+void happened_before(void*) {}
+void happens_after(void*) {}
+#endif
+
+struct Arena {
+  explicit Arena(int threads) : threads(threads), tasks(threads) {}
+  const int threads;
+  tbb::task_arena tasks;
+};
+
+constexpr int kMostThreads = 1024;
+
+std::mutex setting_mutex;
+std::shared_ptr<Arena>& setting() {
+  static std::shared_ptr<Arena> arena = std::make_shared<Arena>(tbb::info::default_concurrency());
+  return arena;
+}
+std::shared_ptr<Arena> current_setting() {
+  const std::lock_guard lock(setting_mutex);
+  return setting();
+}
+
+/// That of the part which runs on this thread: calls inside it stay there, since threads that wait
+/// for room in each other's arenas could wait forever.
+constinit thread_local Arena* running_in = nullptr;
+
+class Call {
+ public:
+  Call(int count, void (*part)(int, void*), void* context)
+      : count_(count), first_failed_(count), part_(part), context_(context) {}
+
+  void run(Arena& arena) {
+    if (arena.threads == 1 || count_ <= 1) {
+      for (int i = 0; i < count_; ++i) run_part(i, arena);
+    } else {
+      happened_before(&begin_);
+      arena.tasks.execute([&] {
+        // A thread that waits here for its parts takes up no others, of which it may be in the
+        // middle of one: what the part holds, a lock for example, they could wait for.
+        tbb::this_task_arena::isolate([&] {
+          tbb::parallel_for(
+              0, count_, [&](int i) { run_part(i, arena); }, tbb::simple_partitioner{});
+        });
+      });
+      happens_after(&end_);
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void run_part(int i, Arena& arena) noexcept {
+    if (i > first_failed_.load(std::memory_order_relaxed)) return;
+    happens_after(&begin_);
+    Arena* const before = std::exchange(running_in, &arena);
+    try {
+      const ModeScope plain({});
+      const RandomParts::Part own_numbers(random_, i);
+      part_(i, context_);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex_);
+      if (i < first_failed_.load(std::memory_order_relaxed)) {
+        first_failed_.store(i, std::memory_order_relaxed);
+        error_ = std::current_exception();
+      }
+    }
+    running_in = before;
+    happened_before(&end_);
+  }
+
+  const int count_;
+  std::atomic<int> first_failed_;
+  void (*const part_)(int, void*);
+  void* const context_;
+  RandomParts random_;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  char begin_ = 0, end_ = 0;  // what ThreadSanitizer knows the two moments by
+};
+
+}  // namespace
+
+void set_threads(int threads) {
+  if (threads < 1 || threads > kMostThreads)
+    throw ArgumentError(
+        str("set_threads: got ", threads, ", but there can be from 1 to ", kMostThreads));
+  const auto arena = std::make_shared<Arena>(threads);
+  const std::lock_guard lock(setting_mutex);
+  setting() = arena;
+}
+
+int threads() { return current_setting()->threads; }
+
+void parallel_for(int count, void (*part)(int, void*), void* context) {
+  if (count < 0)
+    throw ArgumentError(str("parallel_for: got a count of ", count, "; give 0 or more"));
+  Call call(count, part, context);
+  if (running_in)
+    call.run(*running_in);
+  else
+    call.run(*current_setting());
+}
+
+}  // namespace reel

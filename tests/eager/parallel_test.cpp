@@ -1,0 +1,221 @@
+// parallel_for: every part once, whatever the number of threads; what parts see of their caller;
+// errors. With ThreadSanitizer (preset tsan) it says that nothing is raced for.
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "reel/core/mode.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// Runs with several threads, however many processors there are.
+class ParallelTest : public ::testing::Test {
+ protected:
+  static constexpr int kParts = 6;
+
+  ParallelTest() { set_threads(4); }
+  ~ParallelTest() override { set_threads(before_); }
+
+  /// What fn gives for each part.
+  template <class F>
+  static std::vector<Tensor> in_parts(const F& fn) {
+    std::vector<Tensor> results(kParts);
+    parallel_for(kParts, [&](int i) { results[i] = fn(i); });
+    return results;
+  }
+
+  /// A loss with a scan over a ragged dim; part i has data of its own.
+  Tensor loss(const Tensor& w, int i) const {
+    const auto step = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(h * w + x);
+      return std::pair{next, next};
+    };
+    const Scan spec{.spatial_dim = time,
+                    .initial = zeros({batch, feature}),
+                    .xs = x * static_cast<double>(i + 1),
+                    .body = step};
+    return sum(square(scan(spec).ys));
+  }
+
+  const Dim batch{"batch", 3}, feature{"feature", 4};
+  const Dim time{"time", tensor({3, 1, 2}, {batch})};
+  const Tensor x = random_normal({batch, time, feature}), w = random_normal({feature});
+
+ private:
+  const int before_ = threads();
+};
+
+TEST_F(ParallelTest, EveryPartRunsOnce) {
+  for (const int count : {0, 1, 2, 1000}) {
+    std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+    parallel_for(count, [&](int i) { ++runs[static_cast<std::size_t>(i)]; });
+    for (const std::atomic<int>& number : runs) EXPECT_EQ(number, 1);
+  }
+}
+
+TEST_F(ParallelTest, ThreadsCanBeSet) {
+  for (const int number : {1, 3}) {
+    set_threads(number);
+    EXPECT_EQ(threads(), number);
+  }
+  EXPECT_EQ(message_of<ArgumentError>([] { set_threads(0); }),
+            "set_threads: got 0, but there can be from 1 to 1024");
+  EXPECT_EQ(message_of<ArgumentError>([] { set_threads(1025); }),
+            "set_threads: got 1025, but there can be from 1 to 1024");
+  EXPECT_EQ(threads(), 3);
+}
+
+TEST_F(ParallelTest, RefusesANegativeCount) {
+  EXPECT_EQ(message_of<ArgumentError>([] { parallel_for(-1, [](int) {}); }),
+            "parallel_for: got a count of -1; give 0 or more");
+}
+
+TEST_F(ParallelTest, ThrowsWhatALoopWouldThrow) {
+  for (const int number : {1, 4}) {
+    set_threads(number);
+    for (int run = 0; run < 20; ++run) {
+      std::atomic<int> before = 0, running = 0;
+      const auto part = [&](int i) {
+        ++running;
+        if (i < 50) ++before;
+        --running;
+        if (i >= 50) throw std::out_of_range(std::to_string(i));
+      };
+      EXPECT_EQ(message_of<std::out_of_range>([&] { parallel_for(100, part); }), "50");
+      EXPECT_EQ(before, 50);
+      EXPECT_EQ(running, 0);
+    }
+  }
+}
+
+TEST_F(ParallelTest, PartsBehindAnErrorDoNotBegin) {
+  set_threads(1);
+  int runs = 0;
+  const auto part = [&](int) {
+    ++runs;
+    throw std::out_of_range("first");
+  };
+  EXPECT_THROW(parallel_for(100, part), std::out_of_range);
+  EXPECT_EQ(runs, 1);
+}
+
+TEST_F(ParallelTest, PartsMayHavePartsAndSetThreads) {
+  std::atomic<int> runs = 0;
+  parallel_for(8, [&](int i) {
+    set_threads(1 + i % 4);
+    parallel_for(8, [&](int) { parallel_for(8, [&](int) { ++runs; }); });
+  });
+  EXPECT_EQ(runs, 8 * 8 * 8);
+}
+
+TEST_F(ParallelTest, AnErrorOfAPartOfAPartComesThrough) {
+  const auto part = [](int i) {
+    parallel_for(4, [i](int j) {
+      if (i == 2 && j >= 1) throw ShapeError(std::to_string(i) + ' ' + std::to_string(j));
+    });
+  };
+  EXPECT_EQ(message_of<ShapeError>([&] { parallel_for(4, part); }), "2 1");
+}
+
+TEST_F(ParallelTest, TapesInPartsGiveTheGradientsOfASerialRun) {
+  const auto gradient = [&](int i) { return grad([&](const Tensor& w) { return loss(w, i); })(w); };
+  for (int run = 0; run < 5; ++run) {
+    const std::vector<Tensor> gradients = in_parts(gradient);
+    for (int i = 0; i < kParts; ++i) expect_same_bits(gradients[i], gradient(i));
+  }
+}
+
+TEST_F(ParallelTest, PartsRunTracedFunctionsOfTheirOwn) {
+  const auto gradient_of_part = [&](int i) {
+    return jit(grad([this, i](const Tensor& w) { return loss(w, i); }));
+  };
+  std::vector<decltype(gradient_of_part(0))> functions;
+  for (int i = 0; i < kParts; ++i) functions.push_back(gradient_of_part(i));
+  for (int run = 0; run < 3; ++run) {
+    const std::vector<Tensor> gradients = in_parts([&](int i) { return functions[i](w); });
+    for (int i = 0; i < kParts; ++i)
+      expect_same_bits(gradients[i], grad([&](const Tensor& w) { return loss(w, i); })(w));
+  }
+  for (const auto& function : functions) EXPECT_EQ(function.trace_count(), 1);
+}
+
+TEST_F(ParallelTest, TapesOfTheCallerDoNotSeeParts) {
+  const auto through_parts = [&](const Tensor& w) {
+    Tensor squares;
+    for (const Tensor& square_of_part : in_parts([&](int) { return square(w); }))
+      squares = square_of_part;
+    return sum(squares + w);
+  };
+  expect_same_bits(grad(through_parts)(w), ones({feature}));
+}
+
+TEST_F(ParallelTest, TracesOfTheCallerDoNotRecordParts) {
+  const auto f = jit([&](const Tensor& x) {
+    const std::vector<Tensor> numbers = in_parts([](int i) {
+      EXPECT_FALSE(is_tracing());
+      return scalar(i) * scalar(2);
+    });
+    return x + numbers[3];
+  });
+  EXPECT_EQ(f(scalar(1)).item<int>(), 7);
+  EXPECT_EQ(message_of<TraceError>([&] {
+              jit([&](const Tensor& x) { return in_parts([&](int) { return x * x; })[0]; })(w);
+            }),
+            "mul: a value of type f32[feature=4] belongs to a trace that is not active any "
+            "more; values leave a traced function only through what it returns, and a body through "
+            "its state");
+}
+
+TEST_F(ParallelTest, PartsDrawTheSameOnAnyNumberOfThreads) {
+  const auto draw = [&] {
+    manual_seed(7);
+    std::vector<Tensor> all{random_normal({feature})};
+    for (int call = 0; call < 2; ++call)
+      for (const Tensor& drawn :
+           in_parts([&](int) { return random_normal({feature}) + dropout(ones({feature}), 0.5); }))
+        all.push_back(drawn);
+    all.push_back(random_normal({feature}));
+    return all;
+  };
+  set_threads(1);
+  const std::vector<Tensor> expected = draw();
+  set_threads(4);
+  const std::vector<Tensor> drawn = draw();
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    expect_same_bits(drawn[i], expected[i]);
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_NE(drawn[i].to_vector<float>(), drawn[j].to_vector<float>()) << i << ' ' << j;
+  }
+}
+
+TEST_F(ParallelTest, PartsThatDrawNothingTakeNoNumber) {
+  manual_seed(7);
+  const Tensor expected = random_normal({feature});
+  manual_seed(7);
+  in_parts([&](int) { return x; });
+  expect_same_bits(random_normal({feature}), expected);
+}
+
+TEST_F(ParallelTest, PartsInABodyDrawAnewInEveryIteration) {
+  manual_seed(7);
+  std::vector<std::vector<float>> drawn;
+  fori_loop(
+      0, 3,
+      [&](const Tensor&, const Tensor& s) {
+        for (const Tensor& numbers : in_parts([&](int) { return random_uniform({feature}); }))
+          drawn.push_back(numbers.to_vector<float>());
+        return s;
+      },
+      scalar(0));
+  ASSERT_GE(drawn.size(), 3u * kParts);
+  std::sort(drawn.begin(), drawn.end());
+  EXPECT_EQ(std::adjacent_find(drawn.begin(), drawn.end()), drawn.end());
+}
+
+}  // namespace
+}  // namespace reel
