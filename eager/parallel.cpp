@@ -5,6 +5,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -31,9 +32,16 @@ void happened_before(void*) {}
 void happens_after(void*) {}
 #endif
 
+/// That the program may use. oneTBB has no more threads than that, and warns who asks for more.
+int processors() {
+  static const int count = tbb::info::default_concurrency();
+  return count;
+}
+
 struct Arena {
-  explicit Arena(int threads) : threads(threads), tasks(threads) {}
-  const int threads;
+  explicit Arena(int threads)
+      : threads(threads), at_once(std::min(threads, processors())), tasks(at_once) {}
+  const int threads, at_once;
   tbb::task_arena tasks;
 };
 
@@ -41,7 +49,7 @@ constexpr int kMostThreads = 1024;
 
 std::mutex setting_mutex;
 std::shared_ptr<Arena>& setting() {
-  static std::shared_ptr<Arena> arena = std::make_shared<Arena>(tbb::info::default_concurrency());
+  static std::shared_ptr<Arena> arena = std::make_shared<Arena>(processors());
   return arena;
 }
 std::shared_ptr<Arena> current_setting() {
@@ -59,7 +67,7 @@ class Call {
       : count_(count), first_failed_(count), part_(part), context_(context) {}
 
   void run(Arena& arena) {
-    if (arena.threads == 1 || count_ <= 1) {
+    if (arena.at_once == 1 || count_ <= 1) {
       for (int i = 0; i < count_; ++i) run_part(i, arena);
     } else {
       happened_before(&begin_);
