@@ -15,13 +15,7 @@ namespace {
 
 constexpr int kFailed = 1, kWrongFlags = 2, kSignal = 128;
 
-/// The library has no threads yet: a number that would change nothing is refused.
-std::string check_threads(const std::string& text) {
-  return text == "1" ? "" : "the library runs on one thread, got " + text;
-}
-
 void add_flags(CLI::App& app, Options& options) {
-  static int threads = 1;
   app.add_option("--task", options.task,
                  "what is learnt: text, or adding (sums of marked numbers; needs no data)")
       ->check(CLI::IsMember({"text", "adding"}).description(""))
@@ -47,8 +41,9 @@ void add_flags(CLI::App& app, Options& options) {
                  "eager, traced, or both: some steps eagerly, the others traced")
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
-  app.add_option("--threads", threads, "of the library, which has one")
-      ->check(CLI::Validator(check_threads, "", "threads"));
+  app.add_option("--threads", options.threads,
+                 "equal parts of a batch that are computed at once, each on a thread of its own")
+      ->check(CLI::Range(1, 64));
   app.add_option("--seed", options.seed, "of all random numbers");
   app.add_option("--checkpoint", options.checkpoint,
                  "where model and training go: now and then, at the end, and on Ctrl-C")
@@ -84,6 +79,10 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
     take_settings(options, given, reel::read_safetensors_metadata(options.checkpoint));
   if (options.task == "adding" && given.count("data"))
     throw UserError("the adding problem needs no --data");
+  if (options.batch % options.threads != 0)
+    throw UserError("--batch " + std::to_string(options.batch) + " cannot be cut into --threads " +
+                    std::to_string(options.threads) + " parts of equal size");
+  reel::set_threads(options.threads);
   // The next run may be started elsewhere.
   if (!options.data.empty()) options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);

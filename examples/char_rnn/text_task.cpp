@@ -82,7 +82,8 @@ class TextTask : public Task {
   static Trainer<Model, State, Loss> trainer(const Options& options, const Alphabet& alphabet,
                                              const Dim& batch, const Dim& time) {
     const Model model = Model::random(alphabet.size(), options.hidden, options.layers);
-    return {model, model.network.initial_state({batch}), Loss{time}, options.steps};
+    const State state = model.network.initial_state({batch});
+    return {model, state, Loss{time}, options.steps, batch, options.threads};
   }
 
   Options options_;
