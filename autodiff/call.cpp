@@ -92,7 +92,7 @@ int count_tapes(const Tensors& inputs) {
 
 }  // namespace
 
-Tensors call_graph(const GraphRef& graph, const Tensors& inputs, GraphRunner runner) {
+Tensors call_graph(const GraphRef& graph, const Tensors& inputs, const GraphRunner& runner) {
   if (!thread_mode.tape && !thread_mode.entries) return runner(graph, inputs);
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
   for (int tapes = count_tapes(inputs); tapes > 0; --tapes) {

@@ -2,14 +2,21 @@
 #pragma once
 
 #include "reel/core/graph.h"
+#include "reel/core/passes.h"
 
 namespace reel {
 
 /// Runs a graph on its inputs (formal ones, then captures); trace/executors has several.
-using GraphRunner = Tensors (*)(const GraphRef& graph, const Tensors& inputs);
+struct GraphRunner {
+  Tensors (*run)(const GraphRef& graph, const Tensors& inputs, const Passes& passes);
+  Passes passes = {};
+  Tensors operator()(const GraphRef& graph, const Tensors& inputs) const {
+    return run(graph, inputs, passes);
+  }
+};
 
-/// Runs a graph on its inputs in eager mode. Under a tape the call is one record, whose vjp runs the
-/// reversed graph in the same way.
-Tensors call_graph(const GraphRef& graph, const Tensors& inputs, GraphRunner runner);
+/// Runs a graph on its inputs in eager mode. Under a tape the call is one record, whose vjp runs
+/// the reversed graph in the same way.
+Tensors call_graph(const GraphRef& graph, const Tensors& inputs, const GraphRunner& runner);
 
 }  // namespace reel

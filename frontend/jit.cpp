@@ -5,18 +5,14 @@
 #include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel::detail {
-namespace {
-
-template <GraphRunner kRunner>
-Tensors call(const GraphRef& graph, const Tensors& inputs) {
-  return call_graph(graph, inputs, kRunner);
-}
-
-}  // namespace
 
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) {
-  const bool plans = options.executor == Executor::plan;
-  return std::make_shared<TracedFunction>(options.name, plans ? call<run_plan> : call<interpret>);
+  const GraphRunner runner{options.executor == Executor::plan ? run_plan : interpret,
+                           options.passes};
+  return std::make_shared<TracedFunction>(options.name,
+                                          [runner](const GraphRef& graph, const Tensors& inputs) {
+                                            return call_graph(graph, inputs, runner);
+                                          });
 }
 
 }  // namespace reel::detail

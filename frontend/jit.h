@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reel/core/mode.h"
+#include "reel/core/passes.h"
 #include "reel/frontend/tree.h"
 #include "reel/trace/traced_function.h"
 
@@ -16,13 +17,14 @@ namespace reel {
 /// What runs a traced function.
 enum class Executor {
   interpreter,  ///< the reference: op by op, the bits of eager mode
-  plan,         ///< a flat list of instructions over planned memory, what need not wait for a loop's
-                ///< steps done for all of them at once: faster, the same results up to rounding
+  plan,  ///< a flat list of instructions over planned memory, what need not wait for a loop's
+         ///< steps done for all of them at once: faster, the same results up to rounding
 };
 
 struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
   Executor executor = Executor::interpreter;
+  Passes passes = {};  ///< of the plan
 };
 
 namespace detail {

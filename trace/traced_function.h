@@ -30,9 +30,9 @@ class TracedFunction {
 
   /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a
   /// tape.)
-  using Run = Tensors (*)(const GraphRef& graph, const Tensors& inputs);
+  using Run = std::function<Tensors(const GraphRef& graph, const Tensors& inputs)>;
 
-  TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(run) {}
+  TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(std::move(run)) {}
 
   /// Runs the graph for this signature, after recording `function` if there is none.
   Traced operator()(const TreeLeaves& arguments, const Function& function);

@@ -245,4 +245,13 @@ const Op sum_to_op{
         },
 };
 
+std::int64_t broadcast_stride(const TypeNode& operand, const TypeNode& result, int axis) {
+  int at = axis - static_cast<int>(result.dims.size() - operand.dims.size());
+  if (result.is_named) at = operand.dims.empty() ? -1 : find(operand.dims, result.dims[axis]);
+  if (at < 0 || operand.sizes[at] == 1) return 0;
+  std::int64_t stride = 1;
+  for (std::size_t i = at + 1; i < operand.sizes.size(); ++i) stride *= operand.sizes[i];
+  return stride;
+}
+
 }  // namespace reel

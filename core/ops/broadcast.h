@@ -35,6 +35,10 @@ TensorType retyped(const TensorType& type, DType dtype);
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype);
 
+/// Elements of an operand from one index to the next along an axis of the result that it is
+/// broadcast to; 0 where it repeats.
+std::int64_t broadcast_stride(const TypeNode& operand, const TypeNode& result, int axis);
+
 /// Throws DTypeError, naming both types and `cast`, unless the operands have one dtype.
 void check_same_dtype(std::string_view op, const TensorType& a, const TensorType& b, Roles roles);
 

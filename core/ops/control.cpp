@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
@@ -287,7 +288,7 @@ std::vector<int> CaptureList::add(const Tensors& captured) {
 }
 
 namespace {
-const Op* const kControlOps[] = {&loop_op, &cond_op};
+const Op* const kControlOps[] = {&loop_op, &cond_op, &fused_op};
 }
 std::span<const Op* const> control_ops() { return kControlOps; }
 
@@ -298,7 +299,7 @@ std::span<const Op* const> all_ops() {
          {elementwise_ops, select_ops,  reduction_ops, product_ops,    creation_ops, shape_ops,
           join_ops,        index_ops,   dim_ops,       random_ops,     identity_ops, list_ops,
           entry_ops,       control_ops, custom_ops,    cumulative_ops, scatter_ops,  sort_ops,
-          draw_ops,        pack_ops,    label_ops,     list_part_ops})
+          draw_ops,        pack_ops,    label_ops,     list_part_ops,  packed_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

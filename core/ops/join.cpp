@@ -92,15 +92,6 @@ void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
 
 // ---- concat -------------------------------------------------------------------------------------
 
-struct ConcatAttrs {
-  int axis = 0;
-  std::optional<Dim> to;  ///< none for a plain axis
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &ConcatAttrs::axis);
-    f("to", &ConcatAttrs::to);
-  }
-};
 struct UnconcatAttrs {
   int axis = 0;
   Dims parts;
@@ -149,6 +140,8 @@ Tensors concat_over_time(const OverTime& at) {
 
 extern const Op unconcat_op;
 
+}  // namespace
+
 const Op concat_op{
     .name = "concat",
     .type = concat_type,
@@ -178,6 +171,8 @@ const Op concat_op{
         },
     .over_time = concat_over_time,
 };
+
+namespace {
 
 Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
   return reel::bind(concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
@@ -229,23 +224,13 @@ const Op unconcat_op{
 
 // ---- split --------------------------------------------------------------------------------------
 
-struct SplitAttrs {
-  int axis = 0;
-  int parts = 1;
-  std::optional<Dim> part;  ///< none for a plain axis
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &SplitAttrs::axis);
-    f("parts", &SplitAttrs::parts);
-    f("part", &SplitAttrs::part);
-  }
-};
-
 Tensors split_over_time(const OverTime& at) {
   SplitAttrs attrs = at.attr<SplitAttrs>();
   ++attrs.axis;
   return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
 }
+
+}  // namespace
 
 const Op split_op{
     .name = "split",
@@ -300,6 +285,8 @@ const Op split_op{
         },
     .over_time = split_over_time,
 };
+
+namespace {
 
 /// Of ragged entries, each begins where its own predecessor ends: moved there one tensor at a time,
 /// and added up.

@@ -1,6 +1,7 @@
 // core/ops/join.h — what ops that join tensors and take them apart have in common.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "reel/core/op.h"
@@ -20,6 +21,32 @@ void need_tensors(const Tensors& tensors, std::string_view op);
 /// x with its dims in the order of `dims`, of which the one at `axis` (-1: none) may be another dim
 /// of x. A tensor that has other dims comes back as it is: the type rule says what is wrong.
 Tensor in_order(const Tensor& x, const Dims& dims, int axis);
+
+/// One tensor after the other along an axis.
+struct ConcatAttrs {
+  int axis = 0;
+  std::optional<Dim> to;  ///< none for a plain axis
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &ConcatAttrs::axis);
+    f("to", &ConcatAttrs::to);
+  }
+};
+extern const Op concat_op;
+
+/// Equal parts along an axis.
+struct SplitAttrs {
+  int axis = 0;
+  int parts = 1;
+  std::optional<Dim> part;  ///< none for a plain axis
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &SplitAttrs::axis);
+    f("parts", &SplitAttrs::parts);
+    f("part", &SplitAttrs::part);
+  }
+};
+extern const Op split_op;
 
 extern const Op stack_op;
 extern const Op unstack_op;

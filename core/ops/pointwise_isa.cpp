@@ -41,7 +41,7 @@ void vector_rows(const T* a, const T* b, T* out, const Rows& rows) {
                  rest);
     a += rows.step[0];
     b += rows.step[1];
-    out += count;
+    out += rows.next_row();
   }
 }
 
@@ -87,7 +87,7 @@ void plain_rows(const T* a, const T* b, R* out, const Rows& rows) {
       out[i] = F::of(kRepeatA ? whole_a : a[i], kRepeatB ? whole_b : b[i]);
     a += rows.step[0];
     b += rows.step[1];
-    out += rows.columns;
+    out += rows.next_row();
   }
 }
 
@@ -126,7 +126,7 @@ void where_rows(const std::uint8_t* c, const T* a, const T* b, T* out, const Row
     c += rows.step[0];
     a += rows.step[1];
     b += rows.step[2];
-    out += rows.columns;
+    out += rows.next_row();
   }
 }
 

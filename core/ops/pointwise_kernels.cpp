@@ -41,15 +41,6 @@ struct Layout {
   }
 };
 
-std::int64_t stride_of(const TypeNode& operand, const TypeNode& result, int axis) {
-  int at = axis - static_cast<int>(result.dims.size() - operand.dims.size());
-  if (result.is_named) at = operand.dims.empty() ? -1 : find(operand.dims, result.dims[axis]);
-  if (at < 0 || operand.sizes[at] == 1) return 0;
-  std::int64_t stride = 1;
-  for (std::size_t i = at + 1; i < operand.sizes.size(); ++i) stride *= operand.sizes[i];
-  return stride;
-}
-
 Layout lay_out(const TypeNode& result, const TypeNode* const* operands, int count) {
   Layout layout;
   layout.operands = count;
@@ -60,7 +51,7 @@ Layout lay_out(const TypeNode& result, const TypeNode* const* operands, int coun
     const int inner = layout.rank - 1;
     bool merges = layout.rank > 0;
     for (int k = 0; k < count; ++k) {
-      strides[k] = stride_of(*operands[k], result, axis);
+      strides[k] = broadcast_stride(*operands[k], result, axis);
       merges = merges && strides[k] == layout.stride[k][inner] * layout.size[inner];
     }
     if (merges) {

@@ -65,13 +65,16 @@ enum class Binary : std::uint8_t {
 inline constexpr int kDTypes = 5;  ///< columns are DTypes in their order
 inline constexpr int kMostOperands = 3;
 
-/// What one call of a loop walks over: rows of a contiguous result, and how operands lie beside it.
+/// What one call of a loop walks over: rows of a result, and how operands lie beside it.
 struct Rows {
   std::int64_t columns;
   std::int64_t rows = 1;
   std::int64_t step[kMostOperands] = {};  ///< elements of an operand from one row to the next
   bool repeats[kMostOperands] =
-      {};  ///< one element per row, which all columns share; never all operands
+      {};                     ///< one element per row, which all columns share; never all operands
+  std::int64_t out_step = 0;  ///< elements of the result from one row to the next; 0: no gaps
+
+  std::int64_t next_row() const { return out_step ? out_step : columns; }
 };
 
 /// out[i] = f(x[i]); x and out are contiguous, and may be the same.

@@ -29,6 +29,18 @@ struct ReduceAttrs {
 /// make_attrs(ReduceAttrs{axes}), one shared object for the lists that are common.
 AttrsRef reduce_attrs(const std::vector<int>& axes);
 
+/// The input repeated along new axes: what a sum is the cotangent of.
+struct SpreadAttrs {
+  std::vector<int> axes;  ///< of the result, ascending
+  Dims dims;              ///< what they are
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &SpreadAttrs::axes);
+    f("dims", &SpreadAttrs::dims);
+  }
+};
+extern const Op spread_op;
+
 /// The positions of the axes in x, ascending; of all axes.
 std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op);
 std::vector<int> all_positions(const Tensor& x);

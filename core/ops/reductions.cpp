@@ -224,16 +224,6 @@ namespace {
 
 // ---- sum and spread -----------------------------------------------------------------------------
 
-struct SpreadAttrs {
-  std::vector<int> axes;  ///< of the result, ascending
-  Dims dims;              ///< what they are
-  template <class F>
-  static void fields(F&& f) {
-    f("axes", &SpreadAttrs::axes);
-    f("dims", &SpreadAttrs::dims);
-  }
-};
-
 void spread_rule(TypeArgs& a) {
   const SpreadAttrs& attrs = a.attr<SpreadAttrs>();
   Dims dims = a.in[0].dims();
@@ -266,6 +256,8 @@ Tensors spread_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
 }
 
+}  // namespace
+
 const Op spread_op{
     .name = "spread",
     .type = spread_rule,
@@ -289,6 +281,8 @@ const Op spread_op{
         },
     .over_time = spread_over_time,
 };
+
+namespace {
 
 constexpr std::string_view kCountInstead = "cast it, as in sum(cast(x, i32))",
                            kAllInstead = "use all";

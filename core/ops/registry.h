@@ -17,6 +17,7 @@ std::span<const Op* const> shape_ops();
 std::span<const Op* const> join_ops();
 std::span<const Op* const> index_ops();
 std::span<const Op* const> pack_ops();
+std::span<const Op* const> packed_ops();
 std::span<const Op* const> label_ops();
 std::span<const Op* const> scatter_ops();
 std::span<const Op* const> sort_ops();

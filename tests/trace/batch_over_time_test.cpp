@@ -65,7 +65,8 @@ std::pair<Ref<Graph>, Ref<Graph>> graphs(const F& f, const Args&... args) {
   const auto jitted = jit(f);
   jitted(args...);
   Ref<Graph> before(new Graph(jitted.graph()));
-  return {before, optimise_for_plan(*before).graph};
+  return {before,
+          optimise_for_plan(*before, {.pack_weights = false, .fuse_pointwise = false}).graph};
 }
 
 template <class F, class... Args>

@@ -232,7 +232,7 @@ class LoopRun {
 
 }  // namespace
 
-Tensors interpret(const GraphRef& graph, const Tensors& inputs) {
+Tensors interpret(const GraphRef& graph, const Tensors& inputs, const Passes&) {
   ModeScope plain({});
   std::shared_ptr<const Optimised> form;
   {

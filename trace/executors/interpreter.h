@@ -2,11 +2,12 @@
 #pragma once
 
 #include "reel/core/graph.h"
+#include "reel/core/passes.h"
 
 namespace reel {
 
 /// Runs a graph on its inputs (formal ones, then captures) with the eager kernels, one after the
-/// other: the bits of eager mode.
-Tensors interpret(const GraphRef& graph, const Tensors& inputs);
+/// other: the bits of eager mode, whatever passes a plan would make.
+Tensors interpret(const GraphRef& graph, const Tensors& inputs, const Passes&);
 
 }  // namespace reel

@@ -8,9 +8,11 @@
 #include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/forwarded_outputs.h"
+#include "reel/trace/passes/fuse_pointwise.h"
 #include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
 #include "reel/trace/passes/join_loops.h"
+#include "reel/trace/passes/pack_weights.h"
 
 namespace reel {
 namespace {
@@ -71,10 +73,16 @@ Optimised optimise_for_interpreter(const Graph& graph) {
   return optimise(std::move(hoisted));
 }
 
-Optimised optimise_for_plan(const Graph& graph) {
-  Ref<Graph> batched = batch_over_time(graph);
-  check(*batched, "batch_over_time");
-  return optimise(std::move(batched));
+Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
+  Ref<Graph> start(new Graph(graph));
+  if (passes.batch_over_time) start = batch_over_time(graph);
+  check(*start, "batch_over_time");
+  Optimised result = optimise(std::move(start));
+  if (passes.pack_weights) result.graph = pack_weights(*result.graph);
+  check(*result.graph, "pack_weights");
+  if (passes.fuse_pointwise) result.graph = fuse_pointwise(*result.graph);
+  check(*result.graph, "fuse_pointwise");
+  return result;
 }
 
 }  // namespace reel

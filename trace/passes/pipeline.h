@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reel/core/graph.h"
+#include "reel/core/passes.h"
 
 namespace reel {
 
@@ -18,7 +19,7 @@ Optimised optimise(Ref<Graph> graph);
 
 /// With hoist_invariants: the same bits.
 Optimised optimise_for_interpreter(const Graph& graph);
-/// With batch_over_time: the same results up to rounding.
-Optimised optimise_for_plan(const Graph& graph);
+/// With batch_over_time, pack_weights and, last, fuse_pointwise: the same results up to rounding.
+Optimised optimise_for_plan(const Graph& graph, const Passes& passes);
 
 }  // namespace reel

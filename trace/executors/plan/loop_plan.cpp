@@ -78,7 +78,9 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
 
 bool LoopPlan::find_types(const AttrsRef& attrs_ref) {
   const auto& attrs = get<LoopAttrs>(attrs_ref.get());
-  if (!attrs.last_dims.empty() || !changing_dims(attrs).empty()) return false;
+  if (!changing_dims(attrs).empty() || std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
+                                                   [](const Dims& dims) { return !dims.empty(); }))
+    return false;
   std::vector<TensorType> types{TensorType(i64)}, cond_types{TensorType(i64)};
   for (int i = 0; i < attrs.carries; ++i) {
     types.push_back(input_types_[attrs.first_carry() + i]);

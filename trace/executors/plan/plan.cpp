@@ -4,9 +4,11 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/tile_program.h"
 
 namespace reel {
 
@@ -60,6 +62,13 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     } else if (!types_.has_types[r] || !all_known) {
       at.kind = Kind::untyped;
       has_untyped_ = true;
+    } else if (record.op == &fused_op) {
+      at.kind = Kind::tiles;
+      at.child = static_cast<std::int32_t>(tiles_.size());
+      const SubGraph& body = get<FusedAttrs>(at.attrs).body;
+      std::vector<TensorType> in;
+      for (const ValueId v : graph.inputs_of(record)) in.push_back(types_.types[v]);
+      tiles_.push_back(std::make_unique<TileProgram>(*body.graph, in, body.env()));
     } else if (!at.in_count && !record.op->has_effect && !has_list) {
       at.kind = Kind::nothing;
     } else {
@@ -292,6 +301,11 @@ void Plan::run() {
       }
       case Kind::untyped:
         run_untyped(at, env);
+        break;
+      case Kind::tiles:
+        for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+          if (places_[s] == Place::block) slots_[s] = Tensor(allocate_block(slot_types_[s]));
+        tiles_[static_cast<std::size_t>(at.child)]->run(inputs_of(at), out);
         break;
       case Kind::loop:
       case Kind::cond: {

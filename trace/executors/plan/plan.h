@@ -11,6 +11,7 @@ namespace reel {
 
 class LoopPlan;
 class CondPlan;
+class TileProgram;
 
 /// Where the value of a slot lies when the plan runs.
 enum class Place : std::uint8_t {
@@ -86,6 +87,7 @@ class Plan {
     kernel,   ///< writes outputs where they are placed
     blocks,   ///< makes outputs itself, of types that are known
     untyped,  ///< through the door, as the interpreter does
+    tiles,    ///< a fused op
     loop,
     cond,
     nothing,  ///< done when the plan was made
@@ -99,7 +101,7 @@ class Plan {
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots whose tensors are not needed any more
-    std::int32_t child = -1;  ///< in loops_ or conds_
+    std::int32_t child = -1;  ///< in loops_, conds_ or tiles_
   };
 
   void make_instructions(const std::vector<Outputs>& outputs);
@@ -130,6 +132,7 @@ class Plan {
   std::vector<std::uint32_t> freed_;
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
+  std::vector<std::unique_ptr<TileProgram>> tiles_;
   std::vector<std::pair<std::size_t, std::int64_t>>
       offsets_;  ///< in memory_, of slots placed there
   PlanMemory memory_;

@@ -35,13 +35,17 @@ class PlannedGraph {
     std::shared_ptr<Plan> plan;
   };
 
-  static PlannedGraph& of(const Graph& graph) {
+  static PlannedGraph& of(const Graph& graph, const Passes& passes) {
+    using All = std::vector<std::pair<Passes, std::unique_ptr<PlannedGraph>>>;
     const std::lock_guard lock(graph.plans.mutex);
-    if (!graph.plans.value) graph.plans.value = std::make_shared<PlannedGraph>(graph);
-    return *static_cast<PlannedGraph*>(const_cast<void*>(graph.plans.value.get()));
+    if (!graph.plans.value) graph.plans.value = std::make_shared<All>();
+    All& all = *static_cast<All*>(const_cast<void*>(graph.plans.value.get()));
+    for (const auto& [made_by, planned] : all)
+      if (made_by == passes) return *planned;
+    return *all.emplace_back(passes, std::make_unique<PlannedGraph>(graph, passes)).second;
   }
-  explicit PlannedGraph(const Graph& graph) : formal_count_(graph.formal_count) {
-    Optimised optimised = optimise_for_plan(graph);
+  PlannedGraph(const Graph& graph, const Passes& passes) : formal_count_(graph.formal_count) {
+    Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
     captures_ = std::move(optimised.kept_captures);
     binds_dims_ = binds_dims(*graph_);
@@ -97,9 +101,9 @@ class PlannedGraph {
 
 }  // namespace
 
-Tensors run_plan(const GraphRef& graph, const Tensors& all_inputs) {
+Tensors run_plan(const GraphRef& graph, const Tensors& all_inputs, const Passes& passes) {
   ModeScope plain({});
-  PlannedGraph& planned = PlannedGraph::of(*graph);
+  PlannedGraph& planned = PlannedGraph::of(*graph, passes);
   const Tensors inputs = planned.inputs_of(all_inputs);
   // Where the run throws, the plan goes too: what it holds then is of no use.
   PlannedGraph::Entry entry = planned.take(inputs);

@@ -1,0 +1,113 @@
+#include "reel/core/ops/packed.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/gemm.h"
+#include "reel/core/ops/products.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/strided.h"
+
+namespace reel {
+namespace {
+
+constexpr const char* kNoVjp = "made of graphs whose gradients are taken already";
+
+/// A panel of so many columns is read from end to end by a product.
+constexpr std::int64_t kPanel = 64;
+/// Smaller matrices stay in the first-level cache in any order, and have no more pages than it.
+constexpr std::int64_t kSmall = 16 * 1024;
+
+/// A matrix of `k` rows that are contracted and `n` columns, in a tensor.
+struct Packing {
+  std::int64_t k, n;
+  bool is_transposed, has_panels;
+
+  Packing(const TensorType& type, int contract) {
+    k = type.sizes()[static_cast<std::size_t>(contract)];
+    n = k ? type.numel() / k : 0;
+    is_transposed = contract != 0;
+    has_panels = k * n > kSmall;
+  }
+};
+
+void pack_kernel(KernelArgs& args) {
+  const Tensor& x = args.input(0);
+  const Packing packing(x.type(), args.attr<PackAttrs>().contract);
+  if (!packing.has_panels) {
+    args.alias(0, 0);
+    return;
+  }
+  const auto [k, n, is_transposed, has_panels] = packing;
+  const std::size_t item = size_of(x.dtype());
+  char* to = args.make().data<char>();
+  const std::int64_t row = is_transposed ? 1 : n, column = is_transposed ? k : 1;
+  for (std::int64_t j = 0; j < n; j += kPanel) {
+    const std::int64_t width = std::min(kPanel, n - j);
+    copy_strided(item, {{k, width, row}, {width, 1, column}},
+                 to + j * k * static_cast<std::int64_t>(item),
+                 x.data<char>() + j * column * static_cast<std::int64_t>(item));
+  }
+}
+
+void packed_dot_kernel(KernelArgs& args) {
+  const DotAttrs& attrs = args.attr<DotAttrs>();
+  const Tensor &a = args.input(0), &b = args.input(1);
+  const Packing packing(b.type(), attrs.b_contract[0]);
+  const std::int64_t k = packing.k, n = packing.n;
+  if (!packing.has_panels) return dot_op.kernel(args);
+  const bool is_last = attrs.a_contract[0] == a.rank() - 1;
+  const std::int64_t m = a.type().numel() / k;
+  const Tensor& out = args.make();
+  const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
+  for (std::int64_t j = 0; j < n; j += kPanel) {
+    const std::int64_t width = std::min(kPanel, n - j);
+    const MatrixSizes panel{.m = m,
+                            .n = width,
+                            .k = k,
+                            .a_row = is_last ? k : 1,
+                            .a_step = is_last ? 1 : m,
+                            .b_row = width,
+                            .b_step = 1,
+                            .c_row = n};
+    multiply(out.dtype(), panel, a.data<void>(), b.data<char>() + j * k * item,
+             out.data<char>() + j * item);
+  }
+}
+
+}  // namespace
+
+const Op pack_op{
+    .name = "pack",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f32, {150, 130})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f64, {150, 130})}}, make_attrs(PackAttrs{1})}};
+        },
+};
+
+const Op packed_dot_op{
+    .name = "packed_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({2, 150}, {150, 130}, 1, 0),
+                           sample({150, 2}, {130, 150}, 0, 1)};
+        },
+};
+
+namespace {
+const Op* const kPackedOps[] = {&pack_op, &packed_dot_op};
+}
+std::span<const Op* const> packed_ops() { return kPackedOps; }
+
+}  // namespace reel

@@ -1,0 +1,208 @@
+// Element-wise ops that become one: on graphs after the pass, and to the bit against each op done
+// for itself.
+#include "reel/trace/passes/fuse_pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/fused.h"
+#include "reel/core/ops/loop.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+/// The ops of a graph in their order; those of a fused op in brackets.
+std::string ops(const Graph& graph) {
+  std::string result;
+  for (const OpRecord& record : graph.records) {
+    if (!result.empty()) result += ' ';
+    result += record.op->name;
+    if (record.op == &fused_op)
+      result += '[' + ops(*get<FusedAttrs>(record.attrs.get()).body.graph) + ']';
+    if (record.op == &loop_op)
+      result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
+  }
+  return result;
+}
+
+template <class F, class... Args>
+std::string fused_ops(const F& f, const Args&... args) {
+  const auto jitted = jit(f);
+  jitted(args...);
+  return ops(*fuse_pointwise(jitted.graph()));
+}
+
+/// Done tile by tile, every bit is what each op done for itself gives.
+template <class F, class... Args>
+void expect_same(const F& f, const Args&... args) {
+  const auto fused = flatten(jit(f, {.executor = Executor::plan})(args...)),
+             apart = flatten(jit(
+                 f, {.executor = Executor::plan, .passes = {.fuse_pointwise = false}})(args...));
+  ASSERT_EQ(fused.size(), apart.size());
+  for (std::size_t i = 0; i < fused.size(); ++i)
+    if (fused[i].kind == TreeLeaf::Kind::tensor) expect_same_bits(fused[i].tensor, apart[i].tensor);
+}
+
+class FusePointwiseTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(7); }
+};
+
+TEST_F(FusePointwiseTest, MakesOneOpOfAChain) {
+  const auto f = [](Tensor x, Tensor y) { return sigmoid(x + y) * y; };
+  EXPECT_EQ(fused_ops(f, zeros({3}), zeros({3})), "fused[add sigmoid mul]");
+  expect_same(f, random_normal({3}), random_normal({3}));
+}
+
+TEST_F(FusePointwiseTest, LeavesOneOpAlone) {
+  EXPECT_EQ(fused_ops([](Tensor x) { return tanh(x); }, zeros({3})), "tanh");
+}
+
+TEST_F(FusePointwiseTest, StopsAtWhatIsNotElementWise) {
+  // The product stands between: what reads it cannot be done with what it reads.
+  const auto f = [](Tensor x, Tensor w) {
+    const Tensor y = tanh(x + 1.);
+    return y * sigmoid(matmul(y, w));
+  };
+  EXPECT_EQ(fused_ops(f, zeros({2, 2}), zeros({2, 2})),
+            "full fused[add tanh] dot fused[sigmoid mul]");
+  expect_same(f, random_normal({2, 2}), random_normal({2, 2}));
+}
+
+Tensor lstm_cell(const Tensor& gates, const Tensor& c) {
+  auto [i, f, g, o] = split<4>(gates, 1);
+  const Tensor next = sigmoid(f) * c + sigmoid(i) * tanh(g);
+  return sigmoid(o) * tanh(next);
+}
+
+TEST_F(FusePointwiseTest, TakesSplitsAndBroadcastOperandsIn) {
+  const auto f = [](Tensor a, Tensor b, Tensor bias, Tensor c) {
+    return lstm_cell(a + b + bias, c);
+  };
+  EXPECT_EQ(fused_ops(f, zeros({2, 12}), zeros({2, 12}), zeros({12}), zeros({2, 3})),
+            "fused[add add split tanh sigmoid mul sigmoid mul add tanh sigmoid mul]");
+  for (const std::int64_t batch : {1, 2, 5})
+    for (const std::int64_t hidden : {1, 3, 16, 17, 129, 700})
+      expect_same(f, random_normal({batch, 4 * hidden}), random_normal({batch, 4 * hidden}),
+                  random_normal({4 * hidden}), random_normal({batch, hidden}));
+}
+
+TEST_F(FusePointwiseTest, TakesConcatsIn) {
+  // Its gradient puts the gates together again.
+  const auto f = grad([](Tensor gates, Tensor c) { return sum(lstm_cell(gates, c)); });
+  for (const std::int64_t hidden : {1, 5, 64, 300})
+    expect_same(f, random_normal({3, 4 * hidden}, f64), random_normal({3, hidden}, f64));
+}
+
+TEST_F(FusePointwiseTest, ConcatsOfWhatIsNotComputedHereAreCopied) {
+  const auto f = [](Tensor x, Tensor y) {
+    const Tensor z = exp(x) + x;
+    return std::tuple{concat({z, y, z}, 1) * 2., concat({y, z}, 0), z};
+  };
+  expect_same(f, random_normal({3, 4}), random_normal({3, 4}));
+}
+
+TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
+  const auto f = [](Tensor x, Tensor w) {
+    auto [a, b] = split<2>(x * 2. + 1., 1);
+    return std::tuple{matmul(a, w), a, tanh(b) * a, concat({b * b, a}, 1) - x};
+  };
+  expect_same(f, random_normal({3, 8}), random_normal({4, 4}));
+}
+
+TEST_F(FusePointwiseTest, AxesOfOneElement) {
+  const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(x + y) * z - x; };
+  for (const Dims& dims : {Dims{4, 1, 3}, Dims{1, 1, 1}, Dims{1, 5, 1}, Dims{4, 5, 1}}) {
+    const std::int64_t rows = dims[1].size(), columns = dims[2].size();
+    expect_same(f, random_normal(dims), random_normal({rows, columns}), random_normal({4, 5, 3}));
+    expect_same(f, random_normal({4, 5, 3}), random_normal(dims), random_normal({rows, 1}));
+  }
+}
+
+TEST_F(FusePointwiseTest, OperandsThatRepeatAlongColumns) {
+  const auto f = [](Tensor mask, Tensor x, Tensor scale) {
+    return where(mask, tanh(x * scale), scale + scale * 0.5) * scale;
+  };
+  const Dim batch("batch", 5), time("time", 3), hidden("hidden", 40);
+  const Tensor mask = random_normal({batch}) > 0.;
+  expect_same(f, mask, random_normal({batch, hidden}), random_normal({batch}));
+  expect_same(f, mask, random_normal({time, batch, hidden}), random_normal({batch}));
+  expect_same(f, mask, random_normal({batch, time, hidden}), random_normal({batch, hidden}));
+  expect_same(f, mask, random_normal({time, hidden, batch}), random_normal({batch}));
+}
+
+TEST_F(FusePointwiseTest, DimsInAnotherOrderStayApart) {
+  const Dim a("a", 3), b("b", 4);
+  const auto f = [](Tensor x, Tensor y) { return tanh(exp(x) + y); };
+  EXPECT_EQ(fused_ops(f, zeros({a, b}), zeros({b, a})), "exp add tanh");
+  expect_same(f, random_normal({a, b}), random_normal({b, a}));
+}
+
+TEST_F(FusePointwiseTest, OtherDTypes) {
+  const auto f = [](Tensor x, Tensor n) {
+    const Tensor big = n > 2, rounded = cast(x * 10., i32);
+    return std::tuple{where(big && rounded > 0, rounded * n, n - 1), cast(rounded, f64) / 3.,
+                      cast(big, f32) + x, logical_not(big)};
+  };
+  expect_same(f, random_normal({700}), cast(random_normal({700}) * 5., i32));
+}
+
+TEST_F(FusePointwiseTest, WhatIsRepeatedAlongNewAxes) {
+  const auto g = grad([](Tensor x) {
+    const Tensor rows = sum(exp(x) * x, 1);
+    return sum(rows * rows);
+  });
+  expect_same(g, random_normal({4, 30}));
+}
+
+TEST_F(FusePointwiseTest, NothingAtAll) {
+  const auto f = [](Tensor x, Tensor c) { return lstm_cell(x + 1., c); };
+  expect_same(f, zeros({0, 12}), zeros({0, 3}));
+  expect_same(f, zeros({3, 0}), zeros({3, 0}));
+}
+
+TEST_F(FusePointwiseTest, DimsAreKnownBeforeTheyAreRead) {
+  // The steps of the first loop are a dim of the second one's operands.
+  const auto f = [](Tensor x) {
+    const auto first = scan(Scan{.spatial_dim = Dim("steps"),
+                                 .initial = x,
+                                 .cond = [](const Tensor& s) { return s < 10.; },
+                                 .body =
+                                     [](const Tensor& s) {
+                                       return std::pair{s * 2., s * 2. + 1.};
+                                     }});
+    const Tensor ys = tanh(first.ys) + first.state;
+    return sum(ys * exp(ys), first.dim);
+  };
+  expect_same(f, scalar(1., f64));
+}
+
+TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
+  const auto f = [](Tensor x) {
+    const auto body = [](Tensor x, Tensor s) {
+      const Tensor next = cond(
+          sum(s) > 0., [&] { return tanh(s) * x; }, [&] { return exp(x) - s; });
+      return std::pair{next + x, next};
+    };
+    return scan(Scan{.initial = zeros({3}), .xs = x, .body = body}).ys;
+  };
+  expect_same(f, random_normal({5, 3}));
+  expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({5, 3}));
+}
+
+TEST_F(FusePointwiseTest, TheInterpreterRunsWhatWasFused) {
+  const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x + y) * y; };
+  const TensorType type(f32, {3});
+  const RecordedGraph recorded =
+      record_graph("f", {type, type}, [&](const Tensors& in) { return Tensors{f(in[0], in[1])}; });
+  const Tensors inputs{random_normal({3}), random_normal({3})};
+  DimEnv env;
+  expect_same_bits(replay(*fuse_pointwise(*recorded.graph), inputs, env)[0],
+                   f(inputs[0], inputs[1]));
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,114 @@
+// Matrices that loops capture, packed before them: on graphs after the pass, and against products
+// of what was not packed.
+#include "reel/trace/passes/pack_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/core/ops/loop.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+std::string ops(const Graph& graph) {
+  std::string result;
+  for (const OpRecord& record : graph.records) {
+    if (!result.empty()) result += ' ';
+    result += record.op->name;
+    if (record.op == &loop_op)
+      result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
+  }
+  return result;
+}
+
+template <class F, class... Args>
+std::string packed_ops(const F& f, const Args&... args) {
+  const auto jitted = jit(f);
+  jitted(args...);
+  return ops(*pack_weights(jitted.graph()));
+}
+
+template <class F, class... Args>
+void expect_same(const F& f, const Args&... args) {
+  const auto packed = flatten(jit(f, {.executor = Executor::plan})(args...)),
+             apart = flatten(
+                 jit(f, {.executor = Executor::plan, .passes = {.pack_weights = false}})(args...));
+  ASSERT_EQ(packed.size(), apart.size());
+  for (std::size_t i = 0; i < packed.size(); ++i)
+    if (packed[i].kind == TreeLeaf::Kind::tensor)
+      expect_all_close(packed[i].tensor, apart[i].tensor,
+                       packed[i].tensor.dtype() == f64 ? 1e-12 : 1e-5);
+}
+
+/// h = tanh(h w + x), some steps.
+Tensor rnn(const Tensor& x, const Tensor& w) {
+  return scan(Scan{.initial = zeros(Dims(x.dims().begin() + 1, x.dims().end()), x.dtype()),
+                   .xs = x,
+                   .body =
+                       [&](const Tensor& x, const Tensor& h) {
+                         const Tensor next = tanh(matmul(h, w) + x);
+                         return std::pair{next, next};
+                       }})
+      .ys;
+}
+
+TEST(PackWeightsTest, PacksOnceBeforeTheLoop) {
+  EXPECT_EQ(packed_ops(rnn, zeros({4, 2, 3}), zeros({3, 3})),
+            "full full pack loop{packed_dot add tanh}");
+}
+
+TEST(PackWeightsTest, OutOfAllLoopsThatTheyAreOutsideOf) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x) { return rnn(x, w); };
+    return scan(Scan{.xs = x, .body = body}).ys;
+  };
+  const std::string made = packed_ops(f, zeros({5, 4, 2, 3}), zeros({3, 3}));
+  EXPECT_EQ(made.find("pack "), made.rfind("pack ")) << made;
+  EXPECT_LT(made.find("pack "), made.find("loop")) << made;
+  manual_seed(1);
+  expect_same(f, random_normal({3, 4, 2, 150}), random_normal({150, 150}) * 0.1);
+}
+
+TEST(PackWeightsTest, BothWaysOfAGradient) {
+  // Forward the first axis is contracted, backward the last.
+  const auto f =
+      grad([](const std::pair<Tensor, Tensor>& p) { return sum(rnn(p.first, p.second)); });
+  manual_seed(2);
+  for (const DType dtype : {f32, f64})
+    for (const std::int64_t rows : {1, 2, 7, 40})
+      for (const std::int64_t hidden : {3, 64, 129, 150, 200})
+        expect_same(f, std::pair{random_normal({4, rows, hidden}, dtype),
+                                 random_normal({hidden, hidden}, dtype) * 0.1});
+}
+
+TEST(PackWeightsTest, NamedDims) {
+  manual_seed(3);
+  const Dim time("time", 4), batch("batch", 3), in("in", 200), out("out", 130);
+  const Tensor x = random_normal({time, batch, in}), w = random_normal({in, out}) * 0.1;
+  const auto f = grad([&](const Tensor& w) {
+    const auto body = [&](const Tensor& x_t, const Tensor& s) {
+      const Tensor y = tanh(matmul(x_t + matmul(s, w, out) * 0.1, w, in));
+      return std::pair{y, y};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = zeros({batch, out}), .xs = x, .body = body}).ys);
+  });
+  expect_same(f, w);
+}
+
+TEST(PackWeightsTest, WhatChangesIsNotPacked) {
+  // A carry, and a slice.
+  const auto f = [](const Tensor& x, const Tensor& ws) {
+    const auto body = [](const Tensor& w, const Tensor& s) {
+      return std::pair{None{}, matmul(matmul(s, w), s)};
+    };
+    return scan(Scan{.initial = x, .xs = ws, .body = body}).state;
+  };
+  const std::string made = packed_ops(f, zeros({3, 3}), zeros({4, 3, 3}));
+  EXPECT_EQ(made.find("pack"), std::string::npos) << made;
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,420 @@
+#include "reel/trace/executors/plan/tile_program.h"
+
+#include <algorithm>
+#include <map>
+
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/element_loop.h"
+#include "reel/core/ops/join.h"
+#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/strided.h"
+#include "reel/trace/executors/plan/types.h"
+
+namespace reel {
+namespace {
+
+/// So many elements stay in the first-level cache for a program of usual length.
+constexpr std::int64_t kTile = 512;
+
+/// How elements lie that are walked over along the axes of the space; not yet merged axes.
+struct Lie {
+  std::int64_t offset = 0;  ///< elements
+  Steps steps;
+};
+
+/// A value of the space's size: a whole small value, or one part of a large one.
+struct Cell {
+  int input = -1;  ///< it lies in an input
+  Lie lie = {};    ///< there, or in the output that it is written to
+  int output = -1;
+  int made_by = -1, last_read = -1;  ///< steps
+  std::int64_t item = 0;
+  int tile = -1;
+};
+
+struct RawStep {
+  const OpRecord* record = nullptr;  ///< null: a copy
+  DType from = f32, to = f32;
+  std::vector<int> in;  ///< cells
+  int out = 0;
+};
+
+}  // namespace
+
+/// Takes a body apart into steps on cells.
+class TileProgram::Builder {
+ public:
+  Builder(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
+      : body_(body), types_(plan_types(body, inputs, env)), cells_of_(body.types.size()) {
+    input_of_.assign(body.types.size(), -1);
+    for (std::size_t i = 0; i < body.inputs.size(); ++i)
+      input_of_[body.inputs[i]] = static_cast<int>(i);
+    find_space();
+    if (space_->numel == 0) return;
+    for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
+    for (std::size_t k = 0; k < body.outputs.size(); ++k) write_output(static_cast<int>(k));
+  }
+
+  void build(TileProgram& to) {
+    if (space_->numel == 0) return;
+    merge_axes(to);
+    const int tiles = assign_tiles();
+    std::int64_t item = 1;
+    for (const Cell& cell : cells_) item = std::max(item, cell.item);
+    to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
+    to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
+    to.memory_.reset(new char[static_cast<std::size_t>(tiles * to.tile_bytes_ + 64)]);
+    const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
+    to.tiles_ = to.memory_.get() + (64 - start % 64);
+    for (const RawStep& raw : steps_) to.steps_.push_back(step(raw));
+  }
+
+ private:
+  const TypeNode& type(ValueId v) const { return *types_.types[v].node(); }
+
+  /// What the body's values are made of: the parts that a split or concat names, or all of a value.
+  void find_space() {
+    space_ = &type(body_.outputs[0]);
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      if (record.op == &split_op) {
+        const auto& attrs = get<SplitAttrs>(types_.attrs[r].get());
+        joined(body_.inputs_of(record)[0], body_.outputs_of(record)[0], attrs.axis, attrs.parts);
+      } else if (record.op == &concat_op) {
+        const auto in = body_.inputs_of(record);
+        joined(body_.outputs_of(record)[0], in[0], get<ConcatAttrs>(types_.attrs[r].get()).axis,
+               static_cast<int>(in.size()));
+      }
+    }
+  }
+  void joined(ValueId whole, ValueId part, int axis, int parts) {
+    whole_ = &type(whole);
+    space_ = &type(part);
+    axis_ = axis;
+    parts_ = parts;
+  }
+  bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
+
+  int add_cell(Cell cell) {
+    cells_.push_back(std::move(cell));
+    return static_cast<int>(cells_.size()) - 1;
+  }
+  static std::int64_t item_of(const TypeNode& type) {
+    return static_cast<std::int64_t>(size_of(type.dtype));
+  }
+
+  /// Where part `part` of something lies whose steps along the axes of `type` are known.
+  Lie lie(const TypeNode& type, const Steps& steps, int part) const {
+    Lie result{0, steps};
+    if (is_whole(type))
+      result.offset = part * space_->sizes[static_cast<std::size_t>(axis_)] *
+                      steps[static_cast<std::size_t>(axis_)];
+    return result;
+  }
+  static Steps own_steps(const TypeNode& type) {
+    Steps steps(type.sizes.size());
+    std::int64_t step = 1;
+    for (std::size_t i = type.sizes.size(); i-- > 0; step *= type.sizes[i]) steps[i] = step;
+    return steps;
+  }
+
+  /// Part `part` of an operand of something of type `result`.
+  int operand(ValueId v, const TypeNode& result, int part) {
+    if (!cells_of_[v].empty()) return cells_of_[v][static_cast<std::size_t>(part)];
+    Steps steps;
+    for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
+      steps.push_back(broadcast_stride(type(v), result, axis));
+    return add_cell(
+        {.input = input_of_[v], .lie = lie(result, steps, part), .item = item_of(type(v))});
+  }
+
+  void add(std::size_t r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    const TypeNode& result = type(out[0]);
+    if (record.op == &split_op) {
+      for (std::size_t i = 0; i < out.size(); ++i)
+        cells_of_[out[i]] = {operand(in[0], type(in[0]), static_cast<int>(i))};
+      return;
+    }
+    std::vector<int>& cells = cells_of_[out[0]];
+    if (record.op == &concat_op) {
+      for (const ValueId v : in) cells.push_back(operand(v, type(v), 0));
+      return;
+    }
+    const int parts = is_whole(result) ? parts_ : 1;
+    for (int part = 0; part < parts; ++part) {
+      if (record.op == &spread_op) {
+        Steps steps = own_steps(type(in[0]));
+        for (const int axis : get<SpreadAttrs>(types_.attrs[r].get()).axes)
+          steps.insert(steps.begin() + axis, 0);
+        cells.push_back(add_cell(
+            {.input = input_of_[in[0]], .lie = lie(result, steps, part), .item = item_of(result)}));
+        continue;
+      }
+      RawStep step{&record, type(in[0]).dtype, result.dtype, {}, 0};
+      for (const ValueId v : in) step.in.push_back(operand(v, result, part));
+      repeat_one_less(step);
+      cells.push_back(add_cell({.item = item_of(result)}));
+      step.out = cells.back();
+      append(std::move(step));
+    }
+  }
+  void append(RawStep step) {
+    const int number = static_cast<int>(steps_.size());
+    for (const int c : step.in) cells_[static_cast<std::size_t>(c)].last_read = number;
+    cells_[static_cast<std::size_t>(step.out)].made_by = number;
+    steps_.push_back(std::move(step));
+  }
+
+  /// No loop takes operands of which all repeat: one is written out.
+  void repeat_one_less(RawStep& step) {
+    const auto inner = space_->sizes.size();
+    for (const int c : step.in) {
+      const Cell& cell = cells_[static_cast<std::size_t>(c)];
+      if (cell.input < 0 || inner == 0 || space_->numel == 1) return;
+      for (std::size_t axis = inner; axis-- > 0;) {
+        if (space_->sizes[axis] == 1) continue;
+        if (cell.lie.steps[axis] != 0) return;
+        break;
+      }
+    }
+    const int copy = add_cell({.item = cells_[static_cast<std::size_t>(step.in.back())].item});
+    append({nullptr, f32, f32, {step.in.back()}, copy});
+    step.in.back() = copy;
+  }
+
+  void write_output(int k) {
+    const ValueId v = body_.outputs[static_cast<std::size_t>(k)];
+    const std::vector<int> cells = cells_of_[v];
+    for (std::size_t part = 0; part < cells.size(); ++part) {
+      const Lie to = lie(type(v), own_steps(type(v)), static_cast<int>(part));
+      Cell& cell = cells_[static_cast<std::size_t>(cells[part])];
+      if (cell.input < 0 && cell.output < 0) {
+        cell.output = k;
+        cell.lie = to;
+        continue;
+      }
+      const int copy = add_cell({.lie = to, .output = k, .item = item_of(type(v))});
+      append({nullptr, f32, f32, {cells[part]}, copy});
+    }
+  }
+
+  // ---- Axes ---------------------------------------------------------------------------------
+
+  /// Neighbours become one where everything lies so; then the two inner ones are rows and columns.
+  void merge_axes(TileProgram& to) {
+    const int rank = static_cast<int>(space_->sizes.size());
+    std::vector<std::vector<int>> merged;  // from the innermost
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const std::int64_t size = space_->sizes[static_cast<std::size_t>(axis)];
+      if (size == 1) continue;
+      if (!merged.empty()) {
+        std::int64_t inner_size = 1;
+        for (const int a : merged.back()) inner_size *= space_->sizes[static_cast<std::size_t>(a)];
+        const auto inner = static_cast<std::size_t>(merged.back().front());
+        if (std::all_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+              return (cell.input < 0 && cell.output < 0) ||
+                     cell.lie.steps[static_cast<std::size_t>(axis)] ==
+                         cell.lie.steps[inner] * inner_size;
+            })) {
+          merged.back().push_back(axis);
+          continue;
+        }
+      }
+      merged.push_back({axis});
+    }
+    // Columns lie side by side, or repeat.
+    const bool has_gaps =
+        !merged.empty() && std::any_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+          return (cell.input >= 0 || cell.output >= 0) &&
+                 cell.lie.steps[static_cast<std::size_t>(merged[0].front())] > 1;
+        });
+    if (has_gaps) merged.insert(merged.begin(), std::vector<int>());
+    const auto size_of_group = [&](std::size_t group) {
+      std::int64_t size = 1;
+      for (const int axis : merged[group]) size *= space_->sizes[static_cast<std::size_t>(axis)];
+      return size;
+    };
+    to.columns_ = merged.empty() ? 1 : size_of_group(0);
+    if (merged.size() > 1) to.rows_ = size_of_group(1);
+    for (std::size_t group = merged.size(); group-- > 2;) to.outer_.push_back(size_of_group(group));
+    for (const std::vector<int>& group : merged)
+      axes_.push_back(group.empty() ? kNoAxis : group.front());
+    to.tile_columns_ = std::min(to.columns_, kTile);
+    to.tile_rows_ = std::clamp<std::int64_t>(kTile / to.tile_columns_, 1, to.rows_);
+  }
+
+  // ---- Tiles --------------------------------------------------------------------------------
+
+  /// A tile for every cell that lies nowhere else, taken again when it has been read last.
+  int assign_tiles() {
+    std::vector<int> free;
+    int count = 0;
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      // An operand of the same width that is read here last may be written over.
+      const auto release = [&](bool same_width) {
+        for (const int c : steps_[s].in) {
+          Cell& cell = cells_[static_cast<std::size_t>(c)];
+          const bool is_same = cell.item == cells_[static_cast<std::size_t>(steps_[s].out)].item;
+          if (cell.tile < 0 || cell.last_read != static_cast<int>(s) || is_same != same_width)
+            continue;
+          free.push_back(cell.tile);
+          cell.last_read = -2;  // once
+        }
+      };
+      release(true);
+      Cell& made = cells_[static_cast<std::size_t>(steps_[s].out)];
+      if (made.output < 0) {
+        if (free.empty()) free.push_back(count++);
+        made.tile = free.back();
+        free.pop_back();
+        if (made.last_read < 0) free.push_back(made.tile);
+      }
+      release(false);
+    }
+    return count;
+  }
+
+  // ---- Steps --------------------------------------------------------------------------------
+
+  Place place(int c) const {
+    const Cell& cell = cells_[static_cast<std::size_t>(c)];
+    Place place;
+    place.item = cell.item;
+    if (cell.tile >= 0) {
+      place.index = static_cast<std::uint32_t>(cell.tile);
+      return place;
+    }
+    place.home = cell.input >= 0 ? Home::input : Home::output;
+    place.index = static_cast<std::uint32_t>(cell.input >= 0 ? cell.input : cell.output);
+    place.offset = cell.lie.offset * cell.item;
+    const auto step = [&](std::size_t group) {
+      return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
+    };
+    if (!axes_.empty()) place.repeats = step(0) == 0;
+    if (axes_.size() > 1) place.row = step(1);
+    for (std::size_t group = axes_.size(); group-- > 2;) place.outer.push_back(step(group));
+    return place;
+  }
+
+  Step step(const RawStep& raw) const {
+    Step step{};
+    step.operands = static_cast<int>(raw.in.size());
+    for (std::size_t i = 0; i < raw.in.size(); ++i) step.in[i] = place(raw.in[i]);
+    step.out = place(raw.out);
+    if (!raw.record) {
+      step.kind = Kind::copy;
+      return step;
+    }
+    const PointwiseTable& table = pointwise_table();
+    const ElementLoop loop = *element_loop(*raw.record->op);
+    step.kind = Kind::unary;
+    if (const Unary* op = std::get_if<Unary>(&loop)) {
+      step.unary = table.unary[static_cast<int>(*op)][column_of(raw.from)];
+    } else if (std::get_if<CastLoop>(&loop)) {
+      step.unary = table.cast[column_of(raw.from)][column_of(raw.to)];
+    } else {
+      step.kind = Kind::rows;
+      if (const Binary* op = std::get_if<Binary>(&loop))
+        step.rows = table.binary[static_cast<int>(*op)][column_of(raw.from)];
+      else
+        step.rows = table.where[column_of(raw.to)];
+    }
+    return step;
+  }
+
+  static constexpr int kNoAxis = -1;
+
+  const Graph& body_;
+  PlannedTypes types_;
+  std::vector<int> input_of_;               ///< by value
+  std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
+  const TypeNode *space_ = nullptr, *whole_ = nullptr;
+  int axis_ = 0, parts_ = 1;
+  std::vector<Cell> cells_;
+  std::vector<RawStep> steps_;
+  std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group
+};
+
+TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
+    : inputs_(body.inputs.size()), outputs_(body.outputs.size()) {
+  Builder(body, inputs, env).build(*this);
+}
+
+char* TileProgram::at(const Place& place, const Tile& tile) const {
+  if (place.home == Home::tile) return tiles_ + place.index * tile_bytes_;
+  std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
+  for (std::size_t i = 0; i < place.outer.size(); ++i)
+    elements += tile.outer_index[i] * place.outer[i];
+  char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index];
+  return data + place.offset + elements * place.item;
+}
+
+void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {
+  const auto row_of = [&](const Place& place) {
+    return (place.home == Home::tile ? tile.columns : place.row) * place.item;
+  };
+  const std::int64_t from_row = row_of(step.in[0]), to_row = row_of(step.out);
+  if (tile.rows == 1 ||
+      (from_row == tile.columns * step.in[0].item && to_row == tile.columns * step.out.item))
+    return step.unary(from, to, tile.rows * tile.columns);
+  for (std::int64_t row = 0; row < tile.rows; ++row, from += from_row, to += to_row)
+    step.unary(from, to, tile.columns);
+}
+
+void TileProgram::run_tile(const Tile& tile) {
+  const auto row_of = [&](const Place& place) {
+    return place.home == Home::tile ? tile.columns : place.row;
+  };
+  for (const Step& step : steps_) {
+    char* to = at(step.out, tile);
+    switch (step.kind) {
+      case Kind::unary:
+        run_unary(step, tile, at(step.in[0], tile), to);
+        break;
+      case Kind::rows: {
+        Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out)};
+        const void* in[kMostOperands];
+        for (int i = 0; i < step.operands; ++i) {
+          in[i] = at(step.in[i], tile);
+          rows.step[i] = row_of(step.in[i]);
+          rows.repeats[i] = step.in[i].repeats;
+        }
+        step.rows(in, to, rows);
+        break;
+      }
+      case Kind::copy: {
+        const Place& from = step.in[0];
+        copy_strided(
+            static_cast<std::size_t>(from.item),
+            {{tile.rows, row_of(step.out), row_of(from)}, {tile.columns, 1, from.repeats ? 0 : 1}},
+            to, at(from, tile));
+        break;
+      }
+    }
+  }
+}
+
+void TileProgram::run(OpInputs in, std::span<Tensor> out) {
+  if (columns_ == 0) return;
+  for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].tensor->data<char>();
+  for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
+  Tile tile{};
+  for (;;) {
+    for (tile.row = 0; tile.row < rows_; tile.row += tile_rows_) {
+      tile.rows = std::min(tile_rows_, rows_ - tile.row);
+      for (tile.column = 0; tile.column < columns_; tile.column += tile_columns_) {
+        tile.columns = std::min(tile_columns_, columns_ - tile.column);
+        run_tile(tile);
+      }
+    }
+    std::size_t axis = outer_.size();
+    while (axis > 0 && ++tile.outer_index[axis - 1] == outer_[axis - 1])
+      tile.outer_index[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+}  // namespace reel

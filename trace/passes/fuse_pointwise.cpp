@@ -1,0 +1,379 @@
+#include "reel/trace/passes/fuse_pointwise.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/element_loop.h"
+#include "reel/core/ops/fused.h"
+#include "reel/core/ops/join.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/ops/reduce.h"
+
+namespace reel {
+namespace {
+
+/// Every size is told by the type itself or by that of an input.
+bool has_sizes(const TensorType& type) {
+  return !type.is_list() && std::all_of(type.dims().begin(), type.dims().end(), [](const Dim& dim) {
+    return dim.is_named() || dim.has_size();
+  });
+}
+
+/// Its dims are some of the result's, in their order.
+bool is_in_order(const TensorType& operand, const TensorType& result) {
+  if (!result.is_named()) return true;  // plain axes are matched from the end
+  int last = -1;
+  for (const Dim& dim : operand.dims()) {
+    const int at = find(result.dims(), dim);
+    if (at <= last) return false;
+    last = at;
+  }
+  return true;
+}
+
+/// Records that become one op.
+struct Group {
+  Dims dims;                    ///< of the elements walked over
+  const Dims* whole = nullptr;  ///< dims of values that are split, or joined
+  int axis = 0, parts = 1;      ///< of those
+  std::vector<std::size_t> records;
+  int work = 0;  ///< records that compute something
+};
+
+/// Which of `count` things are in a set, for each of as many.
+class Relation {
+ public:
+  explicit Relation(std::size_t count) : words_((count + 63) / 64), bits_(count * words_) {}
+  bool has(std::size_t row, std::size_t i) const {
+    return bits_[row * words_ + i / 64] >> (i % 64) & 1;
+  }
+  void set(std::size_t row, std::size_t i) {
+    bits_[row * words_ + i / 64] |= std::uint64_t{1} << (i % 64);
+  }
+  void clear(std::size_t row, std::size_t i) {
+    bits_[row * words_ + i / 64] &= ~(std::uint64_t{1} << (i % 64));
+  }
+  void add_all(std::size_t to, std::size_t from) {
+    for (std::size_t w = 0; w < words_; ++w) bits_[to * words_ + w] |= bits_[from * words_ + w];
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+/// Finds out what can be done together.
+class Grouping {
+ public:
+  explicit Grouping(const Graph& graph)
+      : graph_(graph),
+        made_by_(graph.types.size(), kNone),
+        head_(graph.records.size()),
+        needs_(graph.records.size()),
+        groups_(graph.records.size()) {
+    std::iota(head_.begin(), head_.end(), 0);
+    std::size_t effect = kNone;
+    for (const ValueId v : graph.inputs)
+      for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
+    for (std::size_t r = 0; r < graph.records.size(); ++r) {
+      const OpRecord& record = graph.records[r];
+      for (const ValueId v : graph.inputs_of(record))
+        if (made_by_[v] != kNone) depend(r, head(made_by_[v]));
+      depend_on_dims(r);
+      if (has_effects(record)) {  // in their order
+        if (effect != kNone) depend(r, head(effect));
+        effect = r;
+      }
+      for (const ValueId v : graph.outputs_of(record)) made_by_[v] = r;
+      join(r);
+    }
+  }
+
+  std::size_t head(std::size_t r) const {
+    while (head_[r] != r) r = head_[r];
+    return r;
+  }
+  const std::optional<Group>& group(std::size_t head) const { return groups_[head]; }
+  /// The records of a group stay apart if nothing is saved by it.
+  bool is_fused(std::size_t head) const { return groups_[head] && groups_[head]->work >= 2; }
+  bool needs(std::size_t head, std::size_t other) const { return needs_.has(head, other); }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  void depend(std::size_t r, std::size_t on) {
+    needs_.set(r, on);
+    needs_.add_all(r, on);
+  }
+
+  /// A dim is known once a value has it.
+  void depend_on_dims(std::size_t r) {
+    const OpRecord& record = graph_.records[r];
+    const auto need = [&](const Dim& dim) {
+      const auto found = bound_by_.find(dim.node());
+      if (found != bound_by_.end() && found->second != kNone && head(found->second) != r)
+        depend(r, head(found->second));
+    };
+    if (record.attrs) record.attrs->each_symbol(need);
+    for (const ValueId v : graph_.inputs_of(record)) for_each_symbol(type(v), need);
+    for (const ValueId v : graph_.outputs_of(record)) {
+      for_each_symbol(type(v), need);
+      for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), r); });
+    }
+  }
+
+  const TensorType& type(ValueId v) const { return graph_.types[v]; }
+
+  /// A group of its own, if it is such a record.
+  std::optional<Group> alone(std::size_t r) const {
+    const OpRecord& record = graph_.records[r];
+    const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+    if (in.empty() || record.op->has_effect) return std::nullopt;
+    for (const ValueId v : in)
+      if (!has_sizes(type(v))) return std::nullopt;
+    for (const ValueId v : out)
+      if (!has_sizes(type(v))) return std::nullopt;
+    Group group;
+    group.records = {r};
+    group.dims = type(out[0]).dims();
+    if (record.op == &split_op) {
+      const auto& attrs = get<SplitAttrs>(record.attrs.get());
+      if (attrs.parts < 2) return std::nullopt;
+      group.whole = &type(in[0]).dims();
+      group.axis = attrs.axis;
+      group.parts = attrs.parts;
+      return group;
+    }
+    if (record.op == &concat_op) {
+      for (const ValueId v : in)
+        if (!same_dims(type(v).dims(), type(in[0]).dims())) return std::nullopt;
+      if (in.size() < 2) return std::nullopt;
+      group.dims = type(in[0]).dims();
+      group.whole = &type(out[0]).dims();
+      group.axis = get<ConcatAttrs>(record.attrs.get()).axis;
+      group.parts = static_cast<int>(in.size());
+      return group;
+    }
+    if (record.op == &spread_op) return group;
+    if (!element_loop(*record.op)) return std::nullopt;
+    for (const ValueId v : in)
+      if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
+    group.work = 1;
+    return group;
+  }
+
+  /// Into the groups of what it reads, as far as they go together.
+  void join(std::size_t r) {
+    groups_[r] = alone(r);
+    if (!groups_[r] || graph_.records[r].op == &spread_op) return;
+    for (const ValueId v : graph_.inputs_of(graph_.records[r])) {
+      if (made_by_[v] == kNone) continue;
+      const std::size_t from = head(made_by_[v]), to = head(r);
+      if (from == to || !groups_[from] || !may_read(v, r)) continue;
+      const std::optional<Group> both = together(*groups_[from], *groups_[to]);
+      if (both && !is_between(from, to)) merge(from, to, *both);
+    }
+  }
+  /// Within a group values have the size that their reader walks over.
+  bool may_read(ValueId v, std::size_t r) const {
+    const OpRecord& record = graph_.records[r];
+    if (record.op == &split_op || record.op == &concat_op) return true;
+    return same_dims(type(v).dims(), type(graph_.outputs_of(record)[0]).dims());
+  }
+
+  static bool has_dims(const Group& group, const Dims& dims) { return same_dims(group.dims, dims); }
+  static std::optional<Group> together(const Group& a, const Group& b) {
+    Group result = a;
+    if (a.whole && b.whole) {
+      if (!has_dims(a, b.dims) || !same_dims(*a.whole, *b.whole) || a.axis != b.axis ||
+          a.parts != b.parts)
+        return std::nullopt;
+    } else if (b.whole) {
+      if (!has_dims(a, b.dims) && !has_dims(a, *b.whole)) return std::nullopt;
+      result = b;
+      result.records = a.records;
+      result.work = a.work;
+    } else if (a.whole) {
+      if (!has_dims(b, a.dims) && !has_dims(b, *a.whole)) return std::nullopt;
+    } else if (!has_dims(a, b.dims)) {
+      return std::nullopt;
+    }
+    result.records.insert(result.records.end(), b.records.begin(), b.records.end());
+    result.work += b.work;
+    return result;
+  }
+
+  /// Something else reads the one and is read by the other.
+  bool is_between(std::size_t a, std::size_t b) const {
+    for (std::size_t x = 0; x < head_.size(); ++x) {
+      if (head_[x] != x || x == a || x == b) continue;
+      if ((needs_.has(x, a) && needs_.has(b, x)) || (needs_.has(x, b) && needs_.has(a, x)))
+        return true;
+    }
+    return false;
+  }
+
+  void merge(std::size_t from, std::size_t to, Group both) {
+    head_[from] = to;
+    needs_.add_all(to, from);
+    needs_.clear(to, from);
+    needs_.clear(to, to);
+    for (std::size_t x = 0; x < head_.size(); ++x) {
+      if (head_[x] != x || x == to) continue;
+      if (needs_.has(x, from)) needs_.set(x, to);
+      needs_.clear(x, from);
+      if (needs_.has(x, to)) needs_.add_all(x, to);
+    }
+    std::sort(both.records.begin(), both.records.end());
+    groups_[from].reset();
+    groups_[to] = std::move(both);
+  }
+
+  const Graph& graph_;
+  std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< kNone: by an input
+  std::vector<std::size_t> made_by_;                          ///< by value
+  std::vector<std::size_t> head_;  ///< by record: the one that stands for its group, or next to it
+  Relation needs_;                 ///< by head: the heads that must be done before
+  std::vector<std::optional<Group>> groups_;
+};
+
+/// Writes the graph with its groups.
+class Fusion {
+ public:
+  explicit Fusion(const Graph& graph) : graph_(graph), grouping_(graph), result_(new Graph(graph)) {
+    result_->records.clear();
+    result_->operands.clear();
+    reads_outside_.assign(graph.types.size(), 0);
+    for (const ValueId v : graph.outputs) reads_outside_[v] = 1;
+    for (std::size_t r = 0; r < graph.records.size(); ++r)
+      for (const ValueId v : graph.inputs_of(graph.records[r])) readers_.emplace_back(v, r);
+    std::sort(readers_.begin(), readers_.end());
+  }
+
+  Ref<Graph> run() {
+    const std::size_t count = graph_.records.size();
+    std::vector<std::uint8_t> is_done(count);
+    // What is fused goes where its last record was: all that it reads stands before it then, but
+    // for what waits for a group that comes later.
+    std::vector<std::size_t> order;
+    std::vector<std::size_t> last(count);
+    for (std::size_t r = 0; r < count; ++r) last[unit(r)] = r;
+    for (std::size_t r = 0; r < count; ++r)
+      if (last[unit(r)] == r) order.push_back(unit(r));
+    while (!order.empty()) {
+      std::vector<std::size_t> waiting;
+      for (const std::size_t u : order) {
+        const bool ready = std::none_of(order.begin(), order.end(), [&](std::size_t other) {
+          return !is_done[other] && other != u && unit_needs(u, other);
+        });
+        if (!ready) {
+          waiting.push_back(u);
+          continue;
+        }
+        emit(u);
+        is_done[u] = 1;
+      }
+      order = std::move(waiting);
+    }
+    result_->seal();
+    return std::move(result_);
+  }
+
+ private:
+  /// What is emitted together with a record: the head of its group, or itself.
+  std::size_t unit(std::size_t r) const {
+    const std::size_t head = grouping_.head(r);
+    return grouping_.is_fused(head) ? head : r;
+  }
+  /// Records of a group that is not fused are in it alone or need each other in their order.
+  bool unit_needs(std::size_t u, std::size_t other) const {
+    const std::size_t a = grouping_.head(u), b = grouping_.head(other);
+    return a == b ? other < u : grouping_.needs(a, b);
+  }
+
+  void emit(std::size_t u) {
+    if (!grouping_.is_fused(grouping_.head(u))) {
+      const OpRecord& record = graph_.records[u];
+      result_->append(*record.op, inside(record), graph_.inputs_of(record),
+                      graph_.outputs_of(record));
+      return;
+    }
+    const std::vector<std::size_t>& records = grouping_.group(u)->records;
+    std::vector<std::uint8_t> is_inside(graph_.types.size());
+    for (const std::size_t r : records)
+      for (const ValueId v : graph_.outputs_of(graph_.records[r])) is_inside[v] = 1;
+    Ref<Graph> body(new Graph);
+    body->name = "fused";
+    std::vector<ValueId> in, out, place(graph_.types.size(), ~ValueId{0});
+    const auto here = [&](ValueId v) {
+      if (place[v] == ~ValueId{0}) place[v] = body->add_value(graph_.types[v]);
+      return place[v];
+    };
+    for (const std::size_t r : records)
+      for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+        if (!is_inside[v] && place[v] == ~ValueId{0}) {
+          in.push_back(v);
+          body->inputs.push_back(here(v));
+        }
+    body->formal_count = body->inputs.size();
+    for (const std::size_t r : records) {
+      const OpRecord& record = graph_.records[r];
+      std::vector<ValueId> reads, makes;
+      for (const ValueId v : graph_.inputs_of(record)) reads.push_back(here(v));
+      for (const ValueId v : graph_.outputs_of(record)) makes.push_back(here(v));
+      body->append(*record.op, record.attrs, reads, makes);
+      for (const ValueId v : graph_.outputs_of(record)) {
+        if (!is_read_outside(v, u)) continue;
+        out.push_back(v);
+        body->outputs.push_back(here(v));
+      }
+    }
+    if (out.empty()) return;  // nobody reads it
+    body->seal();
+    result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out);
+  }
+
+  bool is_read_outside(ValueId v, std::size_t u) const {
+    if (reads_outside_[v]) return true;
+    auto it = std::lower_bound(readers_.begin(), readers_.end(), std::pair{v, std::size_t{0}});
+    for (; it != readers_.end() && it->first == v; ++it)
+      if (grouping_.head(it->second) != u) return true;
+    return false;
+  }
+
+  static SubGraph fused(const SubGraph& sub) {
+    if (!sub) return sub;
+    DimEnv names = sub.env();
+    return make_sub_graph(fuse_pointwise(*sub.graph), names);
+  }
+  static AttrsRef inside(const OpRecord& record) {
+    if (record.op == &loop_op) {
+      LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+      attrs.body = fused(attrs.body);
+      attrs.cond = fused(attrs.cond);
+      return make_attrs(std::move(attrs));
+    }
+    if (record.op == &cond_op) {
+      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+      attrs.on_true = fused(attrs.on_true);
+      attrs.on_false = fused(attrs.on_false);
+      return make_attrs(std::move(attrs));
+    }
+    return record.attrs;
+  }
+
+  const Graph& graph_;
+  Grouping grouping_;
+  Ref<Graph> result_;
+  std::vector<std::uint8_t> reads_outside_;               ///< by value: an output
+  std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< sorted
+};
+
+}  // namespace
+
+Ref<Graph> fuse_pointwise(const Graph& graph) { return Fusion(graph).run(); }
+
+}  // namespace reel

@@ -1,0 +1,127 @@
+#include "reel/trace/passes/pack_weights.h"
+
+#include <algorithm>
+#include <map>
+
+#include "reel/core/ops/loop.h"
+#include "reel/core/ops/packed.h"
+#include "reel/core/ops/products.h"
+
+namespace reel {
+namespace {
+
+/// A loop whose captures are packed.
+class Packing {
+ public:
+  /// inputs: of the loop, in `outside`, where what is packed is computed.
+  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs)
+      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs) {
+    const Graph& body = *attrs_.body.graph;
+    for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
+      capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
+  }
+
+  LoopAttrs run() {
+    const Graph& body = *attrs_.body.graph;
+    DimEnv names = attrs_.body.env();
+    body_ = Ref<Graph>(new Graph(body));
+    body_->records.clear();
+    body_->operands.clear();
+    for (const OpRecord& record : body.records) {
+      std::vector<ValueId> in;
+      for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
+      const auto out = body.outputs_of(record);
+      const Op* op = record.op;
+      if (op == &pack_op && is_constant(in[0])) {  // of a loop inside
+        replaced_[out[0]] = packed(in[0], get<PackAttrs>(record.attrs.get()).contract);
+        continue;
+      }
+      if (op == &dot_op && is_constant(in[1]) && !is_constant(in[0]) &&
+          can_pack(body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
+        in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
+        op = &packed_dot_op;
+      }
+      body_->append(*op, record.attrs, in, out);
+    }
+    for (ValueId& v : body_->outputs) v = now(v);
+    body_->seal();
+    attrs_.body = make_sub_graph(std::move(body_), names);
+    return std::move(attrs_);
+  }
+
+ private:
+  ValueId now(ValueId v) const {
+    const auto found = replaced_.find(v);
+    return found == replaced_.end() ? v : found->second;
+  }
+  /// The same in every iteration, whoever has ended.
+  bool is_constant(ValueId v) const {
+    if (!capture_of_.count(v)) return false;
+    const Dims& dims = body_->types[v].dims();
+    return std::none_of(dims.begin(), dims.end(),
+                        [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
+  }
+  static bool can_pack(const TensorType& b, const DotAttrs& dot) {
+    return is_float(b.dtype()) && dot.b_batch.empty() && dot.b_contract.size() == 1 &&
+           b.rank() == 2;
+  }
+
+  /// The capture of the loop that is this one, packed.
+  ValueId packed(ValueId capture, int contract) {
+    auto [it, is_new] = packed_.try_emplace({capture, contract}, 0);
+    if (!is_new) return it->second;
+    const auto place = static_cast<std::size_t>(
+        attrs_.body_captures[static_cast<std::size_t>(capture_of_.at(capture))]);
+    const ValueId given = inputs_[attrs_.first_capture() + place];
+    const ValueId made = outside_.add_value(outside_.types[given]);
+    outside_.append(pack_op, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
+    attrs_.body_captures.push_back(static_cast<int>(inputs_.size() - attrs_.first_capture()));
+    attrs_.fills.push_back(Fill::live);
+    inputs_.push_back(made);
+    it->second = body_->add_value(body_->types[capture]);
+    body_->inputs.push_back(it->second);
+    return it->second;
+  }
+
+  Graph& outside_;
+  LoopAttrs attrs_;
+  std::vector<ValueId>& inputs_;
+  Ref<Graph> body_;
+  std::map<ValueId, int> capture_of_;  ///< its place among the captures of the body
+  std::map<std::pair<ValueId, int>, ValueId> packed_;
+  std::map<ValueId, ValueId> replaced_;
+};
+
+SubGraph packed_inside(const SubGraph& sub) {
+  if (!sub) return sub;
+  DimEnv names = sub.env();
+  return make_sub_graph(pack_weights(*sub.graph), names);
+}
+
+}  // namespace
+
+Ref<Graph> pack_weights(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    std::vector<ValueId> inputs(in.begin(), in.end());
+    AttrsRef attrs = record.attrs;
+    if (record.op == &cond_op) {
+      CondAttrs cond = get<CondAttrs>(attrs.get());
+      cond.on_true = packed_inside(cond.on_true);
+      cond.on_false = packed_inside(cond.on_false);
+      attrs = make_attrs(std::move(cond));
+    } else if (record.op == &loop_op) {
+      LoopAttrs loop = get<LoopAttrs>(attrs.get());
+      loop.body = packed_inside(loop.body);
+      attrs = make_attrs(Packing(*result, std::move(loop), inputs).run());
+    }
+    result->append(*record.op, attrs, inputs, out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel
