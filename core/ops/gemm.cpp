@@ -10,6 +10,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops/isa.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/parallel.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -138,15 +139,78 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
     copied_product(s, a, b, c);
 }
 
+// ---- Several threads ----------------------------------------------------------------------------
+
+/// From so many multiplications on, a product is done in parts of at least half as many. Sizes
+/// alone decide which: results do not depend on the number of threads.
+constexpr std::int64_t kManyProducts = std::int64_t{1} << 24;
+constexpr std::int64_t kMostParts = 16;
+/// Sums over k in so many parts, where the result is small beside what is summed.
+constexpr int kSums = 4;
+constexpr std::int64_t kSmallResult = 1024 * 1024;
+
+struct Range {
+  std::int64_t first, count;
+};
+/// Part i of `parts`; borders are multiples of 64.
+Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
+  const auto border = [&](std::int64_t at) {
+    return at == parts ? size : size * at / parts / 64 * 64;
+  };
+  return {border(i), border(i + 1) - border(i)};
+}
+
+bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts; }
+
+template <class T>
+void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const Scratch<T> others = scratch<T>((kSums - 1) * s.m * s.n);
+  parallel_for(kSums, [&](int i) {
+    const auto [first, count] = part_of(s.k, i, kSums);
+    MatrixSizes part = s;
+    part.k = count;
+    if (i) part.c_row = s.n, part.add = false;
+    product(part, a + first * s.a_step, b + first * s.b_row,
+            i ? others.get() + (i - 1) * s.m * s.n : c);
+  });
+  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
+  const RowsLoop add = pointwise_table().binary[static_cast<int>(Binary::add)][column_of(dtype)];
+  for (int i = 1; i < kSums; ++i) {
+    const void* const in[] = {c, others.get() + (i - 1) * s.m * s.n};
+    add(in, c, rows);
+  }
+}
+
+template <class T>
+void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if (s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult)
+    return sums_in_parts(dtype, s, a, b, c);
+  const bool by_rows = s.m >= s.n;
+  const std::int64_t size = by_rows ? s.m : s.n;
+  const std::int64_t parts =
+      std::min({s.m * s.n * s.k / (kManyProducts / 2), kMostParts, size / 64});
+  if (parts < 2) return product(s, a, b, c);
+  parallel_for(static_cast<int>(parts), [&](int i) {
+    const auto [first, count] = part_of(size, i, parts);
+    MatrixSizes part = s;
+    (by_rows ? part.m : part.n) = count;
+    product(part, by_rows ? a + first * s.a_row : a, by_rows ? b : b + first * s.b_step,
+            c + first * (by_rows ? s.c_row : 1));
+  });
+}
+
 }  // namespace
 
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);
+    const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
     if constexpr (std::is_same_v<T, bool>)
       throw InternalError("a product of booleans");
+    else if (is_large(sizes))
+      in_parts(dtype, sizes, from_a, from_b, static_cast<T*>(c));
     else
-      product(sizes, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
+      product(sizes, from_a, from_b, static_cast<T*>(c));
   });
 }
 

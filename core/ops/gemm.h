@@ -10,7 +10,8 @@ namespace reel {
 /// be 0.
 ///
 /// Which kernel runs depends on the sizes, steps and dtype only: the same product has the same bits
-/// every time. One thread, no state; may be called from several threads at once.
+/// every time. Large ones are done in parts, on several threads (parallel.h), whose borders depend
+/// on sizes only. No state; may be called from several threads at once.
 /// docs/decisions/0002-small-products.md has the numbers behind the choice.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 

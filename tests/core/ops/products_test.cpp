@@ -335,6 +335,43 @@ TEST(GemmTest, ARowHasTheSameBitsInAnyNumberOfRows) {
   }
 }
 
+TEST(GemmTest, LargeProductsAreTheSameOnAnyNumberOfThreads) {
+  // In parts of the inner size, of the rows, and of the columns.
+  const std::int64_t sizes[][3] = {{64, 4200, 70}, {3000, 90, 70}, {70, 90, 3000}};
+  const int before = threads();
+  for (const DType dtype : {f32, f64, i32})
+    for (const auto& [m, k, n] : sizes)
+      for (const bool turns_a : {false, true}) {
+        SCOPED_TRACE(str(dtype, ' ', m, 'x', k, 'x', n, turns_a ? " aT" : ""));
+        const Tensor a = numbers({m, k}, 1, dtype), b = numbers({k, n}, 2, dtype);
+        const Tensor left = turns_a ? transpose(a, {1, 0}) : a;
+        MatrixSizes s{.m = m,
+                      .n = n,
+                      .k = k,
+                      .a_row = turns_a ? 1 : k,
+                      .a_step = turns_a ? m : 1,
+                      .b_row = n,
+                      .b_step = 1,
+                      .c_row = n};
+        Tensor results[3];
+        for (const int count : {1, 2, 5}) {
+          set_threads(count);
+          Tensor c = full({m, n}, 7, dtype);
+          s.add = false;
+          multiply(dtype, s, left.data<void>(), b.data<void>(), c.data<void>());
+          s.add = true;
+          multiply(dtype, s, left.data<void>(), b.data<void>(), c.data<void>());
+          results[count / 2] = c;
+        }
+        std::vector<double> twice = product(a, b);
+        for (double& value : twice) value *= 2;
+        expect_values(results[0], twice, dtype == f32 ? 2e-3 : 1e-9);
+        expect_same_bits(results[1], results[0]);
+        expect_same_bits(results[2], results[0]);
+      }
+  set_threads(before);
+}
+
 TEST(GemmTest, AnInnerSizeOfZeroGivesZeros) {
   expect_values(matmul(zeros({2, 0}), zeros({0, 3})), {0, 0, 0, 0, 0, 0});
   EXPECT_EQ(matmul(zeros({0, 2}), zeros({2, 3})).shape(), (std::vector<std::int64_t>{0, 3}));

@@ -8,6 +8,7 @@
 #include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/parallel.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/slices.h"
@@ -21,6 +22,13 @@ std::int64_t integer_of(const Tensor& t) {
 
 /// A tensor over memory of the loop, for as long as it stays there.
 Tensor placed(const TensorType& type, void* data) { return Tensor(allocate_placed(type, data)); }
+
+/// What a stack of such terms is.
+TensorType stacked(const TensorType& term, const Dim& dim) {
+  Dims dims{dim};
+  dims.insert(dims.end(), term.dims().begin(), term.dims().end());
+  return term.with(dims);
+}
 
 /// to += term, element by element.
 void add_to(const Tensor& to, const Tensor& term) {
@@ -70,9 +78,11 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   }
   if (is_same) return is_planned_;
   attrs_ = AttrsRef();  // until all is done
+  blocks_.clear();
   is_planned_ = find_types(attrs_ref);
   attrs_ = attrs_ref;
   if (is_planned_) lay_out(attrs);
+  if (is_planned_) cut(attrs);
   return is_planned_;
 }
 
@@ -141,8 +151,12 @@ void LoopPlan::lay_out(const LoopAttrs& attrs) {
 /// One run of the loop.
 class LoopPlan::Run {
  public:
-  Run(LoopPlan& plan, OpInputs in, std::span<Tensor> out)
-      : plan_(plan), attrs_(get<LoopAttrs>(plan.attrs_.get())), in_(in), out_(out) {
+  Run(LoopPlan& plan, OpInputs in, std::span<Tensor> out, const Pitches* pitches = nullptr)
+      : plan_(plan),
+        attrs_(get<LoopAttrs>(plan.attrs_.get())),
+        in_(in),
+        out_(out),
+        pitches_(pitches) {
     Plan& body = *plan_.body_;
     for (int i = 0; i < attrs_.carries; ++i) {
       const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
@@ -155,7 +169,7 @@ class LoopPlan::Run {
       const Tensor& slices = *in[attrs_.first_slice() + i].tensor;
       if (!slices.type().is_list()) limit_ = std::min(limit_, slices.type().sizes()[0]);
     }
-    for (int i = 0; i < attrs_.slices; ++i) find_slices(*in[attrs_.first_slice() + i].tensor);
+    for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
     limit_ = std::max<std::int64_t>(limit_, 0);
     for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
     lists_.resize(attrs_.stacks);
@@ -220,7 +234,8 @@ class LoopPlan::Run {
   }
   char* memory(std::int64_t offset) const { return plan_.memory_.data<char>() + offset; }
 
-  void find_slices(const Tensor& slices) {
+  void find_slices(int i) {
+    const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
     Slices result;
     if (slices.type().is_list()) {
       result.elements = list_elements(slices);
@@ -232,7 +247,7 @@ class LoopPlan::Run {
           result.elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
     } else {
       result.data = slices.data<char>();
-      result.bytes = slice_type(slices.type()).bytes();
+      result.bytes = pitches_ ? pitches_->slices[i] : slice_type(slices.type()).bytes();
     }
     slices_.push_back(std::move(result));
   }
@@ -242,7 +257,7 @@ class LoopPlan::Run {
     if (!attrs_.is_list(j)) {
       const TensorType& term = plan_.body_->output_type(attrs_.carries + j);
       Tensor& out = out_[attrs_.first_stack() + j];
-      stack.bytes = term.bytes();
+      stack.bytes = pitches_ ? pitches_->stacks[j] : term.bytes();
       if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size())
         out = Tensor(allocate_block(stacked(term, attrs_.stack_dims[j])));
       if (out.is_defined())
@@ -251,11 +266,6 @@ class LoopPlan::Run {
         stack.growing.emplace(stack.bytes);
     }
     stacks_.push_back(std::move(stack));
-  }
-  static TensorType stacked(const TensorType& term, const Dim& dim) {
-    Dims dims{dim};
-    dims.insert(dims.end(), term.dims().begin(), term.dims().end());
-    return term.with(dims);
   }
 
   Fill fill_of(std::size_t input) const {
@@ -535,6 +545,7 @@ class LoopPlan::Run {
       clear(out.data<char>(), count * stack.bytes, dim.size() * stack.bytes);
       return;
     }
+    if (pitches_) return;  // all iterations ran
     // Where iterations ended before the dim does, what they would have made is zero.
     clear(stack.data, trips_ * stack.bytes, out.type().bytes());
   }
@@ -573,6 +584,7 @@ class LoopPlan::Run {
   const LoopAttrs& attrs_;
   OpInputs in_;
   std::span<Tensor> out_;
+  const Pitches* pitches_;
   std::vector<State> state_;
   std::vector<Slices> slices_;
   std::vector<Stack> stacks_;
@@ -597,11 +609,110 @@ bool is_empty(const LoopAttrs& attrs, OpInputs in) {
   return false;
 }
 
+/// All carries and stacks have their places.
+bool are_there(const LoopAttrs& attrs, std::span<const Tensor> out) {
+  return std::all_of(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(attrs.first_sum()),
+                     [](const Tensor& tensor) { return tensor.is_defined(); });
+}
+
 }  // namespace
 
+/// Plans the loop for blocks of rows where that can be done.
+void LoopPlan::cut(const LoopAttrs& attrs) {
+  cut_ = find_row_cut(attrs, input_types_);
+  if (!cut_) return;
+  for (const std::int64_t rows : cut_->blocks)
+    if (!make_block(attrs, rows)) {
+      blocks_.clear();
+      return;
+    }
+}
+
+bool LoopPlan::make_block(const LoopAttrs& attrs, std::int64_t rows) {
+  const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
+  const auto on_part = [&](const TensorType& type, std::size_t axis) {
+    Dims dims = type.dims();
+    dims[axis] = part;
+    return type.with(dims);
+  };
+  Block block{std::unique_ptr<LoopPlan>(new LoopPlan), make_attrs(on_rows(attrs, cut_->dim, part)),
+              input_types_};
+  for (std::size_t i = 0; i < input_types_.size(); ++i)
+    if (cut_->has_rows[i])
+      block.types[i] =
+          on_part(input_types_[i], i >= attrs.first_slice() && i < attrs.first_capture() ? 1 : 0);
+  block.plan->input_types_ = block.types;
+  try {
+    if (!block.plan->find_types(block.attrs)) return false;
+  } catch (const Error&) {  // an op knows how many rows there are
+    return false;
+  }
+  for (int j = 0; j < attrs.stacks; ++j) {
+    const std::size_t k = static_cast<std::size_t>(attrs.carries + j);
+    if (!(block.plan->body_->output_type(k) == on_part(body_->output_type(k), 0))) return false;
+  }
+  block.plan->attrs_ = block.attrs;
+  block.plan->is_planned_ = true;
+  block.plan->lay_out(get<LoopAttrs>(block.attrs.get()));
+  blocks_.push_back(std::move(block));
+  return true;
+}
+
+void LoopPlan::run_blocks(OpInputs in, std::span<Tensor> out) {
+  parallel_for(static_cast<int>(blocks_.size()),
+               [&](int i) { run_block(static_cast<std::size_t>(i), in, out); });
+}
+
+/// The loop on the rows of one block, where they lie among the others.
+void LoopPlan::run_block(std::size_t number, OpInputs in, std::span<Tensor> out) {
+  const auto& attrs = get<LoopAttrs>(attrs_.get());
+  Block& block = blocks_[number];
+  LoopPlan& plan = *block.plan;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < number; ++i) first += cut_->blocks[i];
+  const std::int64_t all = cut_->dim.size();
+  const auto rows_of = [&](const Tensor& whole, std::int64_t bytes, const TensorType& type) {
+    return placed(type, whole.data<char>() + bytes / all * first);
+  };
+
+  Tensors inputs;
+  Pitches pitches;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const Tensor& input = *in[i].tensor;
+    const bool is_slices = i >= attrs.first_slice() && i < attrs.first_capture();
+    const std::int64_t bytes = is_slices ? slice_type(input.type()).bytes() : input.type().bytes();
+    if (is_slices) pitches.slices.push_back(bytes);
+    inputs.push_back(cut_->has_rows[i] ? rows_of(input, bytes, block.types[i]) : input);
+  }
+  Tensors outputs(out.size());
+  for (int i = 0; i < attrs.carries; ++i) {
+    const Tensor& carry = out[static_cast<std::size_t>(i)];
+    if (cut_->carry_has_rows[static_cast<std::size_t>(i)])
+      outputs[static_cast<std::size_t>(i)] =
+          rows_of(carry, carry.type().bytes(),
+                  plan.input_types_[attrs.first_carry() + static_cast<std::size_t>(i)]);
+    else if (number == 0)  // the same in all blocks
+      outputs[static_cast<std::size_t>(i)] = carry;
+  }
+  for (int j = 0; j < attrs.stacks; ++j) {
+    const std::size_t k = attrs.first_stack() + static_cast<std::size_t>(j);
+    const TensorType& term = plan.body_->output_type(static_cast<std::size_t>(attrs.carries + j));
+    pitches.stacks.push_back(
+        body_->output_type(static_cast<std::size_t>(attrs.carries + j)).bytes());
+    outputs[k] = rows_of(out[k], pitches.stacks.back(),
+                         stacked(term, attrs.stack_dims[static_cast<std::size_t>(j)]));
+  }
+  if (number == 0) outputs[attrs.trips_output()] = out[attrs.trips_output()];
+  const std::vector<OpInput> views(inputs.begin(), inputs.end());
+  Run(plan, views, outputs, &pitches).run();
+  if (number == 0) out[attrs.trips_output()] = outputs[attrs.trips_output()];
+}
+
 void LoopPlan::run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out) {
-  if (!is_empty(get<LoopAttrs>(attrs.get()), in) && prepare(attrs, in))
+  if (!is_empty(get<LoopAttrs>(attrs.get()), in) && prepare(attrs, in)) {
+    if (!blocks_.empty() && are_there(get<LoopAttrs>(attrs.get()), out)) return run_blocks(in, out);
     return Run(*this, in, out).run();
+  }
   // Types change from iteration to iteration: the interpreter looks at each.
   Tensors inputs, outputs;
   for (const OpInput& input : in) inputs.push_back(owned(*input.tensor));

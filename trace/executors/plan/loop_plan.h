@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
+#include "reel/trace/executors/plan/row_cut.h"
 #include "reel/trace/executors/plan/sub_plan.h"
 
 namespace reel {
@@ -12,7 +14,8 @@ namespace reel {
 /// Runs one loop: carries lie in two buffers in turn, what an iteration stacks is written into its
 /// place, slices are read where they lie.
 ///
-/// A loop whose carries change their sizes is left to the interpreter.
+/// A loop whose iterations treat rows each for itself (row_cut.h) runs in blocks of them, several
+/// at once. One whose carries change their sizes is left to the interpreter.
 class LoopPlan {
  public:
   LoopPlan();
@@ -22,6 +25,16 @@ class LoopPlan {
 
  private:
   class Run;
+  /// Bytes from one step to the next in slices and stacks that hold more rows than the loop.
+  struct Pitches {
+    std::vector<std::int64_t> slices, stacks;
+  };
+  /// The loop for some rows.
+  struct Block {
+    std::unique_ptr<LoopPlan> plan;
+    AttrsRef attrs;
+    std::vector<TensorType> types;  ///< of the inputs
+  };
   struct Carry {
     bool is_list = false;
     std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory_
@@ -31,6 +44,10 @@ class LoopPlan {
   bool prepare(const AttrsRef& attrs, OpInputs in);
   bool find_types(const AttrsRef& attrs);
   void lay_out(const LoopAttrs& attrs);
+  void cut(const LoopAttrs& attrs);
+  bool make_block(const LoopAttrs& attrs, std::int64_t rows);
+  void run_blocks(OpInputs in, std::span<Tensor> out);
+  void run_block(std::size_t number, OpInputs in, std::span<Tensor> out);
 
   SubPlan body_, cond_;
   AttrsRef attrs_;
@@ -40,6 +57,8 @@ class LoopPlan {
   std::vector<std::int64_t> scratch_;       ///< by output of the body: offset in memory_
   std::vector<std::uint8_t> shares_carry_;  ///< by stack: a carry writes it
   Tensor memory_;
+  std::optional<RowCut> cut_;
+  std::vector<Block> blocks_;  ///< empty: all rows at once
 };
 
 }  // namespace reel

@@ -1,0 +1,169 @@
+// Loops that run on blocks of rows: which can, and that they compute the same on any number of
+// threads.
+#include "reel/trace/executors/plan/row_cut.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/core/ops/loop.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+using Blocks = std::vector<std::int64_t>;
+
+/// How the loops of f are cut, in their order; nothing for one that is not.
+template <class F, class... Args>
+std::vector<Blocks> cuts(const F& f, const Args&... args) {
+  const auto jitted = jit(f);
+  jitted(args...);
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {}).graph;
+  std::vector<Blocks> result;
+  for (const OpRecord& record : graph->records) {
+    if (record.op != &loop_op) continue;
+    std::vector<TensorType> types;
+    for (const ValueId v : graph->inputs_of(record)) types.push_back(graph->types[v]);
+    const auto cut = find_row_cut(get<LoopAttrs>(record.attrs.get()), types);
+    result.push_back(cut ? cut->blocks : Blocks());
+  }
+  return result;
+}
+
+template <class F, class... Args>
+void expect_same_on_threads(const F& f, const Args&... args) {
+  const int before = threads();
+  const auto planned = jit(f, {.executor = Executor::plan});
+  const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
+  TreeLeaves first;
+  for (const int count : {1, 2, 3, 8}) {
+    set_threads(count);
+    const TreeLeaves leaves = flatten(planned(args...));
+    if (first.empty()) first = leaves;
+    ASSERT_EQ(leaves.size(), expected.size());
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
+      expect_same_bits(leaves[i].tensor, first[i].tensor);
+      expect_all_close(leaves[i].tensor, expected[i].tensor, 2e-5);
+    }
+  }
+  set_threads(before);
+}
+
+struct Rnn {
+  Tensor x, w;
+};
+
+class RowCutTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(11); }
+
+  static Rnn rnn(std::int64_t rows, std::int64_t hidden = 160) {
+    return {random_normal({5, rows, hidden}), random_normal({hidden, hidden}) * 0.08};
+  }
+
+  /// next: what becomes of h·w + x.
+  template <class F>
+  static auto loss(F next) {
+    return [next](const Rnn& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor y = next(matmul(h, p.w) + x);
+        return std::pair{y, y};
+      };
+      const Dims dims(p.x.dims().begin() + 1, p.x.dims().end());
+      return mean(square(scan(Scan{.initial = zeros(dims), .xs = p.x, .body = body}).ys));
+    };
+  }
+};
+
+TEST_F(RowCutTest, BlocksOfEightRowsAndMore) {
+  const auto f = loss([](const Tensor& x) { return tanh(x); });
+  EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
+  EXPECT_EQ(cuts(f, rnn(21)), (std::vector<Blocks>{{10, 11}}));
+  EXPECT_EQ(cuts(f, rnn(15)), (std::vector<Blocks>{{}}));
+  EXPECT_EQ(cuts(f, rnn(16, 32)), (std::vector<Blocks>{{}}));  // too little to do
+  EXPECT_EQ(cuts(grad(f), rnn(24)), (std::vector<Blocks>{{8, 8, 8}, {8, 8, 8}}));
+}
+
+TEST_F(RowCutTest, TheSameOnAnyNumberOfThreads) {
+  const auto f = loss([](const Tensor& x) { return tanh(x); });
+  for (const std::int64_t rows : {16, 19, 40}) expect_same_on_threads(value_and_grad(f), rnn(rows));
+}
+
+TEST_F(RowCutTest, OpsAlongOtherAxes) {
+  const auto f = loss([](const Tensor& x) {
+    const Tensor scaled = x / (1. + sum(abs(x), 1, Keep::yes));
+    return softmax(scaled, 1) + concat({tanh(slice(x, 1, 0, 1)), slice(x, 1, 1, 160)}, 1);
+  });
+  expect_same_on_threads(value_and_grad(f), rnn(18));
+}
+
+TEST_F(RowCutTest, RowsThatMeetAreNotCut) {
+  for (const auto& next : std::vector<std::function<Tensor(const Tensor&)>>{
+           [](const Tensor& x) { return tanh(x - mean(x, 0)); },
+           [](const Tensor& x) { return softmax(x, 0); },
+           [](const Tensor& x) {
+             return tanh(x + matmul(matmul(x, transpose(x, {1, 0})), x) * 0.01);
+           },
+           [](const Tensor& x) {
+             return tanh(concat({slice(x, 0, 1, 16), slice(x, 0, 0, 1)}, 0));
+           }}) {
+    const auto f = loss(next);
+    EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{}}));
+    expect_same_on_threads(value_and_grad(f), rnn(16));
+  }
+}
+
+TEST_F(RowCutTest, SquareStates) {
+  // The rows of a state, and its columns: as many of both.
+  const auto f = [](const Rnn& p) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(matmul(p.w, h) + x);
+      return std::pair{y, y};
+    };
+    return mean(scan(Scan{.initial = zeros({160, 160}), .xs = p.x, .body = body}).ys);
+  };
+  const Rnn p = rnn(160);
+  EXPECT_EQ(cuts(f, p), (std::vector<Blocks>{{}}));
+  expect_same_on_threads(value_and_grad(f), p);
+}
+
+TEST_F(RowCutTest, StatesWithoutRows) {
+  // A counter goes on in every block.
+  const auto f = [](const Rnn& p) {
+    struct State {
+      Tensor h, count;
+    };
+    const auto body = [&](const Tensor& x, const State& s) {
+      const Tensor y = tanh(matmul(s.h, p.w) + x / (1. + cast(s.count, f32)));
+      return std::pair{y, State{y, s.count + 1}};
+    };
+    const auto result =
+        scan(Scan{.initial = State{zeros({16, 160}), scalar(0)}, .xs = p.x, .body = body});
+    return std::pair{mean(square(result.ys)), result.state.count};
+  };
+  const auto [value, count] = jit(f, {.executor = Executor::plan})(rnn(16));
+  EXPECT_EQ(count.item<int>(), 5);
+  EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
+  expect_same_on_threads(f, rnn(16));
+}
+
+TEST_F(RowCutTest, CellsOverNamedDims) {
+  const Dim time("time", 4), batch("batch", 20), in("in", 30), hidden("hidden", 70);
+  const Tensor x = random_normal({batch, time, in});
+  const auto of = [&](const auto& cell) {
+    using Cell = std::decay_t<decltype(cell)>;
+    const auto f = value_and_grad([](const std::pair<Cell, Tensor>& p) {
+      return mean(square(recur(p.first, p.second, p.second.dim("time")).outputs));
+    });
+    const std::pair argument{cell, x};
+    EXPECT_EQ(cuts(f, argument), (std::vector<Blocks>{{10, 10}, {10, 10}}));
+    expect_same_on_threads(f, argument);
+  };
+  of(LstmCell::init(in, hidden));
+  of(GruCell::init(in, Dim("hidden", 90)));
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,32 @@
+// trace/executors/plan/row_cut.h — RowCut, whether a loop's iterations treat the rows of its values
+// each for itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+
+/// A loop that can be run on some rows at a time: the first dim of its carries is one that no op of
+/// its body mixes.
+struct RowCut {
+  Dim dim;                             ///< what is cut
+  std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one
+                                       ///< (of slices: behind the dim of the steps)
+  std::vector<std::uint8_t> carry_has_rows;
+  /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
+  std::vector<std::int64_t> blocks;
+};
+
+/// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too
+/// little work, to be worth it.
+std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+/// The loop for a block of rows: `part` stands for the dim that is cut.
+LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
+
+}  // namespace reel
