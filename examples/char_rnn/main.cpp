@@ -55,8 +55,9 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--plot", options.plot, "where the curve of the losses goes, as SVG")
       ->type_name("FILE");
   app.add_flag("--resume", options.resume,
-               "go on with the training in the checkpoint, as if it had not stopped; what is not "
-               "given is as it was, files too");
+               "go on with the training in the checkpoint, as if it had not stopped. All flags are "
+               "as they were, but for --stop-after and those that are given; another --task, "
+               "--cell, --layers, --hidden, --batch, --length, --seed or --threads is refused");
   app.add_flag("--sample", options.sample, "let the model in the checkpoint write, and no more")
       ->excludes("--resume");
   app.add_option("--characters", options.characters, "how many the model writes at the end")

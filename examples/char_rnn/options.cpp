@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <filesystem>
+#include <limits>
 #include <sstream>
 
 namespace {
@@ -8,8 +9,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a setting belongs to: what belongs to the model is the same in all runs of it; what belongs
-/// to its training when that goes on; the others may change.
-enum class Of { model, training, run };
+/// to its training when that goes on; the others may change. What only --sample does is told by its
+/// own flags.
+enum class Of { model, training, run, writing };
 
 /// Calls fn(flag, member, of) for every setting.
 template <class Fn>
@@ -28,6 +30,8 @@ void for_each_setting(Fn&& fn) {
   fn("checkpoint-every", &Options::checkpoint_every, Of::run);
   fn("losses", &Options::losses, Of::run);
   fn("plot", &Options::plot, Of::run);
+  fn("characters", &Options::characters, Of::writing);
+  fn("temperature", &Options::temperature, Of::writing);
 }
 
 bool is_output(const std::string& flag) { return flag == "losses" || flag == "plot"; }
@@ -45,9 +49,13 @@ std::string found_from(const fs::path& checkpoint, const std::string& file) {
 }
 
 std::string print(const std::string& value) { return value; }
+/// All digits of a fraction.
 template <class Number>
 std::string print(Number value) {
-  return std::to_string(value);
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  out << value;
+  return out.str();
 }
 
 bool parse(const std::string& text, std::string& value) {
@@ -81,12 +89,12 @@ void take_settings(Options& options, const std::set<std::string>& given,
         !parse(is_output(flag) ? found_from(options.checkpoint, found->second) : found->second,
                value))
       throw UserError(options.checkpoint + " is no checkpoint of char_rnn: it says no " + flag);
-    // A model that only writes draws its own random numbers.
-    if (options.sample && flag == "seed") return;
+    // A model that only writes draws its own random numbers, and as much as it is told now.
+    if (options.sample && (flag == "seed" || of == Of::writing)) return;
     const bool is_asked_for = given.count(flag) && !(options.sample && of == Of::training);
     if (!is_asked_for) {
       options.*member = value;
-    } else if (of != Of::run && options.*member != value) {
+    } else if ((of == Of::model || of == Of::training) && options.*member != value) {
       differences += (differences.empty() ? "--" : ", --") + flag + ' ' + print(value) + ", not " +
                      print(options.*member);
     }

@@ -23,13 +23,13 @@ struct Options {
   std::uint64_t seed = 1;
   std::string losses = "char_rnn.csv", plot;
   int checkpoint_every = 500;
+  int characters = 400;
+  double temperature = 0.8;
 
   // Of this run only.
   std::string checkpoint = "char_rnn.safetensors";
   int stop_after = 0;  ///< steps; 0: never
   bool resume = false, sample = false;
-  int characters = 400;
-  double temperature = 0.8;
 };
 
 /// What a checkpoint keeps, as strings; files in its folder, or below it, as seen from there.

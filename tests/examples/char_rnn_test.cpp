@@ -248,6 +248,26 @@ TEST_F(CharRnnTest, FilesThatAreNotNamedAreThoseOfBefore) {
   EXPECT_TRUE(fs::exists(folder_ / "c.svg"));
 }
 
+TEST_F(CharRnnTest, AResumedRunWritesAsItWasToldBefore) {
+  const auto written = [&](const Arguments& more) {
+    Arguments arguments{"--resume", "--checkpoint", "model"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return outcome.out.substr(outcome.out.find("\n\n") + 2);
+  };
+  const Outcome first = run(small(
+      {"--steps", "10", "--checkpoint", "model", "--characters", "30", "--temperature", "0.3"}));
+  EXPECT_EQ(first.code, 0) << first.error;
+  const std::string text = written({});
+  EXPECT_EQ(text.size(), 31u);
+  EXPECT_EQ(written({"--temperature", "0.3", "--characters", "30"}), text);
+  EXPECT_NE(written({"--temperature", "5"}), text);  // and that is kept, too
+  EXPECT_NE(written({}), text);
+  EXPECT_EQ(written({"--characters", "5"}).size(), 6u);
+  EXPECT_EQ(written({}).size(), 6u);
+}
+
 // ---- Writing ------------------------------------------------------------------------
 
 TEST_F(CharRnnTest, WritesTheSameFromTheSameSeed) {
