@@ -80,24 +80,43 @@ Progress::Progress(std::int64_t total, std::string label, ProgressOptions option
 }
 
 Progress::~Progress() {
-  if (!is_open_) return;
   try {
-    *options_.out << '\n' << std::flush;
+    if (last_) {
+      const std::vector<std::pair<std::string_view, double>> values(last_values_.begin(),
+                                                                    last_values_.end());
+      show(line(*last_, values, total_ == 0));
+    }
+    if (is_open_) *options_.out << '\n' << std::flush;
   } catch (...) {  // the stream's own business
   }
 }
 
-void Progress::update(std::int64_t step, Values values) {
+void Progress::keep(const Moment& now, Values values) {
+  last_ = now;
+  last_values_.resize(values.size());  // whose texts keep their memory
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    last_values_[i].first = values[i].first;
+    last_values_[i].second = values[i].second;
+  }
+}
+
+void Progress::update(std::int64_t step,
+                      std::initializer_list<std::pair<std::string_view, double>> given) {
   if (!*options_.is_terminal) return;
   const Moment now{options_.clock(), step};
   if (!first_) {
     first_ = now;
     recent_.push_back(now);
   }
+  const Values values(given.begin(), given.size());
   const bool is_last = total_ > 0 && step == total_;
-  if (!is_last && now.time - shown_ < kRedraw) return;
+  if (!is_last && now.time - shown_ < kRedraw) {
+    keep(now, values);
+    return;
+  }
+  last_.reset();
   shown_ = now.time;
-  show(line(now, values));
+  show(line(now, values, is_last));
   while (recent_.size() > 1 && now.time - recent_[1].time >= kWindow) recent_.pop_front();
   recent_.push_back(now);
   if (is_last && is_open_) {
@@ -106,14 +125,13 @@ void Progress::update(std::int64_t step, Values values) {
   }
 }
 
-std::string Progress::line(const Moment& now, const Values& values) const {
+std::string Progress::line(const Moment& now, Values values, bool is_last) const {
   std::string text = label_.empty() ? "" : label_ + ": ";
   text += with_commas(now.step);
   if (total_ > 0) text += " of " + with_commas(total_);
   for (const auto& [name, value] : values)
     text += ", " + std::string(name) + formatted(" %.4g", value);
 
-  const bool is_last = total_ > 0 && now.step == total_;
   const double units = rate(is_last ? *first_ : recent_.front(), now);
   if (units > 0) {
     text += ", " + print_rate(units) + ' ' + options_.unit + "/s";
@@ -142,6 +160,7 @@ void Progress::print(std::string_view line) {
   *options_.out << (is_open_ ? "\r" + std::string(line) + "\033[K\n" : std::string(line) + '\n')
                 << std::flush;
   is_open_ = false;
+  last_.reset();
 }
 
 int Progress::columns() const {

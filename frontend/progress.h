@@ -7,9 +7,11 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace reel {
 
@@ -29,15 +31,16 @@ struct ProgressOptions {
 ///
 ///   training: 1,234 of 7,500, loss 2.341, 56.2 steps/s, 1:51 left
 ///
-/// On a terminal the line is written over, at most ten times a second, and stays at the end;
-/// elsewhere, in a log, there is none. A call that shows nothing takes well under a microsecond. Of
-/// the terminal it asks no more than to go back in a line and clear its rest, in one write each
-/// time: whatever ends the program leaves nothing to be restored. A Progress belongs to one thread.
+/// On a terminal the line is written over, at most ten times a second, and stays at the end, as it
+/// was at the last step; elsewhere, in a log, there is none. A call that shows nothing takes well
+/// under a microsecond. Of the terminal it asks no more than to go back in a line and clear its
+/// rest, in one write each time: whatever ends the program leaves nothing to be restored. A
+/// Progress belongs to one thread.
 class Progress {
  public:
   /// total: steps, or 0 when that is not known. label: what the loop does.
   explicit Progress(std::int64_t total, std::string label = {}, ProgressOptions options = {});
-  /// Ends the line.
+  /// Ends the line, which is that of the last step.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -53,9 +56,11 @@ class Progress {
     double time;
     std::int64_t step;
   };
-  using Values = std::initializer_list<std::pair<std::string_view, double>>;
+  using Values = std::span<const std::pair<std::string_view, double>>;
 
-  std::string line(const Moment& now, const Values& values) const;
+  /// is_last: no steps are left; the rate is then that of all.
+  std::string line(const Moment& now, Values values, bool is_last) const;
+  void keep(const Moment& now, Values values);
   /// Units per second between two moments; 0 when it cannot be said.
   double rate(const Moment& from, const Moment& to) const;
   void show(const std::string& line);
@@ -69,6 +74,8 @@ class Progress {
   double shown_;               // when
   std::deque<Moment> recent_;  // of the time that the rate is taken over
   std::optional<Moment> first_;
+  std::optional<Moment> last_;  // step, if it is not shown
+  std::vector<std::pair<std::string, double>> last_values_;
 };
 
 }  // namespace reel

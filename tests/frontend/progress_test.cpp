@@ -108,6 +108,32 @@ TEST_F(ProgressTest, WithoutATotalThereIsNoTimeLeft) {
   EXPECT_EQ(shown(), "\rreading: 500, 500 steps/s\033[K");
 }
 
+TEST_F(ProgressTest, EndsWithTheLastStepOfAnUnknownNumber) {
+  {
+    Progress progress(0, "reading", options(true));
+    progress.update(0);
+    now_ += 64;
+    progress.update(500, {{"loss", 2}});
+    shown();
+    now_ += 0.01;
+    progress.update(512, {{"loss", 1.5}, {"norm", 3}});
+    EXPECT_EQ(shown(), "");
+  }
+  EXPECT_EQ(shown(), "\rreading: 512, loss 1.5, norm 3, 8 steps/s, 1:04\033[K\n");
+}
+
+TEST_F(ProgressTest, EndsWithTheLastStepOfALoopThatWasLeft) {
+  {
+    Progress progress(1000, "", options(true));
+    progress.update(0);
+    now_ += 10;
+    progress.update(100);
+    shown();
+    progress.update(110);
+  }
+  EXPECT_EQ(shown(), "\r110 of 1,000, 11 steps/s, 1:21 left\033[K\n");
+}
+
 TEST_F(ProgressTest, LinesThatStayTakeThePlaceOfTheOneThatDoesNot) {
   Progress progress(10, "", options(true));
   progress.print("to begin with");
