@@ -1,10 +1,10 @@
 #include "reel/frontend/replace_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -23,8 +23,8 @@ class Replacement {
  public:
   Replacement(const std::string& path, std::string_view what) : path_(path), what_(what) {}
   ~Replacement() {
-    close_file();
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    close_file();
   }
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
@@ -41,9 +41,10 @@ class Replacement {
     reserve(parts);
     write(parts);
     if (::fsync(file_) != 0) fail(errno);
-    close_checked();
+    // Closed, it would be nobody's: another writer could take it before it has its name.
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
     temporary_.clear();
+    close_file();
     sync_folder();
   }
 
@@ -73,18 +74,50 @@ class Replacement {
     close_checked();
   }
 
+  /// The name is the same every time, so that what a killed program left is found and removed. The
+  /// file is locked while it is written: a lock ends with its program, whatever ended that.
   void open_temporary() {
-    static std::atomic<unsigned> count{0};
+    constexpr int kMostWriters = 1000;  // at once, of one file
     // Short enough that the name fits wherever the target's does.
-    const std::string name = target_.filename().string().substr(0, 200);
-    do {
-      const fs::path candidate =
-          target_.parent_path() / str(name, ".part-", ::getpid(), '-', count++);
-      file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const std::string name = target_.filename().string().substr(0, 200) + ".reel-part";
+    int error = EEXIST;
+    for (int writer = 0; file_ < 0 && writer < kMostWriters; ++writer) {
+      const fs::path candidate = target_.parent_path() / (writer ? str(name, '-', writer) : name);
+      do {
+        file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file_ < 0) error = errno;
+        if (file_ >= 0 && !lock(candidate)) close_file();
+      } while (file_ < 0 && error == EEXIST && remove_abandoned(candidate));
       if (file_ >= 0) temporary_ = candidate;
-    } while (file_ < 0 && errno == EEXIST);
-    if (file_ < 0) fail(errno);
+      if (file_ < 0 && error != EEXIST) fail(error);
+    }
+    if (file_ < 0) fail(error);
     if (exists_) (void)!::fchmod(file_, old_.st_mode & 07777);
+  }
+
+  /// False when another writer holds file_, or took it for abandoned between the two calls. Where
+  /// the file system knows no locks, all are ours, and none is abandoned.
+  bool lock(const fs::path& candidate) const {
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+    struct stat mine {
+    }, there{};
+    return ::fstat(file_, &mine) == 0 && ::lstat(candidate.c_str(), &there) == 0 &&
+           mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  }
+
+  /// Removes a file that no program writes any more; true when there is none.
+  static bool remove_abandoned(const fs::path& candidate) {
+    const int file = ::open(candidate.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return errno == ENOENT;
+    struct stat mine {
+    }, there{};
+    const bool is_ours = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::fstat(file, &mine) == 0 &&
+                         ::lstat(candidate.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+                         mine.st_ino == there.st_ino && S_ISREG(mine.st_mode);
+    // Whoever removes or renames a file holds its lock, so that it is still that one.
+    const bool is_gone = is_ours && ::unlink(candidate.c_str()) == 0;
+    ::close(file);
+    return is_gone;
   }
 
   /// A full disk is found out before anything is written; where the file system cannot reserve,

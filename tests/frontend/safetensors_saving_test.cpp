@@ -1,5 +1,9 @@
 // Saving: a file is there as a whole, or as it was.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -38,6 +42,44 @@ TEST_F(SavingTest, ALinkStaysALink) {
   Tensor loaded = ones({2});
   load_safetensors(path, loaded);
   expect_values(loaded, {0, 0});
+}
+
+TEST_F(SavingTest, WhatAKilledSaveLeftGoesWithTheNext) {
+  save_safetensors(path, ones({2}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // This signal ends a program as SIGKILL does, but always in the middle of a file.
+    std::signal(SIGXFSZ, SIG_DFL);
+    const rlimit none{0, 0}, few{64, 64};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::setrlimit(RLIMIT_FSIZE, &few);
+    save_safetensors(path, zeros({1000}));
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+  EXPECT_EQ(files().size(), 2u);
+  Tensor loaded = zeros({2});
+  load_safetensors(path, loaded);
+  expect_values(loaded, {1, 1});
+  save_safetensors(path, zeros({2}));
+  load_safetensors(path, loaded);
+  expect_values(loaded, {0, 0});
+  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
+}
+
+TEST_F(SavingTest, AFileThatAnotherProgramWritesIsLeftAlone) {
+  const std::string others = path + ".reel-part";
+  write(others, "half");
+  const int file = ::open(others.c_str(), O_WRONLY);
+  ASSERT_EQ(::flock(file, LOCK_EX), 0);
+  save_safetensors(path, ones({2}));
+  EXPECT_EQ(bytes_of(others), "half");
+  EXPECT_EQ(files().size(), 2u);
+  ::close(file);
+  save_safetensors(path, zeros({2}));
+  EXPECT_EQ(files(), std::vector<std::string>{"model.safetensors"});
 }
 
 TEST_F(SavingTest, AFileThatCannotBeWrittenNamesPathAndReason) {
