@@ -61,9 +61,11 @@ class DictReader {
   }
 
   [[noreturn]] void unexpected() {
+    skip_spaces();
     if (rest_.empty()) file_.damaged("its header ends within an expression");
-    file_.damaged(
-        str("its header is no dictionary as NumPy writes it, from here on: ", rest_.substr(0, 40)));
+    std::string_view shown = rest_.substr(0, 40);
+    shown = shown.substr(0, shown.find_last_not_of(" \t\n") + 1);
+    file_.damaged(str("its header is no dictionary as NumPy writes it, from here on: ", shown));
   }
   void skip_spaces() {
     const std::size_t first = rest_.find_first_not_of(" \t\n");

@@ -143,6 +143,9 @@ TEST_F(NpyTest, EveryLieOfAHeaderIsNamed) {
                                      "here on: 'shape");
   EXPECT_EQ(error_of(of("(2,)") + "x", data),
             start + "its header is no dictionary as NumPy writes it, from here on: x");
+  EXPECT_EQ(error_of("{'shape' 2}   \n"),
+            start + "its header is no dictionary as NumPy writes it, from here on: 2}");
+  EXPECT_EQ(error_of("{'shape': (2   \n"), start + "its header ends within an expression");
   EXPECT_EQ(error_of("{'fortran_order': 1}"),
             start + "its header is no dictionary as NumPy writes it, from here on: 1}");
   EXPECT_EQ(error_of(of("(-2,)"), data), start +
