@@ -49,6 +49,24 @@ constexpr std::size_t count_fields() {
 template <class T>
 inline constexpr std::size_t kFieldCount = count_fields<std::remove_const_t<T>>();
 
+template <class T, std::size_t... I, std::size_t... J>
+constexpr bool can_be_made_with_braces_at(std::index_sequence<I...>, std::index_sequence<J...>) {
+  using Any = std::conditional_t<std::is_copy_constructible_v<T>, AnyField, AnyMoveOnlyField>;
+  return requires { T{Any{I}..., {Any{0}}, Any{J}...}; };
+}
+/// A field that takes several of those things unless it has braces of its own is a C array.
+template <class T, std::size_t... I>
+constexpr bool has_c_array(std::index_sequence<I...>) {
+  constexpr std::size_t kCount = sizeof...(I);
+  return ((can_be_made_with_braces_at<T>(std::make_index_sequence<I>(), std::index_sequence<>()) &&
+           !can_be_made_with_braces_at<T>(std::make_index_sequence<I>(),
+                                          std::make_index_sequence<kCount - 1 - I>())) ||
+          ...);
+}
+template <class T>
+inline constexpr bool kHasCArray =
+    has_c_array<std::remove_const_t<T>>(std::make_index_sequence<kFieldCount<T>>());
+
 /// Field I of an aggregate.
 template <std::size_t I, class T>
 constexpr auto& field(T& object) {

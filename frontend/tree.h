@@ -124,10 +124,15 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
                   "classes), pairs, tuples, arrays, vectors, optionals and string maps of trees; a "
                   "class that is no plain "
                   "struct joins with a function members() that returns std::tie of its members");
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
+    static_assert(!kHasCArray<T>,
+                  "a struct in a tree has no C arrays; write std::array<Tensor, 2> w{} for Tensor "
+                  "w[2]");
+    if constexpr (Plain<T> && !kHasCArray<T>) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
+      }
+      (std::make_index_sequence<kFieldCount<T>>{});
     }
-    (std::make_index_sequence<kFieldCount<T>>{});
   }
 }
 

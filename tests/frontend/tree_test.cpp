@@ -74,6 +74,19 @@ TEST(TreeTest, FieldsMayHaveDefaultsOrNone) {
                                       "out.recurrent_weight", "out.bias"}));
 }
 
+// A struct with a C array is refused when it is compiled, with the repair.
+struct WithCArray {
+  Tensor a;
+  Tensor w[2];
+  int n;
+};
+struct ArrayLast {
+  int sizes[3];
+};
+static_assert(detail::kHasCArray<WithCArray> && detail::kHasCArray<ArrayLast>);
+static_assert(!detail::kHasCArray<Inner> && !detail::kHasCArray<Outer> &&
+              !detail::kHasCArray<Empty>);
+
 TEST(TreeTest, LeavesComeInFieldOrderAndGoBack) {
   const Outer tree = make();
   const Tensors tensors = tensors_of(flatten(tree));
