@@ -20,12 +20,14 @@ int Axis::in(const TensorType& type, std::string_view op) const {
       if (other.name() == named->name())
         repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"",
                      named->name(), "\")");
+    if (type.rank() && !type.is_named())
+      repair = "; its dims are plain sizes: name them, as in reshape(x, {dim, ...})";
     throw ShapeError(str(op, ": ", type, " has no dim ", *named, repair));
   }
   const int position = std::get<int>(axis_), rank = type.rank();
   if (position < -rank || position >= rank)
-    throw IndexError(
-        str(op, ": axis ", position, " is out of range for ", type, ", which has ", rank, " axes"));
+    throw IndexError(str(op, ": axis ", position, " is out of range for ", type, ", which has ",
+                         rank, rank == 1 ? " axis" : " axes"));
   return position < 0 ? position + rank : position;
 }
 
@@ -34,10 +36,15 @@ std::vector<int> Axes::in(const TensorType& type, std::string_view op) const {
   for (const Axis& axis : axes_) {
     const int position = axis.in(type, op);
     if (std::count(result.begin(), result.end(), position))
-      throw ArgumentError(str(op, ": axis ", position, " of ", type, " is named twice"));
+      throw ArgumentError(str(op, ": ", axis_name(type, position), " is named twice"));
     result.push_back(position);
   }
   return result;
+}
+
+std::string axis_name(const TensorType& type, int axis) {
+  const Dim& dim = type.dims()[static_cast<std::size_t>(axis)];
+  return dim.is_named() ? str("axis ", dim, " of ", type) : str("axis ", axis, " of ", type);
 }
 
 }  // namespace reel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -42,5 +43,9 @@ class Axes {
  private:
   std::vector<Axis> axes_;
 };
+
+/// What messages call an axis: by its name where it has one, else by its position. "axis time=3 of
+/// f32[batch=2,time=3]", "axis 1 of f32[2,3]".
+std::string axis_name(const TensorType& type, int axis);
 
 }  // namespace reel

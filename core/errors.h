@@ -2,9 +2,12 @@
 // expected, what came.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace reel {
 
@@ -19,8 +22,30 @@ class Error : public std::runtime_error {
   void add_line(const std::string& line) {
     text_ = std::make_shared<const std::string>(std::string(what()) + '\n' + line);
   }
+  /// The message begins with the name of a function, "gather: ".
+  bool names_function() const { return function_end(what()) != std::string_view::npos; }
+  /// The message is one of the function that the user called: its name comes instead of that of
+  /// what the function is made of, or in front.
+  void name_function(std::string_view function) {
+    std::string_view text = what();
+    if (names_function()) text.remove_prefix(function_end(text));
+    const char* separator = text.starts_with(": ") ? "" : ": ";
+    text_ =
+        std::make_shared<const std::string>(std::string(function) + separator + std::string(text));
+  }
 
  private:
+  /// Where the name ends that a message begins with; npos if it begins with something else.
+  static std::size_t function_end(std::string_view text) {
+    const std::size_t end = text.find(": ");
+    const auto is_in_names = [](char c) {
+      return c == '_' || c == ' ' || c == ':' || std::isalnum(static_cast<unsigned char>(c));
+    };
+    const bool is_name =
+        end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);
+    return is_name ? end : std::string_view::npos;
+  }
+
   std::shared_ptr<const std::string> text_;  // copying an exception must not throw
 };
 
@@ -59,6 +84,17 @@ class IoError : public Error {
  public:
   using Error::Error;
 };
+
+/// fn(); its errors are those of the function that the user called.
+template <class Fn>
+decltype(auto) as_function(std::string_view function, Fn&& fn) {
+  try {
+    return fn();
+  } catch (Error& error) {
+    error.name_function(function);
+    throw;
+  }
+}
 
 /// A promise of the library to itself that was broken: a defect of Reel, not of its caller.
 class InternalError : public std::logic_error {

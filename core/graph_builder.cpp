@@ -86,7 +86,7 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
     in_types.push_back(graph_->types[in.back()]);
   }
   TypeArgs args{op, attrs.get(), in_types, out_types};
-  op.type(args);
+  apply_type_rule(args);
   Tensors results;
   for (const TensorType& type : out_types.span()) {
     out.push_back(graph_->add_value(type));

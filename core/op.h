@@ -146,6 +146,21 @@ constexpr OpReads reads_the_other(const Attrs*, std::uint32_t wanted) {
   return {.inputs = (wanted & 1) << 1 | (wanted >> 1 & 1)};
 }
 
+/// Applies the type rule. Where dims that were asked for make no tensor, the message is the op's.
+inline void apply_type_rule(TypeArgs& args) {
+  try {
+    args.op.type(args);
+  } catch (Error& error) {
+    if (!error.names_function()) {
+      constexpr std::string_view kUnknown = "_unknown";  // the same op, for sizes of a run
+      const std::string_view name = args.op.name;
+      error.name_function(
+          name.substr(0, name.size() - (name.ends_with(kUnknown) ? kUnknown.size() : 0)));
+    }
+    throw;
+  }
+}
+
 /// All ops, in the order of their families: for tests and for reading files.
 std::span<const Op* const> all_ops();
 

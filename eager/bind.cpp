@@ -61,7 +61,7 @@ inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   may_reuse = check_inputs(op, inputs, in) && may_reuse;
   TypeList out;
   TypeArgs rule{op, attrs.get(), in, out};
-  op.type(rule);
+  apply_type_rule(rule);
   Tensor result;
   KernelArgs args{op, attrs.get(), inputs, may_reuse, out, {&result, 1}};
   op.kernel(args);
@@ -101,7 +101,7 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool m
   }
   TypeList out;
   TypeArgs rule{op, attrs.get(), in, out};
-  op.type(rule);
+  apply_type_rule(rule);
   outputs.resize(out.size());
   KernelArgs args{op, attrs.get(), inputs, may_reuse, out, outputs};
   op.kernel(args);

@@ -77,7 +77,7 @@ class Adam : public detail::AdamBase<Params> {
   /// Moments start as zeros. Throws ArgumentError for options out of range.
   explicit Adam(const Params& parameters, const AdamOptions& options = {})
       : detail::AdamBase<Params>(
-            "adam", parameters,
+            "Adam", parameters,
             {options.learning_rate, options.beta1, options.beta2, options.epsilon, 0}) {}
 };
 
@@ -89,7 +89,7 @@ class AdamW : public detail::AdamBase<Params> {
  public:
   /// Moments start as zeros. Throws ArgumentError for options out of range.
   explicit AdamW(const Params& parameters, const AdamWOptions& options = {})
-      : detail::AdamBase<Params>("adamw", parameters, options) {}
+      : detail::AdamBase<Params>("AdamW", parameters, options) {}
 };
 
 }  // namespace reel

@@ -33,7 +33,7 @@ Tensor random_state_of(const Metadata& metadata, const std::string& path);
 /// "random_state", which is the stream's.
 template <class Tree>
 void save_checkpoint(const std::string& path, const Tree& tree, const Metadata& metadata = {}) {
-  save_safetensors(path, tree, detail::with_random_state(metadata));
+  detail::save_tree(path, tree, detail::with_random_state(metadata), "save_checkpoint");
 }
 
 /// Fills the tree from a file of save_checkpoint, and sets this thread's stream of random numbers;
@@ -41,9 +41,9 @@ void save_checkpoint(const std::string& path, const Tree& tree, const Metadata& 
 /// without the stream; then tree and stream are as they were.
 template <class Tree>
 Metadata load_checkpoint(const std::string& path, Tree& tree) {
-  Metadata metadata = read_safetensors_metadata(path);
+  Metadata metadata = detail::read_metadata(path, "load_checkpoint");
   const Tensor state = detail::random_state_of(metadata, path);
-  load_safetensors(path, tree);
+  detail::load_tree(path, tree, {}, "load_checkpoint");
   set_random_state(state);
   metadata.erase("random_state");
   return metadata;

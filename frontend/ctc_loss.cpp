@@ -1,6 +1,7 @@
 #include "reel/frontend/ctc_loss.h"
 
 #include <limits>
+#include <string>
 #include <tuple>
 
 #include "reel/core/errors.h"
@@ -31,25 +32,25 @@ Dims without(const Dims& dims, const Dim& one, const Dim& other) {
   return result;
 }
 
-void check_arguments(const TensorType& logits, const TensorType& labels, const CtcDims& dims,
-                     std::int64_t blank) {
+void check_arguments(const std::string& function, const TensorType& logits,
+                     const TensorType& labels, const CtcDims& dims, std::int64_t blank) {
   if (!is_float(logits.dtype()))
-    throw DTypeError(str("ctc_loss: logits must be f32 or f64, got ", logits, "; cast them"));
+    throw DTypeError(str(function, ": logits must be f32 or f64, got ", logits, "; cast them"));
   if (!is_integer(labels.dtype()))
     throw DTypeError(
-        str("ctc_loss: labels must be i32 or i64, positions along vocab, got ", labels));
+        str(function, ": labels must be i32 or i64, positions along vocab, got ", labels));
   const bool fits = contains(logits.dims(), dims.time) && contains(logits.dims(), dims.vocab) &&
                     contains(labels.dims(), dims.label_time) && labels.is_named() &&
                     !contains(logits.dims(), dims.label_time) &&
                     same_dims(without(logits.dims(), dims.time, dims.vocab),
                               without(labels.dims(), dims.label_time, dims.label_time));
   if (!fits)
-    throw ShapeError(str("ctc_loss: logits must have named dims [..., ", dims.time, ',', dims.vocab,
-                         "], and labels the same but with ", dims.label_time,
+    throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
+                         dims.vocab, "], and labels the same but with ", dims.label_time,
                          " in the place of these two: logits ", logits, ", labels ", labels));
   if (dims.vocab.has_size() && (blank < -dims.vocab.size() || blank >= dims.vocab.size()))
     throw ArgumentError(
-        str("ctc_loss: blank must be a position along ", dims.vocab, ", got ", blank));
+        str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));
 }
 
 /// log(exp a + exp b), of finite numbers. The largest is a constant to the gradient: it cancels.
@@ -73,9 +74,9 @@ struct Alignments {
 /// The labels, and what of them the recursion asks at every frame.
 class Labels {
  public:
-  Labels(const Tensor& labels, const CtcDims& dims, std::int64_t blank)
+  Labels(const std::string& function, const Tensor& labels, const CtcDims& dims, std::int64_t blank)
       : dims_(dims),
-        labels_(checked_labels(labels, dims.vocab, blank)),
+        labels_(checked_labels(function, labels, dims.vocab, blank)),
         blank_(scalar(blank, labels.dtype())) {
     const Tensor place = range(dims.label_time);
     is_first_ = place == 0;
@@ -117,12 +118,11 @@ class Labels {
   Tensor is_first_, is_last_, is_repeated_;
 };
 
-}  // namespace
-
-Tensor ctc_log_likelihood(const Tensor& logits, const Tensor& given_labels, const CtcDims& dims,
-                          const CtcOptions& options) {
-  check_arguments(logits.type(), given_labels.type(), dims, options.blank);
-  const Labels labels(given_labels, dims, options.blank);
+/// `function` is what the user called.
+Tensor log_likelihood(const std::string& function, const Tensor& logits, const Tensor& given_labels,
+                      const CtcDims& dims, const CtcOptions& options) {
+  check_arguments(function, logits.type(), given_labels.type(), dims, options.blank);
+  const Labels labels(function, given_labels, dims, options.blank);
   // NaN in padding would reach its gradient through softmax; selected away, it is nowhere.
   const Tensor log_p = maximum(log_softmax(mask_padding(logits), dims.vocab), kNever);
   const Dims entries = without(logits.dims(), dims.time, dims.vocab);
@@ -134,17 +134,25 @@ Tensor ctc_log_likelihood(const Tensor& logits, const Tensor& given_labels, cons
       .initial = labels.none(entries, logits.dtype()),
       .xs = log_p,
       .body = body,
-      .name = "ctc_loss",
+      .name = function,
   };
   const Tensor total = labels.complete(scan(frames).state);
   return where(total < kNeverBound, -std::numeric_limits<double>::infinity(), total);
 }
 
+}  // namespace
+
+Tensor ctc_log_likelihood(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
+                          const CtcOptions& options) {
+  return log_likelihood("ctc_log_likelihood", logits, labels, dims, options);
+}
+
 Tensor ctc_loss(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                 const CtcOptions& options) {
-  const Tensor likelihood = ctc_log_likelihood(logits, labels, dims, options);
-  if (!options.zero_infinity) return -mean(likelihood);
-  return -mean(where(likelihood == -std::numeric_limits<double>::infinity(), 0, likelihood));
+  const Tensor likelihood = log_likelihood("ctc_loss", logits, labels, dims, options);
+  // 0 - 0 is 0, where -0 would be -0: the loss of nothing, and of what is certain.
+  if (!options.zero_infinity) return 0 - mean(likelihood);
+  return 0 - mean(where(likelihood == -std::numeric_limits<double>::infinity(), 0, likelihood));
 }
 
 }  // namespace reel

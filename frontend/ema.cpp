@@ -4,7 +4,7 @@
 
 namespace reel::detail {
 
-void check_ema(const EmaOptions& options) { check_below_one("ema", "decay", options.decay); }
+void check_ema(const EmaOptions& options) { check_below_one("Ema", "decay", options.decay); }
 
 void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLeaves& parameters,
                 const PathsFn& paths, Tensor& step, double decay) {
@@ -16,7 +16,7 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
   const Tensor rest = 1.0 - pow(decay, cast(next_step, f64));
   StepScalar part((1.0 - decay) / rest);
   StepScalar kept((decay - pow(decay, cast(next_step, f64))) / rest);
-  optimise("ema", leaves, [&](Tensor& p, const Tensor&, std::span<Tensor> moments) {
+  optimise("Ema", leaves, [&](Tensor& p, const Tensor&, std::span<Tensor> moments) {
     const DType dtype = p.dtype();
     // What was there before the first step counts for nothing, NaN included.
     p = where(is_first, p, moments[0] * kept.in(dtype) + p * part.in(dtype));

@@ -38,5 +38,16 @@ void check_scalar(const Tensor& y, const char* what) {
         str(what, ": the function must return a floating scalar, got ", y.type(), "; cast it"));
 }
 
+void check_cotangents(const Tensors& values, const Tensors& cotangents) {
+  for (std::size_t i = 0; i < values.size() && i < cotangents.size(); ++i) {
+    if (!values[i].is_defined() || !cotangents[i].is_defined()) continue;
+    const TensorType &value = values[i].type(), &cotangent = cotangents[i].type();
+    const std::string message =
+        str("vjp: a cotangent has the type of the value, which is ", value, ", got ", cotangent);
+    if (value.dtype() != cotangent.dtype()) throw DTypeError(message + "; cast it");
+    if (value != cotangent && value.is_known() && cotangent.is_known()) throw ShapeError(message);
+  }
+}
+
 }  // namespace detail
 }  // namespace reel

@@ -23,6 +23,27 @@ T fresh_argument(const T& argument) {
 }
 /// Throws ShapeError or DTypeError unless y is a floating scalar.
 void check_scalar(const Tensor& y, const char* what);
+/// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
+void check_cotangents(const Tensors& values, const Tensors& cotangents);
+
+/// `function`: that the user called, for errors.
+template <class F, class X, class... Rest>
+auto value_and_grad_for(const char* function, const F& f, const X& first, const Rest&... rest) {
+  RecordingTape tape;
+  const auto x = fresh_argument(first);
+  const Tensors sources = tensors_of(flatten(x));
+  for (const Tensor& source : sources)
+    if (source.is_defined()) tape.watch(source);
+  auto value = f(x, rest...);
+  Tensor y;
+  if constexpr (std::is_same_v<decltype(value), Tensor>)
+    y = value;
+  else
+    y = value.first;
+  check_scalar(y, function);
+  auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
+  return std::pair{std::move(value), std::move(gradient)};
+}
 
 }  // namespace detail
 
@@ -35,28 +56,15 @@ void check_scalar(const Tensor& y, const char* what);
 template <class F>
 auto value_and_grad(F f) {
   return [f](const auto& first, const auto&... rest) {
-    RecordingTape tape;
-    const auto x = detail::fresh_argument(first);
-    const Tensors sources = tensors_of(flatten(x));
-    for (const Tensor& source : sources)
-      if (source.is_defined()) tape.watch(source);
-    auto value = f(x, rest...);
-    Tensor y;
-    if constexpr (std::is_same_v<decltype(value), Tensor>)
-      y = value;
-    else
-      y = value.first;
-    detail::check_scalar(y, "value_and_grad");
-    auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
-    return std::pair{std::move(value), std::move(gradient)};
+    return detail::value_and_grad_for("value_and_grad", f, first, rest...);
   };
 }
 
 /// grad(f)(x, rest...) is the gradient alone.
 template <class F>
 auto grad(F f) {
-  return [both = value_and_grad(std::move(f))](const auto& first, const auto&... rest) {
-    return both(first, rest...).second;
+  return [f](const auto& first, const auto&... rest) {
+    return detail::value_and_grad_for("grad", f, first, rest...).second;
   };
 }
 
@@ -74,7 +82,9 @@ auto vjp(F&& f, const X& given) {
   using Value = decltype(value);
   std::function<X(const Value&)> pullback =
       [tape, x, sources, targets = tensors_of(flatten(value))](const Value& cotangent) {
-        return Tape::from(tape->gradient(targets, tensors_of(flatten(cotangent)), sources), x);
+        const Tensors cotangents = tensors_of(flatten(cotangent));
+        detail::check_cotangents(targets, cotangents);
+        return Tape::from(tape->gradient(targets, cotangents, sources), x);
       };
   return std::pair{std::move(value), std::move(pullback)};
 }

@@ -6,6 +6,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/index.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -59,8 +60,8 @@ Tensor with_classes_last(const Tensor& logits, int axis) {
 Tensor at_positions(const Tensor& log_p, const Tensor& targets, int axis) {
   const bool is_named = log_p.type().is_named();
   const int last = log_p.rank() - 1;
-  return gather(with_classes_last(log_p, axis), targets, is_named ? axis : last,
-                {.from_end = false, .batch_dims = is_named ? 0 : last});
+  return gather_for("cross_entropy", with_classes_last(log_p, axis), targets,
+                    is_named ? axis : last, {.from_end = false, .batch_dims = is_named ? 0 : last});
 }
 
 /// Σ q log p over the classes, where 0 · -inf is 0.
@@ -94,8 +95,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
   const Tensor log_p = log_softmax(mask_padding(logits), axis);
   const Tensor right = mean(has_positions ? at_positions(log_p, targets, axis)
                                           : expected(log_p, mask_padding(targets), axis));
-  if (smoothing == 0) return -right;
-  return -(right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
+  // 0 - 0 is 0, where -0 would be -0: the loss of nothing, and of what is certain.
+  if (smoothing == 0) return 0 - right;
+  return 0 - (right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
 }
 
 Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets) {
@@ -107,14 +109,19 @@ Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targ
             "logits' dtype: logits ",
             given_logits.type(), ", targets ", given_targets.type()));
   check_same_dims("binary_cross_entropy", "logits", given_logits.type(), given_targets.type());
-  const Tensor x = mask_padding(given_logits), t = mask_padding(cast(given_targets, dtype));
+  const Tensor logits = mask_padding(given_logits), t = mask_padding(cast(given_targets, dtype));
+  // What is infinite is (σ(x) - t) x, of which 0 · inf is 0: such a prediction is right.
+  const Tensor is_infinite = isinf(logits), error = where(logits > 0, 1 - t, -t);
+  const Tensor x = where(is_infinite, 0, logits);
+  const Tensor of_infinite = error * where(is_infinite && error != 0, logits, 0);
   // log(1 + exp x) - t x with the larger of 1 and exp x taken out of the logarithm. That one is a
   // constant to the gradient, where it cancels, so that derivatives of any order hold at x = 0 too.
   const Tensor larger = stop_gradient(maximum(x, 0));
   const Tensor a = exp(x - larger), b = exp(-larger), sum = a + b;
   // What the sum of 1 and a small number rounded off.
   const Tensor lost = stop_gradient(minimum(a, b) - (sum - 1));
-  return mean((larger - t * x) + (log(sum) + lost / sum));
+  const Tensor of_finite = (larger - t * x) + (log(sum) + lost / sum);
+  return mean(where(is_infinite, of_infinite, of_finite));
 }
 
 Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {

@@ -5,9 +5,9 @@
 namespace reel::detail {
 
 void check_rmsprop(const RmsPropOptions& options) {
-  check_below_one("rmsprop", "decay", options.decay);
-  check_positive("rmsprop", "epsilon", options.epsilon);
-  check_below_one("rmsprop", "momentum", options.momentum);
+  check_below_one("RmsProp", "decay", options.decay);
+  check_positive("RmsProp", "epsilon", options.epsilon);
+  check_below_one("RmsProp", "momentum", options.momentum);
 }
 
 UpdateRule rmsprop_rule(const Tensor& learning_rate, const RmsPropOptions& options) {

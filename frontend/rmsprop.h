@@ -36,7 +36,7 @@ class RmsProp : public Optimiser<Params> {
  public:
   /// Moments start as zeros. Throws ArgumentError for options out of range.
   explicit RmsProp(const Params& parameters, const RmsPropOptions& options = {})
-      : Optimiser<Params>("rmsprop", options.learning_rate),
+      : Optimiser<Params>("RmsProp", options.learning_rate),
         squares_(this->zero_moments(parameters)),
         options_(options) {
     detail::check_rmsprop(options);

@@ -1,6 +1,7 @@
 #include "reel/frontend/safetensors.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -105,6 +106,27 @@ std::string differences(const SafetensorsContents& contents, const std::vector<s
   return result;
 }
 
+/// Where the tree's names may stand in the file instead; empty if that cannot be said.
+std::string place_in_file(const SafetensorsContents& contents,
+                          const std::vector<std::string>& names, const std::string& prefix) {
+  std::set<std::string> roots, fitting;
+  for (const StoredTensor& stored : contents.header.tensors) {
+    if (is_below(stored.name, prefix) && !prefix.empty()) return {};
+    roots.insert(stored.name.substr(0, stored.name.find('.')));
+  }
+  if (!prefix.empty())
+    return str("\nNothing stands under \"", prefix, "\" in the file; .prefix can be one of ",
+               join(roots), ", or what is below them.");
+  for (const std::string& name : names) {
+    if (contents.find(name)) return {};
+    for (const std::string& root : roots)
+      if (contents.find(str(root, '.', name))) fitting.insert(root);
+  }
+  if (fitting.size() != 1) return {};
+  return str("\nSuch names stand under \"", *fitting.begin(),
+             "\" in the file; use load_safetensors with {.prefix = \"", *fitting.begin(), "\"}.");
+}
+
 // ---- Both ways ----------------------------------------------------------------------
 
 void check_tensors(const char* what, const std::vector<std::string>& names,
@@ -127,9 +149,8 @@ void check_tensors(const char* what, const std::vector<std::string>& names,
 namespace detail {
 
 void save_tensors(const std::string& path, const std::vector<std::string>& names,
-                  const Tensors& tensors, const Metadata& metadata) {
-  constexpr const char* kWhat = "save_safetensors";
-  check_tensors(kWhat, names, tensors);
+                  const Tensors& tensors, const Metadata& metadata, const char* function) {
+  check_tensors(function, names, tensors);
   // The widest elements first, so that all are aligned.
   std::vector<std::size_t> order(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -149,16 +170,17 @@ void save_tensors(const std::string& path, const std::vector<std::string>& names
   const std::string front = print_safetensors_header(header);
   std::vector<std::string_view> parts{front};
   parts.insert(parts.end(), data.begin(), data.end());
-  replace_file(path, parts, kWhat);
+  replace_file(path, parts, function);
 }
 
 Tensors load_tensors(const std::string& path, const std::vector<std::string>& names,
-                     const Tensors& like, const LoadOptions& options) {
-  constexpr const char* kWhat = "load_safetensors";
-  check_tensors(kWhat, names, like);
-  const SafetensorsContents contents(path, kWhat);
+                     const Tensors& like, const LoadOptions& options, const char* function) {
+  check_tensors(function, names, like);
+  const SafetensorsContents contents(path, function);
   const std::string wrong = differences(contents, names, like, options);
-  if (!wrong.empty()) throw IoError(str(kWhat, ": ", path, " holds another model:", wrong));
+  if (!wrong.empty())
+    throw IoError(str(function, ": ", path, " holds another model:", wrong,
+                      place_in_file(contents, names, options.prefix)));
 
   Tensors result;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -168,10 +190,14 @@ Tensors load_tensors(const std::string& path, const std::vector<std::string>& na
   return result;
 }
 
+Metadata read_metadata(const std::string& path, const char* function) {
+  return SafetensorsContents(path, function).header.metadata;
+}
+
 }  // namespace detail
 
 Metadata read_safetensors_metadata(const std::string& path) {
-  return SafetensorsContents(path, "read_safetensors_metadata").header.metadata;
+  return detail::read_metadata(path, "read_safetensors_metadata");
 }
 
 }  // namespace reel

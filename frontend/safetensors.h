@@ -49,11 +49,26 @@ struct LoadOptions {
 
 namespace detail {
 
+// function: that the user called, for errors.
 void save_tensors(const std::string& path, const std::vector<std::string>& names,
-                  const Tensors& tensors, const Metadata& metadata);
+                  const Tensors& tensors, const Metadata& metadata, const char* function);
 /// Tensors of the types of `like`, whose data come from the file.
 Tensors load_tensors(const std::string& path, const std::vector<std::string>& names,
-                     const Tensors& like, const LoadOptions& options);
+                     const Tensors& like, const LoadOptions& options, const char* function);
+Metadata read_metadata(const std::string& path, const char* function);
+
+template <class Tree>
+void save_tree(const std::string& path, const Tree& tree, const Metadata& metadata,
+               const char* function) {
+  save_tensors(path, tree_paths(tree), tensors_of(flatten(tree)), metadata, function);
+}
+template <class Tree>
+void load_tree(const std::string& path, Tree& tree, const LoadOptions& options,
+               const char* function) {
+  const TreeLeaves leaves = flatten(tree);
+  tree = unflatten(tree, with_tensors(leaves, load_tensors(path, tree_paths(tree, options.prefix),
+                                                           tensors_of(leaves), options, function)));
+}
 
 }  // namespace detail
 
@@ -67,7 +82,7 @@ Tensors load_tensors(const std::string& path, const std::vector<std::string>& na
 /// inside a trace. Format: https://huggingface.co/docs/safetensors
 template <class Tree>
 void save_safetensors(const std::string& path, const Tree& tree, const Metadata& metadata = {}) {
-  detail::save_tensors(path, tree_paths(tree), tensors_of(flatten(tree)), metadata);
+  detail::save_tree(path, tree, metadata, "save_safetensors");
 }
 
 /// Fills a tree with the tensors of a file, and reads no others. Its own tensors say which names,
@@ -80,10 +95,7 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
 /// that differs); then the tree is as it was.
 template <class Tree>
 void load_safetensors(const std::string& path, Tree& tree, const LoadOptions& options = {}) {
-  const TreeLeaves leaves = flatten(tree);
-  tree = unflatten(tree,
-                   with_tensors(leaves, detail::load_tensors(path, tree_paths(tree, options.prefix),
-                                                             tensors_of(leaves), options)));
+  detail::load_tree(path, tree, options, "load_safetensors");
 }
 
 /// The metadata of a file. Throws IoError when it cannot be read or is damaged.

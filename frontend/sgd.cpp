@@ -5,9 +5,9 @@
 namespace reel::detail {
 
 void check_sgd(const SgdOptions& options) {
-  check_below_one("sgd", "momentum", options.momentum);
+  check_below_one("Sgd", "momentum", options.momentum);
   if (options.nesterov && options.momentum == 0)
-    throw ArgumentError("sgd: nesterov needs momentum, which is 0");
+    throw ArgumentError("Sgd: nesterov needs momentum, which is 0");
 }
 
 UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options) {

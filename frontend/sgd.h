@@ -36,7 +36,7 @@ class Sgd : public Optimiser<Params> {
  public:
   /// The velocity starts as zeros. Throws ArgumentError for options out of range.
   explicit Sgd(const Params& parameters, const SgdOptions& options = {})
-      : Optimiser<Params>("sgd", options.learning_rate), options_(options) {
+      : Optimiser<Params>("Sgd", options.learning_rate), options_(options) {
     detail::check_sgd(options);
     if (options.momentum > 0) velocity_ = this->zero_moments(parameters);
   }

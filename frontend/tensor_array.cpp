@@ -88,8 +88,13 @@ Tensor TensorArray::gather(const Tensor& indices) const {
   return list_gather(list_for("gather"), indices);
 }
 
-Tensor TensorArray::stack() const { return list_stack(list_for("stack"), std::nullopt); }
-Tensor TensorArray::stack(const Dim& dim) const { return list_stack(list_for("stack"), dim); }
+Tensor TensorArray::stack() const {
+  return as_function("TensorArray stack",
+                     [&] { return list_stack(list_for("stack"), std::nullopt); });
+}
+Tensor TensorArray::stack(const Dim& dim) const {
+  return as_function("TensorArray stack", [&] { return list_stack(list_for("stack"), dim); });
+}
 Tensor TensorArray::concat() const { return list_concat(list_for("concat")); }
 Tensor TensorArray::size() const { return list_size(list_for("size")); }
 

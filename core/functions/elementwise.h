@@ -63,11 +63,13 @@ Tensor remainder(const Arg& a, const Arg& b);
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor mod(const Arg& a, const Arg& b);
 Tensor pow(const Arg& a, const Arg& b);
+/// NaN wins, as in NumPy. The gradient goes to the operand that wins; equal ones share it, and so
+/// do two NaN.
 Tensor maximum(const Arg& a, const Arg& b);
 Tensor minimum(const Arg& a, const Arg& b);
 /// x where low <= x <= high, else the bound that it is beyond; high where low > high. NaN stays
 /// NaN, and a bound that is NaN makes it. A number takes the dtype of x. The gradient of x passes
-/// where low <= x <= high, that of a bound elsewhere.
+/// where low <= x <= high, and where x is NaN, that of a bound elsewhere.
 Tensor clip(const Arg& x, const Arg& low, const Arg& high);
 
 /// Comparisons give booleans.

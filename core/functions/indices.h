@@ -25,7 +25,7 @@ struct GatherOptions {
 /// Along an axis that lengths run over, padding of x is 0. Named dims that x has too are matched
 /// entry by entry; the dim of the axis itself stands for new places along it. Negative indices
 /// count from the end, along a ragged axis from that of the entry; others beyond an entry's end
-/// read its padding. IndexError out of range.
+/// read its padding, as RETURNN's do: mask_padding(x) makes it 0. IndexError out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});
 /// `like`, to which updates (with the dims that gather would give, named ones in any order) are

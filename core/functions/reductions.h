@@ -41,7 +41,13 @@ Tensor all(const Tensor& x);
 /// The position (i32) of the largest, or smallest, element: the first of equal ones, and of NaN.
 Tensor argmax(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
 Tensor argmin(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
+/// Of the whole tensor, in row-major order of its dims: as an index into reshape(x, {-1}), where
+/// padding has positions too.
+Tensor argmax(const Tensor& x);
+Tensor argmin(const Tensor& x);
+/// log Σ exp(x), without overflow.
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
+Tensor logsumexp(const Tensor& x);
 /// Along the axes; padding gets 0, and so does a row without any valid entry.
 Tensor softmax(const Tensor& x, const Axes& axes);
 /// Padding gets 0 here too, so that products with it are harmless.
@@ -56,7 +62,8 @@ struct Cumulative {
 ///
 /// Along a ragged dim each entry within its own length; what is padding of x is 0 in the result, if
 /// the axis is ragged or lengths of a ragged dim run over it. cumsum(x, axis, {.exclusive = true}).
-/// The gradient of cumprod is right where elements are 0, too. Throws DTypeError for booleans.
+/// The gradient of cumprod is right where elements are 0, too. Throws DTypeError for booleans,
+/// IndexError for a scalar, which has no axis.
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how = {});
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how = {});
 

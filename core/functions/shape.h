@@ -67,7 +67,9 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
 /// Tensors of one type side by side along a new leading dim (or a new axis at a position).
 Tensor stack(const Tensors& tensors, const Dim& dim);
 Tensor stack(const Tensors& tensors, int axis = 0);
-/// The slices along an axis, which is removed; inverse of stack. The size must be known.
+/// The slices along an axis, which is removed; inverse of stack. The size must be known. Of a
+/// ragged axis there are as many as the longest entry has, which share storage: where another has
+/// ended they show its padding. mask_padding(x) makes it 0 before; in scan such entries have ended.
 Tensors unstack(const Tensor& x, const Axis& axis = 0);
 /// Equal parts along an axis; with named dims each part has `part` there.
 Tensors split(const Tensor& x, const Axis& axis, int parts, std::optional<Dim> part = {});

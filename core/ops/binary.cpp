@@ -136,7 +136,30 @@ constinit const Op pow_op{
     .samples = [] { return binary_samples(0.5, 2, -2, 2); },
     .pointwise = true,
 };
-// Equal operands share the gradient.
+namespace {
+
+/// Of maximum and minimum: the gradient goes to the operand that wins. NaN wins; equal operands
+/// share it, and so do two NaN.
+void share_gradient(Vjp& at, const Tensor& first_is_beyond, const Tensor& second_is_beyond) {
+  const Tensor g = at.cotangent();
+  const Tensor first = first_is_beyond || isnan(at.input(0));
+  const Tensor second = second_is_beyond || isnan(at.input(1));
+  const Tensor shared = where(first == second, g * 0.5, 0);
+  if (at.needs(0)) add_first(at, where(first && !second, g, shared));
+  if (at.needs(1)) add_second(at, where(second && !first, g, shared));
+}
+
+constexpr std::string_view kXLow[] = {"x", "low"}, kXHigh[] = {"x", "high"};
+
+/// Of the halves of clip: what is no x is the bound.
+void choose_gradient(Vjp& at, const Tensor& is_within) {
+  const Tensor g = at.cotangent(), is_x = is_within || isnan(at.input(0));
+  if (at.needs(0)) add_first(at, where(is_x, g, 0));
+  if (at.needs(1)) add_second(at, where(is_x, 0, g));
+}
+
+}  // namespace
+
 constinit const Op maximum_op{
     .name = "maximum",
     .type = binary_type<Takes::numbers>,
@@ -144,10 +167,8 @@ constinit const Op maximum_op{
     .of_one_type = binary_of_one_type<Binary::maximum>,
     .vjp =
         [](Vjp& at) {
-          const Tensor &a = at.input(0), &b = at.input(1), g = at.cotangent();
-          const Tensor shared = where(a == b, g * 0.5, 0);
-          if (at.needs(0)) add_first(at, where(a > b, g, shared));
-          if (at.needs(1)) add_second(at, where(a < b, g, shared));
+          const Tensor &a = at.input(0), &b = at.input(1);
+          share_gradient(at, a > b, a < b);
         },
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
@@ -160,42 +181,31 @@ constinit const Op minimum_op{
     .of_one_type = binary_of_one_type<Binary::minimum>,
     .vjp =
         [](Vjp& at) {
-          const Tensor &a = at.input(0), &b = at.input(1), g = at.cotangent();
-          const Tensor shared = where(a == b, g * 0.5, 0);
-          if (at.needs(0)) add_first(at, where(a < b, g, shared));
-          if (at.needs(1)) add_second(at, where(a > b, g, shared));
+          const Tensor &a = at.input(0), &b = at.input(1);
+          share_gradient(at, a<b, a> b);
         },
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
 };
-// The halves of clip: the kernels of maximum and minimum, but what lies on the bound is x.
+// The halves of clip: the kernels of maximum and minimum, but what lies on the bound is x, and so
+// is NaN where the bound is NaN too.
 constinit const Op clip_low_op{
     .name = "clip_low",
-    .type = binary_type<Takes::numbers>,
+    .type = [](TypeArgs& args) { binary_type<Takes::numbers>(args, "clip", kXLow); },
     .kernel = binary_kernel<Binary::maximum>,
     .of_one_type = binary_of_one_type<Binary::maximum>,
-    .vjp =
-        [](Vjp& at) {
-          const Tensor &x = at.input(0), &low = at.input(1), g = at.cotangent();
-          if (at.needs(0)) add_first(at, where(x >= low, g, 0));
-          if (at.needs(1)) add_second(at, where(x < low, g, 0));
-        },
+    .vjp = [](Vjp& at) { choose_gradient(at, at.input(0) >= at.input(1)); },
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
 };
 constinit const Op clip_high_op{
     .name = "clip_high",
-    .type = binary_type<Takes::numbers>,
+    .type = [](TypeArgs& args) { binary_type<Takes::numbers>(args, "clip", kXHigh); },
     .kernel = binary_kernel<Binary::minimum>,
     .of_one_type = binary_of_one_type<Binary::minimum>,
-    .vjp =
-        [](Vjp& at) {
-          const Tensor &x = at.input(0), &high = at.input(1), g = at.cotangent();
-          if (at.needs(0)) add_first(at, where(x <= high, g, 0));
-          if (at.needs(1)) add_second(at, where(x > high, g, 0));
-        },
+    .vjp = [](Vjp& at) { choose_gradient(at, at.input(0) <= at.input(1)); },
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,

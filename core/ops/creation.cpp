@@ -1,4 +1,4 @@
-// Ops that make tensors from numbers: full, constant, full_like, range, one_hot.
+// Ops that make tensors from numbers: full, constant, full_like.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -113,13 +113,15 @@ const Op full_op{
         },
 };
 
-Tensor full_of(const TensorType& type, const Number& value) {
+Tensor full_of(std::string_view function, const TensorType& type, const Number& value) {
   if (type.is_list())
-    throw ArgumentError(str("full: ", type, " is the type of a TensorArray, not of a tensor"));
+    throw ArgumentError(
+        str(function, ": ", type, " is the type of a TensorArray, not of a tensor"));
   if (is_tracing())
     return bind(full_op, {}, make_attrs(FullAttrs{type, value.number, value.integer}));
   if (!type.is_known())
-    throw ShapeError(str("full: ", type, " has an axis of unknown size; give every dim a size"));
+    throw ShapeError(
+        str(function, ": ", type, " has an axis of unknown size; give every dim a size"));
   // Without inputs there is nothing that a tape could want to know.
   Tensor result(allocate_block(type));
   fill(result, value);
@@ -130,6 +132,12 @@ const TensorType& scalar_type(DType dtype) {
   static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32),
                                      TensorType(i64), TensorType(boolean)};
   return types[static_cast<int>(dtype)];
+}
+
+/// The type, of which a function is to make a tensor.
+TensorType type_of(std::string_view function, DType dtype, const Dims& dims) {
+  if (dims.empty()) return scalar_type(dtype);
+  return as_function(function, [&] { return TensorType(dtype, dims); });
 }
 
 // ---- full_like ----------------------------------------------------------------------------------
@@ -165,12 +173,14 @@ const Op full_like_op{
         },
 };
 
-Tensor full_like(const Tensor& x, int value) {
+Tensor full_like(std::string_view function, const Tensor& x, int value) {
+  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
   const TensorType& type = x.type();
   const Number number = number_for(type.dtype(), value);
   // Plain sizes that are known, and a tensor from outside the trace, need no x to tell them.
-  if (type.node()->is_permanent) return full_of(type, number);
-  if (!x.is_traced()) return full_of(is_tracing() ? type.with(type.dims()) : type, number);
+  if (type.node()->is_permanent) return full_of(function, type, number);
+  if (!x.is_traced())
+    return full_of(function, is_tracing() ? type.with(type.dims()) : type, number);
   return bind(full_like_op, {x}, make_attrs(FullLikeAttrs{static_cast<double>(value)}));
 }
 
@@ -222,7 +232,7 @@ const Op constant_op{
 /// A tensor of `count` elements, which write(pointer) puts there as elements of the dtype.
 template <class Write>
 Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& write) {
-  const TensorType type(dtype, dims);
+  const TensorType type = type_of("tensor", dtype, dims);
   check_count(count, type);
   if (!is_tracing()) {
     Tensor result(allocate_block(type));
@@ -317,92 +327,6 @@ DType dtype_of_numbers(const std::vector<const NestedList*>& numbers) {
   return default_dtype(kind);
 }
 
-// ---- range, one_hot -----------------------------------------------------------------------------
-
-struct DimAttrs {
-  Dim dim{0};
-  DType dtype = i32;
-  template <class F>
-  static void fields(F&& f) {
-    f("dim", &DimAttrs::dim);
-    f("dtype", &DimAttrs::dtype);
-  }
-};
-
-const Op range_op{
-    .name = "range",
-    .type =
-        [](TypeArgs& a) {
-          const auto& [dim, dtype] = a.attr<DimAttrs>();
-          if (dtype == boolean)
-            throw DTypeError(str("range: positions along ", dim, " are numbers, not boolean"));
-          a.out.push_back(TensorType(dtype, {dim}));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor& out = a.make();
-          visit(out.dtype(), [&](auto zero) {
-            using T = decltype(zero);
-            if constexpr (!std::is_same_v<T, bool>)
-              std::iota(out.data<T>(), out.data<T>() + out.type().numel(), T{0});
-          });
-        },
-    .no_vjp = "has no inputs",
-    .samples =
-        [] {
-          return OpSamples{{{}, make_attrs(DimAttrs{Dim(5), i32})},
-                           {{}, make_attrs(DimAttrs{Dim("time", 3), f64})},
-                           {{}, make_attrs(DimAttrs{ragged_type(f32).dims()[1], f32})},
-                           {{}, make_attrs(DimAttrs{Dim(0), i64})}};
-        },
-};
-
-template <class Index>
-void set_hot(const Tensor& indices, const Tensor& out, std::int64_t classes) {
-  const Index* at = indices.data<Index>();
-  visit(out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* row = out.data<T>();
-    for (std::int64_t i = 0; i < indices.type().numel(); ++i, row += classes)
-      if (at[i] >= 0 && at[i] < classes) row[at[i]] = T{1};
-  });
-}
-
-const Op one_hot_op{
-    .name = "one_hot",
-    .type =
-        [](TypeArgs& a) {
-          const auto& [classes, dtype] = a.attr<DimAttrs>();
-          const TensorType& indices = a.in[0];
-          if (!is_integer(indices.dtype()))
-            throw DTypeError(
-                str("one_hot: indices must be integers, got ", indices, "; cast them to i32"));
-          if (classes.is_named() && contains(indices.dims(), classes))
-            throw ShapeError(str("one_hot: indices ", indices, " have the dim ", classes,
-                                 " of the classes already"));
-          a.out.push_back(TensorType(dtype, insert_dim(indices.dims(), indices.rank(), classes)));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor& indices = a.input(0);
-          const Tensor& out = a.make();
-          if (out.type().bytes() == 0) return;
-          std::memset(out.data<void>(), 0, static_cast<std::size_t>(out.type().bytes()));
-          const std::int64_t classes = out.type().sizes().back();
-          indices.dtype() == i32 ? set_hot<std::int32_t>(indices, out, classes)
-                                 : set_hot<std::int64_t>(indices, out, classes);
-        },
-    .no_vjp = "indices are integers",
-    .samples =
-        [] {
-          return OpSamples{
-              {{{TensorType(i32, {2, 3}), -1, 4, false}}, make_attrs(DimAttrs{Dim(4), f32})},
-              {{{TensorType(i64), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), boolean})},
-              {{{ragged_type(i32), 0, 3, false}}, make_attrs(DimAttrs{Dim("classes", 4), f64})},
-              {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
-        },
-};
-
 }  // namespace
 
 // ---- Public functions ---------------------------------------------------------------------------
@@ -467,29 +391,23 @@ template Tensor tensor_of_span(std::span<const bool>, const Dims&, std::optional
 
 Tensor scalar(const NestedList& value, std::optional<DType> dtype) {
   const DType type = dtype.value_or(default_dtype(value.kind()));
-  return full_of(scalar_type(type), checked("scalar", type, value));
+  return full_of("scalar", scalar_type(type), checked("scalar", type, value));
 }
 
-Tensor zeros(const TensorType& type) { return full_of(type, {}); }
+Tensor zeros(const TensorType& type) { return full_of("zeros", type, {}); }
 Tensor zeros(const Dims& dims, DType dtype) {
-  return zeros(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims));
+  return full_of("zeros", type_of("zeros", dtype, dims), {});
 }
-Tensor ones(const Dims& dims, DType dtype) { return full(dims, 1, dtype); }
+Tensor ones(const Dims& dims, DType dtype) {
+  return full_of("ones", type_of("ones", dtype, dims), checked("ones", dtype, 1));
+}
 Tensor full(const Dims& dims, const NestedList& value, DType dtype) {
-  return full_of(dims.empty() ? scalar_type(dtype) : TensorType(dtype, dims),
-                 checked("full", dtype, value));
+  return full_of("full", type_of("full", dtype, dims), checked("full", dtype, value));
 }
-Tensor zeros_like(const Tensor& x) { return full_like(x, 0); }
-Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
+Tensor zeros_like(const Tensor& x) { return full_like("zeros_like", x, 0); }
+Tensor ones_like(const Tensor& x) { return full_like("ones_like", x, 1); }
 
-Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }
-Tensor range(const Dim& dim, DType dtype) {
-  return bind(range_op, {}, make_attrs(DimAttrs{canonical(dim), dtype}));
-}
-Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype) {
-  return bind(one_hot_op, {indices}, make_attrs(DimAttrs{canonical(classes), dtype}));
-}
-
+extern const Op range_op, one_hot_op;  // of range.cpp
 namespace {
 const Op* const kCreationOps[] = {&full_op, &full_like_op, &constant_op, &range_op, &one_hot_op};
 }

@@ -246,12 +246,15 @@ Tensor mask(const Dim& dim) {
 }
 
 Tensor mask_padding(const Tensor& x, const NestedList& value) {
+  const auto padding = [&] {
+    return as_function("mask_padding", [&] { return full({}, value, x.dtype()); });
+  };
   Tensor result = x;
   for (int i = 0; i < x.rank(); ++i) {
     if (!is_masked(x.type(), i)) continue;
     Tensor valid = mask(x.dims()[i]);
     if (valid.rank() == x.rank()) valid = transpose(valid, x.dims());  // the result keeps x's order
-    result = where(valid, result, full({}, value, x.dtype()));
+    result = where(valid, result, padding());
   }
   return result;
 }

@@ -210,22 +210,20 @@ const Op truncated_normal_op{
     .samples = draw_samples,
 };
 
-void check_drawable(const Dims& dims, DType dtype, const char* op) {
+/// Before a number is taken from the stream.
+TensorType type_to_draw(const Dims& dims, DType dtype, const char* op) {
   if (!is_float(dtype)) throw DTypeError(str(op, ": draws f32 or f64, not ", dtype));
-  for (const Dim& dim : dims)
-    if (dim.is_undefined())
-      throw ShapeError(str(op, ": dim ", dim, " is undefined; give it a size or lengths"));
+  return as_function(op, [&] { return TensorType(dtype, dims); });
 }
 
-Tensor bind_draw(const Op& op, const Dims& dims, DType dtype, double low, double high) {
+Tensor bind_draw(const Op& op, const TensorType& type, double low, double high) {
   const RandomDraw draw = RandomDraw::take();
-  return bind(op, {draw.key},
-              make_attrs(DrawAttrs{TensorType(dtype, dims), draw.number, low, high}));
+  return bind(op, {draw.key}, make_attrs(DrawAttrs{type, draw.number, low, high}));
 }
 
 /// In [low, 1), with the dims and dtype of x, some of which only a run may know.
 Tensor uniform_like(const Tensor& x, double low) {
-  if (!has_unknown_size(x.type())) return bind_draw(random_uniform_op, x.dims(), x.dtype(), low, 1);
+  if (!has_unknown_size(x.type())) return bind_draw(random_uniform_op, x.type(), low, 1);
   const RandomDraw draw = RandomDraw::take();
   return bind(random_uniform_op, {draw.key, x},
               make_attrs(DrawAttrs{x.type(), draw.number, low, 1}));
@@ -236,11 +234,10 @@ Tensor uniform_like(const Tensor& x, double low) {
 // ---- Public functions ---------------------------------------------------------------------------
 
 Tensor random_normal(const Dims& dims, DType dtype) {
-  check_drawable(dims, dtype, "random_normal");
-  return bind_draw(random_normal_op, dims, dtype, 0, 1);
+  return bind_draw(random_normal_op, type_to_draw(dims, dtype, "random_normal"), 0, 1);
 }
 Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
-  check_drawable(dims, dtype, "random_uniform");
+  const TensorType type = type_to_draw(dims, dtype, "random_uniform");
   if (!(low < high))
     throw ArgumentError(str("random_uniform: low must be below high, got [", low, ", ", high, ")"));
   const double largest =
@@ -248,14 +245,14 @@ Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
   if (!(high - low <= largest))
     throw ArgumentError(
         str("random_uniform: from ", low, " to ", high, " is farther than ", dtype, " can say"));
-  return bind_draw(random_uniform_op, dims, dtype, low, high);
+  return bind_draw(random_uniform_op, type, low, high);
 }
 
 Tensor truncated_normal(const Dims& dims, double mean, double stddev, DType dtype) {
-  check_drawable(dims, dtype, "truncated_normal");
+  const TensorType type = type_to_draw(dims, dtype, "truncated_normal");
   if (!(stddev >= 0))
     throw ArgumentError(str("truncated_normal: stddev must not be negative, got ", stddev));
-  return bind_draw(truncated_normal_op, dims, dtype, mean, stddev);
+  return bind_draw(truncated_normal_op, type, mean, stddev);
 }
 
 namespace {
@@ -270,19 +267,22 @@ void check_fits(const TensorType& p, const TensorType& result) {
 
 Tensor bernoulli(const Arg& p, const Dims& dims) {
   const DType dtype = p.is_number() ? f32 : p.tensor().dtype();
-  check_drawable(dims, dtype, "bernoulli");
+  if (!is_float(dtype))
+    throw DTypeError(str("bernoulli: p must be f32 or f64, got ", p.tensor().type(), "; cast it"));
+  const TensorType type = type_to_draw(dims, dtype, "bernoulli");
   if (p.is_number()) {
     if (!(p.number() >= 0 && p.number() <= 1))
       throw ArgumentError(str("bernoulli: p must lie in [0, 1], got ", p.number()));
     return random_uniform(dims) < p.number();
   }
-  check_fits(p.tensor().type(), TensorType(dtype, dims));
+  check_fits(p.tensor().type(), type);
   return random_uniform(dims, 0, 1, dtype) < p;
 }
 
 Tensor categorical(const Tensor& logits, const Axis& axis) {
   if (!is_float(logits.dtype()))
-    throw DTypeError(str("categorical: logits must be floating, got ", logits.type()));
+    throw DTypeError(
+        str("categorical: logits must be f32 or f64, got ", logits.type(), "; cast them"));
   const int position = axis.in(logits.type(), "categorical");
   // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison
   // et al. 2014).
@@ -293,8 +293,7 @@ Tensor categorical(const Tensor& logits, const Axis& axis) {
 Tensor permutation(const Dim& dim) {
   Dims dims = dim.length_dims();
   dims.push_back(dim);
-  check_drawable(dims, f64, "permutation");
-  return argsort(random_uniform(dims, 0, 1, f64), -1);
+  return argsort(bind_draw(random_uniform_op, type_to_draw(dims, f64, "permutation"), 0, 1), -1);
 }
 
 // ---- dropout ------------------------------------------------------------------------------------

@@ -34,20 +34,26 @@ void unary_type(TypeArgs& args) {
   args.out.push_back(args.in[0]);
 }
 
-/// The result has the dims that both are broadcast to.
+/// The result has the dims that both are broadcast to. `name` and `roles` are what messages call
+/// the function and its operands.
 template <Takes kTakes, bool kGivesBoolean = false>
-void binary_type(TypeArgs& args) {
+void binary_type(TypeArgs& args, std::string_view name, Roles roles) {
   const TensorType &a = args.in[0], &b = args.in[1];
-  if (a != b) check_same_dtype(args.op.name, a, b, kLhsRhs);
-  if (!takes(kTakes, a.dtype())) refuse_dtype(args.op.name, kTakes, "lhs", a);
+  if (a != b) check_same_dtype(name, a, b, roles);
+  if (!takes(kTakes, a.dtype())) refuse_dtype(name, kTakes, roles[0], a);
   const DType dtype = kGivesBoolean ? boolean : a.dtype();
   const TensorType* like = a == b || b.rank() == 0 ? &a : a.rank() == 0 ? &b : nullptr;
   if (!like)
-    args.out.push_back(broadcast(args.op.name, args.in, kLhsRhs, dtype));
+    args.out.push_back(broadcast(name, args.in, roles, dtype));
   else if (kGivesBoolean)
     args.out.push_back(retyped(*like, boolean));
   else
     args.out.push_back(*like);
+}
+
+template <Takes kTakes, bool kGivesBoolean = false>
+void binary_type(TypeArgs& args) {
+  binary_type<kTakes, kGivesBoolean>(args, args.op.name, kLhsRhs);
 }
 
 /// Plain and named dims, a ragged one, none, and empty axes, with elements from an interval.

@@ -168,6 +168,10 @@ Tensor expand_to(std::string_view op, const Tensor& x, const Dims& dims) {
                          to, is_named ? " are named" : " are plain sizes",
                          "; give all axes names (reshape(x, dims)), or none"));
   if (x.rank() && !is_named) return expand_plain(op, x, to);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (to[i].is_named() && std::count(to.begin(), to.end(), to[i]) > 1)
+      throw ShapeError(str(op, ": dim ", to[i], " is there twice among ", to,
+                           "; make a second Dim for one of the axes"));
   std::vector<int> from;
   Dims added;
   for (const Dim& dim : to) {

@@ -25,7 +25,9 @@ namespace {
 
 constexpr std::string_view kAnyInstead = "use any", kAllInstead = "use all",
                            kCastMax = "cast it, as in argmax(cast(x, i32), axis)",
-                           kCastMin = "cast it, as in argmin(cast(x, i32), axis)";
+                           kCastMin = "cast it, as in argmin(cast(x, i32), axis)",
+                           kCastAllMax = "cast it, as in argmax(cast(x, i32))",
+                           kCastAllMin = "cast it, as in argmin(cast(x, i32))";
 
 /// What min gives over nothing.
 NestedList highest(DType dtype) {
@@ -125,6 +127,27 @@ Tensor argmin(const Tensor& x, const Axis& axis, Keep keep) {
   check_number("argmin", x.type(), kCastMin);
   return over("argmin", x, {axis}, keep,
               [&](const auto& at) { return reduce(argmin_op, x, at, highest(x.dtype())); });
+}
+
+namespace {
+
+/// The first position of x, in row-major order, that holds its extreme.
+Tensor position_of(const Op& op, const Tensor& x, const Tensor& extreme) {
+  if (x.rank() == 0) return full({}, 0, i32);
+  if (!x.type().is_ragged()) return bind(op, {reshape(x, {-1})}, reduce_attrs({0}));
+  const Tensor is_extreme = mask_padding(logical_or(equal(x, extreme), isnan(x)), false);
+  return bind(argmax_op, {reshape(cast(is_extreme, i32), {-1})}, reduce_attrs({0}));
+}
+
+}  // namespace
+
+Tensor argmax(const Tensor& x) {
+  check_number("argmax", x.type(), kCastAllMax);
+  return position_of(argmax_op, x, x.type().is_ragged() ? max(x) : Tensor());
+}
+Tensor argmin(const Tensor& x) {
+  check_number("argmin", x.type(), kCastAllMin);
+  return position_of(argmin_op, x, x.type().is_ragged() ? min(x) : Tensor());
 }
 
 }  // namespace reel

@@ -54,8 +54,8 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
     if (attrs.matched[k] < 0) continue;
     const Dim &in_x = dim_at(x, attrs.matched[k]), &dim = indices.dims()[k];
     if (in_x.has_size() && dim.has_size() && in_x.size() != dim.size())
-      throw ShapeError(str(op, ": axis ", k, " of indices ", indices, " goes along with axis ",
-                           attrs.matched[k], " of ", x, ", but their sizes are ", dim.size(),
+      throw ShapeError(str(op, ": axis ", k, " of indices ", indices, " goes along with ",
+                           axis_name(x, attrs.matched[k]), ", but their sizes are ", dim.size(),
                            " and ", in_x.size()));
   }
 }
@@ -132,8 +132,8 @@ Places places_of(std::string_view op, const Tensor& indices, const TensorType& x
     places[k] = place_of(index, size, length, dim_at(x, attrs.axis).is_ragged(), attrs.rule);
     if (places[k] < kNoPlace)
       throw IndexError(
-          str(op, ": index ", index, place_of_element(i, type), " is out of range for axis ",
-              attrs.axis, " of ", x,
+          str(op, ": index ", index, place_of_element(i, type), " is out of range for ",
+              axis_name(x, attrs.axis),
               has_lengths && index < 0 ? ", where the entry has length " : ", which has size ",
               has_lengths && index < 0 ? length : size));
   }
@@ -191,7 +191,7 @@ void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item,
 void gather_kernel(KernelArgs& a) {
   const GatherAttrs& attrs = a.attr<GatherAttrs>();
   const Tensor &x = a.input(0), &indices = a.input(1);
-  const Places places = places_of("gather", indices, x.type(), attrs);
+  const Places places = places_of(attrs.function, indices, x.type(), attrs);
   const Tensor& out = a.make();
   if (out.type().numel() == 0) return;
   const GatherWalk walk(x.type(), indices.type(), attrs);
@@ -210,7 +210,7 @@ void gather_kernel(KernelArgs& a) {
 
 void gather_type(TypeArgs& a) {
   const GatherAttrs& attrs = a.attr<GatherAttrs>();
-  check_indices("gather", a.in[0], a.in[1], attrs);
+  check_indices(attrs.function, a.in[0], a.in[1], attrs);
   a.out.push_back(a.in[0].with(gathered_dims(a.in[0], a.in[1], attrs)));
 }
 
@@ -336,9 +336,15 @@ void match_batch(GatherAttrs& attrs, const TensorType& x, const TensorType& indi
 
 }  // namespace
 
-Tensor gather(const Tensor& x, const Tensor& given, const Axis& along,
+Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options) {
-  GatherAttrs attrs{.axis = along.in(x.type(), "gather")};
+  return gather_for("gather", x, indices, axis, options);
+}
+
+Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, const Axis& along,
+                  const GatherOptions& options) {
+  GatherAttrs attrs{.axis = along.in(x.type(), function)};
+  attrs.function = std::move(function);
   if (options.clip)
     attrs.rule = IndexRule::clip;
   else if (!options.from_end)

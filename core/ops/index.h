@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reel/core/functions/indices.h"
 #include "reel/core/op.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
@@ -29,12 +30,14 @@ struct GatherAttrs {
   /// An index counts the elements of so many axes, from `axis` on, in row-major order.
   int count = 1;
   IndexRule rule = IndexRule::from_end;
+  std::string function = "gather";  ///< that the user called: whose an index out of range is
   template <class F>
   static void fields(F&& f) {
     f("axis", &GatherAttrs::axis);
     f("matched", &GatherAttrs::matched);
     f("count", &GatherAttrs::count);
     f("rule", &GatherAttrs::rule);
+    f("function", &GatherAttrs::function);
   }
   bool is_indexed(int i) const { return i >= axis && i < axis + count; }
 };
@@ -50,6 +53,9 @@ Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherA
 void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
                    const GatherAttrs& attrs);
 
+/// gather, as a part of another function: errors name that.
+Tensor gather_for(std::string function, const Tensor& x, const Tensor& indices, const Axis& axis,
+                  const GatherOptions& options = {});
 /// Elements of x at positions, as an op whose vjp is scatter_positions.
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
 /// `to` with updates added, padding of the updates left out.

@@ -44,10 +44,10 @@ Dims shared_dims(const TypeArgs& a, int axis) {
       if (!dim.has_size()) dim = dim_at(x, i);
     }
     if (!agrees)
-      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ",
-                           x,
-                           axis < 0 ? std::string("; all must have the same dims")
-                                    : str("; all dims but axis ", axis, " must agree")));
+      throw ShapeError(
+          str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ", x,
+              axis < 0 ? std::string("; all must have the same dims")
+                       : str("; all dims but ", axis_name(first, axis), " must agree")));
   }
   return dims;
 }
@@ -109,9 +109,8 @@ void concat_type(TypeArgs& a) {
   std::int64_t size = 0;
   for (const TensorType& x : a.in)
     size = size < 0 || !dim_at(x, axis).has_size() ? -1 : size + dim_at(x, axis).size();
-  const Dim dim = checked_dim("concat", attrs.to, size, [&] {
-    return str("axis ", axis, " of ", a.in.size(), " tensors, the first of type ", a.in[0], ",");
-  });
+  const Dim dim = checked_dim("concat", attrs.to, size,
+                              [&] { return str("the result along ", axis_name(a.in[0], axis)); });
   a.out.push_back(a.in[0].with(with_dim(dims, axis, dim)));
 }
 
@@ -191,7 +190,7 @@ const Op unconcat_op{
           }
           if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
             throw ShapeError(
-                str("unconcat: parts of ", size, " elements do not make axis ", axis, " of ", x));
+                str("unconcat: parts of ", size, " elements do not make ", axis_name(x, axis)));
         },
     .kernel =
         [](KernelArgs& a) {
@@ -242,13 +241,13 @@ const Op split_op{
           const Dim& dim = dim_at(x, axis);
           if (parts < 1)
             throw ArgumentError(
-                str("split: axis ", dim, " of ", x, " cannot be split into ", parts, " parts"));
+                str("split: ", axis_name(x, axis), " cannot be split into ", parts, " parts"));
           if (dim.has_size() && dim.size() % parts)
-            throw ShapeError(str("split: axis ", dim, " of ", x, " has size ", dim.size(),
+            throw ShapeError(str("split: ", axis_name(x, axis), " has size ", dim.size(),
                                  ", which ", parts, " parts do not divide"));
           const std::int64_t size = dim.has_size() ? dim.size() / parts : -1;
           const Dim to = checked_dim("split", attrs.part, size, [&] {
-            return str("each of ", parts, " parts of axis ", dim, " of ", x);
+            return str("each of ", parts, " parts of ", axis_name(x, axis));
           });
           if (to.is_named() && !(to == dim) && contains(x.dims(), to))
             throw ShapeError(str("split: ", x, " has the dim ", to,
@@ -350,8 +349,8 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
                ? contains(x.dims(), others[i])
                : !others[i].has_size() || !x.dims()[i].has_size() || others[i] == x.dims()[i];
   if (!fits)
-    throw ShapeError(str("cum_concat: ", x.type(), " must have the dims of ", accum.type(),
-                         " without axis ", dim));
+    throw ShapeError(str("cum_concat: x must have all dims of accum but ",
+                         axis_name(accum.type(), axis), ", got ", x.type()));
   if (x.dtype() != accum.dtype())
     throw DTypeError(str("cum_concat: dtypes differ: ", x.type(), " behind ", accum.type(),
                          "; cast one of them"));
@@ -370,7 +369,7 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
   const int axis = along.in(x.type(), "split");
   const Dim& dim = dim_at(x.type(), axis);
   if (dim.is_ragged() && (!part || part->is_undefined()))
-    throw ShapeError(str("split: axis ", dim, " of ", x.type(),
+    throw ShapeError(str("split: ", axis_name(x.type(), axis),
                          " is ragged, so its entries have no equal parts; use ",
                          "slice, or give the dim of the parts to cut the extent"));
   const int divisor = std::max(parts, 1);

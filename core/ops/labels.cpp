@@ -13,10 +13,12 @@ namespace {
 struct LabelAttrs {
   Dim vocab{0};
   std::int64_t blank = 0;
+  std::string function;  ///< that the user called
   template <class F>
   static void fields(F&& f) {
     f("vocab", &LabelAttrs::vocab);
     f("blank", &LabelAttrs::blank);
+    f("function", &LabelAttrs::function);
   }
 };
 
@@ -36,7 +38,7 @@ void labels_kernel(KernelArgs& a) {
       const auto label = static_cast<std::int64_t>(labels.data<T>()[i]);
       if (label >= 0 && label < size && label != blank) continue;
       if (!is_padding.empty() && is_padding[static_cast<std::size_t>(i)]) continue;
-      throw IndexError(str("ctc_loss: label ", label, place_of_element(i, type),
+      throw IndexError(str(attrs.function, ": label ", label, place_of_element(i, type),
                            label == blank ? str(" is the blank; labels are other positions along ")
                                           : str(" is no position along "),
                            attrs.vocab));
@@ -54,7 +56,7 @@ const Op ctc_labels_op{
     .samples =
         [] {
           const Dims& dims = sample_dims();
-          const LabelAttrs first{Dim("vocab", 4), 0}, last{Dim(4), -1};
+          const LabelAttrs first{Dim("vocab", 4), 0, "ctc_loss"}, last{Dim(4), -1, "ctc_loss"};
           return OpSamples{
               {{{TensorType(i32, {2, 3}), 0, 2, false}}, make_attrs(last)},
               {{{TensorType(i64, {dims[0], dims[1]}), 1, 3, false}}, make_attrs(first)},
@@ -64,8 +66,10 @@ const Op ctc_labels_op{
 
 }  // namespace
 
-Tensor checked_labels(const Tensor& labels, const Dim& vocab, std::int64_t blank) {
-  return bind(ctc_labels_op, {labels}, make_attrs(LabelAttrs{canonical(vocab), blank}));
+Tensor checked_labels(std::string function, const Tensor& labels, const Dim& vocab,
+                      std::int64_t blank) {
+  return bind(ctc_labels_op, {labels},
+              make_attrs(LabelAttrs{canonical(vocab), blank, std::move(function)}));
 }
 
 namespace {

@@ -118,6 +118,10 @@ Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const TensorType &lhs = a.type(), &rhs = b.type();
+  if (lhs.is_named() != rhs.is_named() && lhs.rank() && rhs.rank())
+    throw ShapeError(str("matmul: named and plain dims meet: lhs ", lhs, ", rhs ", rhs,
+                         "; name the dims of both, as in reshape(x, {dim, ...}), and say which to "
+                         "contract: matmul(a, b, dim)"));
   if (lhs.is_named() || rhs.is_named())
     throw ArgumentError(str("matmul: lhs ", lhs, ", rhs ", rhs,
                             ": with named dims, say which to contract, as in ",

@@ -102,8 +102,8 @@ Dims closed_parts(const TensorType& x, const SplitAttrs& attrs) {
   }
   if (!is_known || !dim.has_size()) return parts;
   if (open < 0 ? others != dim.size() : others == 0 || dim.size() % others)
-    throw ShapeError(str("split_dim: axis ", dim, " of ", x, " has size ", dim.size(), ", but ",
-                         parts, open < 0 ? " make " : " take multiples of ", others));
+    throw ShapeError(str("split_dim: ", axis_name(x, attrs.axis), " has size ", dim.size(),
+                         ", but ", parts, open < 0 ? " make " : " take multiples of ", others));
   if (open >= 0) parts[static_cast<std::size_t>(open)] = Dim(dim.size() / others);
   return parts;
 }
@@ -284,7 +284,7 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
     };
     if (attrs.parts.empty() || is_one_size(attrs.parts[0]) ||
         !std::all_of(attrs.parts.begin() + 1, attrs.parts.end(), is_one_size))
-      throw ShapeError(str("split_dim: axis ", dim, " of ", x.type(),
+      throw ShapeError(str("split_dim: ", axis_name(x.type(), axis),
                            " is ragged, so that of its parts the first, and only that, is ragged ",
                            "too, or a name; got ", dims));
     open = 0;
@@ -302,10 +302,10 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
   const std::int64_t known = product(others, 0, others.size());
   if (known == 0)
     throw ShapeError(
-        str("split_dim: axis ", dim, " of ", x.type(), " has no parts of size 0 in ", dims));
+        str("split_dim: ", axis_name(x.type(), axis), " has no parts of size 0 in ", dims));
   const bool divides = is_static(dim) && std::all_of(others.begin(), others.end(), is_static);
   if (divides && dim.size() % known)
-    throw ShapeError(str("split_dim: axis ", dim, " of ", x.type(), " has size ", dim.size(),
+    throw ShapeError(str("split_dim: ", axis_name(x.type(), axis), " has size ", dim.size(),
                          ", but ", dims, " take multiples of ", known));
   if (has_open)
     attrs.parts[open] =
@@ -324,11 +324,11 @@ Tensor squeeze(const Tensor& x, const Axes& axes) {
       continue;
     }
     if (!is_static(dim))
-      throw ShapeError(str("squeeze: axis ", dim, " of ", x.type(),
+      throw ShapeError(str("squeeze: ", axis_name(x.type(), i),
                            " has no fixed size; use gather(x, scalar(0), axis)"));
     if (dim.size() != 1)
       throw ShapeError(
-          str("squeeze: axis ", dim, " of ", x.type(), " has size ", dim.size(), ", not 1"));
+          str("squeeze: ", axis_name(x.type(), i), " has size ", dim.size(), ", not 1"));
   }
   return reshape(x, dims);
 }

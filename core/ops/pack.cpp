@@ -176,9 +176,19 @@ Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optiona
     throw ShapeError(str("pack: the mask ", type, " does not fit ", x.type(),
                          type.is_named() ? ", which must have all its dims"
                                          : "; plain sizes are those of the leading axes"));
+  if (to && type.rank() && to->is_named() != x.type().is_named())
+    throw ShapeError(
+        str("pack: the new dim is ", *to, ", but ", x.type(), " has ",
+            to->is_named() ? "plain sizes; leave it out" : "named dims; give it a name"));
   std::vector<Axis> in_x;
-  for (const int axis : axes.in(type, "pack"))
+  Dims packed;
+  for (const int axis : axes.in(type, "pack")) {
+    packed.push_back(dim_at(type, axis));
     in_x.push_back(type.is_named() ? Axis(dim_at(type, axis)) : Axis(axis));
+  }
+  if (to && to->is_named() && contains(x.dims(), *to) && !contains(packed, *to))
+    throw ShapeError(str("pack: ", x.type(), " has the dim ", *to,
+                         " already; make a second Dim for what is packed"));
   const Axes listed = type.is_named() ? Axes(in_x) : axes;
   const Selection selection = select("pack", valid_part(given, x.type(), listed), listed);
   const Dim& flat = dim_at(selection.flat.type(), selection.axis);

@@ -78,8 +78,8 @@ void scatter_type(TypeArgs& a, std::string_view verb) {
     throw DTypeError(str(a.op.name, ": takes numbers, got ", to, "; cast it to i32"));
   const TensorType expected = to.with(gathered_dims(to, indices, attrs));
   if (updates != expected && updates.is_known() && expected.is_known())
-    throw ShapeError(str(a.op.name, ": updates are ", updates, ", but indices ", indices,
-                         " along axis ", attrs.axis, " of ", to, " take ", expected));
+    throw ShapeError(str(a.op.name, ": updates are ", updates, ", but indices ", indices, " along ",
+                         axis_name(to, attrs.axis), " take ", expected));
   a.out.push_back(to);
 }
 

@@ -267,10 +267,10 @@ const Op rename_op{
           const TensorType& x = a.in[0];
           const Dim& from = dim_at(x, axis);
           if (to.is_named() && !(from == to) && contains(x.dims(), to))
-            throw ShapeError(str("rename: ", x, " has a dim ", to,
-                                 " already; make a second Dim for axis ", axis));
-          const Dim dim = checked_dim("rename", to, from.raw_size(),
-                                      [&] { return str("axis ", from, " of ", x); });
+            throw ShapeError(str("rename: ", axis_name(x, axis), " cannot be called ", to,
+                                 ", which is there already; make a second Dim"));
+          const Dim dim =
+              checked_dim("rename", to, from.raw_size(), [&] { return axis_name(x, axis); });
           a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
         },
     .kernel = same_elements,

@@ -1,4 +1,4 @@
-// Ops that take, add or move elements along one axis: slice, pad, shift, reverse.
+// Ops that take, add or move elements along one axis: slice, pad, shift.
 #include "reel/core/ops/slice.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void slice_type(TypeArgs& a) {
   const Dim& from = dim_at(x, attrs.axis);
   const std::int64_t count = from.has_size() ? positions(attrs, from.size()).count() : -1;
   const Dim dim = checked_dim("slice", attrs.to, count,
-                              [&] { return str(bounds(attrs), " of axis ", from, " of ", x); });
+                              [&] { return str(bounds(attrs), " of ", axis_name(x, attrs.axis)); });
   a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
 }
 
@@ -131,8 +131,8 @@ const Op unslice_op{
                     &to = attrs.to ? *attrs.to : dim_at(a.in[1], attrs.axis);
           if (from.has_size() && to.has_size() &&
               positions(attrs, to.size()).count() != from.size())
-            throw ShapeError(str("unslice: axis ", from, " of ", x, " does not fit ", bounds(attrs),
-                                 " of ", to));
+            throw ShapeError(str("unslice: ", axis_name(x, attrs.axis), " does not fit ",
+                                 bounds(attrs), " of ", to));
           a.out.push_back(x.with(attrs.to ? with_dim(x.dims(), attrs.axis, to) : a.in[1].dims()));
         },
     .kernel =
@@ -216,12 +216,12 @@ const Op pad_op{
           const Dim& from = dim_at(x, attrs.axis);
           if (attrs.before < 0 || attrs.after < 0)
             throw ArgumentError(str("pad: cannot add ", attrs.before, " and ", attrs.after,
-                                    " elements to axis ", from, " of ", x,
+                                    " elements to ", axis_name(x, attrs.axis),
                                     "; use slice to take elements away"));
           check_fits("pad", attrs.value, x);
           const std::int64_t size = from.has_size() ? from.size() + attrs.before + attrs.after : -1;
           const Dim dim = checked_dim("pad", attrs.to, size, [&] {
-            return str("axis ", from, " of ", x, " with ", attrs.before, " elements before and ",
+            return str(axis_name(x, attrs.axis), " with ", attrs.before, " elements before and ",
                        attrs.after, " behind it");
           });
           a.out.push_back(x.with(with_dim(x.dims(), attrs.axis, dim)));
@@ -377,75 +377,6 @@ Tensor resized(const Tensor& x, const Dims& dims) {
   return result;
 }
 
-// ---- reverse ------------------------------------------------------------------------------------
-
-namespace {
-
-struct ReverseAttrs {
-  int axis = 0;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &ReverseAttrs::axis);
-  }
-};
-
-/// Each entry within its own length; padding stays where it is.
-void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
-  const AxisView view = view_axis(x.type(), axis);
-  const std::size_t item = size_of(x.dtype());
-  for_each_entry(
-      x.type(), axis, Tensor(dim_at(x.type(), axis).node()->lengths),
-      [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t length) {
-        for (std::int64_t p = 0; p < view.size; ++p) {
-          const std::int64_t q = p < length ? length - 1 - p : p;
-          const auto at = [&](std::int64_t row) {
-            return static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
-          };
-          std::memcpy(out.data<char>() + at(p), x.data<char>() + at(q),
-                      static_cast<std::size_t>(count) * item);
-        }
-      });
-}
-
-}  // namespace
-
-const Op reverse_op{
-    .name = "reverse",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
-    .kernel =
-        [](KernelArgs& a) {
-          const int axis = a.attr<ReverseAttrs>().axis;
-          const Tensor& x = a.input(0);
-          const Tensor& out = a.make();
-          if (x.type().numel() == 0) return;
-          if (is_masked(x.type(), axis)) return reverse_entries(x, out, axis);
-          const AxisView view = view_axis(x.type(), axis);
-          const std::size_t item = size_of(x.dtype());
-          const std::int64_t last = (view.size - 1) * view.inner, whole = view.size * view.inner;
-          copy_strided(item,
-                       {{view.outer, whole, whole},
-                        {view.size, view.inner, -view.inner},
-                        {view.inner, 1, 1}},
-                       out.data<void>(), x.data<char>() + static_cast<std::size_t>(last) * item);
-        },
-    .vjp =
-        [](Vjp& at) {
-          const int axis = at.attr<ReverseAttrs>().axis;
-          at.add(0, reverse_shown(clear_padding(at.cotangent(), axis), axis));
-        },
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          return OpSamples{
-              {{{TensorType(f32, {4})}}, make_attrs(ReverseAttrs{0})},
-              {{{TensorType(f32, {2, 3, 2})}}, make_attrs(ReverseAttrs{1})},
-              {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},
-              {{{TensorType(f32, {dims[1], dims[2], dims[0]})}}, make_attrs(ReverseAttrs{0})},
-              {{{TensorType(f32, {dims[1]})}}, make_attrs(ReverseAttrs{0})},
-              {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})}};
-        },
-};
-
 // ---- Public functions ---------------------------------------------------------------------------
 
 namespace {
@@ -501,14 +432,6 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
   const bool is_hidden = after > 0 && is_masked(x.type(), axis);
   return bind(pad_op, {is_hidden ? mask_padding(x, value) : clear_padding(x, axis, to, value)},
               make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
-}
-
-Tensor reverse_shown(const Tensor& x, int axis) {
-  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis}));
-}
-Tensor reverse(const Tensor& x, const Axis& along) {
-  const int axis = along.in(x.type(), "reverse");
-  return reverse_shown(clear_padding(x, axis), axis);
 }
 
 }  // namespace reel

@@ -135,6 +135,8 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
   });
 }
 
+Tensor logsumexp(const Tensor& x) { return logsumexp(x, axes_of(all_positions(x))); }
+
 Tensor softmax(const Tensor& x, const Axes& axes) {
   check_float("softmax", x.type(), kRepair);
   return side_by_side(

@@ -84,8 +84,8 @@ const Op unstack_op{
           const TensorType& x = a.in[0];
           const std::int64_t count = a.attr<UnstackAttrs>().count;
           if (x.dims()[0].has_size() && x.dims()[0].size() != count)
-            throw ShapeError(str("unstack: axis ", x.dims()[0], " of ", x, " has size ",
-                                 x.dims()[0].size(), ", not ", count));
+            throw ShapeError(str("unstack: ", axis_name(x, 0), " has size ", x.dims()[0].size(),
+                                 ", not ", count));
           const TensorType slice = x.with(without_dim(x.dims(), 0));
           for (std::int64_t i = 0; i < count; ++i) a.out.push_back(slice);
         },
@@ -126,8 +126,8 @@ Tensor stack(const Tensors& tensors, int axis) {
   need_tensors(tensors, "stack");
   const int rank = tensors[0].rank() + 1;
   if (axis < -rank || axis >= rank)
-    throw IndexError(
-        str("stack: axis ", axis, " is out of range for the result, which has ", rank, " axes"));
+    throw IndexError(str("stack: axis ", axis, " is out of range for the result, which has ", rank,
+                         rank == 1 ? " axis" : " axes"));
   const Tensor result = stack(tensors, Dim(static_cast<std::int64_t>(tensors.size())));
   if (axis < 0) axis += rank;
   if (axis == 0) return result;
@@ -140,7 +140,7 @@ Tensor stack(const Tensors& tensors, int axis) {
 Tensors unstack_shown(const Tensor& x, int axis) {
   const Dim& dim = dim_at(x.type(), axis);
   if (!dim.has_size())
-    throw TraceError(str("unstack: the size of axis ", dim, " of ", x.type(),
+    throw TraceError(str("unstack: the size of ", axis_name(x.type(), axis),
                          " is not known while tracing; use scan to ",
                          "go through it, or a TensorArray"));
   if (dim.size() == 0) return {};

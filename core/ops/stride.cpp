@@ -23,13 +23,15 @@ std::int64_t count_of(std::int64_t size, std::int64_t step) {
 }
 
 void stride_type(TypeArgs& a) {
-  const auto& [axis, step, to] = a.attr<StrideAttrs>();
+  const int axis = a.attr<StrideAttrs>().axis;
+  const std::int64_t step = a.attr<StrideAttrs>().step;
+  const std::optional<Dim>& to = a.attr<StrideAttrs>().to;
   const TensorType& x = a.in[0];
   const Dim& from = dim_at(x, axis);
   const Dim dim = checked_dim("slice", to, from.has_size() ? count_of(from.size(), step) : -1, [&] {
-    return str("every element ", step, " of axis ", from, " of ", x);
+    return str("every element ", step, " of ", axis_name(x, axis));
   });
-  a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
+  a.out.push_back(as_function("slice", [&] { return x.with(with_dim(x.dims(), axis, dim)); }));
 }
 
 /// Copies rows between `all` and the rows at every step-th place of `some`, which is shorter.
@@ -113,7 +115,7 @@ const Op unstride_op{
           const TensorType& x = a.in[0];
           const Dim &from = dim_at(x, axis), &to = dim ? *dim : dim_at(a.in[1], axis);
           if (from.has_size() && to.has_size() && count_of(to.size(), step) != from.size())
-            throw ShapeError(str("unstride: axis ", from, " of ", x, " does not fit every element ",
+            throw ShapeError(str("unstride: ", axis_name(x, axis), " does not fit every element ",
                                  step, " of ", to));
           a.out.push_back(x.with(dim ? with_dim(x.dims(), axis, to) : a.in[1].dims()));
         },
@@ -153,7 +155,7 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   const int axis = along.in(x.type(), "slice");
   const Dim dim = dim_at(x.type(), axis);
   if (step == 0)
-    throw ArgumentError(str("slice: step 0 along axis ", dim, " of ", x.type(),
+    throw ArgumentError(str("slice: step 0 along ", axis_name(x.type(), axis),
                             "; a step is positive, or negative to run backwards"));
   if (step == 1) return slice(x, axis, begin, end, std::move(to));
   Tensor part = clear_padding(x, axis, to);

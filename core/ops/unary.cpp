@@ -190,7 +190,8 @@ constinit const Op relu_op{
     .name = "relu",
     .type = unary_type<Takes::numbers>,
     .kernel = unary_kernel<Unary::relu>,
-    .vjp = [](Vjp& at) { at.add(0, where(at.output() > 0, at.cotangent(), 0)); },  // 0 at 0
+    // 0 at 0; passes at NaN.
+    .vjp = [](Vjp& at) { at.add(0, where(at.output() <= 0, 0, at.cotangent())); },
     .reads = kReadsOutput,
     .samples = [] { return unary_samples(-2, 2); },
     .pointwise = true,

@@ -1,6 +1,9 @@
 #include "reel/frontend/layers/embedding.h"
 
+#include "reel/core/errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/index.h"
+#include "reel/core/str.h"
 #include "reel/frontend/layers/initial_values.h"
 
 namespace reel {
@@ -8,9 +11,15 @@ namespace reel {
 Embedding Embedding::init(const Dim& vocab, const Dim& feature, const EmbeddingOptions& options) {
   detail::check_parameter_dim("Embedding", "vocab", vocab);
   detail::check_parameter_dim("Embedding", "feature", feature);
+  detail::check_parameter_dtype("Embedding", options.dtype);
+  if (vocab == feature)
+    throw ArgumentError(str("Embedding: vocab and feature are the same dim, ", vocab,
+                            "; make another one for feature"));
   return {random_normal({vocab, feature}, options.dtype), vocab, feature};
 }
 
-Tensor Embedding::operator()(const Tensor& symbols) const { return gather(weight, symbols, vocab); }
+Tensor Embedding::operator()(const Tensor& symbols) const {
+  return gather_for("Embedding", weight, symbols, vocab);
+}
 
 }  // namespace reel

@@ -8,6 +8,7 @@ namespace reel {
 GruCell GruCell::init(const Dim& in, const Dim& hidden, const GruCellOptions& options) {
   detail::check_parameter_dim("GruCell", "in", in);
   detail::check_parameter_dim("GruCell", "hidden", hidden);
+  detail::check_parameter_dtype("GruCell", options.dtype);
   const Dim gate("gate", 3 * hidden.size());
   std::optional<Tensor> candidate_bias;
   if (options.reset_after) candidate_bias = zeros({hidden}, options.dtype);
@@ -21,10 +22,12 @@ GruCell GruCell::init(const Dim& in, const Dim& hidden, const GruCellOptions& op
 }
 
 GruCell::State GruCell::initial_state(const Dims& dims) const {
-  return detail::zero_state(dims, hidden, bias.dtype());
+  return detail::zero_state("GruCell", dims, hidden, bias.dtype());
 }
 
 std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const State& h) const {
+  detail::check_input("GruCell", "x", x, in, bias.dtype());
+  detail::check_state("GruCell", x, in, "the state", h, hidden, bias.dtype());
   const auto [x_r, x_z, x_n] = split<3>(matmul(x, input_weight, in) + bias, gate, hidden);
   const auto mix = [&, &x_z = x_z](const Tensor& h_z, const Tensor& n) {
     const Tensor z = sigmoid(x_z + h_z), next = n + z * (h - n);

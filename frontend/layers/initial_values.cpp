@@ -1,6 +1,7 @@
 #include "reel/frontend/layers/initial_values.h"
 
 #include <cmath>
+#include <string>
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
@@ -26,9 +27,40 @@ void check_parameter_dim(std::string_view layer, std::string_view role, const Di
     throw ArgumentError(str(layer, ": dim ", role, " must have one known size, got ", dim));
 }
 
-Tensor zero_state(Dims dims, const Dim& hidden, DType dtype) {
+void check_parameter_dtype(std::string_view layer, DType dtype) {
+  if (!is_float(dtype)) throw DTypeError(str(layer, ": parameters are f32 or f64, not ", dtype));
+}
+
+void check_input(std::string_view layer, std::string_view role, const Tensor& x, const Dim& dim,
+                 DType dtype) {
+  if (!x.is_defined()) throw ArgumentError(str(layer, ": ", role, " is an empty Tensor"));
+  const int axis = find(x.dims(), dim);
+  if (axis < 0) Axis(dim).in(x.type(), str(layer, ": ", role));
+  if (x.dtype() != dtype)
+    throw DTypeError(str(layer, ": dtypes differ: ", role, ' ', x.type(), ", parameters ", dtype,
+                         "; cast ", role, " to ", dtype, ", or make the layer with dtype ",
+                         is_float(x.dtype()) ? x.dtype() : f64));
+}
+
+void check_state(std::string_view cell, const Tensor& x, const Dim& in, std::string_view role,
+                 const Tensor& state, const Dim& hidden, DType dtype) {
+  check_input(cell, role, state, hidden, dtype);
+  const auto lacking = [](const Tensor& one, const Tensor& other, const Dim& feature) {
+    Dims result;
+    for (const Dim& dim : other.dims())
+      if (!(dim == feature) && !contains(one.dims(), dim)) result.push_back(dim);
+    return result;
+  };
+  const Dims of_x = lacking(x, state, hidden), of_state = lacking(state, x, in);
+  if (!of_x.empty() && !of_state.empty())
+    throw ShapeError(str(cell, ": dims differ: x ", x.type(), " lacks ", join(of_x), " of ", role,
+                         ' ', state.type(), ", which lacks ", join(of_state),
+                         "; make the state with initial_state, of the dims of x without ", in));
+}
+
+Tensor zero_state(std::string_view cell, Dims dims, const Dim& hidden, DType dtype) {
   dims.push_back(hidden);
-  return zeros(dims, dtype);
+  return as_function(str(cell, "::initial_state"), [&] { return zeros(dims, dtype); });
 }
 
 }  // namespace detail

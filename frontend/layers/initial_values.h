@@ -19,8 +19,18 @@ Tensor glorot_uniform(const Dims& dims, std::int64_t fan_in, std::int64_t fan_ou
 namespace detail {
 /// A dim of parameters: named, with one size that is known. Throws ArgumentError.
 void check_parameter_dim(std::string_view layer, std::string_view role, const Dim& dim);
+/// Throws DTypeError unless parameters can have that dtype.
+void check_parameter_dtype(std::string_view layer, DType dtype);
+/// What a layer is given: `role` is "x" or "state.h". Throws ShapeError when it lacks the dim,
+/// DTypeError when its dtype is not that of the parameters.
+void check_input(std::string_view layer, std::string_view role, const Tensor& x, const Dim& dim,
+                 DType dtype);
+/// The same for a part of a cell's state; and of x and the part one must have all dims of the
+/// other, features aside. Throws ShapeError.
+void check_state(std::string_view cell, const Tensor& x, const Dim& in, std::string_view role,
+                 const Tensor& state, const Dim& hidden, DType dtype);
 /// What a cell that has seen nothing knows.
-Tensor zero_state(Dims dims, const Dim& hidden, DType dtype);
+Tensor zero_state(std::string_view cell, Dims dims, const Dim& hidden, DType dtype);
 }  // namespace detail
 
 }  // namespace reel

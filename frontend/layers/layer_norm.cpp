@@ -9,6 +9,7 @@ namespace reel {
 
 LayerNorm LayerNorm::init(const Dim& feature, const LayerNormOptions& options) {
   detail::check_parameter_dim("LayerNorm", "feature", feature);
+  detail::check_parameter_dtype("LayerNorm", options.dtype);
   if (!(options.epsilon >= 0))
     throw ArgumentError(str("LayerNorm: epsilon must not be negative, got ", options.epsilon));
   return {ones({feature}, options.dtype), zeros({feature}, options.dtype), feature,
@@ -16,6 +17,7 @@ LayerNorm LayerNorm::init(const Dim& feature, const LayerNormOptions& options) {
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
+  detail::check_input("LayerNorm", "x", x, feature, scale.dtype());
   const Tensor centred = x - mean(x, feature);
   return centred / sqrt(mean(square(centred), feature) + epsilon) * scale + bias;
 }

@@ -13,12 +13,14 @@ Linear Linear::init(const Dim& in, const Dim& out, const LinearOptions& options)
   if (in == out)
     throw ArgumentError(str("Linear: in and out are the same dim, ", in,
                             "; make another one for out, and rename what comes out"));
+  detail::check_parameter_dtype("Linear", options.dtype);
   std::optional<Tensor> bias;
   if (options.has_bias) bias = zeros({out}, options.dtype);
   return {glorot_uniform({in, out}, in.size(), out.size(), options.dtype), bias, in, out};
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
+  detail::check_input("Linear", "x", x, in, weight.dtype());
   const Tensor y = matmul(x, weight, in);
   return bias ? y + *bias : y;
 }

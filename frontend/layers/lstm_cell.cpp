@@ -10,6 +10,7 @@ namespace reel {
 LstmCell LstmCell::init(const Dim& in, const Dim& hidden, const LstmCellOptions& options) {
   detail::check_parameter_dim("LstmCell", "in", in);
   detail::check_parameter_dim("LstmCell", "hidden", hidden);
+  detail::check_parameter_dtype("LstmCell", options.dtype);
   const Dim gate("gate", 4 * hidden.size());
   const std::int64_t size = hidden.size();
   const Tensor place = range(gate);
@@ -27,11 +28,14 @@ LstmCell LstmCell::init(const Dim& in, const Dim& hidden, const LstmCellOptions&
 }
 
 LstmCell::State LstmCell::initial_state(const Dims& dims) const {
-  const Tensor none = detail::zero_state(dims, hidden, bias.dtype());
+  const Tensor none = detail::zero_state("LstmCell", dims, hidden, bias.dtype());
   return {none, none};
 }
 
 std::pair<Tensor, LstmCell::State> LstmCell::operator()(const Tensor& x, const State& state) const {
+  detail::check_input("LstmCell", "x", x, in, bias.dtype());
+  detail::check_state("LstmCell", x, in, "state.h", state.h, hidden, bias.dtype());
+  detail::check_state("LstmCell", x, in, "state.c", state.c, hidden, bias.dtype());
   const Tensor gates =
       matmul(x, input_weight, in) + matmul(state.h, recurrent_weight, hidden) + bias;
   auto [i, f, g, o] = split<4>(gates, gate, hidden);

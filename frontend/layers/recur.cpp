@@ -1,6 +1,20 @@
 #include "reel/frontend/layers/recur.h"
 
+#include "reel/core/axis.h"
+#include "reel/core/errors.h"
+#include "reel/core/str.h"
+
 namespace reel::detail {
+
+void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view name) {
+  if (!xs.is_defined()) throw ArgumentError(str(name, ": xs are an empty Tensor"));
+  if (dim == in)
+    throw ArgumentError(str(name, ": ", dim,
+                            " is the dim that the cell takes at each step; go "
+                            "along another one of ",
+                            xs.type()));
+  for (const Dim& needed : {dim, in}) Axis(needed).in(xs.type(), str(name, ": xs"));
+}
 
 Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in) {
   Dims dims;

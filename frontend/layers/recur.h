@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "reel/frontend/scan.h"
@@ -27,6 +28,8 @@ struct Recurred {
 };
 
 namespace detail {
+/// Throws ShapeError unless xs have both dims, ArgumentError when they are the same.
+void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view name);
 /// The dims of a state beside the features: what remains of xs within a step, and what the ends of
 /// entries run over.
 Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in);
@@ -36,11 +39,12 @@ Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in);
 ///
 /// xs: [..., dim, in] in any order -> {outputs: [dim, ..., out], state after the last step of each
 /// entry}. Along a ragged dim each entry stops at its own length: beyond it outputs are 0, and its
-/// state stays. Throws as scan.
+/// state stays. Throws as scan, ShapeError for xs without `dim` or cell.in_dim().
 template <class Cell>
 Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const Dim& dim,
                                      const RecurOptions<typename Cell::State>& options = {}) {
   using State = typename Cell::State;
+  detail::check_xs(xs, dim, cell.in_dim(), options.name);
   auto scanned = scan(Scan{
       .spatial_dim = dim,
       .initial = options.initial ? *options.initial

@@ -8,6 +8,7 @@ namespace reel {
 RnnCell RnnCell::init(const Dim& in, const Dim& hidden, const RnnCellOptions& options) {
   detail::check_parameter_dim("RnnCell", "in", in);
   detail::check_parameter_dim("RnnCell", "hidden", hidden);
+  detail::check_parameter_dtype("RnnCell", options.dtype);
   const Dim gate("gate", hidden.size());
   return {glorot_uniform({in, gate}, in.size(), hidden.size(), options.dtype),
           glorot_uniform({hidden, gate}, hidden.size(), hidden.size(), options.dtype),
@@ -18,10 +19,12 @@ RnnCell RnnCell::init(const Dim& in, const Dim& hidden, const RnnCellOptions& op
 }
 
 RnnCell::State RnnCell::initial_state(const Dims& dims) const {
-  return detail::zero_state(dims, hidden, bias.dtype());
+  return detail::zero_state("RnnCell", dims, hidden, bias.dtype());
 }
 
 std::pair<Tensor, RnnCell::State> RnnCell::operator()(const Tensor& x, const State& h) const {
+  detail::check_input("RnnCell", "x", x, in, bias.dtype());
+  detail::check_state("RnnCell", x, in, "the state", h, hidden, bias.dtype());
   const Tensor sum = matmul(x, input_weight, in) + matmul(h, recurrent_weight, hidden) + bias;
   const Tensor next = rename(tanh(sum), gate, hidden);
   return {next, next};

@@ -79,8 +79,8 @@ TEST_P(ReturnnPacking, MaskingTable_positions_within_entries) {
       message_of<IndexError>([&] {
         run([&](const Tensor& x) { return gather(x, tensor({3, 0, 0}, {batch}), time); })(x2(0));
       }),
-      "gather: index 3 at [0] of i32[batch=3] is out of range for axis 1 of "
-      "f32[batch=3,time[batch=3]], which has size 3");
+      "gather: index 3 at [0] of i32[batch=3] is out of range for axis "
+      "time[batch=3] of f32[batch=3,time[batch=3]], which has size 3");
 }
 
 TEST_P(ReturnnPacking, D23_ReductionsOverEmptyEntries) {

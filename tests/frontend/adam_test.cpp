@@ -154,14 +154,14 @@ TEST(AdamTest, ErrorsListEveryParameterThatDiffers) {
               adam.update(model, {zeros({2}), zeros({3, 1})});
               return 0;
             }),
-            "adam: types differ from those of the parameters\n"
+            "Adam: types differ from those of the parameters\n"
             "  weight: f32[2,1], its gradient f32[2]\n"
             "  bias: f32[3], its gradient f32[3,1]");
   EXPECT_EQ(message_of<DTypeError>([&] {
               adam.update(model, {zeros({2, 1}), zeros({3}, f64)});
               return 0;
             }),
-            "adam: types differ from those of the parameters\n"
+            "Adam: types differ from those of the parameters\n"
             "  bias: f32[3], its gradient f64[3]");
   expect_values(model.bias, {0, 0, 0});
   EXPECT_EQ(adam.step().item<std::int64_t>(), 0);
@@ -172,20 +172,20 @@ TEST(AdamTest, ErrorsListEveryParameterThatDiffers) {
               of_layers.update(layers, {zeros({2}), zeros({2})});
               return 0;
             }),
-            "adam: the gradient has another structure than the parameters\n"
+            "Adam: the gradient has another structure than the parameters\n"
             "  the tree: of size 1, in the gradient of size 2");
 }
 
 TEST(AdamTest, OptionsOutOfRangeAreRefused) {
   const Tensor p = ones({2});
   EXPECT_EQ(message_of<ArgumentError>([&] { return Adam(p, {.beta1 = 1}); }),
-            "adam: beta1 must be in [0, 1), got 1");
+            "Adam: beta1 must be in [0, 1), got 1");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Adam(p, {.beta2 = -0.5}); }),
-            "adam: beta2 must be in [0, 1), got -0.5");
+            "Adam: beta2 must be in [0, 1), got -0.5");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Adam(p, {.epsilon = 0}); }),
-            "adam: epsilon must be positive, got 0");
+            "Adam: epsilon must be positive, got 0");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Adam(p, {.learning_rate = -1}); }),
-            "adam: learning_rate must be a number that is not negative, got -1");
+            "Adam: learning_rate must be a number that is not negative, got -1");
 }
 
 }  // namespace

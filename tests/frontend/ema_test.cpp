@@ -73,16 +73,16 @@ TEST(EmaTest, ErrorsNameWhatDiffers) {
               ema.update({ones({3}), ones({1}, i32), {ones({3})}, {}});
               return 0;
             }),
-            "ema: types differ from those of the parameters\n"
+            "Ema: types differ from those of the parameters\n"
             "  weight: f32[3], its average f32[2]");
   EXPECT_EQ(message_of<StructureError>([&] {
               ema.update({ones({2}), ones({1}, i32), {}, {}});
               return 0;
             }),
-            "ema: the parameters have another structure than those that it was made for\n"
+            "Ema: the parameters have another structure than those that it was made for\n"
             "  more: of size 0, when it was made of size 1");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Ema(ones({1}), {.decay = 1}); }),
-            "ema: decay must be in [0, 1), got 1");
+            "Ema: decay must be in [0, 1), got 1");
 }
 
 TEST(EmaTest, WhatWasThereBeforeTheFirstUpdateMayBeNaN) {

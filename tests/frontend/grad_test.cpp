@@ -60,10 +60,10 @@ TEST_P(GradTest, PullbackMayBeCalledAgain) {
 TEST_P(GradTest, MustStartFromAFloatingScalar) {
   EXPECT_EQ(
       message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
-      "value_and_grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
+      "grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
   EXPECT_EQ(message_of<DTypeError>(
                 [&] { run(grad([](Tensor x) { return cast(x, i32); }))(scalar(1.0)); }),
-            "value_and_grad: the function must return a floating scalar, got i32[]; cast it");
+            "grad: the function must return a floating scalar, got i32[]; cast it");
 }
 
 TEST(TapeTest, WatchesTreesAndNests) {

@@ -129,13 +129,14 @@ TEST(CrossEntropyTest, ATargetThatIsNoClassIsAnError) {
   EXPECT_EQ(message_of<IndexError>([&] {
               cross_entropy(zeros({batch, classes}), tensor({0, -1}, {batch}), classes);
             }),
-            "gather: index -1 at [1] of i32[batch=2] is out of range for axis 1 of "
-            "f32[batch=2,classes=3], which has size 3");
-  EXPECT_EQ(message_of<IndexError>([&] {
-              cross_entropy(zeros({3, 2, 2}), tensor({{0, 2}, {3, 0}}), 0);
-            }),
-            "gather: index 3 at [1,0] of i32[2,2] is out of range for axis 2 of f32[2,2,3], which "
-            "has size 3");
+            "cross_entropy: index -1 at [1] of i32[batch=2] is out of range for axis "
+            "classes=3 of f32[batch=2,classes=3], which has size 3");
+  EXPECT_EQ(
+      message_of<IndexError>([&] {
+        cross_entropy(zeros({3, 2, 2}), tensor({{0, 2}, {3, 0}}), 0);
+      }),
+      "cross_entropy: index 3 at [1,0] of i32[2,2] is out of range for axis 2 of f32[2,2,3], which "
+      "has size 3");
 }
 
 class LossesTest : public InEveryMode {
@@ -244,6 +245,63 @@ TEST_P(LossesTest, BinaryCrossEntropyIsAccurateEverywhere) {
   }
   expect_all_close(binary_cross_entropy(tensor({2.0, -1.0}), tensor({true, false})),
                    binary_cross_entropy(tensor({2.0, -1.0}), tensor({1.0, 0.0})), 0);
+}
+
+TEST_P(LossesTest, BinaryCrossEntropyOfInfiniteLogits) {
+  const auto f = run([&](const Tensor& x, const Tensor& t) {
+    return value_and_grad([&](const Tensor& x) { return binary_cross_entropy(x, t); })(x);
+  });
+  for (const DType dtype : {f32, f64}) {
+    const auto right = f(tensor({kInf, -kInf, 0.0}, {3}, dtype), tensor({1., 0., 1.}, {3}, dtype));
+    expect_values(right.first, {kLog2 / 3}, 1e-6);
+    expect_values(right.second, {0, 0, -0.5 / 3}, 1e-6);
+    const auto wrong = f(tensor({kInf, -kInf, kInf}, {3}, dtype), tensor({0., 1., .5}, {3}, dtype));
+    expect_values(wrong.first, {kInf});
+    expect_values(wrong.second, {1. / 3, -1. / 3, .5 / 3}, 1e-6);
+  }
+  EXPECT_TRUE(std::isnan(values_of(f(tensor({kNan}), tensor({1.})).first)[0]));
+}
+
+/// Equal, and of the same sign where they are zeros.
+void expect_zeros_without_sign(const Tensor& x) {
+  for (const double value : values_of(x)) {
+    EXPECT_EQ(value, 0);
+    EXPECT_FALSE(std::signbit(value));
+  }
+}
+
+TEST_P(LossesTest, ZeroHasNoSign) {
+  const auto check = [&](const auto& loss, const Tensor& x) {
+    const auto [value, gradient] = run(value_and_grad(loss))(x);
+    expect_zeros_without_sign(value);
+    expect_zeros_without_sign(gradient);
+  };
+  const Dim none("none", 0), ended("ended", tensor({0, 0}, {batch})), labels("labels", 2);
+  const Dim frames("frames", 2);
+  for (const double smoothing : {0., 0.1})
+    for (const Dim& dim : {none, ended}) {
+      Dims dims{batch, dim, classes};
+      const Tensor targets = zeros({batch, dim}, i32);
+      check(
+          [&](const Tensor& x) -> Tensor {
+            return cross_entropy(x, targets, classes, {.label_smoothing = smoothing});
+          },
+          zeros(dims));
+    }
+  check([&](const Tensor& x) -> Tensor { return cross_entropy(x, zeros({none}, i32), classes); },
+        zeros({none, classes}));
+  check(
+      [&](const Tensor& x) -> Tensor {
+        return ctc_loss(x, zeros({none, labels}, i32),
+                        {.time = frames, .label_time = labels, .vocab = classes});
+      },
+      zeros({none, frames, classes}));
+  check([&](const Tensor& x) -> Tensor { return binary_cross_entropy(x, zeros({none})); },
+        zeros({none}));
+  check([&](const Tensor& x) -> Tensor { return mean_squared_error(x, zeros({none})); },
+        zeros({none}));
+  // What is certain has loss 0 too.
+  expect_zeros_without_sign(cross_entropy(tensor({0.0, -kInf}), scalar(0), 0));
 }
 
 TEST_P(LossesTest, BinaryCrossEntropyHasSecondDerivativesAtZero) {

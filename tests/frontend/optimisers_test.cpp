@@ -233,7 +233,7 @@ TEST(OptimisersTest, ErrorsNameTheLeavesWhoseStructureDiffers) {
               sgd.update(model, gradient);
               return 0;
             }),
-            "sgd: the gradient has another structure than the parameters\n"
+            "Sgd: the gradient has another structure than the parameters\n"
             "  layers.1: of size 0, in the gradient of size 1\n"
             "  layers.2.0.weight: f32[dim=2], in the gradient an empty Tensor\n"
             "  heads: key b, in the gradient key c\n"
@@ -245,7 +245,7 @@ TEST(OptimisersTest, ErrorsNameTheLeavesWhoseStructureDiffers) {
               sgd.update(other, other);
               return 0;
             }),
-            "sgd: the parameters have another structure than those that it was made for\n"
+            "Sgd: the parameters have another structure than those that it was made for\n"
             "  layers: of size 2, when it was made of size 3");
   EXPECT_EQ(sgd.step().item<std::int64_t>(), 0);
 }
@@ -258,7 +258,7 @@ TEST(OptimisersTest, ErrorsNameTheMomentsThatDiffer) {
               rmsprop.update(layer, {zeros({2}), zeros({3}, i32)});
               return 0;
             }),
-            "rmsprop: types differ from those of the parameters\n"
+            "RmsProp: types differ from those of the parameters\n"
             "  bias: f64[3], its gradient i32[3]\n"
             "  bias: f64[3], its mean of squares f32[3]");
 }
@@ -266,28 +266,28 @@ TEST(OptimisersTest, ErrorsNameTheMomentsThatDiffer) {
 TEST(OptimisersTest, OptionsOutOfRangeAreRefused) {
   const Tensor p = ones({2});
   EXPECT_EQ(message_of<ArgumentError>([&] { return Sgd(p, {.momentum = 1}); }),
-            "sgd: momentum must be in [0, 1), got 1");
+            "Sgd: momentum must be in [0, 1), got 1");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Sgd(p, {.nesterov = true}); }),
-            "sgd: nesterov needs momentum, which is 0");
+            "Sgd: nesterov needs momentum, which is 0");
   EXPECT_EQ(message_of<ArgumentError>([&] { return Sgd(p, {.learning_rate = INFINITY}); }),
-            "sgd: learning_rate must be a number that is not negative, got inf");
+            "Sgd: learning_rate must be a number that is not negative, got inf");
   EXPECT_EQ(message_of<ArgumentError>([&] { return AdamW(p, {.weight_decay = -1}); }),
-            "adamw: weight_decay must be a number that is not negative, got -1");
+            "AdamW: weight_decay must be a number that is not negative, got -1");
   EXPECT_EQ(message_of<ArgumentError>([&] { return RmsProp(p, {.decay = NAN}); }),
-            "rmsprop: decay must be in [0, 1), got nan");
+            "RmsProp: decay must be in [0, 1), got nan");
   EXPECT_EQ(message_of<ArgumentError>([&] { return RmsProp(p, {.epsilon = -1}); }),
-            "rmsprop: epsilon must be positive, got -1");
+            "RmsProp: epsilon must be positive, got -1");
   Sgd sgd(p);
   EXPECT_EQ(message_of<DTypeError>([&] {
               sgd.set_learning_rate(scalar(0.1f));
               return 0;
             }),
-            "sgd: a learning rate is an f64 scalar, got f32[]; cast it");
+            "Sgd: a learning rate is an f64 scalar, got f32[]; cast it");
   EXPECT_EQ(message_of<ShapeError>([&] {
               sgd.set_learning_rate(zeros({1}, f64));
               return 0;
             }),
-            "sgd: a learning rate is an f64 scalar, got f64[1]");
+            "Sgd: a learning rate is an f64 scalar, got f64[1]");
 }
 
 }  // namespace

@@ -233,7 +233,26 @@ TEST_F(SafetensorsTest, APrefixLoadsASubTree) {
             "load_safetensors: " + path +
                 " holds another model:\n"
                 "  dec.weight: not in the file, f32[2] expected\n"
-                "  dec.bias: not in the file, f32[1] expected");
+                "  dec.bias: not in the file, f32[1] expected\n"
+                "Nothing stands under \"dec\" in the file; .prefix can be one of decoder, encoder, "
+                "step, or what is below them.");
+}
+
+TEST_F(SafetensorsTest, AForgottenPrefixIsTheRepair) {
+  Cell cell{zeros({2}), zeros({1})};
+  save_safetensors(path, std::map<std::string, Cell>{{"model", cell}});
+  EXPECT_EQ(message_of<IoError>([&] {
+              load_safetensors(path, cell);
+              return 0;
+            }),
+            "load_safetensors: " + path +
+                " holds another model:\n"
+                "  weight: not in the file, f32[2] expected\n"
+                "  bias: not in the file, f32[1] expected\n"
+                "  model.bias: f32[1] in the file, not expected\n"
+                "  model.weight: f32[2] in the file, not expected\n"
+                "Such names stand under \"model\" in the file; use load_safetensors with {.prefix "
+                "= \"model\"}.");
 }
 
 TEST_F(SafetensorsTest, WhatIsMissingOrExtraCanBeAllowed) {

@@ -167,11 +167,11 @@ TEST(FullTest, FillsAnyTypeWithAnyNumber) {
   EXPECT_EQ(message_of<DTypeError>([] { full({2}, 0.5, i32); }),
             "full: 0.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
   EXPECT_EQ(message_of<ShapeError>([] { zeros({Dim("time")}); }),
-            "f32[time]: dim time is undefined; give it a size or lengths");
+            "zeros: f32[time]: dim time is undefined; give it a size or lengths");
   EXPECT_EQ(message_of<ShapeError>([] {
               zeros({unknown, 2});
             }),
-            "full: f32[?,2] has an axis of unknown size; give every dim a size");
+            "zeros: f32[?,2] has an axis of unknown size; give every dim a size");
 }
 
 TEST(FullTest, LikeAnotherTensor) {

@@ -94,6 +94,8 @@ TEST(CumulativeErrorTest, WhatTheyDoNotTake) {
               return cumprod(zeros({2, 3}), 2);
             }),
             "cumprod: axis 2 is out of range for f32[2,3], which has 2 axes");
+  EXPECT_EQ(message_of<IndexError>([] { return cumsum(scalar(1.), 0); }),
+            "cumsum: axis 0 is out of range for f32[], which has 0 axes");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(BernoulliTest, ErrorsNameP) {
               str("bernoulli: p must lie in [0, 1], got ", p));
   EXPECT_THROW(bernoulli(kNan, {2}), ArgumentError);
   EXPECT_EQ(message_of<DTypeError>([] { bernoulli(scalar(1), {2}); }),
-            "bernoulli: draws f32 or f64, not i32");
+            "bernoulli: p must be f32 or f64, got i32[]; cast it");
   EXPECT_EQ(message_of<ShapeError>([&] {
               bernoulli(zeros({batch, feature}), {batch});
             }),
@@ -148,7 +148,7 @@ TEST(PermutationTest, IsOfADimOrASize) {
   EXPECT_EQ(ragged.dims(), (Dims{batch, time}));
   expect_values(mask_padding(sort(ragged, time)), {0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(message_of<ShapeError>([] { permutation(Dim("time")); }),
-            "permutation: dim time is undefined; give it a size or lengths");
+            "permutation: f64[time]: dim time is undefined; give it a size or lengths");
 }
 
 TEST(DrawTest, AnEntryDrawsTheSameHoweverLongTheOthersAre) {
@@ -213,7 +213,7 @@ TEST(DropoutTest, ErrorsNameTheRate) {
   EXPECT_EQ(message_of<DTypeError>([] { dropout(zeros({2}, i32), 0.5); }),
             "dropout: takes floats, got i32[2]; cast it to f32 or f64");
   EXPECT_EQ(message_of<IndexError>([] { dropout(zeros({2}), 0.5, 1); }),
-            "dropout: axis 1 is out of range for f32[2], which has 1 axes");
+            "dropout: axis 1 is out of range for f32[2], which has 1 axis");
 }
 
 class DrawInEveryModeTest : public InEveryMode {

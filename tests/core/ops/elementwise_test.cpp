@@ -231,6 +231,13 @@ TEST(ElementwiseTest, ErrorsOfClip) {
   EXPECT_EQ(message_of<DTypeError>([] { return clip(i32s({1}), 0, 0.5); }),
             "clip: the literal 0.5 is floating, but x is i32[1]; cast the tensor, e.g. cast(x, "
             "f32)");
+  EXPECT_EQ(message_of<DTypeError>([] { return clip(f64s({1}), i32s({0}), 1); }),
+            "clip: dtypes differ: x f64[1], low i32[1]; cast one of them, e.g. cast(low, f64)");
+  EXPECT_EQ(message_of<ShapeError>([] {
+              return clip(f64s({1, 2}), 0, f64s({1, 2, 3}));
+            }),
+            "clip: sizes differ: x f64[2], high f64[3]; axis -1 has sizes 2 and 3, which must be "
+            "equal, or one of them 1");
   EXPECT_EQ(message_of<DTypeError>([] { return rsqrt(i32s({1})); }),
             "rsqrt: takes floats, but x is i32[1]; cast it, e.g. cast(x, f32)");
   EXPECT_EQ(message_of<DTypeError>([] { return gelu(i32s({1}), GeluForm::tanh); }),
@@ -367,11 +374,33 @@ TEST(ElementwiseTest, EqualOperandsShareTheGradientOfMaximum) {
   expect_values(of_minimum[1], {0, 0.5, 1}, 0);
 }
 
+TEST(ElementwiseTest, NaNTakesTheGradientOfMaximumAndMinimum) {
+  const Tensors at = {f64s({kNaN, 1, kNaN, kNaN}), f64s({1, kNaN, kNaN, kInf})};
+  for (Tensor (*f)(const Arg&, const Arg&) : {maximum, minimum}) {
+    const auto loss = [f](const std::pair<Tensor, Tensor>& x) {
+      return sum(f(x.first, x.second) * tensor({1., 2., 4., 8.}, {}, f64));
+    };
+    for (const auto& [a, b] :
+         {grad(loss)(std::pair{at[0], at[1]}), jit(grad(loss))(std::pair{at[0], at[1]})}) {
+      expect_values(a, {1, 0, 2, 8}, 0);
+      expect_values(b, {0, 2, 2, 0}, 0);
+    }
+  }
+}
+
+TEST(ElementwiseTest, NaNTakesTheGradientOfClip) {
+  const Tensors x = {f64s({kNaN, 0, 0, kNaN}), f64s({-1, kNaN, -1, kNaN}), f64s({1, 1, kNaN, 1})};
+  const Tensors g = gradients([](const Tensors& x) { return clip(x[0], x[1], x[2]); }, x);
+  expect_values(g[0], {1, 0, 0, 1}, 0);
+  expect_values(g[1], {0, 1, 0, 0}, 0);
+  expect_values(g[2], {0, 0, 1, 0}, 0);
+}
+
 TEST(ElementwiseTest, KinksHaveGradientZero) {
   expect_values(gradients([](const Tensors& x) { return abs(x[0]); }, {f64s({-2, 0, 2})})[0],
                 {-1, 0, 1}, 0);
-  expect_values(gradients([](const Tensors& x) { return relu(x[0]); }, {f64s({-2, 0, 2})})[0],
-                {0, 0, 1}, 0);
+  expect_values(gradients([](const Tensors& x) { return relu(x[0]); }, {f64s({-2, 0, 2, kNaN})})[0],
+                {0, 0, 1, 1}, 0);
 }
 
 TEST(ElementwiseTest, StepsHaveGradientZero) {
@@ -392,7 +421,7 @@ TEST(ElementwiseTest, TheGradientOfModPassesAndCountsTheDivisor) {
 TEST(ElementwiseTest, TheGradientOfClipPassesOnItsBounds) {
   const Tensor x = f64s({-2, -1, 0, 2, 3, kNaN});
   expect_values(gradients([](const Tensors& x) { return clip(x[0], -1, 2); }, {x})[0],
-                {0, 1, 1, 1, 0, 0}, 0);
+                {0, 1, 1, 1, 0, 1}, 0);
   const Tensors g = gradients([](const Tensors& x) { return clip(x[0], x[1], x[2]); },
                               {x, scalar(-1., f64), scalar(2., f64)});
   expect_values(g[1], {1}, 0);

@@ -49,8 +49,8 @@ TEST(GatherTest, AnIndexOutOfRangeIsAnErrorThatSaysWhere) {
   EXPECT_EQ(message_of<IndexError>([&] {
               gather(zeros({classes}), tensor({0, 1, 2, 3}, {batch, beam}), classes);
             }),
-            "gather: index 3 at [1,1] of i32[batch=2,beam=2] is out of range for axis 0 of "
-            "f32[classes=3], which has size 3");
+            "gather: index 3 at [1,1] of i32[batch=2,beam=2] is out of range for axis "
+            "classes=3 of f32[classes=3], which has size 3");
   EXPECT_EQ(message_of<IndexError>([] {
               gather(zeros({2, 3}), scalar(-4), 1);
             }),
@@ -70,8 +70,8 @@ TEST(GatherTest, IndicesInPaddingMayBeAnything) {
   EXPECT_EQ(message_of<IndexError>([&] {
               gather(table, tensor({1, 99}, {time}), classes);
             }),
-            "gather: index 99 at [1] of i32[time[batch=2]] is out of range for axis 0 of "
-            "f32[classes=2], which has size 2");
+            "gather: index 99 at [1] of i32[time[batch=2]] is out of range for axis "
+            "classes=2 of f32[classes=2], which has size 2");
 }
 
 TEST(GatherTest, ErrorsNameTheIndices) {
@@ -128,14 +128,21 @@ TEST_P(GatherRaggedTest, ClipsToTheLengthOfTheEntry) {
   expect_values(pairs, {2, 1, 5, 4, 7, 7});
 }
 
+TEST_P(GatherRaggedTest, PaddingIsZeroWhereItIsMaskedBefore) {
+  const auto at = [](const Tensor& x) { return gather(mask_padding(x), scalar(1), x.dim("time")); };
+  expect_values(run(at)(where(mask(time), x, std::nan(""))), {2, 5, 0});
+  expect_values(run(grad([&](const Tensor& x) { return sum(at(x)); }))(x),
+                {0, 1, 0, 0, 1, 0, 0, 0, 0});
+}
+
 TEST_P(GatherRaggedTest, NegativeIndicesCountFromTheEndOfTheEntry) {
   const auto at = run([](Tensor x, Tensor indices) { return gather(x, indices, x.dim("time")); });
   expect_values(at(x, scalar(-1)), {3, 5, 7});
   expect_values(at(x, tensor({-3, -2, -1}, {batch})), {1, 4, 7});
   expect_values(at(transpose(x, {time, batch}), scalar(-1)), {3, 5, 7});
   EXPECT_EQ(message_of<IndexError>([&] { gather(x, scalar(-2), time); }),
-            "gather: index -2 at [2] of i32[batch=3] is out of range for axis 1 of "
-            "f32[batch=3,time[batch=3]], where the entry has length 1");
+            "gather: index -2 at [2] of i32[batch=3] is out of range for axis "
+            "time[batch=3] of f32[batch=3,time[batch=3]], where the entry has length 1");
 }
 
 TEST_P(GatherRaggedTest, AnEntryWithoutElementsGivesZero) {

@@ -1,5 +1,6 @@
 // concat, stack, unstack, split: what is special to each, and its errors.
 #include "reel/core/graph_builder.h"
+#include "reel/reel.h"
 #include "reel/tests/check.h"
 
 namespace reel {
@@ -53,13 +54,12 @@ TEST(ConcatTest, ErrorsNameBothTensors) {
               concat({zeros({2, 3}), zeros({4, 2})}, 0);
             }),
             "concat: dims differ: tensor 0 is f32[2,3], tensor 1 is f32[4,2]; all dims but axis 0 "
-            "must agree");
+            "of f32[2,3] must agree");
   EXPECT_EQ(message_of<ShapeError>([&] {
               concat({zeros({batch, Dim("a", 1)}), zeros({other, Dim("b", 1)})}, 1);
             }),
             "concat: dims differ: tensor 0 is f32[batch=2,a=1], tensor 1 is f32[other=2,b=1]; all "
-            "dims but axis 1 must "
-            "agree");
+            "dims but axis a=1 of f32[batch=2,a=1] must agree");
   EXPECT_EQ(message_of<DTypeError>([] {
               concat({zeros({2}), zeros({2}, i32)}, 0);
             }),
@@ -67,8 +67,8 @@ TEST(ConcatTest, ErrorsNameBothTensors) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               concat({zeros({batch}), zeros({batch})}, batch, Dim("both", 3));
             }),
-            "concat: dim both=3 has size 3, but axis 0 of 2 tensors, the first of type "
-            "f32[batch=2], has size 4");
+            "concat: dim both=3 has size 3, but the result along axis batch=2 of f32[batch=2] has "
+            "size 4");
   EXPECT_EQ(message_of<ArgumentError>([] { concat({}, 0); }), "concat: takes at least one tensor");
 }
 
@@ -145,12 +145,23 @@ TEST(UnstackTest, GivesViewsOfTheSlices) {
   EXPECT_TRUE(unstack(zeros({0, 2})).empty());
 }
 
+TEST(UnstackTest, ARaggedAxisShowsItsPaddingUnlessMasked) {
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const Tensor x = tensor({1., 2., 3., 4., 5., 6.}, {batch, time});
+  const Tensors shown = unstack(x, time), masked = unstack(mask_padding(x), time);
+  ASSERT_EQ(shown.size(), 3u);
+  expect_values(shown[1], {2, 5});
+  expect_values(masked[1], {2, 0});
+  const auto loss = [&](const Tensor& x) { return sum(square(unstack(mask_padding(x), time)[1])); };
+  expect_values(grad(loss)(x), {0, 4, 0, 0, 0, 0});
+}
+
 TEST(UnstackTest, TheCountMustBeKnown) {
   GraphBuilder builder("test");
   ModeScope scope(builder.scope());
   const Tensor x = builder.add_input(TensorType(f32, {Dim::unknown(), 2}));
   EXPECT_EQ(message_of<TraceError>([&] { unstack(x); }),
-            "unstack: the size of axis ? of f32[?,2] is not known while tracing; use scan to go "
+            "unstack: the size of axis 0 of f32[?,2] is not known while tracing; use scan to go "
             "through it, or a TensorArray");
   EXPECT_EQ(unstack(x, 1).size(), 2u);
   EXPECT_EQ(message_of<IndexError>([] { unstack(scalar(1)); }),
@@ -216,7 +227,7 @@ TEST(JoinInTracesTest, ASizeMayBeKnownToARunOnly) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               replay(*graph, Tensors{zeros({3, 2})}, other);
             }),
-            "split: axis 3 of f32[3,2] has size 3, which 2 parts do not divide");
+            "split: axis 0 of f32[3,2] has size 3, which 2 parts do not divide");
 }
 
 }  // namespace

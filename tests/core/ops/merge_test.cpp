@@ -204,7 +204,7 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
   EXPECT_EQ(message_of<ArgumentError>([&] {
               merge_dims(x, {0, 0});
             }),
-            "merge_dims: axis 0 of f32[batch=2,time[batch=2],feature=5] is named twice");
+            "merge_dims: axis batch=2 of f32[batch=2,time[batch=2],feature=5] is named twice");
   EXPECT_EQ(message_of<ShapeError>([&] {
               split_dim(x, feature, {Dim("part"), window});
             }),
@@ -223,11 +223,11 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
   EXPECT_EQ(message_of<ShapeError>([] {
               split_dim(zeros({6}), 0, {4, 2});
             }),
-            "split_dim: axis 6 of f32[6] has size 6, but [4,2] make 8");
+            "split_dim: axis 0 of f32[6] has size 6, but [4,2] make 8");
   EXPECT_EQ(message_of<ShapeError>([] {
               split_dim(zeros({6}), 0, {unknown, 4});
             }),
-            "split_dim: axis 6 of f32[6] has size 6, but [?,4] take multiples of 4");
+            "split_dim: axis 0 of f32[6] has size 6, but [?,4] take multiples of 4");
   EXPECT_EQ(message_of<ShapeError>([] {
               split_dim(zeros({6}), 0, {unknown, unknown});
             }),
@@ -235,7 +235,7 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
   EXPECT_EQ(message_of<ShapeError>([] {
               squeeze(zeros({2, 3}), 1);
             }),
-            "squeeze: axis 3 of f32[2,3] has size 3, not 1");
+            "squeeze: axis 1 of f32[2,3] has size 3, not 1");
   EXPECT_EQ(message_of<ShapeError>([&] { squeeze(x, time); }),
             "squeeze: axis time[batch=2] of f32[batch=2,time[batch=2],feature=5] has no fixed "
             "size; use gather(x, scalar(0), axis)");

@@ -214,9 +214,9 @@ TEST(PackErrorTest, MessagesNameTheTypes) {
               pack(zeros({2, 3}), {0, 1});
             }),
             "pack: [2,3] are plain sizes, and all their elements valid; use reshape");
-  EXPECT_EQ(
-      message_of<ShapeError>([&] { cum_concat(zeros({time}), x, time); }),
-      "cum_concat: f32[time=3] must have the dims of f32[batch=2,time=3] without axis time=3");
+  EXPECT_EQ(message_of<ShapeError>([&] { cum_concat(zeros({time}), x, time); }),
+            "cum_concat: x must have all dims of accum but axis time=3 of f32[batch=2,time=3], got "
+            "f32[time=3]");
 }
 
 // The op that the user called, not one that it is made of.
@@ -225,7 +225,7 @@ TEST(PackErrorTest, CumConcatSpeaksForItself) {
   EXPECT_EQ(message_of<ShapeError>([] {
               cum_concat(zeros({3}), zeros({2, 4}), 1);
             }),
-            "cum_concat: f32[3] must have the dims of f32[2,4] without axis 4");
+            "cum_concat: x must have all dims of accum but axis 1 of f32[2,4], got f32[3]");
   EXPECT_EQ(message_of<DTypeError>([] {
               cum_concat(zeros({2}, i32), zeros({2, 4}), 1);
             }),

@@ -424,6 +424,11 @@ TEST(ProductsErrorTest, DimsToContract) {
               return matmul(x, x, {feature, feature});
             }),
             "matmul: dim feature=4 is to be contracted twice");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              return matmul(ones({2, 3}), ones({Dim("in", 3)}));
+            }),
+            "matmul: named and plain dims meet: lhs f32[2,3], rhs f32[in=3]; name the dims of "
+            "both, as in reshape(x, {dim, ...}), and say which to contract: matmul(a, b, dim)");
 }
 
 TEST(ProductsErrorTest, DTypes) {

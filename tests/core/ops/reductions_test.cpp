@@ -77,6 +77,41 @@ TEST_P(ReductionsTest, LargestSkipsPadding) {
       {-5, -5, -5});
 }
 
+TEST_P(ReductionsTest, PositionsInTheWholeTensor) {
+  const auto largest = run([](Tensor x) { return argmax(x); });
+  const auto smallest = run([](Tensor x) { return argmin(x); });
+  const Tensor x = tensor({{1., 5., 2.}, {-3., 5., 0.}});
+  for (const Tensor& of : {x, reshape(x, {Dim("row", 2), Dim("column", 3)}), cast(x, i32)}) {
+    expect_values(largest(of), {1});
+    expect_values(smallest(of), {3});
+    EXPECT_EQ(str(largest(of).type()), "i32[]");
+  }
+  expect_values(largest(tensor({1., kNaN, kInf, kNaN})), {1});
+  expect_values(largest(scalar(3.)), {0});
+  expect_values(largest(zeros({0, 2})), {0});
+  // Positions count padding, but are none of it.
+  const Dim batch("batch", 3), time("time", tensor({0, 2, 1}, {batch}));
+  const double lost = 99;
+  const auto ragged = [&](double a, double b, double c) {
+    return tensor({lost, -lost, a, b, c, kNaN}, {batch, time}, f64);
+  };
+  expect_values(largest(ragged(1, 3, 3)), {3});
+  expect_values(smallest(ragged(1, 3, 0)), {4});
+  expect_values(largest(ragged(-kInf, -kInf, -kInf)), {2});
+  expect_values(largest(ragged(1, 2, kNaN)), {4});
+  EXPECT_EQ(message_of<DTypeError>([] { return argmax(tensor({true})); }),
+            "argmax: takes numbers, got boolean[1]; cast it, as in argmax(cast(x, i32))");
+}
+
+TEST_P(ReductionsTest, LogSumExpOfTheWholeTensor) {
+  const auto whole = run([](Tensor x) { return logsumexp(x); });
+  expect_values(whole(zeros({2, 3})), {std::log(6.)});
+  expect_values(whole(zeros({0})), {-kInf});
+  expect_values(whole(scalar(3.)), {3});
+  const Ragged r;
+  expect_all_close(whole(r.x), log(sum(exp(r.x))));
+}
+
 TEST_P(ReductionsTest, TruthSkipsPadding) {
   const Ragged r;
   expect_values(run([](Tensor x) { return any(x > 2.5, time_of(x)); })(r.x), {1, 1, 1});
@@ -433,7 +468,7 @@ TEST(ReductionsErrorTest, AxesThatAreNotThere) {
   EXPECT_EQ(message_of<ShapeError>([&] { return sum(zeros({batch}), other); }),
             "sum: f32[batch=3] has no dim other=4");
   EXPECT_EQ(message_of<IndexError>([&] { return max(zeros({3}), 1); }),
-            "max: axis 1 is out of range for f32[3], which has 1 axes");
+            "max: axis 1 is out of range for f32[3], which has 1 axis");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               return mean(zeros({3, 2}), {0, -2});
             }),

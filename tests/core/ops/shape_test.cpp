@@ -126,7 +126,8 @@ TEST(RenameTest, ErrorsGiveBothSizes) {
   EXPECT_EQ(message_of<ShapeError>([&] { rename(x, time, Dim("step", 4)); }),
             "rename: dim step=4 has size 4, but axis time=3 of f32[batch=2,time=3] has size 3");
   EXPECT_EQ(message_of<ShapeError>([&] { rename(x, time, batch); }),
-            "rename: f32[batch=2,time=3] has a dim batch=2 already; make a second Dim for axis 1");
+            "rename: axis time=3 of f32[batch=2,time=3] cannot be called batch=2, which is there "
+            "already; make a second Dim");
 }
 
 // ---- expand -------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ TEST(PadTest, AddsElementsAtBothEnds) {
 TEST(PadTest, ErrorsNameTheNumbers) {
   EXPECT_EQ(
       message_of<ArgumentError>([] { pad(zeros({2}), 0, -1, 0); }),
-      "pad: cannot add -1 and 0 elements to axis 2 of f32[2]; use slice to take elements away");
+      "pad: cannot add -1 and 0 elements to axis 0 of f32[2]; use slice to take elements away");
   EXPECT_EQ(message_of<DTypeError>([] { pad(zeros({2}, i32), 0, 1, 0, 0.5); }),
             "pad: 0.5 does not fit i32[2], which holds no fractions");
   const Dim batch("batch", 2);

@@ -235,7 +235,7 @@ TEST(TopKErrorTest, SayWhatK) {
   EXPECT_EQ(message_of<ArgumentError>([] { top_k(zeros({3}), std::vector<Axis>{}, 1); }),
             "top_k: was given no axes");
   EXPECT_EQ(message_of<IndexError>([] { sort(zeros({3}), 1); }),
-            "sort: axis 1 is out of range for f32[3], which has 1 axes");
+            "sort: axis 1 is out of range for f32[3], which has 1 axis");
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST_P(StrideTest, GradientsOfShiftsMoveBack) {
 TEST(StrideErrorTest, MessagesNameTheNumbers) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   EXPECT_EQ(message_of<ArgumentError>([] { slice(zeros({3}), 0, 0, {}, 0); }),
-            "slice: step 0 along axis 3 of f32[3]; a step is positive, or negative to run "
+            "slice: step 0 along axis 0 of f32[3]; a step is positive, or negative to run "
             "backwards");
   EXPECT_EQ(message_of<ShapeError>([&] { slice(zeros({time}), time, -1, {}, -1); }),
             "slice: step -1 counts from the ends of time[batch=2], but f32[time[batch=2]] has no "
@@ -121,7 +121,7 @@ TEST(StrideErrorTest, MessagesNameTheNumbers) {
   EXPECT_EQ(message_of<DTypeError>([] { shift(zeros({3}, i32), 0, 1, 0.5); }),
             "shift: 0.5 does not fit i32[3], which holds no fractions");
   EXPECT_EQ(message_of<IndexError>([] { shift(zeros({3}), 1, 1); }),
-            "shift: axis 1 is out of range for f32[3], which has 1 axes");
+            "shift: axis 1 is out of range for f32[3], which has 1 axis");
 }
 
 TEST(ShiftTest, PaddingOfAnotherEntryDoesNotMoveIn) {
