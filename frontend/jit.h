@@ -23,7 +23,7 @@ enum class Executor {
 
 struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
-  Executor executor = Executor::interpreter;
+  Executor executor = Executor::plan;
   Passes passes = {};  ///< of the plan
 };
 
