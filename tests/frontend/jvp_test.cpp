@@ -334,5 +334,42 @@ TEST(JvpTest, LoopThatReadsACaptureWithARaggedDim) {
   expect_values(jit(tangent)(x), {1.2}, 1e-12);
 }
 
+TEST_P(JvpTest, OfAScanInAScanWhoseEntriesEnd) {
+  // Of the inner loop's gradient a trace needs but the number of iterations.
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  using In = std::pair<Tensor, Tensor>;
+  const auto f = [&](const In& in) {
+    const Dim batch = in.first.dim("batch"), time = in.first.dim("time");
+    const auto inner = [&](const Tensor& s) {
+      return scan(Scan{
+                      .spatial_dim = time,
+                      .initial = s,
+                      .xs = in.first,
+                      .body =
+                          [&](const Tensor& x, const Tensor& q) {
+                            return std::pair{None{}, q * in.second + x};
+                          },
+                  })
+          .state;
+    };
+    return sum(sin(scan(Scan{
+                            .cond_dims = Dims{batch},
+                            .initial = sum(in.first, time),
+                            .cond = [](const Tensor& s) { return s < 1.0; },
+                            .body =
+                                [&](const Tensor& s) {
+                                  return std::pair{None{}, s + 0.5 + 0.01 * inner(s)};
+                                },
+                            .max_seq_len = 4,
+                        })
+                       .state));
+  };
+  const In x{tensor({.1, .2, .3, .4}, {batch, time}, f64), scalar(.8, f64)};
+  const auto along = [&](const In& x) { return jvp(f, x, x).second; };
+  expect_all_close(run(along)(x), along(x), 1e-12);
+  const auto g = grad(f)(x);
+  expect_all_close(along(x), sum(mask_padding(g.first * x.first)) + g.second * x.second, 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

@@ -10,6 +10,8 @@ DimMakers dim_makers(const Graph& graph) {
   std::unordered_set<const DimNode*> from_inputs;
   for (const ValueId v : graph.inputs)
     for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+  // What is asked of an enclosing graph is not made here, even where no input says it any more.
+  for (const Dim& d : graph.schedule().free_symbols) from_inputs.insert(d.node());
   for (std::size_t r = 0; r < graph.records.size(); ++r)
     for (const ValueId v : graph.outputs_of(graph.records[r]))
       for_each_bound(graph.types[v], [&](const Dim& d) {
