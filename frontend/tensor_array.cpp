@@ -59,7 +59,9 @@ Tensor TensorArray::checked(const Tensor& x, const char* op) const {
   }
   if (!fits)
     throw ShapeError(str("TensorArray ", op, ": an element of type ", x.type(),
-                         " does not fit an array of ", element, ": dims differ"));
+                         " does not fit an array of ", element,
+                         ": dims differ; give every element the dims of the array's, in which "
+                         "sizes that differ are unknown"));
   return permuted ? transpose(x, element.dims()) : x;
 }
 
@@ -76,14 +78,14 @@ TensorArray TensorArray::write(const Tensor& index, const Tensor& x) const {
   return of_list(list_write(list_, element, index));
 }
 TensorArray TensorArray::write(std::int64_t index, const Tensor& x) const {
-  return write(scalar(index), x);
+  return write(scalar(index, i64), x);
 }
 TensorArray TensorArray::scatter(const Tensor& indices, const Tensor& x) const {
   return of_list(list_scatter(list_for("scatter"), x, indices));
 }
 
 Tensor TensorArray::read(const Tensor& index) const { return list_read(list_for("read"), index); }
-Tensor TensorArray::read(std::int64_t index) const { return read(scalar(index)); }
+Tensor TensorArray::read(std::int64_t index) const { return read(scalar(index, i64)); }
 Tensor TensorArray::gather(const Tensor& indices) const {
   return list_gather(list_for("gather"), indices);
 }

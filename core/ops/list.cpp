@@ -9,6 +9,7 @@
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/slice.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -23,12 +24,12 @@ void check_index(const TensorType& index, std::string_view op) {
 }
 
 struct NewAttrs {
-  TensorType element{f32};
+  ListType list;
   std::int64_t size = 0;
   bool may_grow = false;
   template <class F>
   static void fields(F&& f) {
-    f("element", &NewAttrs::element);
+    f("list", &NewAttrs::list);
     f("size", &NewAttrs::size);
     f("may_grow", &NewAttrs::may_grow);
   }
@@ -36,7 +37,7 @@ struct NewAttrs {
 
 const Op list_new_op{
     .name = "list_new",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<NewAttrs>().element.as_list()); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<NewAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           Ref<ListData> data(new ListData);
@@ -76,8 +77,7 @@ const Op list_write_op{
         [](KernelArgs& a) {
           const ListData& list = data_of(a.input(0));
           const std::int64_t index = index_at(a.input(2), 0), size = list.items.size();
-          const bool may_grow = list.may_grow || a.attr<WriteAttrs>().is_push;
-          if (index < 0 || (index >= size && !may_grow)) refuse_write(index, size);
+          check_write(index, size, list.may_grow || a.attr<WriteAttrs>().is_push);
           a.out[0] = edited(a, 0, [&](PersistentList& items) { items.set(index, a.input(1)); });
         },
     // x̄ = l̄[i]; the list before has no part in what was written.
@@ -128,12 +128,7 @@ const Op list_read_op{
     .type =
         [](TypeArgs& a) {
           check_index(a.in[1], "TensorArray read");
-          // A size that differs from element to element is another unknown at every read.
-          const TensorType element = a.in[0].element();
-          Dims dims = element.dims();
-          for (Dim& dim : dims)
-            if (!dim.is_named() && !dim.has_size()) dim = Dim::unknown();
-          a.out.push_back(element.with(dims));
+          a.out.push_back(any_element(a.in[0]));
         },
     .kernel =
         [](KernelArgs& a) {
@@ -166,17 +161,9 @@ Tensor list_read_like(const Tensor& list, const Tensor& index, const Tensor& lik
   return bind(list_read_like_op, {list, index, like});
 }
 
-struct ListTypeAttrs {
-  TensorType type{f32};
-  template <class F>
-  static void fields(F&& f) {
-    f("type", &ListTypeAttrs::type);
-  }
-};
-
 const Op list_one_hot_op{
     .name = "list_one_hot",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           Ref<ListData> data(new ListData);
@@ -185,18 +172,18 @@ const Op list_one_hot_op{
         },
     .vjp =
         [](Vjp& at) {
-          at.add(0, is_open(at.attr<ListTypeAttrs>().type)
+          at.add(0, is_open(at.attr<ListTypeAttrs>().list.type)
                         ? list_read_like(at.cotangent(), at.input(1), at.input(0))
                         : list_read(at.cotangent(), at.input(1), true));
         },
     .reads_by =
         [](const Attrs* attrs, std::uint32_t) {
-          return OpReads{.inputs = is_open(get<ListTypeAttrs>(attrs).type) ? 0b11u : 0b10u};
+          return OpReads{.inputs = is_open(get<ListTypeAttrs>(attrs).list.type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },
 };
 Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type) {
-  return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{list_type}));
+  return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{{list_type}}));
 }
 
 struct IndexAttrs {
@@ -241,7 +228,7 @@ const Op list_stack_op{
     .name = "list_stack",
     .type =
         [](TypeArgs& a) {
-          const TensorType element = a.in[0].element();
+          const TensorType element = any_element(a.in[0]);
           a.out.push_back(
               element.with(behind(a.attr<StackAttrs>().dim.value_or(Dim::unknown()), element)));
         },
@@ -377,7 +364,7 @@ const Op list_add_op{
 
 const Op list_retype_op{
     .name = "list_retype",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
@@ -386,10 +373,26 @@ const Op list_retype_op{
     .samples = [] { return OpSamples{}; },
 };
 
+const Op list_resize_op{
+    .name = "list_resize",
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().list.type); },
+    .kernel =
+        [](KernelArgs& a) {
+          ModeScope plain({});
+          const Dims& dims = a.types[0].dims();
+          const PersistentList items = items_of(a.input(0));
+          a.out[0] = edited(a, 0, [&](PersistentList& changed) {
+            items.each([&](std::int64_t i, const Tensor& x) { changed.set(i, resized(x, dims)); });
+          });
+        },
+    .vjp = [](Vjp& at) { at.add(0, list_resized(at.cotangent(), at.input_type(0).dims())); },
+    .samples = [] { return OpSamples{}; },
+};
+
 }  // namespace
 
 Tensor list_new(const TensorType& element, std::int64_t size, bool may_grow) {
-  return bind(list_new_op, {}, make_attrs(NewAttrs{element, size, may_grow}));
+  return bind(list_new_op, {}, make_attrs(NewAttrs{{element.as_list()}, size, may_grow}));
 }
 Tensor empty_list(const TensorType& list_type) { return list_new(list_type.element(), 0); }
 
@@ -424,7 +427,7 @@ Tensor list_add(Tensor a, Tensor b) { return bind(list_add_op, {std::move(a), st
 
 Tensor list_of_type(const Tensor& list, const TensorType& type) {
   if (list.type() == type) return list;
-  return bind(list_retype_op, {list}, make_attrs(ListTypeAttrs{type}));
+  return bind(list_retype_op, {list}, make_attrs(ListTypeAttrs{{type}}));
 }
 Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
   Dims dims = list.dims();
@@ -438,6 +441,10 @@ Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
   }
   if (!changes) return list;
   return list_of_type(list, list.type().with(dims));
+}
+
+Tensor list_resized(const Tensor& list, const Dims& dims) {
+  return bind(list_resize_op, {list}, make_attrs(ListTypeAttrs{{list.type().with(dims)}}));
 }
 
 bool is_list_push(const OpRecord& record) {
@@ -462,9 +469,9 @@ Tensors list_elements(const Tensor& list) {
 
 namespace {
 const Op* const kListOps[] = {
-    &list_new_op,        &list_write_op, &list_drop_op,  &list_read_op,    &list_read_like_op,
-    &list_one_hot_op,    &list_index_op, &list_stack_op, &list_unstack_op, &list_size_op,
-    &list_zeros_like_op, &list_add_op,   &list_retype_op};
+    &list_new_op,        &list_write_op, &list_drop_op,   &list_read_op,    &list_read_like_op,
+    &list_one_hot_op,    &list_index_op, &list_stack_op,  &list_unstack_op, &list_size_op,
+    &list_zeros_like_op, &list_add_op,   &list_retype_op, &list_resize_op};
 }
 std::span<const Op* const> list_ops() { return kListOps; }
 

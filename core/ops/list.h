@@ -47,6 +47,9 @@ Tensor list_unstack(const Tensor& x);
 Tensor list_size(const Tensor& list);
 /// As many zeros as there are elements, of their types.
 Tensor list_zeros_like(const Tensor& list);
+/// The list with elements of other named dims: of each the first elements, and zeros behind them
+/// where a dim is longer.
+Tensor list_resized(const Tensor& list, const Dims& dims);
 /// Element by element, where an unwritten one counts as zeros: the sum of cotangents.
 Tensor list_add(Tensor a, Tensor b);
 

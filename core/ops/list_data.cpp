@@ -1,5 +1,7 @@
 #include "reel/core/ops/list_data.h"
 
+#include <limits>
+
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
@@ -38,7 +40,17 @@ void check_element(const TensorType& x, const TensorType& list, std::string_view
                          list.element(), ": dtypes differ; cast the element to ", list.dtype()));
   if (!fits(x, list.element()))
     throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
-                         list.element(), ": dims differ"));
+                         list.element(),
+                         ": dims differ; give every element the dims of the array's, in which "
+                         "sizes that differ are unknown"));
+}
+
+TensorType any_element(const TensorType& list) {
+  const TensorType element = list.element();
+  Dims dims = element.dims();
+  for (Dim& dim : dims)
+    if (!dim.is_named() && !dim.has_size()) dim = Dim::unknown();
+  return element.with(dims);
 }
 
 Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
@@ -51,7 +63,18 @@ Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
   return zeros(element);
 }
 
-void refuse_write(std::int64_t index, std::int64_t size) {
+void check_write(std::int64_t index, std::int64_t size, bool may_grow) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (index < 0)
+    throw IndexError(str("TensorArray write: index ", index,
+                         " is negative; where to write is counted from the front, and the array "
+                         "has ",
+                         size, " elements"));
+  if (index < size) return;
+  if (index >= kMost)
+    throw IndexError(str("TensorArray write: index ", index, " is too large; an array has at most ",
+                         kMost, " elements"));
+  if (may_grow) return;
   throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
                        " elements; an array made with .dynamic_size = true grows"));
 }

@@ -39,6 +39,35 @@ inline std::int64_t index_at(const Tensor& indices, std::int64_t i) {
 /// Elements may differ in size: zeros in place of one need it to look at.
 inline bool is_open(const TensorType& list) { return has_unknown_size(list); }
 
+/// The type of a list as an attribute. A size that differs from element to element is nobody's to
+/// know: it is no symbol of the graph.
+struct ListType {
+  TensorType type{f32};
+  bool operator==(const ListType&) const = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const ListType& list) {
+  return out << list.type;
+}
+inline std::size_t hash_of(const ListType& list) { return attr::hash_of(list.type); }
+inline ListType resolve(const ListType& list, DimEnv& env) { return {env.resolve(list.type)}; }
+inline void each_symbol(const ListType& list, const attr::SymbolFn& fn) {
+  for_each_symbol(list.type, [&](const Dim& dim) {
+    if (dim.is_named()) fn(dim);
+  });
+}
+/// Of ops that give a list of that type.
+struct ListTypeAttrs {
+  ListType list;
+  template <class F>
+  static void fields(F&& f) {
+    f("list", &ListTypeAttrs::list);
+  }
+};
+
+/// The type of an element, of which one it is not said: a size that differs from element to element
+/// is another unknown whenever it is asked for.
+TensorType any_element(const TensorType& list);
+
 /// The element at an index, or zeros where none was written. Throws IndexError where nobody knows
 /// of which shape.
 Tensor element_or_zeros(const Tensor& list, std::int64_t index);
@@ -50,6 +79,7 @@ TensorType without_first(const TensorType& x);
 
 /// Throws DTypeError or ShapeError unless x may be an element; `op` names the method.
 void check_element(const TensorType& x, const TensorType& list, std::string_view op);
-[[noreturn]] void refuse_write(std::int64_t index, std::int64_t size);
+/// Throws IndexError unless an element may be written there.
+void check_write(std::int64_t index, std::int64_t size, bool may_grow);
 
 }  // namespace reel

@@ -51,14 +51,6 @@ void each_slice(const Tensor& x, Fn&& fn) {
     fn(i, Tensor(allocate_view(type, x.ref(), x.data<char>() + i * type.bytes())));
 }
 
-struct ListTypeAttrs {
-  TensorType type{f32};
-  template <class F>
-  static void fields(F&& f) {
-    f("type", &ListTypeAttrs::type);
-  }
-};
-
 // ---- gather and scatter -------------------------------------------------------------------------
 
 struct GatherAttrs {
@@ -151,11 +143,11 @@ Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor
 }
 
 struct SpreadAttrs {
-  TensorType type{f32};
+  ListType list;
   bool last_only = false;  ///< of equal indices only the last one
   template <class F>
   static void fields(F&& f) {
-    f("type", &SpreadAttrs::type);
+    f("list", &SpreadAttrs::list);
     f("last_only", &SpreadAttrs::last_only);
   }
 };
@@ -163,7 +155,7 @@ struct SpreadAttrs {
 /// A list with the slices of x at indices, added up where an index is repeated.
 const Op list_spread_op{
     .name = "list_spread",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<SpreadAttrs>().type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<SpreadAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           const ModeScope plain({});
@@ -179,20 +171,20 @@ const Op list_spread_op{
     .vjp =
         [](Vjp& at) {
           const SpreadAttrs& attrs = at.attr<SpreadAttrs>();
-          at.add(0,
-                 gather_cotangents(at.cotangent(), at.input(1),
-                                   is_open(attrs.type) ? &at.input(0) : nullptr, attrs.last_only));
+          at.add(0, gather_cotangents(at.cotangent(), at.input(1),
+                                      is_open(attrs.list.type) ? &at.input(0) : nullptr,
+                                      attrs.last_only));
         },
     .reads_by =
         [](const Attrs* attrs, std::uint32_t) {
-          return OpReads{.inputs = is_open(get<SpreadAttrs>(attrs).type) ? 0b11u : 0b10u};
+          return OpReads{.inputs = is_open(get<SpreadAttrs>(attrs).list.type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },
 };
 
 Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& list_type,
                    bool last_only) {
-  return bind(list_spread_op, {x, indices}, make_attrs(SpreadAttrs{list_type, last_only}));
+  return bind(list_spread_op, {x, indices}, make_attrs(SpreadAttrs{{list_type}, last_only}));
 }
 
 struct ScatterAttrs {
@@ -226,9 +218,7 @@ const Op list_scatter_op{
           const Tensor& indices = a.input(2);
           const std::int64_t size = list.items.size();
           for (std::int64_t i = 0; i < indices.numel(); ++i)
-            if (const std::int64_t index = index_at(indices, i);
-                index < 0 || (index >= size && !list.may_grow))
-              refuse_write(index, size);
+            check_write(index_at(indices, i), size, list.may_grow);
           a.out[0] = edited(a, 0, [&](PersistentList& items) {
             each_slice(a.input(1), [&](std::int64_t i, Tensor slice) {
               items.set(index_at(indices, i), std::move(slice));
@@ -376,10 +366,18 @@ const Op list_concat_op{
     .kernel_decides_types = true,
 };
 
+struct JoinAttrs {
+  TensorType type{f32};
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &JoinAttrs::type);
+  }
+};
+
 /// The cotangent of what was split: pieces of these lengths, zeros where there is none.
 const Op list_join_op{
     .name = "list_join",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<JoinAttrs>().type); },
     .kernel =
         [](KernelArgs& a) {
           const Tensor& lengths = a.input(1);
@@ -436,7 +434,7 @@ const Op list_split_op{
     .vjp =
         [](Vjp& at) {
           at.add(0, bind(list_join_op, {at.cotangent(), at.input(1)},
-                         make_attrs(ListTypeAttrs{at.input_type(0)})));
+                         make_attrs(JoinAttrs{at.input_type(0)})));
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },

@@ -290,5 +290,37 @@ TEST_P(TensorFlowGrowing, SplitsAndScattersInALoop) {
                      tensor({1.1, 0.7, -1.2, 0.9, 1.3, 0.4}, {}, f64));
 }
 
+TEST_P(TensorFlowGrowing, GradientsThroughElementsOfUnknownSize) {
+  using Out = std::function<Tensor(const TensorArray&)>;
+  const Out outs[] = {[](const TensorArray& a) { return sum(square(a.stack())); },
+                      [](const TensorArray& a) { return sum(square(a.concat())); },
+                      [](const TensorArray& a) { return sum(square(a[1])) + sum(a[-1]); },
+                      [](const TensorArray& a) {
+                        return sum(square(a.gather(tensor({2, 0}))));
+                      }};
+  const Tensor x = tensor({.1, .2, .3}, {}, f64);
+  for (const Out& out : outs) {
+    const auto in_a_loop = [&](Tensor x) {
+      return out(fori_loop(
+          0, 3,
+          [&](const Tensor& i, const TensorArray& a) { return a.push_back(x * cast(i + 1, f64)); },
+          TensorArray(TensorType(f64, {unknown}))));
+    };
+    const auto in_a_row = [&](Tensor x) {
+      return out(
+          TensorArray(TensorType(f64, {unknown})).push_back(x).push_back(x * x).push_back(x));
+    };
+    const auto expect_gradients = [&](const auto& f) {
+      expect_gradient_of(f, x, run(grad(f))(x), 1e-6);
+      expect_gradient_of(f, x, grad([&](Tensor x) { return run(f)(x); })(x), 1e-6);
+      const auto slope = [&](Tensor x) { return sum(sin(grad(f)(x))); };
+      expect_gradient_of(slope, x, run(grad(slope))(x), 1e-6);
+      expect_gradient_of(slope, x, grad([&](Tensor x) { return run(slope)(x); })(x), 1e-6);
+    };
+    expect_gradients(in_a_loop);
+    expect_gradients(in_a_row);
+  }
+}
+
 }  // namespace
 }  // namespace reel
