@@ -6,6 +6,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 
@@ -22,10 +23,6 @@ Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
   node->size = size;
   node->is_symbol = is_tracing() && kind != DimKind::undefined;
   return node;
-}
-
-Dim canonical(const Dim& dim) {
-  return is_tracing() && dim.node() ? thread_mode.builder->root().canonical(dim) : dim;
 }
 
 }  // namespace
@@ -65,7 +62,8 @@ Dim::Dim(std::string name, const Tensor& lengths) {
     *this = define_dim(name, lengths);
     return;
   }
-  *this = of_node(node_of_lengths(std::move(name), lengths));
+  const Tensor seen = thread_mode.entries ? thread_mode.entries->visible(lengths) : lengths;
+  *this = of_node(node_of_lengths(std::move(name), seen));
 }
 
 Dim Dim::unknown() { return of_node(new_node("", DimKind::plain, -1)); }
@@ -85,7 +83,7 @@ const std::string& Dim::name() const { return node_ ? node_->name : kNoName; }
 const Dims& Dim::length_dims() const { return node_ ? node_->length_dims : kNoDims; }
 
 std::int64_t Dim::size() const {
-  if (size_ >= 0) return size_;
+  if (size_ >= 0) return thread_mode.entries ? canonical(*this).size_ : size_;
   if (is_undefined())
     throw ArgumentError(str("Dim ", *this, " is undefined: it has a name, but no size"));
   throw TraceError(str("the size of dim ", *this,
@@ -93,7 +91,7 @@ std::int64_t Dim::size() const {
 }
 
 Tensor Dim::lengths() const {
-  if (node_ && node_->lengths && !is_tracing()) return Tensor(node_->lengths);
+  if (node_ && node_->lengths && !is_tracing()) return Tensor(canonical(*this).node_->lengths);
   if (is_undefined()) throw ArgumentError(str("Dim ", *this, " is undefined: it has no lengths"));
   return dim_lengths(*this);
 }
@@ -101,7 +99,7 @@ Tensor Dim::lengths() const {
 bool Dim::operator==(const Dim& other) const {
   if (node_ == other.node_) return node_ || size_ == other.size_;
   if (!is_named() && !other.is_named()) return false;  // an unknown size equals nothing but itself
-  if (!is_tracing()) return false;
+  if (!is_tracing() && !thread_mode.entries) return false;
   const Dim a = canonical(*this), b = canonical(other);
   return a.node_ && a.node_ == b.node_;
 }

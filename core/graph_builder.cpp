@@ -28,18 +28,60 @@ void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
   renames_.emplace(actual.node(), symbol);
 }
 
-Dim GraphBuilder::canonical(const Dim& dim) {
+namespace {
+
+/// A computed dim of other operands; itself if none is another.
+template <class Fn>
+Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
+  Dims operands;
+  bool is_other = false;
+  for (const Dim& of : expression.operands) {
+    operands.push_back(change(of));
+    is_other = is_other || operands.back().node() != of.node();
+  }
+  return is_other ? recompute(expression, operands) : dim;
+}
+
+}  // namespace
+
+Dim GraphBuilder::canonical(const Dim& dim) { return in_body(root().renamed(dim)); }
+
+DimEnv GraphBuilder::dims_outside() const {
+  DimEnv env;
+  for (const auto& [actual, symbol] : body_dims_) env.bind(symbol, actual);
+  return env;
+}
+
+Dim GraphBuilder::in_body(const Dim& given) {
+  const Dim dim = outer_ ? outer_->in_body(given) : given;
+  if (entry_dims_.empty() || !dim.is_ragged() || dim.is_symbol()) return dim;
+  if (const DimExpression* expression = expression_of(dim))
+    return of_operands(dim, *expression, [&](const Dim& of) { return in_body(of); });
+  for (const auto& [actual, symbol] : body_dims_)
+    if (actual.node() == dim.node()) return symbol;
+  Ref<DimNode> node(new DimNode);
+  bool is_other = false;
+  for (const Dim& of : dim.length_dims()) {
+    const Dim here = in_body(root().renamed(of));
+    node->length_dims.push_back(here);
+    is_other = is_other || (here.is_ragged() && here.is_symbol());
+    for (const Dim& entry : entry_dims_) is_other = is_other || entry.node() == here.node();
+  }
+  for (const Dim& entry : entry_dims_) is_other = is_other && entry.node() != dim.node();
+  if (!is_other) return dim;
+  node->name = dim.name();
+  node->kind = DimKind::ragged;
+  node->is_symbol = true;
+  body_dims_.emplace_back(dim, Dim::of_node(node));
+  return body_dims_.back().second;
+}
+
+Dim GraphBuilder::renamed(const Dim& dim) {
   const auto found = renames_.find(dim.node());
   if (found == renames_.end()) {
     const DimExpression* expression = expression_of(dim);
     if (!expression || dim.is_symbol()) return dim;
-    Dims operands;
-    bool is_other = false;
-    for (const Dim& of : expression->operands) {
-      operands.push_back(canonical(of));
-      is_other = is_other || operands.back().node() != of.node();
-    }
-    return is_other ? recompute(*expression, operands) : dim;
+    return of_operands(dim, *expression, [&](const Dim& of) { return renamed(of); });
   }
   guarded_.insert(found->second.node());
   return found->second;

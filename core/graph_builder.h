@@ -35,6 +35,11 @@ class GraphBuilder {
   /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code
   /// says `actual`.
   void rename(const Dim& actual, const Dim& symbol);
+  /// This is the body of a loop whose entries end one by one: a dim from outside with a length for
+  /// each of them becomes a symbol here, because ended entries show another one.
+  void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
+  /// What such symbols stand for around the body.
+  DimEnv dims_outside() const;
   /// The symbol for a dim, noting that code named it although it is the dim of an argument.
   Dim canonical(const Dim& dim);
   /// Whether traced code named the dim behind this symbol itself instead of taking it from an
@@ -47,6 +52,9 @@ class GraphBuilder {
   GraphBuilder& root();
 
  private:
+  Dim renamed(const Dim& dim);
+  Dim in_body(const Dim& dim);
+
   GraphBuilder* outer_;
   std::uint64_t serial_;
   Ref<Graph> graph_;
@@ -55,6 +63,8 @@ class GraphBuilder {
   std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
   std::unordered_map<const DimNode*, Dim> renames_;
   std::unordered_set<const DimNode*> guarded_;
+  Dims entry_dims_;
+  std::vector<std::pair<Dim, Dim>> body_dims_;  ///< from outside, and their symbols
 };
 
 /// Records fn(inputs of these types) as a graph; captured says what its captures stand for.

@@ -28,6 +28,8 @@ class EntryScope {
  public:
   virtual ~EntryScope() = default;
   virtual Tensor visible(const Tensor& input) = 0;
+  /// The dim that stands in the body for one from outside: it is the same to who compares them.
+  virtual Dim visible(const Dim& dim) = 0;
 };
 
 struct ThreadMode {

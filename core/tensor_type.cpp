@@ -5,7 +5,8 @@
 #include <unordered_map>
 
 #include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -68,9 +69,8 @@ void TypeNode::destroy(const TypeNode* node) {
 const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list) {
   Dims renamed;
   const Dims* dims = &given;
-  if (is_tracing()) {
-    for (const Dim& dim : given)
-      renamed.push_back(dim.node() ? thread_mode.builder->root().canonical(dim) : dim);
+  if (is_tracing() || thread_mode.entries) {
+    renamed = canonical(given);
     dims = &renamed;
   }
   std::size_t hash = static_cast<std::size_t>(dtype) * 31 + is_list;

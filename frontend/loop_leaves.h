@@ -56,6 +56,7 @@ struct ScanStep {
   TreeLeaves y, state;
 };
 struct ScanSpec {
+  const char* function = "scan";  ///< that was called, for errors
   std::string name;
   std::optional<Dim> spatial_dim;
   std::optional<Dims> cond_dims;

@@ -8,7 +8,7 @@
 
 #include "reel/core/leaf.h"
 #include "reel/core/partial_shape.h"
-#include "reel/frontend/dim_changes.h"
+#include "reel/core/dim_changes.h"
 
 namespace reel {
 

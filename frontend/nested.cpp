@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "reel/core/dim_changes.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
-#include "reel/frontend/dim_changes.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel::detail {

@@ -9,6 +9,7 @@
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/shown_dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/tree.h"
@@ -152,7 +153,7 @@ Tensor extent_of(const ScanPlan& plan) {
 }
 
 ScanPlan make_plan(const ScanSpec& spec) {
-  ScanPlan plan{str("scan \"", spec.name, "\"")};
+  ScanPlan plan{str(spec.function, " \"", spec.name, "\"")};
   if (spec.spatial_dim && !spec.spatial_dim->is_undefined())
     plan.dim = canonical(*spec.spatial_dim);
   plan.is_named = spec.spatial_dim && spec.spatial_dim->is_named();
@@ -213,26 +214,70 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-/// Ops of the body read captured tensors as ended entries may see them: with the values of a live
-/// entry.
+/// Ops of the body read what was made before the loop as ended entries may see it: with the values
+/// of a live entry, and along dims that are as long.
 class CapturedEntries final : public EntryScope {
  public:
-  CapturedEntries(const Tensor& live, std::uint64_t loop_begin)
-      : live_(live), loop_begin_(loop_begin) {}
+  CapturedEntries(const Tensor& live, const Dims& entry_dims, std::uint64_t loop_begin)
+      : outer_(thread_mode.entries), loop_begin_(loop_begin), dims_(entry_dims) {
+    dims_.set_live(live);
+  }
+
   Tensor visible(const Tensor& input) override {
+    ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
+    for (const Dim& dim : input.dims()) visible(dim);
+    const Tensor seen = outer_ ? outer_->visible(input) : input;
     const std::uint64_t id = input.block()->id;
-    const bool made_inside = id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
-    if (made_inside || !input.type().is_named() || input.type().is_list()) return input;
-    for (const auto& [known, filled] : cache_)
-      if (known == id) return filled;
-    cache_.emplace_back(id, fill_live(input, live_));
-    return cache_.back().second;
+    if (!seen.type().is_named() || (is_made_inside(id) && !dims_.affects(seen.type()))) return seen;
+    for (const Known& known : cache_)
+      if (known.id == id && known.tape == thread_mode.tape) return known.filled;
+    cache_.push_back({id, thread_mode.tape, dims_.filled(seen)});
+    return cache_.back().filled;
+  }
+  Dim visible(const Dim& dim) override {
+    if (!dim.is_ragged()) return dim;
+    ModeScope aside({nullptr, thread_mode.tape, nullptr});
+    const Dim seen = outer_ ? outer_->visible(dim) : dim;
+    if (is_captured(dim)) dims_.add(seen);
+    return dims_(seen);
+  }
+
+  /// A leaf that the body is given.
+  Tensor filled(const Tensor& x) {
+    for (const Dim& dim : x.dims()) visible(dim);
+    return dims_.filled(x);
+  }
+  /// Leaves that it returned, as it would read them, with the dims that they have outside.
+  void restore(TreeLeaves& leaves) {
+    for (TreeLeaf& leaf : leaves)
+      if (leaf.kind == TreeLeaf::Kind::dim)
+        leaf.dim = dims_.restored(leaf.dim);
+      else if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+        leaf.tensor = dims_.restored(visible(leaf.tensor));
   }
 
  private:
-  Tensor live_;
+  struct Known {
+    std::uint64_t id;
+    const Recorder* tape;  // one that was opened later has not seen how it was filled
+    Tensor filled;
+  };
+
+  bool is_made_inside(std::uint64_t id) const {
+    return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
+  }
+  /// Made before the loop, or computed from such a dim.
+  bool is_captured(const Dim& dim) const {
+    if (const DimExpression* expression = expression_of(dim))
+      return std::any_of(expression->operands.begin(), expression->operands.end(),
+                         [&](const Dim& of) { return is_captured(of); });
+    return dim.is_ragged() && !is_made_inside(dim.node()->lengths->id);
+  }
+
+  EntryScope* outer_;
   std::uint64_t loop_begin_;
-  std::vector<std::pair<std::uint64_t, Tensor>> cache_;
+  ShownDims dims_;
+  std::vector<Known> cache_;
 };
 
 class EagerScan {
@@ -296,9 +341,11 @@ class EagerScan {
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
-    if (has_ended) show_live_entries(x, state, live);
+    ScanStep result;
     const auto call_body = [&] {
-      ScanStep result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
+      result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
+    };
+    const auto check = [&] {
       after_iteration(trips_, plan_.what, [&] {
         result.state = own_state(rule_.checked(std::move(result.state)), begin);
         note_changes(result.state);
@@ -306,16 +353,20 @@ class EagerScan {
         result.y = own_terms(
             checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
       });
-      return result;
     };
-    ScanStep result;
     if (has_ended) {
-      CapturedEntries entries(live, loop_begin_);
-      ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
-      result = call_body();
+      CapturedEntries entries(live, dims_kept(state), loop_begin_);
+      show_live_entries(x, state, live, entries);
+      {
+        ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
+        call_body();
+      }
+      entries.restore(result.state);
+      entries.restore(result.y);
     } else {
-      result = call_body();
+      call_body();
     }
+    check();
     if (!has_y_) first_y_ = result.y;
     has_y_ = true;
     if (live.is_defined() && !frozen_.is_empty())
@@ -332,18 +383,28 @@ class EagerScan {
     ++trips_;
   }
 
+  /// Dims that ended entries see as they are: those of entries, and of elements of arrays that are
+  /// handed on.
+  Dims dims_kept(const TreeLeaves& state) const {
+    Dims result = plan_.entry_dims;
+    for (const TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.type().is_list())
+        result.insert(result.end(), leaf.tensor.dims().begin(), leaf.tensor.dims().end());
+    return result;
+  }
   /// What ended entries see: the values of a live one.
-  void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live) const {
+  void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live,
+                         CapturedEntries& entries) const {
     // Before the first iteration nobody knows which Dims change.
     const FrozenState frozen =
         has_y_ ? frozen_ : FrozenState(rule_, rule_.slots(), plan_.entry_dims);
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor)
         leaf.tensor = frozen.goes_on() ? FrozenState::own_frame(leaf.tensor, live)
-                                       : fill_live(leaf.tensor, live);
+                                       : entries.filled(leaf.tensor);
     for (std::size_t i = 0; i < state.size(); ++i)
       if (state[i].kind == TreeLeaf::Kind::tensor && !frozen.follows(i))
-        state[i].tensor = fill_live(state[i].tensor, live);
+        state[i].tensor = entries.filled(state[i].tensor);
     state = frozen.seen(std::move(state), live);
   }
   void note_changes(const TreeLeaves& returned) {

@@ -12,7 +12,7 @@ namespace reel {
 
 /// The arguments of a scan, checked and in one form.
 struct ScanPlan {
-  std::string what;             ///< scan "name", for errors
+  std::string what;             ///< scan "name", or map "name", for errors
   std::optional<Dim> dim = {};  ///< what it runs along, where that is known before
   bool is_named = false;
   Tensors xs = {};           ///< the scanned axis in front

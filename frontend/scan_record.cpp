@@ -14,6 +14,7 @@ struct RecordedBody {
   Ref<Graph> graph;
   Tensors captured;
   TreeLeaves ys;  // with types of promises of the body
+  DimEnv dims;    // of the body, and what they are outside
 };
 
 /// A scan while it is being recorded.
@@ -55,6 +56,7 @@ class ScanRecording {
 
 std::optional<RecordedBody> ScanRecording::try_body() {
   GraphBuilder builder("body");
+  builder.set_entry_dims(plan_.entry_dims);
   ModeScope scope(builder.scope());
   const Tensor position = builder.add_input(TensorType(i64));
   random_.begin(position);
@@ -91,6 +93,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
   result.graph = finish_part(builder, outputs);
   result.captured = builder.captured();
+  result.dims = builder.dims_outside();
   check_dims_of(result.ys, *result.graph);
   return result;
 }
@@ -173,9 +176,9 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
     attrs.cond_captures = captures.add(cond.captured);
     attrs.cond = make_sub_graph(cond.graph);
   }
-  capture_lengths(*body.graph, body.captured);
+  capture_lengths(*body.graph, body.captured, body.dims);
   attrs.body_captures = captures.add(body.captured);
-  attrs.body = make_sub_graph(body.graph);
+  attrs.body = make_sub_graph(body.graph, body.dims);
 
   Tensors initial = recording.formal().carries(spec.initial);
   for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);

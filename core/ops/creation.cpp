@@ -394,7 +394,9 @@ Tensor scalar(const NestedList& value, std::optional<DType> dtype) {
   return full_of("scalar", scalar_type(type), checked("scalar", type, value));
 }
 
-Tensor zeros(const TensorType& type) { return full_of("zeros", type, {}); }
+Tensor zeros(const TensorType& type) {
+  return full_of("zeros", thread_mode.entries ? type.with(type.dims()) : type, {});
+}
 Tensor zeros(const Dims& dims, DType dtype) {
   return full_of("zeros", type_of("zeros", dtype, dims), {});
 }

@@ -188,7 +188,8 @@ Dim define_dim(const std::string& name, const Tensor& lengths) {
 Tensor dim_lengths(const Dim& dim) {
   return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
-void capture_lengths(Graph& body, Tensors& captured) {
+void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
+  DimEnv names = DimEnv::renaming(std::move(outside));
   Dims known = body.schedule().free_symbols;  // and those of captures; a state's may change
   for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
     for_each_bound(body.types[body.inputs[i]], [&](const Dim& dim) { known.push_back(dim); });
@@ -202,7 +203,7 @@ void capture_lengths(Graph& body, Tensors& captured) {
     if (record.op == &dim_lengths_op) {
       const Dim& dim = get<DimAttrs>(record.attrs.get()).dim;
       if (dim.is_ragged() && is_known(dim)) {
-        captured.push_back(dim_lengths(dim));
+        captured.push_back(dim_lengths(names.resolve(dim)));
         body.inputs.push_back(body.outputs_of(record)[0]);
         continue;
       }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reel/core/dim.h"
+#include "reel/core/dim_env.h"
 #include "reel/core/fwd.h"
 #include "reel/core/tensor.h"
 
@@ -29,7 +30,8 @@ Tensor dim_token(const Dim& dim);
 TensorType token_type(const Dim& dim);
 /// Lengths that a body asks for, of dims that are known around it, become captures of the body, so
 /// that ended entries see a live one's. Called where the body is used; adds to `captured`.
-void capture_lengths(Graph& body, Tensors& captured);
+/// outside: what dims of the body are called there.
+void capture_lengths(Graph& body, Tensors& captured, DimEnv outside);
 /// Adds the record of dim_token(dim) to a graph.
 ValueId append_dim_token(Graph& graph, const Dim& dim);
 

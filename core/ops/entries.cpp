@@ -123,9 +123,7 @@ Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
   if (dims == x.dims()) return bind(op, {x, *mask});
   return transpose(bind(op, {transpose(x, dims), *mask}), x.dims());
 }
-}  // namespace
 
-namespace {
 /// A mask with all dims of x decides their order in where's result: back to that of x.
 Tensor in_order_of(const Tensor& x, Tensor result) {
   return result.dims() == x.dims() ? result : transpose(result, x.dims());
@@ -145,8 +143,9 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// An ended entry that is longer than the first live one shows its own elements beyond the other's
-// end: no number made up, zero least of all, is as safe to divide by.
+// A dim whose lengths differ is one that stays as it is (ShownDims): an ended entry that is longer
+// than the first live one shows its own elements beyond the other's end there. No number made up,
+// zero least of all, is as safe to divide by.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever the elements' dims
   const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);

@@ -11,7 +11,9 @@
 namespace reel {
 
 Dim canonical(const Dim& dim) {
-  return is_tracing() && dim.node() ? thread_mode.builder->root().canonical(dim) : dim;
+  if (!dim.node()) return dim;
+  if (is_tracing()) return thread_mode.builder->canonical(dim);
+  return thread_mode.entries ? thread_mode.entries->visible(dim) : dim;
 }
 Dims canonical(const Dims& dims) {
   Dims result;

@@ -10,7 +10,8 @@
 
 namespace reel {
 
-/// The dim itself, or while tracing the symbol that stands for it: attributes hold symbols.
+/// The dim itself, or what stands for it: while tracing its symbol (attributes hold symbols), among
+/// ended entries of a scan the dim that they show.
 Dim canonical(const Dim& dim);
 Dims canonical(const Dims& dims);
 
@@ -31,11 +32,10 @@ Dims without_dim(Dims dims, int axis);
 /// Some plain axis has a size that only a run knows: only a tensor of that type can tell it.
 bool has_unknown_size(const TensorType& type);
 
-/// fn() where no tape listens and no ended entries are hidden: for arithmetic on lengths, which is
-/// part of neither.
+/// fn() where no tape listens: for arithmetic on lengths, which is part of none.
 template <class Fn>
 Tensor computed_plainly(Fn&& fn) {
-  ModeScope scope(is_tracing() ? ThreadMode{thread_mode.builder, nullptr, nullptr} : ThreadMode{});
+  ModeScope scope({thread_mode.builder, nullptr, thread_mode.entries});
   return fn();
 }
 

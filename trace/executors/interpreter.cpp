@@ -3,6 +3,7 @@
 #include "reel/trace/executors/interpreter.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
@@ -12,6 +13,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/stack_writer.h"
 #include "reel/trace/passes/pipeline.h"
@@ -106,14 +108,14 @@ class LoopRun {
 
   void step(std::int64_t position, const Tensor& live) {
     const bool has_ended = live.is_defined() && !all_live(live);
+    if (has_ended) ended().set_live(live);
     Tensors inputs{scalar(position, i64)};
     for (const Tensor& carry : state_) inputs.push_back(carry);
     for (const Tensors& slice : slices_) inputs.push_back(slice[position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
     if (has_ended)
-      for (std::size_t i = 1; i < inputs.size(); ++i)
-        inputs[i] = fill(inputs[i], fill_of(i - 1), live);
-    DimEnv env = attrs_.body.env();
+      for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
+    DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
     Tensors before;
     if (has_ended)
       before = std::move(state_);
@@ -122,17 +124,16 @@ class LoopRun {
     Tensors outputs =
         in_iteration(iteration(), attrs_.name, [&] { return replay(body_, inputs, env); });
     if (has_ended)
-      for (std::size_t i = 0; i < outputs.size(); ++i)
-        if (attrs_.collects_output(i)) outputs[i] = collect_live(outputs[i], live);
+      for (std::size_t k = 0; k < outputs.size(); ++k) {
+        outputs[k] = ended_->made(outputs[k], k);
+        outputs[k] = k < before.size() ? ended_->next(outputs[k], before[k], static_cast<int>(k))
+                                       : ended_->term(outputs[k], k);
+      }
     const auto carries = outputs.begin(), terms = carries + attrs_.carries,
                sums = terms + attrs_.stacks;
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
-    if (has_ended)
-      for (int i = 0; i < attrs_.carries; ++i)
-        if (attrs_.fills[i] != Fill::as_is) state_[i] = keep_ended(state_[i], before[i], live);
     for (int i = 0; i < attrs_.stacks; ++i) {
-      Tensor term =
-          has_ended && !attrs_.is_raw(i) ? zero_ended(terms[i], live) : std::move(terms[i]);
+      Tensor term = std::move(terms[i]);
       if (!attrs_.is_list(i)) {
         stacks_[i].put(position, std::move(term));
         continue;
@@ -144,7 +145,7 @@ class LoopRun {
         lists_[i].push_back(std::move(term));
     }
     for (int i = 0; i < attrs_.sums; ++i) {
-      Tensor term = has_ended ? zero_ended(sums[i], live) : std::move(sums[i]);
+      Tensor term = std::move(sums[i]);
       if (!sums_[i].is_defined())
         sums_[i] = std::move(term);
       else if (term.type().is_list())
@@ -155,20 +156,17 @@ class LoopRun {
     ++trips_;
   }
 
-  Fill fill_of(std::size_t input) const {
-    const std::size_t own = attrs_.carries + attrs_.slices;
-    if (input < own) return attrs_.fills[input];
-    return attrs_.fills[own + attrs_.body_captures[input - own]];
+  EndedEntries& ended() {
+    if (!ended_) ended_.emplace(attrs_, input_types());
+    return *ended_;
   }
-  static Tensor fill(const Tensor& x, Fill how, const Tensor& live) {
-    if (how == Fill::as_is) return x;
-    return how == Fill::zero ? zero_ended(x, live) : fill_live(x, live);
-  }
-
-  TensorType without_iterations(const TensorType& type) {
+  std::vector<TensorType> input_types() const {
     std::vector<TensorType> types;
     for (const OpInput& input : args_.in) types.push_back(input.tensor->type());
-    return type_without_iterations(attrs_, types, type);
+    return types;
+  }
+  TensorType without_iterations(const TensorType& type) {
+    return type_without_iterations(attrs_, input_types(), type);
   }
 
   void finish() {
@@ -227,6 +225,7 @@ class LoopRun {
   std::vector<StackWriter> stacks_;
   Tensors sums_;
   Tensor lengths_, reached_;
+  std::optional<EndedEntries> ended_;
   std::int64_t limit_ = INT64_MAX, trips_ = 0;
 };
 

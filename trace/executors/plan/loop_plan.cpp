@@ -9,6 +9,7 @@
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/parallel.h"
+#include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/slices.h"
@@ -105,18 +106,18 @@ bool LoopPlan::find_types(const AttrsRef& attrs_ref) {
     types.push_back(input_types_[attrs.first_capture() + capture]);
   for (const int capture : attrs.cond_captures)
     cond_types.push_back(input_types_[attrs.first_capture() + capture]);
-  std::vector<std::uint8_t> is_block(attrs.body.graph->outputs.size());
+  is_block_.assign(attrs.body.graph->outputs.size(), 0);
   for (int i = 0; i < attrs.stacks; ++i)
-    if (attrs.is_list(i)) is_block[attrs.carries + i] = 1;
-  body_.prepare(attrs_ref, attrs.body, types, is_block);
+    if (attrs.is_list(i)) is_block_[attrs.carries + i] = 1;
+  body_.prepare(attrs_ref, attrs.body, types, is_block_);
   if (attrs.cond) cond_.prepare(attrs_ref, attrs.cond, cond_types);
   for (int i = 0; i < attrs.carries; ++i) {
     const bool is_list = types[1 + i].is_list();
     if (!is_list && !(body_->output_is_known(i) && body_->output_type(i) == types[1 + i]))
       return false;
   }
-  for (std::size_t k = attrs.carries; k < is_block.size(); ++k)
-    if (!is_block[k] && !body_->output_is_known(k)) return false;
+  for (std::size_t k = attrs.carries; k < is_block_.size(); ++k)
+    if (!is_block_[k] && !body_->output_is_known(k)) return false;
   return !attrs.cond || cond_->output_is_known(0);
 }
 
@@ -179,8 +180,8 @@ class LoopPlan::Run {
       Tensor& total = out_[attrs_.first_sum() + i];
       if (!total.is_defined() && !is_list(k)) total = Tensor(allocate_block(body.output_type(k)));
     }
-    set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices, {});
-    if (attrs_.cond) set_captures(*plan_.cond_, attrs_.cond_captures, 1 + attrs_.carries, {});
+    set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
+    if (attrs_.cond) set_captures(*plan_.cond_, attrs_.cond_captures, 1 + attrs_.carries);
   }
 
   void run() {
@@ -268,21 +269,9 @@ class LoopPlan::Run {
     stacks_.push_back(std::move(stack));
   }
 
-  Fill fill_of(std::size_t input) const {
-    const std::size_t own = attrs_.carries + attrs_.slices;
-    if (input < own) return attrs_.fills[input];
-    return attrs_.fills[own + attrs_.body_captures[input - own]];
-  }
-  static Tensor filled(const Tensor& x, Fill how, const Tensor& live) {
-    if (how == Fill::as_is || !live.is_defined()) return x;
-    return how == Fill::zero ? zero_ended(x, live) : fill_live(x, live);
-  }
-
-  void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first,
-                    const Tensor& live) {
+  void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
     for (std::size_t i = 0; i < captures.size(); ++i) {
-      Tensor capture = *in_[attrs_.first_capture() + captures[i]].tensor;
-      if (live.is_defined()) capture = filled(capture, fill_of(first - 1 + i), live);
+      const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
       plan.set_input(first + i, plan.keeps_input(first + i) ? owned(capture) : capture);
     }
   }
@@ -359,8 +348,6 @@ class LoopPlan::Run {
                     slices.data + position_ * slices.bytes);
     }
     const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
-    if (captures_are_filled_) set_captures(body, attrs_.body_captures, first_capture, {});
-    captures_are_filled_ = false;
     set_list_captures(body, attrs_.body_captures, first_capture);
 
     for (int i = 0; i < attrs_.carries; ++i)
@@ -437,40 +424,48 @@ class LoopPlan::Run {
   }
 
   /// Entries that have ended see what Fill says, and what they compute is thrown away.
+  ///
+  /// Dims that they show are others than those of the body's plan: another plan runs then.
   void step_with_ended(const Tensor& live) {
-    Plan& body = *plan_.body_;
-    set_position(body);
-    std::vector<Tensor> before;
-    const auto give = [&](std::size_t k, const Tensor& x) {
-      const Tensor seen = filled(x, fill_of(k - 1), live);
-      body.set_input(k, body.keeps_input(k) ? owned(seen) : seen);
-    };
+    if (!ended_) ended_.emplace(attrs_, plan_.input_types_);
+    ended_->set_live(live);
+    Tensors before, seen;
+    const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
     for (int i = 0; i < attrs_.carries; ++i) {
       before.push_back(plan_.carries_[i].is_list ? state_[i].list
                                                  : placed(carry_type(i), state_[i].data));
-      give(1 + i, before.back());
+      add(before.back());
     }
     for (int i = 0; i < attrs_.slices; ++i) {
       const Slices& slices = slices_[i];
       const TensorType type = slice_type(plan_.input_types_[attrs_.first_slice() + i]);
-      give(1 + attrs_.carries + i, !slices.data && !slices.elements.empty()
-                                       ? slices.elements[position_]
-                                       : placed(type, slices.data + position_ * slices.bytes));
+      add(!slices.data && !slices.elements.empty()
+              ? slices.elements[static_cast<std::size_t>(position_)]
+              : placed(type, slices.data + position_ * slices.bytes));
     }
-    set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices, live);
-    captures_are_filled_ = true;
+    for (const int capture : attrs_.body_captures)
+      add(*in_[attrs_.first_capture() + capture].tensor);
+    std::vector<TensorType> types{TensorType(i64)};
+    for (const Tensor& x : seen) types.push_back(x.type());
+    plan_.ended_.prepare(plan_.attrs_, ended_->body(), types, plan_.is_block_);
+    Plan& body = *plan_.ended_;
+    set_position(body);
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
     const std::size_t outputs = attrs_.body.graph->outputs.size();
+    Tensors places(outputs);
     for (std::size_t k = 0; k < outputs; ++k)
-      if (body.output_is_placed(k)) body.set_output(k, memory(plan_.scratch_[k]));
+      if (body.output_is_placed(k)) {
+        places[k] = Tensor(allocate_block(body.output_type(k)));
+        body.set_output(k, places[k].data<void>());
+      }
     in_iteration(iteration(), attrs_.name, [&] { body.run(); });
 
     Tensors made;
-    for (std::size_t k = 0; k < outputs; ++k)
-      made.push_back(attrs_.collects_output(k) ? collect_live(body.output(k), live)
-                                               : body.output(k));
+    for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));
     for (int j = 0; j < attrs_.stacks; ++j) {
-      const Tensor& term = made[attrs_.carries + j];
-      const Tensor kept = attrs_.is_raw(j) ? term : zero_ended(term, live);
+      const std::size_t k = attrs_.carries + j;
+      const Tensor kept = ended_->term(made[k], k);
       if (attrs_.is_list(j))
         put_element(j, owned(kept));
       else
@@ -478,15 +473,14 @@ class LoopPlan::Run {
     }
     for (int i = 0; i < attrs_.sums; ++i) {
       const std::size_t k = first_sum() + i;
-      const Tensor term = zero_ended(made[k], live);
+      const Tensor term = ended_->term(made[k], k);
       if (is_list(k))
         sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
       else
         add_term(i, term, false);
     }
     for (int i = 0; i < attrs_.carries; ++i) {
-      const Tensor next =
-          attrs_.fills[i] == Fill::as_is ? made[i] : keep_ended(made[i], before[i], live);
+      const Tensor next = ended_->next(made[i], before[i], i);
       if (plan_.carries_[i].is_list) {
         state_[i].list = owned(next);
         continue;
@@ -499,6 +493,7 @@ class LoopPlan::Run {
     }
     made.clear();
     release_lists(body);
+    body.release();
   }
 
   void finish() {
@@ -591,7 +586,7 @@ class LoopPlan::Run {
   std::vector<Tensors> lists_;
   Tensors sums_;  ///< those that are lists
   Tensor lengths_, reached_, condition_;
-  bool captures_are_filled_ = false;
+  std::optional<EndedEntries> ended_;
   std::int64_t position_ = 0, limit_ = INT64_MAX, trips_ = 0;
 };
 

@@ -50,9 +50,11 @@ class LoopPlan {
   void run_block(std::size_t number, OpInputs in, std::span<Tensor> out);
 
   SubPlan body_, cond_;
+  SubPlan ended_;  ///< the body with the dims that ended entries show
   AttrsRef attrs_;
   std::vector<TensorType> input_types_;
   bool is_planned_ = false;
+  std::vector<std::uint8_t> is_block_;  ///< by output of the body
   std::vector<Carry> carries_;
   std::vector<std::int64_t> scratch_;       ///< by output of the body: offset in memory_
   std::vector<std::uint8_t> shares_carry_;  ///< by stack: a carry writes it

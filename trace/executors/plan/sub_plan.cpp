@@ -5,9 +5,10 @@ namespace reel {
 bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
                       const std::vector<TensorType>& types,
                       const std::vector<std::uint8_t>& is_block) {
-  if (plan_ && attrs_.get() == attrs.get() && types_ == types) return false;
+  if (plan_ && attrs_.get() == attrs.get() && sub_ == sub && types_ == types) return false;
   const bool is_same_graph = plan_ && &plan_->graph() == sub.graph.get();
   attrs_ = attrs;
+  sub_ = sub;
   types_ = types;
   if (is_same_graph && plan_->rebind(types, sub.env())) return true;
   std::vector<Plan::Outputs> outputs;

@@ -24,6 +24,7 @@ class SubPlan {
  private:
   std::unique_ptr<Plan> plan_;
   AttrsRef attrs_;
+  SubGraph sub_;
   std::vector<TensorType> types_;
 };
 

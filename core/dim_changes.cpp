@@ -1,4 +1,4 @@
-#include "reel/frontend/dim_changes.h"
+#include "reel/core/dim_changes.h"
 
 #include <algorithm>
 

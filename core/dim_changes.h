@@ -1,4 +1,4 @@
-// frontend/dim_changes.h — DimChanges, Dims and what stands in their place.
+// core/dim_changes.h — DimChanges, Dims and what stands in their place.
 #pragma once
 
 #include <utility>

@@ -1,0 +1,71 @@
+#include "reel/core/ops/shown_dims.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/dim_expression.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops/entries.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/ops/slice.h"
+
+namespace reel {
+namespace {
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() &&
+         !std::memcmp(a.data<char>(), b.data<char>(), static_cast<std::size_t>(a.type().bytes()));
+}
+
+}  // namespace
+
+void ShownDims::set_live(const Tensor& live) {
+  live_ = live;
+  to_ = back_ = {};
+  for (const Dim& dim : known_) find(dim);
+}
+
+void ShownDims::add(const Dim& dim) {
+  if (!dim.is_named() || contains(known_, dim) || contains(kept_, dim)) return;
+  if (const DimExpression* expression = expression_of(dim)) {
+    for (const Dim& of : expression->operands) add(of);
+    return;
+  }
+  if (!dim.is_ragged()) return;
+  for (const Dim& of : dim.length_dims()) add(of);  // lengths may run over another one: that first
+  known_.push_back(dim);
+  if (live_.is_defined()) find(dim);
+}
+void ShownDims::add(const TensorType& type) {
+  for (const Dim& dim : type.dims()) add(dim);
+}
+
+void ShownDims::find(const Dim& dim) {
+  if (dim.node()->is_full) return;  // all entries are as long
+  ModeScope plain({});
+  const Tensor lengths(dim.node()->lengths);
+  const Tensor seen = filled(lengths);
+  if (same_numbers(seen, lengths)) return;
+  Dim shown = dim;
+  for (auto& [from, last] : shown_)
+    if (from == dim) {
+      if (!same_numbers(seen, Tensor(last.node()->lengths))) last = Dim(dim.name(), seen);
+      shown = last;
+    }
+  if (shown == dim) {
+    shown = Dim(dim.name(), seen);
+    shown_.emplace_back(dim, shown);
+  }
+  to_.add(dim, shown);
+  back_.add(shown, dim);
+}
+
+Tensor ShownDims::filled(const Tensor& x) const { return fill_live(renamed(x), live_); }
+
+Tensor ShownDims::with(const Tensor& x, const DimChanges& changes) {
+  if (!changes.affects(x.type())) return x;
+  const Dims dims = changes(x.dims());
+  return x.type().is_list() ? list_resized(x, dims) : resized(x, dims);
+}
+
+}  // namespace reel

@@ -1,0 +1,259 @@
+// Lengths of entries that have ended: in a body they are those of a live one, wherever they are
+// asked for, so that an entry shorter than others, an empty one too, is in nobody's way.
+#include <limits>
+
+#include "reel/tests/cases/entries_alone.h"
+
+namespace reel {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class ReturnnEndedLengths : public EntriesAlone {
+ protected:
+  using Body = std::function<Tensor(const In& in, const Tensor& s)>;
+
+  const Dim batch{"batch", 4};
+  /// Every kind of entry: the first to end is the longest elsewhere, one never runs and has
+  /// nothing.
+  const Dim steps{"steps", tensor({1, 3, 0, 2}, {batch})};
+  const Dim enc{"enc", tensor({4, 2, 0, 3}, {batch})};
+
+  static Tensor numbers(const Dims& dims, double low, double high, std::uint64_t seed) {
+    manual_seed(seed);
+    return mask_padding(random_uniform(dims, low, high, f64), kNan);
+  }
+  /// What is captured, w, and something along the steps.
+  In inputs() const {
+    return {numbers({batch, enc}, 0.3, 1, 1), scalar(0.8, f64), numbers({batch, steps}, 0.3, 1, 2)};
+  }
+
+  void expect_alone(const Body& body) const {
+    expect_entries_alone(
+        [&](const In& in) {
+          const Dim batch = in[0].dim("batch");
+          const auto [ys, last, dim] = scan(Scan{
+              .spatial_dim = in[2].dim("steps"),
+              .initial = ones({batch}, f64),
+              .xs = in[2],
+              .body =
+                  [&](const Tensor& x, const Tensor& s) {
+                    const Tensor read = body(in, s);
+                    return std::pair{read * x, 0.5 * s + read};
+                  },
+          });
+          return sum(square(ys)) + sum(last);
+        },
+        inputs(), {batch});
+  }
+};
+REEL_IN_EVERY_MODE(ReturnnEndedLengths);
+
+TEST_P(ReturnnEndedLengths, SumsThatTheBodyDividesBy) {
+  expect_alone([](const In& in, const Tensor&) { return in[1] / sum(in[0], in[0].dim("enc")); });
+}
+TEST_P(ReturnnEndedLengths, LengthsThatTheBodyDividesBy) {
+  expect_alone([](const In& in, const Tensor&) {
+    const Dim enc = in[0].dim("enc");
+    return in[1] * sum(in[0], enc) / cast(enc.lengths(), f64);
+  });
+}
+TEST_P(ReturnnEndedLengths, WhatTheBodyMakesAlongThem) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim batch = in[0].dim("batch"), enc = in[0].dim("enc");
+    const Tensor made = ones({batch, enc}, f64) * s + cast(range(enc), f64) * in[1];
+    return in[1] / sum(made, enc) + log(sum(where(mask(enc), in[1], scalar(0.0, f64)), enc));
+  });
+}
+TEST_P(ReturnnEndedLengths, ShapesLikeThatOfACapture) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const Tensor like = zeros(in[0].type()) + ones_like(in[0]) * s;
+    return in[1] / sum(like, enc) + sqrt(max(in[0] * like, enc));
+  });
+}
+TEST_P(ReturnnEndedLengths, DimsComputedFromThem) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const Tensor longer = pad(in[0], enc, 0, 1, 0.5, enc + 1),
+                 padded = pad(in[0] * s, enc, 1, 0, 0.25);
+    return in[1] / sum(longer * in[1], enc + 1) + log(sum(padded, padded.dim("enc"))) +
+           1.0 / sum(ones({in[0].dim("batch"), enc * 2}, f64) * s, enc * 2);
+  });
+}
+TEST_P(ReturnnEndedLengths, OrderAlongThem) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const Tensor shifted = shift(in[0], enc, 1), sums = cumsum(in[0] * s, enc);
+    return in[1] / sum(reverse(in[0], enc) + shifted, enc) + 1.0 / max(sums, enc);
+  });
+}
+TEST_P(ReturnnEndedLengths, AttentionByHand) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const Tensor energies = exp(in[0] * in[1] + s);
+    return sum(energies / sum(energies, enc) * in[0], enc) + log(sum(exp(in[0] * s), enc));
+  });
+}
+TEST_P(ReturnnEndedLengths, AScanInTheBody) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const auto counted = scan(Scan{
+        .spatial_dim = in[0].dim("enc"),
+        .initial = zeros({in[0].dim("batch")}, f64),
+        .xs = in[0],
+        .body =
+            [&](const Tensor& x, const Tensor& q) {
+              return std::pair{x / (q + s), q + x * in[1]};
+            },
+    });
+    return in[1] / counted.state + 1.0 / sum(counted.ys, counted.dim);
+  });
+}
+TEST_P(ReturnnEndedLengths, AScanOfUnknownLengthInTheBody) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim batch = in[0].dim("batch"), enc = in[0].dim("enc");
+    const auto found = scan(Scan{
+        .cond_dims = Dims{batch},
+        .initial = sum(in[0], enc) * 0.1,
+        .cond = [](const Tensor& q) { return logical_and(q > 0.0, q < 1.0); },
+        .body =
+            [&](const Tensor& q) {
+              return std::pair{q * s, q + 0.3};
+            },
+    });
+    return in[1] / cast(found.dim.lengths(), f64) + in[1] / sum(found.ys, found.dim);
+  });
+}
+TEST_P(ReturnnEndedLengths, AGradientInTheBody) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const Tensor before = sum(in[0], enc);  // read before the inner tape is opened
+    return before + 1.0 / grad([&](const Tensor& v) { return sum(log(sum(in[0] * v, enc))); })(s);
+  });
+}
+TEST_P(ReturnnEndedLengths, LengthsOverThem) {
+  const Dim sub("sub", tensor({2, 1, 3, 1, 1, 2, 9, 9, 9, 9, 9, 9, 2, 1, 1, 9}, {batch, enc}));
+  In in = inputs();
+  in.push_back(numbers({batch, enc, sub}, 0.3, 1, 3));
+  expect_entries_alone(
+      [](const In& in) {
+        const Dim enc = in[0].dim("enc"), sub = in[3].dim("sub");
+        return sum(scan(Scan{
+                            .spatial_dim = in[2].dim("steps"),
+                            .initial = ones({in[0].dim("batch")}, f64),
+                            .xs = in[2],
+                            .body =
+                                [&](const Tensor& x, const Tensor& s) {
+                                  const Tensor means = sum(in[3], sub) / cast(sub.lengths(), f64);
+                                  return std::pair{None{}, s * in[1] + x / sum(means, enc)};
+                                },
+                        })
+                       .state);
+      },
+      in, {batch});
+}
+TEST_P(ReturnnEndedLengths, AStateAlongThem) {
+  expect_entries_alone(
+      [](const In& in) {
+        const Dim enc = in[0].dim("enc");
+        const auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = in[2].dim("steps"),
+            .initial = in[0],
+            .xs = in[2],
+            .body =
+                [&](const Tensor& x, const Tensor& s) {
+                  return std::pair{in[1] / sum(s * s, enc), s * in[1] + x / sum(s, enc)};
+                },
+        });
+        return sum(square(ys)) + sum(last);
+      },
+      inputs(), {batch});
+}
+TEST_P(ReturnnEndedLengths, DimsThatAreNoArguments) {
+  const In in = inputs();
+  const auto f = [&](const Tensor& w) {
+    return sum(scan(Scan{
+                        .spatial_dim = steps,
+                        .initial = ones({batch}, f64),
+                        .body =
+                            [&](const Tensor& s) {
+                              const Tensor e = exp(in[0] * w + s);
+                              return std::pair{None{}, sum(e / sum(e, enc) * in[0], enc) +
+                                                           w / cast(enc.lengths(), f64)};
+                            },
+                    })
+                   .state);
+  };
+  const double h = 1e-6;
+  const double expected =
+      (f(scalar(0.8 + h, f64)).item<double>() - f(scalar(0.8 - h, f64)).item<double>()) / (2 * h);
+  expect_values(run(grad(f))(in[1]), {expected}, 1e-8);
+}
+
+/// Bodies that couple entries count an ended one as a copy of the first live one.
+class CouplingBodies : public InEveryMode {
+ protected:
+  const Dim batch{"batch", 2};
+  const Dim time{"time", tensor({2, 1}, {batch})}, outer{"outer", tensor({1, 2}, {batch})};
+  const Tensor x = tensor({.1, .2, .3, kNan}, {batch, time}, f64);
+
+  using Body = std::function<Tensor(const Tensor& x, const Tensor& s)>;
+  /// Value and gradient are those of eager mode, to the bit.
+  void expect_as_eager(const Body& body) const {
+    const auto f = [&](const Tensor& x) {
+      return sum(scan(Scan{
+                          .spatial_dim = outer,
+                          .initial = zeros({batch}, f64),
+                          .body =
+                              [&](const Tensor& s) {
+                                return std::pair{None{}, s + body(x, s)};
+                              },
+                      })
+                     .state);
+    };
+    const auto both = value_and_grad(f);
+    const auto [value, gradient] = both(x);
+    const auto [same_value, same_gradient] = run([&](const Tensor& x) { return both(x); })(x);
+    expect_same_bits(value, same_value);
+    expect_same_bits(mask_padding(gradient), mask_padding(same_gradient));
+  }
+};
+REEL_IN_EVERY_MODE(CouplingBodies);
+
+TEST_P(CouplingBodies, ASumOverTheBatch) {
+  const auto f = [&](const Tensor& x) {
+    return sum(scan(Scan{
+                        .spatial_dim = outer,
+                        .initial = zeros({batch}, f64),
+                        .body =
+                            [&](const Tensor& s) {
+                              return std::pair{None{}, s + sum(x)};
+                            },
+                    })
+                   .state);
+  };
+  // 0.6 for both entries, then 0.3 + 0.3 for the second one, whose frame the first one shows.
+  expect_values(run(f)(x), {0.6 + 0.6 + 0.6});
+  expect_values(mask_padding(run(grad(f))(x)), {2, 2, 4, 0});
+}
+TEST_P(CouplingBodies, AsInEagerMode) {
+  expect_as_eager([](const Tensor& x, const Tensor&) { return sum(x); });
+  expect_as_eager([](const Tensor& x, const Tensor& s) { return sum(x * s) + s; });
+}
+TEST_P(CouplingBodies, LengthsAsInEagerMode) {
+  expect_as_eager([](const Tensor& x, const Tensor& s) {
+    return sum(x) * sum(cast(x.dim("time").lengths(), f64)) + s;
+  });
+  expect_as_eager([](const Tensor& x, const Tensor& s) {
+    const Dim time = x.dim("time");
+    return sum(cast(mask(time), f64)) * sum(x) + sum(cast(range(time), f64)) * s;
+  });
+  expect_as_eager([](const Tensor& x, const Tensor& s) {
+    const Dim time = x.dim("time");
+    return sum(ones(x.dims(), f64)) * s + sum(max(x * s, time)) + sum(cumsum(x, time)) +
+           sum(softmax(x, time) * x);
+  });
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,76 @@
+#include "reel/trace/executors/ended_entries.h"
+
+#include "reel/core/ops/entries.h"
+
+namespace reel {
+namespace {
+
+/// Dims that stay as they are: those of entries, of a state that change (the body itself takes care
+/// of these), and of the elements of arrays that are carried.
+Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  Dims result = attrs.entry_dims;
+  const Graph& body = *attrs.body.graph;
+  const Dims changing = changing_dims(attrs);
+  for (int i = 0; i < attrs.carries; ++i) {
+    const Dims &formal = body.types[body.inputs[1 + i]].dims(),
+               &actual = inputs[attrs.first_carry() + i].dims();
+    const bool is_list = inputs[attrs.first_carry() + i].is_list();
+    for (std::size_t axis = 0; axis < formal.size(); ++axis)
+      if (is_list || contains(changing, formal[axis])) result.push_back(actual[axis]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Fill fill_of(const LoopAttrs& attrs, std::size_t input) {
+  const std::size_t own = attrs.carries + attrs.slices;
+  if (input < own) return attrs.fills[input];
+  return attrs.fills[own + attrs.body_captures[input - own]];
+}
+
+EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
+    : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
+  for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
+  for (int i = 0; i < attrs.carries; ++i)
+    if (attrs.fills[i] != Fill::as_is) dims_.add(inputs[attrs.first_carry() + i]);
+  // What was saved one by one may have dims that an iteration made.
+  for (int i = 0; i < attrs.slices; ++i)
+    if (const TensorType& slices = inputs[attrs.first_slice() + i];
+        !slices.is_list() || attrs.fills[attrs.carries + i] != Fill::as_is)
+      dims_.add(slice_type(slices));
+  for (const int capture : attrs.body_captures) dims_.add(inputs[attrs.first_capture() + capture]);
+}
+
+void EndedEntries::set_live(const Tensor& live) {
+  live_ = live;
+  dims_.set_live(live);
+}
+
+Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
+  const Fill how = fill_of(attrs_, input);
+  if (how == Fill::live) return dims_.filled(x);
+  return dims_.renamed(how == Fill::zero ? zero_ended(x, live_) : x);
+}
+
+SubGraph EndedEntries::body() const {
+  SubGraph result = attrs_.body;
+  for (auto& [symbol, actual] : result.bindings) actual = dims_(actual);
+  return result;
+}
+
+Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
+  return dims_.restored(attrs_.collects_output(output) ? collect_live(x, live_) : x);
+}
+
+Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
+  const std::size_t stack = output - attrs_.carries;
+  const bool is_raw = stack < static_cast<std::size_t>(attrs_.stacks) && attrs_.is_raw(stack);
+  return is_raw || attrs_.collects_output(output) ? made : zero_ended(made, live_);
+}
+
+Tensor EndedEntries::next(const Tensor& made, const Tensor& before, int carry) const {
+  return attrs_.fills[carry] == Fill::as_is ? made : keep_ended(made, before, live_);
+}
+
+}  // namespace reel
