@@ -12,13 +12,6 @@
 namespace reel {
 namespace {
 
-/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
-/// captures.
-struct ReversedBranch {
-  Ref<Graph> graph;
-  Tensors captured;  // of the new cond
-};
-
 /// A cotangent of what came out, as one of what the branch returned: where the other branch had
 /// another dim, the output has a new one.
 Tensor with_dims_of_branch(Tensor cotangent, const Graph& branch, const TensorType& returned,
@@ -33,8 +26,7 @@ Tensor with_dims_of_branch(Tensor cotangent, const Graph& branch, const TensorTy
   return cotangent;
 }
 
-ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at,
-                              const std::vector<int>& wanted) {
+ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at) {
   const Graph& forward = *branch.graph;
   ReversalSpec spec;
   spec.recomputes_all = true;
@@ -42,9 +34,20 @@ ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& pl
     spec.has_cotangent.push_back(at.has_cotangent(i));
   spec.is_free.assign(forward.inputs.size(), 1);
   for (std::size_t i = 0; i < forward.inputs.size(); ++i)
-    spec.is_wanted.push_back(std::count(wanted.begin(), wanted.end(), places[i]) != 0);
-  const ReversedGraph reversed = reverse_graph(forward, spec);
+    spec.is_wanted.push_back(at.needs(1 + places[i]));
+  return reverse_graph(forward, spec);
+}
 
+/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
+/// captures.
+struct WrappedBranch {
+  Ref<Graph> graph;
+  Tensors captured;  // of the new cond
+};
+
+WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
+                   const std::vector<int>& places, Vjp& at, const std::vector<int>& wanted) {
+  const Graph& forward = *branch.graph;
   // Wrapped so that both branches return the same list: zeros for captures that this one does not
   // use.
   GraphBuilder builder(forward.name + " reversed");
@@ -79,11 +82,16 @@ ReversedBranch reverse_branch(const SubGraph& branch, const std::vector<int>& pl
 
 void cond_vjp(Vjp& at) {
   const CondAttrs& attrs = at.attr<CondAttrs>();
+  const ReversedGraph yes_reversed = reverse_branch(attrs.on_true, attrs.true_captures, at);
+  const ReversedGraph no_reversed = reverse_branch(attrs.on_false, attrs.false_captures, at);
+  // What neither branch leads to gets nothing, and not zeros.
   std::vector<int> wanted;
-  for (std::size_t i = 1; i < at.input_count(); ++i)
-    if (at.needs(i)) wanted.push_back(static_cast<int>(i - 1));
-  const ReversedBranch yes = reverse_branch(attrs.on_true, attrs.true_captures, at, wanted);
-  const ReversedBranch no = reverse_branch(attrs.on_false, attrs.false_captures, at, wanted);
+  for (const int i : yes_reversed.wanted) wanted.push_back(attrs.true_captures[i]);
+  for (const int i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  const WrappedBranch yes = wrap(attrs.on_true, yes_reversed, attrs.true_captures, at, wanted);
+  const WrappedBranch no = wrap(attrs.on_false, no_reversed, attrs.false_captures, at, wanted);
   CondAttrs back;
   CaptureList list;
   back.true_captures = list.add(yes.captured);

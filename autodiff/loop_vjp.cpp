@@ -53,15 +53,24 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
 
 /// The forward loop with more stacks: what the reverse loop reads.
 ///
-/// dim: what the loop runs along, if that has a Dim. Values go into a list where they cannot be one
-/// tensor: where their sizes change, where there is no dim, or where one is named and the other is
+/// dim: what the loop runs along, if that has a Dim; env: what dims of the body are called where
+/// the loop stands. Values go into a list where they cannot be one tensor: where their sizes
+/// change, where there is no dim or they have it already, or where one is named and the other is
 /// not.
 LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
-                     const std::optional<Dim>& dim) {
+                     const std::optional<Dim>& dim, DimEnv& env) {
   LoopAttrs result = attrs;
   const std::size_t extra = reversed.saved.size();
+  const auto mentions_dim = [&](const Dim& axis) {
+    if (!dim->is_named()) return false;
+    const Dim outside = env.knows(axis) ? env.resolve(axis) : axis;
+    return outside == *dim || contains(outside.length_dims(), *dim);
+  };
   for (const Saved& saved : reversed.saved) {
-    const bool clashes = dim && saved.type.rank() && saved.type.is_named() != dim->is_named();
+    const bool clashes =
+        dim && saved.type.rank() &&
+        (saved.type.is_named() != dim->is_named() ||
+         std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
     result.stack_kinds.push_back(is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw);
   }
@@ -136,7 +145,7 @@ void loop_vjp(Vjp& at) {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < at.input_count(); ++i) types.push_back(at.input_type(i));
   DimEnv env = body_env(attrs, types);
-  LoopAttrs forward = with_saved(attrs, reversed, dim);
+  LoopAttrs forward = with_saved(attrs, reversed, dim, env);
   forward.body = make_sub_graph(with_outputs(reversed, attrs), env);
   const Tensors outputs = bind_all(loop_op, inputs, make_attrs(forward));
 

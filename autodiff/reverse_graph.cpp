@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "reel/autodiff/tape.h"
 #include "reel/core/graph_builder.h"
@@ -64,12 +65,19 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   // The last output first, as the tape of eager mode meets them.
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
-  Tensors gradients = tape.gradient(targets, cotangents, sources);
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (!gradients[i].is_defined()) gradients[i] = zeros_of(sources[i]);
+  const Tensors gradients = tape.gradient(targets, cotangents, sources);
+  // Where there is no path there is nothing: zeros that go on from here would meet infinite
+  // derivatives. A carry is handed on in any case.
+  const std::vector<int> asked = std::exchange(both.wanted, {});
+  Tensors found;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
+    both.wanted.push_back(asked[i]);
+    found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
+  }
   std::vector<ValueId> forward_outputs, renumbered;
   for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
-  const Ref<Graph> recorded = builder.finish(gradients);
+  const Ref<Graph> recorded = builder.finish(found);
   both.captured = builder.captured();
   // A loop and the loop that its vjp asks for become one, among the forward records.
   both.graph = merge_equal(*recorded, &renumbered, &both.forward_records);

@@ -38,7 +38,8 @@ struct ReversedGraph {
   std::vector<int> kept;        ///< which outputs of the forward graph
   std::vector<Saved> saved;
   Tensors captured;         ///< constants that a vjp took from outside
-  std::vector<int> wanted;  ///< what its outputs are cotangents of
+  std::vector<int> wanted;  ///< what its outputs are cotangents of: all wanted inputs that are not
+                            ///< free, and free ones that a cotangent reaches
 };
 
 /// Saved is only what the reversed graph reads and cannot have more cheaply: not inputs that are
