@@ -80,7 +80,7 @@ class Meeting {
     if (of_a && of_b && of_a->operation == of_b->operation && of_a->number == of_b->number &&
         may_meet(of_a->operands, of_b->operands))
       return true;
-    return makes_dim(*yes_.graph, a) && makes_dim(*no_.graph, b) && is_of_a_kind(a, b);
+    return is_made(*yes_.graph, a) && is_made(*no_.graph, b) && is_of_a_kind(a, b);
   }
   bool may_meet(const Dims& a, const Dims& b) const {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -88,6 +88,12 @@ class Meeting {
   }
 
  private:
+  /// The branch makes it: out of values, or a static one that none of its captures has.
+  static bool is_made(const Graph& branch, const Dim& dim) {
+    if (!dim.is_symbol() || !dim.has_size()) return makes_dim(branch, dim);
+    return std::none_of(branch.inputs.begin(), branch.inputs.end(),
+                        [&](ValueId v) { return contains(branch.types[v].dims(), dim); });
+  }
   bool is_leaf(const Dim& a, const Dim& b) const {
     return std::any_of(leaves_.begin(), leaves_.end(),
                        [&](const auto& leaf) { return leaf.first == a && leaf.second == b; });

@@ -136,6 +136,10 @@ class JoinedDims {
     Ref<DimNode> node(new DimNode);
     node->name = yes.name();
     node->kind = yes.is_ragged() ? DimKind::ragged : DimKind::dynamic;
+    if (yes.has_size() && no.has_size() && yes.raw_size() == no.raw_size()) {
+      node->kind = DimKind::fixed;
+      node->size = yes.raw_size();
+    }
     node->is_symbol = true;
     node->length_dims = all(yes.length_dims(), no.length_dims());
     return Dim::of_node(node);

@@ -73,5 +73,28 @@ TEST(TracedCondTest, PrintsInTheTakenBranchOnlyAndOnceUnderAGradient) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "yes: f32[] 3.0\n");
 }
 
+TEST_P(CondTest, BranchesMayEachMakeADimOfOneSize) {
+  const auto f = [](Tensor x, int other) {
+    return cond(
+        sum(x) > 0.0,
+        [&] {
+          const Dim k("k", 2);
+          return expand(sum(x), {k});
+        },
+        [&] {
+          const Dim k("k", other);
+          return expand(sum(x * x), {k});
+        });
+  };
+  for (const int other : {2, 3}) {
+    const auto h = [&](Tensor x) { return sum(f(x, other)); };
+    const auto g = run([&](Tensor x) { return f(x, other); });
+    expect_values(g(tensor({1., 2.})), {3, 3});
+    expect_values(run(grad(h))(tensor({1., 2.})), {2, 2});
+    expect_values(g(tensor({-1., -2.})), std::vector<double>(other, 5));
+    expect_values(run(grad(h))(tensor({-1., -2.})), {-2. * other, -4. * other});
+  }
+}
+
 }  // namespace
 }  // namespace reel
