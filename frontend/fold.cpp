@@ -55,6 +55,7 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
     throw ArgumentError(str(what, ": unroll must be at least 1, got ", spec.unroll));
   const DType dtype = counter_dtype(spec, what);
   ScanSpec loop;
+  loop.function = "fori_loop";
   loop.name = spec.name;
   loop.spatial_dim = steps_of(spec, what);
   loop.has_ys = false;
@@ -85,6 +86,7 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
 EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
                     bool from_end) {
   ScanSpec spec;
+  spec.function = function_of(from_end);
   spec.name = options.name;
   spec.spatial_dim = options.spatial_dim;
   spec.xs = xs;

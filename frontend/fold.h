@@ -39,6 +39,8 @@ struct EndAndRest {
 EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
                     bool from_end);
 
+inline const char* function_of(bool from_end) { return from_end ? "foldr" : "foldl"; }
+
 /// state = f(state, x) for each x, from one end.
 template <class F, class Xs, class State>
 auto fold(F& f, const Xs& xs, const State& initial, const std::optional<Dim>& dim,
@@ -47,12 +49,12 @@ auto fold(F& f, const Xs& xs, const State& initial, const std::optional<Dim>& di
   const auto body = [&](const Xs& x, const S& state) {
     return std::pair{None{}, as_state(f(state, x))};
   };
-  return scan(Scan{.spatial_dim = dim,
-                   .initial = initial,
-                   .xs = xs,
-                   .body = body,
-                   .reverse = from_end,
-                   .name = name})
+  return scan_as(function_of(from_end), Scan{.spatial_dim = dim,
+                                             .initial = initial,
+                                             .xs = xs,
+                                             .body = body,
+                                             .reverse = from_end,
+                                             .name = name})
       .state;
 }
 
@@ -107,10 +109,10 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
 template <class F, class Xs>
 auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
-  return scan(Scan{.spatial_dim = options.spatial_dim,
-                   .xs = xs,
-                   .body = body,
-                   .name = detail::named(options, "map").name})
+  return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
+                                     .xs = xs,
+                                     .body = body,
+                                     .name = detail::named(options, "map").name})
       .ys;
 }
 

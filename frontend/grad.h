@@ -26,23 +26,31 @@ void check_scalar(const Tensor& y, const char* what);
 /// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
 void check_cotangents(const Tensors& values, const Tensors& cotangents);
 
-/// `function`: that the user called, for errors.
-template <class F, class X, class... Rest>
-auto value_and_grad_for(const char* function, const F& f, const X& first, const Rest&... rest) {
-  RecordingTape tape;
-  const auto x = fresh_argument(first);
-  const Tensors sources = tensors_of(flatten(x));
-  for (const Tensor& source : sources)
-    if (source.is_defined()) tape.watch(source);
-  auto value = f(x, rest...);
-  Tensor y;
-  if constexpr (std::is_same_v<decltype(value), Tensor>)
-    y = value;
-  else
-    y = value.first;
-  check_scalar(y, function);
-  auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
-  return std::pair{std::move(value), std::move(gradient)};
+/// value_and_grad for the function that errors name.
+template <class F>
+auto value_and_grad_as(const char* function, F f) {
+  return [function, f](const auto& first, const auto&... rest) {
+    RecordingTape tape;
+    const auto x = fresh_argument(first);
+    const Tensors sources = tensors_of(flatten(x));
+    for (const Tensor& source : sources)
+      if (source.is_defined()) tape.watch(source);
+    auto value = f(x, rest...);
+    Tensor y;
+    if constexpr (std::is_same_v<decltype(value), Tensor>)
+      y = value;
+    else
+      y = value.first;
+    check_scalar(y, function);
+    auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
+    return std::pair{std::move(value), std::move(gradient)};
+  };
+}
+
+template <class F>
+auto grad_as(const char* function, F f) {
+  return [both = value_and_grad_as(function, std::move(f))](
+             const auto& first, const auto&... rest) { return both(first, rest...).second; };
 }
 
 }  // namespace detail
@@ -55,17 +63,13 @@ auto value_and_grad_for(const char* function, const F& f, const X& first, const 
 /// were. Works in eager mode, in a trace, and inside itself.
 template <class F>
 auto value_and_grad(F f) {
-  return [f](const auto& first, const auto&... rest) {
-    return detail::value_and_grad_for("value_and_grad", f, first, rest...);
-  };
+  return detail::value_and_grad_as("value_and_grad", std::move(f));
 }
 
 /// grad(f)(x, rest...) is the gradient alone.
 template <class F>
 auto grad(F f) {
-  return [f](const auto& first, const auto&... rest) {
-    return detail::value_and_grad_for("grad", f, first, rest...).second;
-  };
+  return detail::grad_as("grad", std::move(f));
 }
 
 /// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as

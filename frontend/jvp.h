@@ -66,7 +66,7 @@ X hvp(F f, const X& x, const X& v) {
   detail::check_tangents(
       "hvp", flatten(x), [&] { return leaf_paths(x, "x"); }, flatten(v),
       [&] { return leaf_paths(v, "x"); });
-  return vjp(grad(std::move(f)), x).second(v);
+  return vjp(detail::grad_as("hvp", std::move(f)), x).second(v);
 }
 
 }  // namespace reel

@@ -181,6 +181,71 @@ struct CollectTypePaths {
   void key(const std::string&, const std::string&) {}
 };
 
+/// scan for the function that errors name.
+template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
+auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
+  static_assert(!is_none<Body>, "scan needs a body");
+  using S = typename StateOf<State>::type;
+  const S initial = as_state(spec.initial);
+  using Returned = decltype(call_scan_body(spec.body, spec.xs, initial));
+  using Y = std::decay_t<typename Returned::first_type>;
+  static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
+                "body returns a state of the type that it takes");
+
+  std::optional<Y> first_y, last_y;  // say how containers in y look
+  std::vector<std::string> returned_paths;
+  ScanSpec leaves;
+  leaves.function = function;
+  leaves.name = spec.name;
+  leaves.spatial_dim = spec.spatial_dim;
+  leaves.cond_dims = spec.cond_dims.dims();
+  leaves.cond_before_body = spec.cond_before_body;
+  leaves.initial = flatten(initial);
+  leaves.xs = flatten(spec.xs);
+  leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
+  leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
+  if constexpr (is_none<Y>) {
+    leaves.has_ys = false;
+    last_y.emplace();
+  }
+  if constexpr (!is_none<Ys>) {
+    leaves.ys_types.emplace();
+    CollectTypes types{*leaves.ys_types};
+    walk<false>(spec.ys, {}, types);
+    leaves.ys_paths = [&] {
+      std::vector<std::string> paths;
+      CollectTypePaths fn{paths};
+      walk<true>(spec.ys, "y", fn);
+      return paths;
+    };
+  }
+  leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
+  leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
+  if constexpr (!is_none<Cond>)
+    leaves.cond = [&](const TreeLeaves& s) {
+      return call_scan_cond(spec.cond, unflatten(initial, s));
+    };
+  leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
+    auto [y, next] = call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
+    last_y = y;
+    if (!first_y) first_y = y;
+    return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
+  };
+  leaves.returned_paths = [&] { return returned_paths; };
+  leaves.max_seq_len = spec.max_seq_len;
+  leaves.return_tensor_arrays = Arrays::value;
+  leaves.is_reverse = spec.reverse;
+  const ScanResult result = scan_leaves(leaves);
+  if constexpr (Arrays::value) {
+    auto arrays = unflatten(arrays_like(*last_y), result.ys);
+    return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
+                                        result.dim};
+  } else {
+    return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
+                         result.dim};
+  }
+}
+
 }  // namespace detail
 
 /// Calls body for every slice of xs along spatial_dim, handing a state from call to call, and
@@ -203,66 +268,7 @@ struct CollectTypePaths {
 /// Griewank & Walther (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
-  static_assert(!detail::is_none<Body>, "scan needs a body");
-  using S = typename detail::StateOf<State>::type;
-  const S initial = detail::as_state(spec.initial);
-  using Returned = decltype(detail::call_scan_body(spec.body, spec.xs, initial));
-  using Y = std::decay_t<typename Returned::first_type>;
-  static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
-                "body returns a state of the type that it takes");
-
-  std::optional<Y> first_y, last_y;  // say how containers in y look
-  std::vector<std::string> returned_paths;
-  ScanSpec leaves;
-  leaves.name = spec.name;
-  leaves.spatial_dim = spec.spatial_dim;
-  leaves.cond_dims = spec.cond_dims.dims();
-  leaves.cond_before_body = spec.cond_before_body;
-  leaves.initial = flatten(initial);
-  leaves.xs = flatten(spec.xs);
-  leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
-  leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
-  if constexpr (detail::is_none<Y>) {
-    leaves.has_ys = false;
-    last_y.emplace();
-  }
-  if constexpr (!detail::is_none<Ys>) {
-    leaves.ys_types.emplace();
-    detail::CollectTypes types{*leaves.ys_types};
-    detail::walk<false>(spec.ys, {}, types);
-    leaves.ys_paths = [&] {
-      std::vector<std::string> paths;
-      detail::CollectTypePaths fn{paths};
-      detail::walk<true>(spec.ys, "y", fn);
-      return paths;
-    };
-  }
-  leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
-  leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
-  if constexpr (!detail::is_none<Cond>)
-    leaves.cond = [&](const TreeLeaves& s) {
-      return detail::call_scan_cond(spec.cond, unflatten(initial, s));
-    };
-  leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-    auto [y, next] =
-        detail::call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
-    last_y = y;
-    if (!first_y) first_y = y;
-    return ScanStep{flatten(y), detail::flatten_returned(next, leaves.initial, returned_paths)};
-  };
-  leaves.returned_paths = [&] { return returned_paths; };
-  leaves.max_seq_len = spec.max_seq_len;
-  leaves.return_tensor_arrays = Arrays::value;
-  leaves.is_reverse = spec.reverse;
-  const ScanResult result = scan_leaves(leaves);
-  if constexpr (Arrays::value) {
-    auto arrays = unflatten(detail::arrays_like(*last_y), result.ys);
-    return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
-                                        result.dim};
-  } else {
-    return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
-                         result.dim};
-  }
+  return detail::scan_as("scan", spec);
 }
 
 }  // namespace reel

@@ -155,35 +155,37 @@ TEST_P(MoreFori, ErrorsOfBoundsAndUnroll) {
               run([=](const Tensor& x) { return fori_loop(x, cast(x, i64), body, x); })(scalar(1));
             }),
             "fori_loop \"fori_loop\": lower is i32[], upper is i64[]: dtypes differ; cast one");
-  EXPECT_EQ(message_of<DTypeError>([&] {
-              run([](const Tensor& x) {
-                return fori_loop(
-                           0, 2,
-                           [](const Tensor&, const Encoder& s) {
-                             return Encoder{s.h > 0, s.rest};
-                           },
-                           Encoder{x, {x, 1}})
-                    .h;
-              })(scalar(1.0));
-            }),
-            "scan \"fori_loop\": the state returned by the body differs from the state it was given"
-            "\n  state.h: f32[] going in, boolean[] coming out (dtypes differ)"
-            "\nReturn every leaf with the type it had on entry.");
-  EXPECT_EQ(message_of<StructureError>([&] {
-              run([](const Tensor& x) {
-                return fori_loop(
-                    0, 2,
-                    [](const Tensor&, std::vector<Tensor> s) {
-                      s.push_back(s[0]);
-                      return s;
-                    },
-                    std::vector<Tensor>{x})[0];
-              })(scalar(1.0));
-            }),
-            "scan \"fori_loop\": the state returned by the body differs from the state it was given"
-            "\n  state.1: nothing going in, f32[] coming out"
-            "\nReturn every leaf with the type it had on entry. A container keeps its size and its "
-            "keys from iteration to iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(
+      message_of<DTypeError>([&] {
+        run([](const Tensor& x) {
+          return fori_loop(
+                     0, 2,
+                     [](const Tensor&, const Encoder& s) {
+                       return Encoder{s.h > 0, s.rest};
+                     },
+                     Encoder{x, {x, 1}})
+              .h;
+        })(scalar(1.0));
+      }),
+      "fori_loop \"fori_loop\": the state returned by the body differs from the state it was given"
+      "\n  state.h: f32[] going in, boolean[] coming out (dtypes differ)"
+      "\nReturn every leaf with the type it had on entry.");
+  EXPECT_EQ(
+      message_of<StructureError>([&] {
+        run([](const Tensor& x) {
+          return fori_loop(
+              0, 2,
+              [](const Tensor&, std::vector<Tensor> s) {
+                s.push_back(s[0]);
+                return s;
+              },
+              std::vector<Tensor>{x})[0];
+        })(scalar(1.0));
+      }),
+      "fori_loop \"fori_loop\": the state returned by the body differs from the state it was given"
+      "\n  state.1: nothing going in, f32[] coming out"
+      "\nReturn every leaf with the type it had on entry. A container keeps its size and its "
+      "keys from iteration to iteration; what grows can be a TensorArray.");
 }
 
 TEST_P(MoreFori, BoundsFarApart) {
@@ -195,9 +197,10 @@ TEST_P(MoreFori, BoundsFarApart) {
                   return fori_loop(lower, upper, body, c);
                 })(scalar(5), scalar(kMost, i64), scalar(kLeast, i64)),
                 {5});
-  EXPECT_EQ(message_of<ArgumentError>([&] { fori_loop(kLeast, kMost, body, scalar(5)); }),
-            "fori_loop \"fori_loop\": from -9223372036854775808 to 9223372036854775807 are more steps "
-            "than can be counted");
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] { fori_loop(kLeast, kMost, body, scalar(5)); }),
+      "fori_loop \"fori_loop\": from -9223372036854775808 to 9223372036854775807 are more steps "
+      "than can be counted");
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_P(TensorFlowFolds, Z05_NoElements) {
     return foldl([](const Tensor& a, const Tensor& x) { return a + x; }, x);
   });
   EXPECT_EQ(message_of<ArgumentError>([&] { none(zeros({0})); }),
-            "scan \"foldl\": xs have no elements to start from; give an initial value");
+            "foldl \"foldl\": xs have no elements to start from; give an initial value");
 }
 
 struct Sample {
