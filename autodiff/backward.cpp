@@ -4,6 +4,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/only_if.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -24,6 +25,10 @@ inline void Backward::add_into(Tensor& sum, Tensor&& term) {
 
 void Backward::accumulate(ValueId number, Tensor cotangent) {
   if (!is_needed_[number]) return;
+  if (!presences_.empty()) {
+    settle(number);
+    presences_.erase(number);
+  }
   if (!loops_.empty()) return accumulate_in_loop(number, std::move(cotangent));
   add_into(cotangents_[number], std::move(cotangent));
 }
@@ -36,6 +41,48 @@ void Backward::accumulate_in_loop(ValueId number, Tensor cotangent) {
     add_into(loop.carried[number], std::move(cotangent));
   else
     add_into(cotangents_[number], std::move(cotangent));
+}
+
+/// Makes of a cotangent that a run may not have one that is zeros then.
+void Backward::settle(ValueId number) {
+  const auto found = presences_.find(number);
+  if (found == presences_.end() || found->second.is_exact) return;
+  cotangents_[number] = only_if(found->second.present, std::move(cotangents_[number]));
+  found->second.is_exact = true;
+}
+
+void Backward::accumulate_if(ValueId number, Tensor cotangent, Presence presence) {
+  if (!is_needed_[number]) return;
+  const bool is_first = !cotangents_[number].is_defined();
+  const bool joins = !is_first || !loops_.empty();
+  if (joins && !presence.is_exact) cotangent = only_if(presence.present, std::move(cotangent));
+  if (is_first && !joins) {
+    cotangents_[number] = std::move(cotangent);
+    presences_.insert_or_assign(number, std::move(presence));
+    return;
+  }
+  const auto known = presences_.find(number);
+  if (known == presences_.end()) return accumulate(number, std::move(cotangent));
+  const Tensor either = logical_or(known->second.present, presence.present);
+  accumulate(number, std::move(cotangent));
+  presences_.insert_or_assign(number, Presence{either, true});
+}
+
+/// Whether a run has any of the cotangents of a record.
+void Backward::find_arriving(const OpRecord& record) {
+  bool is_certain = false;
+  std::vector<ValueId> numbers;
+  for (const TapeOperand& output : tape_.storage_.outputs_of(record)) {
+    if (!cotangents_[output.number].is_defined()) continue;
+    numbers.push_back(output.number);
+    is_certain = is_certain || !presences_.count(output.number);
+  }
+  if (numbers.size() > 1 || is_certain)
+    for (const ValueId number : numbers) settle(number);
+  if (is_certain) return;
+  arriving_ = presences_.at(numbers[0]);
+  for (std::size_t i = 1; i < numbers.size(); ++i)
+    arriving_->present = logical_or(arriving_->present, presences_.at(numbers[i]).present);
 }
 
 /// A record on a tape, seen from behind. The value numbered kUntracked is needed by nobody and has
@@ -75,15 +122,38 @@ class TapeVjp final : public Vjp {
   bool needs(std::size_t i) const override { return backward_.is_needed_[in_[i].number]; }
   void add(std::size_t i, Tensor cotangent) override {
     if (!needs(i)) return;
+    cotangent = checked(i, std::move(cotangent));
+    if (!backward_.arriving_) return backward_.accumulate(in_[i].number, std::move(cotangent));
+    backward_.accumulate_if(in_[i].number, std::move(cotangent),
+                            {backward_.arriving_->present, keeps_zeros()});
+  }
+  void add(std::size_t i, Tensor cotangent, const Tensor& present) override {
+    if (!needs(i)) return;
+    if (!present.is_traced()) {
+      if (present.item<bool>()) add(i, std::move(cotangent));
+      return;
+    }
+    const auto& arriving = backward_.arriving_;
+    backward_.accumulate_if(
+        in_[i].number, checked(i, std::move(cotangent)),
+        {arriving ? logical_and(arriving->present, present) : present, !arriving || keeps_zeros()});
+  }
+
+ private:
+  /// Zeros that stand for no cotangent are zeros behind the op as well: it is linear, with constant
+  /// coefficients.
+  bool keeps_zeros() const {
+    const OpReads reads = reads_of(*op_, attrs_->get(), ~0u);
+    return backward_.arriving_->is_exact && !reads.inputs && !reads.outputs;
+  }
+  Tensor checked(std::size_t i, Tensor cotangent) const {
     const TensorType& type = in_[i].type();
     if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
       throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(),
                               " for input ", i, " of type ", type));
     if (cotangent.type() != type) cotangent = knowing(type, std::move(cotangent));
-    backward_.accumulate(in_[i].number, std::move(cotangent));
+    return cotangent;
   }
-
- private:
   Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
   /// The cotangent with all that is known of the value: while tracing, a loop whose state changes
   /// its size says less of it.
@@ -175,11 +245,16 @@ inline void Backward::visit(const OpRecord& record) {
     has_cotangent |= cotangents_[output.number].is_defined();
   if (!has_cotangent) return;
   if (is_needed(record)) {
+    if (!presences_.empty()) find_arriving(record);
     TapeVjp at(*this, record);
     record.op->vjp(at);
+    arriving_.reset();
   }
   for (const TapeOperand& output : outputs)
-    if (!is_source_[output.number]) cotangents_[output.number] = Tensor();
+    if (!is_source_[output.number]) {
+      cotangents_[output.number] = Tensor();
+      if (!presences_.empty()) presences_.erase(output.number);
+    }
 }
 
 void Backward::run() {

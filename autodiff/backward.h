@@ -1,6 +1,7 @@
 // autodiff/backward.h — Backward, one walk over a list of records from its end.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace reel {
 /// Those to a value of the iteration before are added up first too, as a carry's cotangent is. A
 /// branch counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007
 /// says where not).
+///
+/// In a trace only a run tells whether a branch was taken, or a loop ran at all. A cotangent that
+/// comes from there alone carries a boolean, `present`, on its way back: without it, zeros that
+/// stand for no cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
 class Backward {
  public:
   Backward(RecordingTape& tape, bool let_go);
@@ -24,7 +29,10 @@ class Backward {
   void want(const std::vector<ValueId>& sources);
   void accumulate(ValueId number, Tensor cotangent);
   void run();
-  const Tensor& cotangent(ValueId number) const { return cotangents_[number]; }
+  const Tensor& cotangent(ValueId number) {
+    if (!presences_.empty()) settle(number);
+    return cotangents_[number];
+  }
 
  private:
   friend class TapeVjp;
@@ -33,10 +41,19 @@ class Backward {
     std::unordered_map<ValueId, Tensor> iteration, total;  ///< of values from before the loop
     std::unordered_map<ValueId, Tensor> carried;           ///< of values from the iteration before
   };
+  /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
+  /// such zeros may be NaN.
+  struct Presence {
+    Tensor present;
+    bool is_exact;
+  };
   bool is_needed(const OpRecord& record) const;
   void visit(const OpRecord& record);
   void visit_mark(const OpRecord& mark);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
+  void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
+  void settle(ValueId number);
+  void find_arriving(const OpRecord& record);
   static void add_into(Tensor& sum, Tensor&& term);
 
   RecordingTape& tape_;
@@ -44,6 +61,8 @@ class Backward {
   Tensors cotangents_;
   std::vector<std::uint8_t> is_needed_, is_source_;
   std::vector<Loop> loops_;
+  std::unordered_map<ValueId, Presence> presences_;
+  std::optional<Presence> arriving_;  ///< of all cotangents that the visited record has
 };
 
 }  // namespace reel

@@ -101,7 +101,20 @@ void cond_vjp(Vjp& at) {
   Tensors inputs{at.input(0)};
   inputs.insert(inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(cond_op, inputs, make_attrs(back));
-  for (std::size_t k = 0; k < wanted.size(); ++k) at.add(1 + wanted[k], results[k]);
+  // What one branch alone leads to has a cotangent only where that is taken.
+  const auto leads_to = [](const ReversedGraph& reversed, const std::vector<int>& places,
+                           int capture) {
+    return std::any_of(reversed.wanted.begin(), reversed.wanted.end(),
+                       [&](int i) { return places[i] == capture; });
+  };
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const bool if_true = leads_to(yes_reversed, attrs.true_captures, wanted[k]),
+               if_false = leads_to(no_reversed, attrs.false_captures, wanted[k]);
+    if (if_true && if_false)
+      at.add(1 + wanted[k], results[k]);
+    else
+      at.add(1 + wanted[k], results[k], if_true ? at.input(0) : logical_not(at.input(0)));
+  }
 }
 
 }  // namespace reel

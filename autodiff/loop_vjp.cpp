@@ -282,13 +282,20 @@ void loop_vjp(Vjp& at) {
 
   // In the order in which the tape of eager mode meets them: captures, slices, initial values, the
   // last ones first.
+  // What the body alone leads to has a cotangent only where it ran.
+  const Tensor ran = outputs[forward.trips_output()] > 0;
   for (std::size_t k = 0; k < sum_of.size(); ++k)
-    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k]);
+    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k], ran);
   for (std::size_t k = stack_of.size(); k-- > 0;)
     at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
   int last = back.carries;
   for (int i = attrs.carries; i-- > 0;)
-    if (active[i]) at.add(attrs.first_carry() + i, results[--last]);
+    if (active[i]) {
+      if (at.has_cotangent(i))
+        at.add(attrs.first_carry() + i, results[--last]);
+      else
+        at.add(attrs.first_carry() + i, results[--last], ran);
+    }
 }
 
 }  // namespace reel

@@ -35,6 +35,9 @@ class Vjp {
   /// Somebody wants the cotangent of this input.
   virtual bool needs(std::size_t i) const = 0;
   virtual void add(std::size_t i, Tensor cotangent) = 0;
+  /// The same where only a run tells whether there is a path to the input. present: a boolean
+  /// scalar; where it is false, the cotangent is zeros and counts as none.
+  virtual void add(std::size_t i, Tensor cotangent, const Tensor& present) = 0;
 
  protected:
   const Op* op_ = nullptr;

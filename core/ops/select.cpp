@@ -1,8 +1,12 @@
-// where and cast: elements chosen, and elements of another dtype.
+// where and cast: elements chosen, and elements of another dtype; only_if.
+#include <cstring>
+
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/list_data.h"
+#include "reel/core/ops/only_if.h"
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
@@ -94,6 +98,46 @@ constinit const Op cast_op{
     .pointwise = true,
 };
 
+namespace {
+
+const Op only_if_op{
+    .name = "only_if",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[1]); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& x = a.input(1);
+          if (x.type().is_list()) {  // one without elements stands for zeros
+            const auto data = *a.input(0).data<bool>() ? x.block()->attachment
+                                                       : Ref<BlockAttachment>(new ListData);
+            a.out[0] = Tensor(allocate_list(a.types[0], data));
+            return;
+          }
+          const auto bytes = static_cast<std::size_t>(x.type().bytes());
+          char* out = a.make().data<char>();
+          if (!bytes) return;
+          if (*a.input(0).data<bool>())
+            std::memcpy(out, x.data<char>(), bytes);
+          else
+            std::memset(out, 0, bytes);
+        },
+    .vjp = [](Vjp& at) { at.add(1, only_if(at.input(0), at.cotangent()), at.input(0)); },
+    .reads = {.inputs = 0b01},
+    .samples =
+        [] {
+          const Dim batch("batch", 3);
+          const SampleInput present{TensorType(boolean), 0, 1, false};
+          return OpSamples{{{present, {TensorType(f32, {batch, Dim("width", 2)})}}},
+                           {{present, {TensorType(f64)}}},
+                           {{present, {TensorType(f32, {0, 3})}}}};
+        },
+};
+
+}  // namespace
+
+Tensor only_if(const Tensor& present, Tensor x) {
+  return bind(only_if_op, {present, std::move(x)});
+}
+
 Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   if (condition.is_number())
     throw ArgumentError(
@@ -121,7 +165,7 @@ Tensor cast(const Tensor& x, DType dtype) {
 }
 
 namespace {
-const Op* const kSelectOps[] = {&where_op, &cast_op};
+const Op* const kSelectOps[] = {&where_op, &cast_op, &only_if_op};
 }
 std::span<const Op* const> select_ops() { return kSelectOps; }
 

@@ -189,5 +189,59 @@ TEST_P(TensorFlowCutGradients, TripCountThatDependsOnTheArgument) {
   expect_derivatives(f, {scalar(v), scalar(2.0)}, 2 * v * v * v, {{6 * v * v}, {v * v * v}});
 }
 
+TEST_P(TensorFlowCutGradients, WhatOnlyABranchNotTakenReads) {
+  // 1/x and sqrt(x), made before the branch where x is 0: nothing comes back to them.
+  const auto f = [](const Tensors& x) {
+    const Tensor y = 1.0 / x[0] + sqrt(x[0]);
+    return cond(
+        x[0] > 1.0, [&] { return y * x[1]; }, [&] { return x[0] * x[1] + 3.0 * x[1]; });
+  };
+  expect_derivatives(f, {scalar(0.0), scalar(2.0)}, 6, {{2}, {3}},
+                     {.agrees_with_differences = false});
+  // Through an op that is linear, another branch, and a loop in between.
+  const auto g = [](const Tensors& x) {
+    const Tensor y = reshape(log(x[0]), {1});
+    const Tensor z = cond(
+        x[1] > 0.0, [&] { return y * y; }, [&] { return y; });
+    const Tensor v = repeat(
+        2, [&](const Tensor& v) { return v * x[1] + z; }, y);
+    return cond(
+        x[0] > 1.0, [&] { return sum(v); }, [&] { return x[0] * x[1] + x[1]; });
+  };
+  const Tensors x{scalar(0.0, f64), scalar(2.0, f64)};
+  const auto slope = [&](const Tensors& x) {
+    const Tensors of = grad(g)(x);
+    return of[0] * 3.0 + of[1] * x[0];
+  };
+  const auto gradients = run(grad(g))(x), curvatures = run(grad(slope))(x);
+  expect_values(run(g)(x), {2});
+  expect_values(gradients[0], {2});
+  expect_values(gradients[1], {1});
+  expect_values(curvatures[0], {1});  // 3 b + (a + 1) a: 2 a + 1
+  expect_values(curvatures[1], {3});
+}
+
+TEST_P(TensorFlowCutGradients, WhatOnlyALoopWithoutAnIterationReads) {
+  const auto f = [](const Tensors& x) {
+    const Tensor y = 1.0 / x[0];
+    return while_loop([](Tensor v) { return v > 5.0; }, [&](Tensor v) { return v * y; }, x[1]) +
+           x[0];
+  };
+  expect_derivatives(f, {scalar(0.0), scalar(2.0)}, 2, {{1}, {1}},
+                     {.agrees_with_differences = false});
+}
+
+TEST_P(TensorFlowCutGradients, WhatABranchThatIsTakenReads) {
+  const auto f = [](const Tensors& x) {
+    const Tensor y = 1.0 / x[0];
+    const Tensor z = cond(
+        x[0] > 1.0, [&] { return y * x[1]; }, [&] { return x[1]; });
+    return cond(
+        x[0] > 1.0, [&] { return z + y; }, [&] { return z; });
+  };
+  // (1 + b) / a
+  expect_derivatives(f, {scalar(2.0), scalar(3.0)}, 2, {{-1}, {0.5}});
+}
+
 }  // namespace
 }  // namespace reel

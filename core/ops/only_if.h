@@ -1,0 +1,12 @@
+// core/ops/only_if.h — only_if, for cotangents that a run of a trace may not have.
+#pragma once
+
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// x where `present`, a boolean scalar, holds, else zeros, whatever x is: NaN too. Its cotangent
+/// comes only then. Of a list one without elements.
+Tensor only_if(const Tensor& present, Tensor x);
+
+}  // namespace reel
