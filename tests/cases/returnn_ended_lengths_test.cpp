@@ -190,6 +190,32 @@ TEST_P(ReturnnEndedLengths, DimsThatAreNoArguments) {
   expect_values(run(grad(f))(in[1]), {expected}, 1e-8);
 }
 
+struct History {
+  Tensor frames;
+  Dim hist;
+};
+TEST_P(ReturnnEndedLengths, AttentionToAllFramesSoFar) {
+  const Dim feature("feature", 2);
+  expect_entries_alone(
+      [&](const In& in) {
+        const Tensor& x = in[0];
+        const Dim batch = x.dim("batch"), none("hist", zeros({batch}, i32));
+        auto [ys, last, dim] = scan(Scan{
+            .spatial_dim = x.dim("steps"),
+            .initial = History{zeros({batch, none, feature}, f64), none},
+            .xs = x,
+            .body =
+                [&](const Tensor& x, const History& s) {
+                  auto [frames, hist] = cum_concat(x, s.frames, s.hist);
+                  Tensor weights = softmax(matmul(frames, x, feature), hist);
+                  return std::pair{matmul(weights, frames, hist), History{frames, hist}};
+                },
+        });
+        return sum(square(ys)) + sum(last.frames);
+      },
+      {numbers({batch, steps, feature}, -1, 1, 4)}, {batch});
+}
+
 /// Bodies that couple entries count an ended one as a copy of the first live one.
 class CouplingBodies : public InEveryMode {
  protected:

@@ -416,7 +416,7 @@ TEST_P(ReturnnScanUnknown, D10_LeafOverSomeOfTheCondDims) {
   expect_values(sizes, {1, 3, 0, 2, 0, 0});
 }
 
-TEST_P(ReturnnScanUnknown, D13_ANameForTheNewDimMayBeUsedTwice) {
+TEST_P(ReturnnScanUnknown, D13_Case113_ANameForTheNewDimMayBeUsedTwice) {
   const Dim out("out");
   const auto f = run([&](const Tensor& targets) {
     const auto once = [&](const Tensor& t) {

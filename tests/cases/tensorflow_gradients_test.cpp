@@ -404,5 +404,13 @@ TEST_P(TensorFlowGradients, TwoStatesThatAreOneTensor) {
   expect_derivatives(f, {scalar(1.5)}, 3 * std::pow(1.5, 8), {{24 * std::pow(1.5, 7)}});
 }
 
+TEST_P(TensorFlowGradients, G33_GatherOfWhatALoopGives) {
+  const auto f = [](const Tensors& x) {
+    const Tensor last = repeat(2, [](const Tensor& v) { return v * v; }, x[0]);
+    return sum(gather(last, tensor({0}), 0));
+  };
+  expect_derivatives(f, {tensor({2.})}, 16, {{32}});
+}
+
 }  // namespace
 }  // namespace reel
