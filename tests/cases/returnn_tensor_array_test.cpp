@@ -207,15 +207,17 @@ TEST_P(ReturnnTensorArray, Case115_StackOntoADimOfAnotherSize) {
 TEST_P(ReturnnTensorArray, Case116_PushesOfWhatDoesNotFit) {
   const Dim batch("batch", 2), other("other", 2);
   const auto push = run([&](Tensor x) { return TensorArray({f32, {batch}}).push_back(x).stack(); });
-  EXPECT_EQ(message_of<ShapeError>([&] { push(ones({other})); }),
-            "TensorArray push_back: an element of type f32[other=2] does not fit an array of "
-            "f32[batch=2]: dims differ; give every element the dims of the array's, in which sizes that "
-            "differ are unknown");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { push(ones({other})); }),
+      "TensorArray push_back: an element of type f32[other=2] does not fit an array of "
+      "f32[batch=2]: dims differ; give every element the dims of the array's, in which sizes that "
+      "differ are unknown");
   EXPECT_EQ(message_of<ShapeError>([&] {
               push(ones({batch, other}));
             }),
             "TensorArray push_back: an element of type f32[batch=2,other=2] does not fit an array "
-            "of f32[batch=2]: dims differ; give every element the dims of the array's, in which sizes that "
+            "of f32[batch=2]: dims differ; give every element the dims of the array's, in which "
+            "sizes that "
             "differ are unknown");
   EXPECT_EQ(message_of<DTypeError>([&] { push(ones({batch}, i32)); }),
             "TensorArray push_back: an element of type i32[batch=2] does not fit an array of "

@@ -406,7 +406,8 @@ TEST_P(TensorFlowGradients, TwoStatesThatAreOneTensor) {
 
 TEST_P(TensorFlowGradients, G33_GatherOfWhatALoopGives) {
   const auto f = [](const Tensors& x) {
-    const Tensor last = repeat(2, [](const Tensor& v) { return v * v; }, x[0]);
+    const Tensor last = repeat(
+        2, [](const Tensor& v) { return v * v; }, x[0]);
     return sum(gather(last, tensor({0}), 0));
   };
   expect_derivatives(f, {tensor({2.})}, 16, {{32}});
