@@ -9,8 +9,8 @@
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/shown_dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/tree.h"
 
@@ -213,72 +213,6 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
 }
 
 namespace {
-
-/// Ops of the body read what was made before the loop as ended entries may see it: with the values
-/// of a live entry, and along dims that are as long.
-class CapturedEntries final : public EntryScope {
- public:
-  CapturedEntries(const Tensor& live, const Dims& entry_dims, std::uint64_t loop_begin)
-      : outer_(thread_mode.entries), loop_begin_(loop_begin), dims_(entry_dims) {
-    dims_.set_live(live);
-  }
-
-  Tensor visible(const Tensor& input) override {
-    ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
-    for (const Dim& dim : input.dims()) visible(dim);
-    const Tensor seen = outer_ ? outer_->visible(input) : input;
-    const std::uint64_t id = input.block()->id;
-    if (!seen.type().is_named() || (is_made_inside(id) && !dims_.affects(seen.type()))) return seen;
-    for (const Known& known : cache_)
-      if (known.id == id && known.tape == thread_mode.tape) return known.filled;
-    cache_.push_back({id, thread_mode.tape, dims_.filled(seen)});
-    return cache_.back().filled;
-  }
-  Dim visible(const Dim& dim) override {
-    if (!dim.is_ragged()) return dim;
-    ModeScope aside({nullptr, thread_mode.tape, nullptr});
-    const Dim seen = outer_ ? outer_->visible(dim) : dim;
-    if (is_captured(dim)) dims_.add(seen);
-    return dims_(seen);
-  }
-
-  /// A leaf that the body is given.
-  Tensor filled(const Tensor& x) {
-    for (const Dim& dim : x.dims()) visible(dim);
-    return dims_.filled(x);
-  }
-  /// Leaves that it returned, as it would read them, with the dims that they have outside.
-  void restore(TreeLeaves& leaves) {
-    for (TreeLeaf& leaf : leaves)
-      if (leaf.kind == TreeLeaf::Kind::dim)
-        leaf.dim = dims_.restored(leaf.dim);
-      else if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
-        leaf.tensor = dims_.restored(visible(leaf.tensor));
-  }
-
- private:
-  struct Known {
-    std::uint64_t id;
-    const Recorder* tape;  // one that was opened later has not seen how it was filled
-    Tensor filled;
-  };
-
-  bool is_made_inside(std::uint64_t id) const {
-    return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
-  }
-  /// Made before the loop, or computed from such a dim.
-  bool is_captured(const Dim& dim) const {
-    if (const DimExpression* expression = expression_of(dim))
-      return std::any_of(expression->operands.begin(), expression->operands.end(),
-                         [&](const Dim& of) { return is_captured(of); });
-    return dim.is_ragged() && !is_made_inside(dim.node()->lengths->id);
-  }
-
-  EntryScope* outer_;
-  std::uint64_t loop_begin_;
-  ShownDims dims_;
-  std::vector<Known> cache_;
-};
 
 class EagerScan {
  public:

@@ -334,6 +334,14 @@ TEST(JvpTest, LoopThatReadsACaptureWithARaggedDim) {
   expect_values(jit(tangent)(x), {1.2}, 1e-12);
 }
 
+TEST_P(JvpTest, ErrorsOfHvpNameIt) {
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run([](const Tensor& x) { return hvp([](const Tensor& x) { return x * x; }, x, x); })(
+                  ones({2}));
+            }),
+            "hvp: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
+}
+
 TEST_P(JvpTest, OfAScanInAScanWhoseEntriesEnd) {
   // Of the inner loop's gradient a trace needs but the number of iterations.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));

@@ -1,0 +1,59 @@
+#include "reel/frontend/captured_entries.h"
+
+#include <algorithm>
+
+#include "reel/core/dim_expression.h"
+
+namespace reel {
+
+CapturedEntries::CapturedEntries(const Tensor& live, Dims kept, std::uint64_t loop_begin)
+    : outer_(thread_mode.entries), loop_begin_(loop_begin), dims_(std::move(kept)) {
+  dims_.set_live(live);
+}
+
+Tensor CapturedEntries::visible(const Tensor& input) {
+  ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
+  for (const Dim& dim : input.dims()) visible(dim);
+  const Tensor seen = outer_ ? outer_->visible(input) : input;
+  const std::uint64_t id = input.block()->id;
+  if (!seen.type().is_named() || (is_made_inside(id) && !dims_.affects(seen.type()))) return seen;
+  for (const Known& known : cache_)
+    if (known.id == id && known.tape == thread_mode.tape) return known.filled;
+  cache_.push_back({id, thread_mode.tape, dims_.filled(seen)});
+  return cache_.back().filled;
+}
+
+Dim CapturedEntries::visible(const Dim& dim) {
+  if (!dim.is_ragged()) return dim;
+  ModeScope aside({nullptr, thread_mode.tape, nullptr});
+  const Dim seen = outer_ ? outer_->visible(dim) : dim;
+  if (is_captured(dim)) dims_.add(seen);
+  return dims_(seen);
+}
+
+Tensor CapturedEntries::filled(const Tensor& x) {
+  for (const Dim& dim : x.dims()) visible(dim);
+  return dims_.filled(x);
+}
+
+void CapturedEntries::restore(TreeLeaves& leaves) {
+  for (TreeLeaf& leaf : leaves)
+    if (leaf.kind == TreeLeaf::Kind::dim)
+      leaf.dim = dims_.restored(leaf.dim);
+    else if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+      leaf.tensor = dims_.restored(visible(leaf.tensor));
+}
+
+bool CapturedEntries::is_made_inside(std::uint64_t id) const {
+  return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
+}
+
+/// Made before the loop, or computed from such a dim.
+bool CapturedEntries::is_captured(const Dim& dim) const {
+  if (const DimExpression* expression = expression_of(dim))
+    return std::any_of(expression->operands.begin(), expression->operands.end(),
+                       [&](const Dim& of) { return is_captured(of); });
+  return dim.is_ragged() && !is_made_inside(dim.node()->lengths->id);
+}
+
+}  // namespace reel
