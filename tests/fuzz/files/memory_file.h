@@ -1,4 +1,4 @@
-// tests/fuzz/memory_file.h — bytes as a file that can be opened by a path, without a disk.
+// tests/fuzz/files/memory_file.h — bytes as a file that can be opened by a path, without a disk.
 #pragma once
 
 #include <sys/mman.h>

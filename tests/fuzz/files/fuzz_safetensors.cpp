@@ -6,7 +6,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/frontend/safetensors_header.h"
-#include "reel/tests/fuzz/memory_file.h"
+#include "reel/tests/fuzz/files/memory_file.h"
 
 namespace reel {
 namespace {

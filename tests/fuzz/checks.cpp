@@ -1,0 +1,258 @@
+#include "reel/tests/fuzz/checks.h"
+
+#include <cmath>
+#include <memory>
+
+#include "reel/core/ops.h"
+#include "reel/core/str.h"
+#include "reel/frontend/grad.h"
+#include "reel/frontend/jit.h"
+#include "reel/tests/fuzz/arguments.h"
+#include "reel/tests/fuzz/compare.h"
+
+namespace reel::fuzz {
+
+const std::vector<Mode>& all_modes() {
+  static const std::vector<Mode> modes{
+      {"traced",
+       [](const Function& f) {
+         const auto jitted = std::make_shared<Jitted<Function>>(jit(f));
+         return Runner{[jitted](const Tensors& x) { return (*jitted)(x); },
+                       [jitted] { return jitted->trace_count(); }};
+       }},
+  };
+  return modes;
+}
+
+namespace {
+
+/// Where the checks of a program end.
+struct Found {
+  Finding finding;
+};
+
+/// Without types and numbers, so that the same error of a smaller program is the same.
+std::string gist(std::string message) {
+  // Some messages begin with a type.
+  if (message.find('[') < message.find(": ")) message.erase(0, message.find(": ") + 2);
+  std::string result;
+  for (const char c : message.substr(0, message.find_first_of("[,(;\n")))
+    if (!std::isdigit(c)) result += c;
+  return result;
+}
+
+/// results of f, and behind them its gradient.
+Function with_gradient(const Function& f) {
+  return [f](const Tensors& x) {
+    const auto [results, gradient] = value_and_grad([&](const Tensors& y) {
+      const Tensors all = f(y);
+      return std::pair{all[0], all};
+    })(x);
+    Tensors both = results.second;
+    both.insert(both.end(), gradient.begin(), gradient.end());
+    return both;
+  };
+}
+
+/// Arguments, and behind them as many directions -> the gradient's derivative in that direction,
+/// and the gradient of that.
+Function with_second(const Function& f) {
+  return [f](const Tensors& x) {
+    const std::size_t n = x.size() / 2;
+    const auto slope = [&](const Tensors& all) {
+      const Tensors arguments(all.begin(), all.begin() + n);
+      const Tensors gradient = grad([&](const Tensors& y) { return f(y)[0]; })(arguments);
+      Tensor total;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (!is_float(gradient[i].dtype())) continue;
+        const Tensor part = sum(gradient[i] * all[n + i]);
+        total = total.is_defined() ? total + part : part;
+      }
+      return total;
+    };
+    const auto [value, gradient] = value_and_grad(slope)(x);
+    Tensors both{value};
+    both.insert(both.end(), gradient.begin(), gradient.begin() + n);
+    return both;
+  };
+}
+
+class Check {
+ public:
+  Check(const Program& program, Statistics& statistics)
+      : program_(program), statistics_(statistics) {}
+
+  void run(const std::string& kind) {
+    const Call here, elsewhere{.is_elsewhere = true};
+    arguments_ = make_arguments(program_, here);
+    others_ = make_arguments(program_, elsewhere, &arguments_);
+    // Fixed dims are the same everywhere; others are found in arguments.
+    const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
+    const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
+    const bool all = kind.empty() || !(asks_for("values") || asks_for("gradient") ||
+                                       asks_for("padding") || asks_for("second"));
+    const bool second = asks_for("second");
+    if (all || asks_for("values"))
+      compare(
+          "values", f, [](const Function& g) { return g; }, 0);
+    if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
+    if (all || asks_for("padding")) check_padding(f);
+    if (all || (asks_for("differences") && !second)) check_differences(f);
+    if (all || second) check_second(f);
+  }
+
+ private:
+  Tensors passed(const Arguments& arguments) const { return passed_arguments(program_, arguments); }
+
+  Tensors call(const std::string& what, const Function& f, const Tensors& x) const {
+    manual_seed(program_.seed);
+    try {
+      Tensors results = f(x);
+      results.push_back(random_state());
+      return results;
+    } catch (const std::exception& error) {
+      throw Found{{str(what, " throws: ", gist(error.what())), error.what()}};
+    }
+  }
+
+  /// Gradients may differ where numbers are not finite: a branch or a loop that is not run gives
+  /// zeros in a trace, where it gives nothing eagerly, and zero times infinity is NaN.
+  void expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
+                   double tolerance, const Arguments& x) const {
+    const auto differs = difference(expected, actual, tolerance);
+    if (!differs) return;
+    const bool may_differ = tolerance > 0 && !difference(expected, actual, tolerance, true);
+    if (may_differ && !Machine(program_, x).stays_finite(passed(x))) return;
+    throw Found{{what + " differs", *differs}};
+  }
+
+  /// Holds other modes against eager: `make` of the function, in the mode, and `make` of the
+  /// function in the mode. The latter is what passes have left of the function, so that its
+  /// gradient adds up in another order. Gives what eager gave.
+  template <class Make>
+  Tensors compare(const std::string& what, const Function& f, const Make& make, double tolerance,
+                  const Tensors& here, const Tensors& elsewhere) const {
+    const Tensors expected = call("eager " + what, make(f), here);
+    const Tensors other = call("eager " + what + " elsewhere", make(f), elsewhere);
+    for (const Mode& mode : all_modes()) {
+      const std::string name = str(mode.name, ' ', what);
+      const Runner outside = mode.run(make(f)), inside = mode.run(f);
+      const double close = tolerance ? program_.real == f64 ? 1e-10 : 1e-4 : 0;
+      for (const auto& [form, function, allowed] :
+           {std::tuple{name, outside.call, tolerance},
+            std::tuple{str(what, " of ", mode.name), make(inside.call),
+                       std::max(tolerance, close)}}) {
+        expect_same(form, expected, call(form, function, here), allowed, arguments_);
+        expect_same(form + " elsewhere", other, call(form + " elsewhere", function, elsewhere),
+                    allowed, others_);
+        expect_same(form + " again", expected, call(form + " again", function, here), allowed,
+                    arguments_);
+      }
+      for (const Runner& runner : {outside, inside})
+        if (runner.trace_count && runner.trace_count() != 1)
+          throw Found{{name + " records again", str(runner.trace_count(), " times")}};
+    }
+    return expected;
+  }
+  template <class Make>
+  Tensors compare(const std::string& what, const Function& f, const Make& make,
+                  double tolerance) const {
+    return compare(what, f, make, tolerance, passed(arguments_), passed(others_));
+  }
+
+  void check_padding(const Function& f) const {
+    // The same dims: those that a program takes from arguments are then the same, too.
+    const Arguments clean = make_arguments(program_, {.has_nan = false});
+    const Function g = [&](const Tensors& x) { return Machine(program_, clean).run(x); };
+    expect_same("padding:", call("without NaN", with_gradient(g), passed(clean)),
+                call("eager gradients", with_gradient(f), passed(arguments_)), kAnyZero, clean);
+  }
+
+  /// slope: what is claimed; at(h): the function, moved by h. False where the function is not
+  /// smooth enough to tell.
+  template <class At>
+  bool check_slope(const std::string& what, double slope, const At& at, double step) const {
+    const double here = at(0), right = at(step), left = at(-step), near_right = at(step / 2),
+                 near_left = at(-step / 2);
+    const double wide = (right - left) / (2 * step), narrow = (near_right - near_left) / step;
+    const double forwards = (right - here) / step, backwards = (here - left) / step;
+    const double size = std::max({1., std::abs(wide), std::abs(slope), std::abs(here) * 1e-3});
+    // Of large numbers differences say nothing.
+    if (!(std::abs(here) < 1e4) || !(std::abs(slope) < 1e7)) return false;
+    // A kink or a jump nearby, or a function that bends too much.
+    if (!(std::abs(wide - narrow) < 1e-6 * size) ||
+        !(std::abs(forwards - backwards) < 1e-3 * size) || !std::isfinite(slope))
+      return false;
+    if (std::abs(narrow - slope) > 2e-5 * size)
+      throw Found{{what + " and differences disagree",
+                   str("the slope is ", slope, ", differences say ", narrow)}};
+    return true;
+  }
+
+  /// Arguments a step away from a point that is none of those where kinks and ties are: arguments
+  /// are small fractions.
+  Tensors moved(double h) const {
+    Tensors x = passed(arguments_);
+    const Tensors directions = make_directions(program_, arguments_, {});
+    const Tensors aside = make_directions(program_, arguments_, {}, 1);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (is_float(x[i].dtype())) x[i] = x[i] + h * directions[i] + 0.01234567 * aside[i];
+    return x;
+  }
+
+  void check_differences(const Function& f) const {
+    if (program_.real != f64 || !program_.checks_differences) return;
+    const Tensors gradients = call("eager gradients", with_gradient(f), moved(0));
+    if (!are_finite(gradients)) return;
+    const Tensors directions = make_directions(program_, arguments_, {});
+    const Tensors gradient(gradients.end() - 1 - directions.size(), gradients.end() - 1);
+    const double slope = dot(gradient, directions);
+    const auto at = [&](double h) { return call("eager values", f, moved(h))[0].item<double>(); };
+    statistics_.compared_with_differences += check_slope("gradient", slope, at, 1e-4);
+  }
+
+  void check_second(const Function& f) const {
+    bool has_reals = false;
+    for (const Tensor& x : passed(arguments_)) has_reals = has_reals || is_float(x.dtype());
+    if (program_.real != f64 || !has_reals) return;
+    const auto doubled = [&](Tensors x, const Tensors& directions) {
+      x.insert(x.end(), directions.begin(), directions.end());
+      return x;
+    };
+    const Tensors directions = make_directions(program_, arguments_, {});
+    const Tensors elsewhere = make_directions(program_, others_, {.is_elsewhere = true});
+    compare("second gradients", f, with_second, 1e-9, doubled(passed(arguments_), directions),
+            doubled(passed(others_), elsewhere));
+    if (!program_.checks_differences) return;
+    const auto at_step = [&](double h) {
+      return call("eager second gradients", with_second(f), doubled(moved(h), directions));
+    };
+    const Tensors second = at_step(0);
+    if (!are_finite(second)) return;
+    const Tensors gradient(second.begin() + 1, second.end() - 1);
+    const auto at = [&](double h) { return at_step(h)[0].item<double>(); };
+    statistics_.second_compared +=
+        check_slope("second gradient", dot(gradient, directions), at, 1e-4);
+  }
+
+  const Program& program_;
+  Statistics& statistics_;
+  Arguments arguments_, others_;
+};
+
+}  // namespace
+
+std::optional<Finding> check(const Program& program, Statistics* statistics,
+                             const std::string& kind) {
+  Statistics unused;
+  Statistics& counts = statistics ? *statistics : unused;
+  ++counts.programs;
+  try {
+    Check(program, counts).run(kind);
+  } catch (const Found& found) {
+    return found.finding;
+  }
+  return {};
+}
+
+}  // namespace reel::fuzz

@@ -1,0 +1,45 @@
+// tests/fuzz/checks.h — what must hold of every program, in every mode.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reel/core/tensor.h"
+#include "reel/tests/fuzz/program.h"
+
+namespace reel::fuzz {
+
+/// A program, its gradients, and the gradients of those: all are functions of this kind.
+using Function = std::function<Tensors(const Tensors&)>;
+
+/// A function in a mode.
+struct Runner {
+  Function call;
+  std::function<int()> trace_count;  ///< empty where nothing is recorded
+};
+struct Mode {
+  const char* name;
+  Runner (*run)(const Function&);
+};
+/// Every mode but eager, which they are compared with. Another executor joins by a line.
+const std::vector<Mode>& all_modes();
+
+/// What does not hold. Findings of one kind may have one cause: a program is made smaller as long
+/// as its kind stays.
+struct Finding {
+  std::string kind, message;
+};
+
+/// What has been looked at.
+struct Statistics {
+  int programs = 0, compared_with_differences = 0, second_compared = 0;
+};
+
+/// The first thing that does not hold of a program. kind: asks for findings of that kind only,
+/// which takes less time.
+std::optional<Finding> check(const Program& program, Statistics* statistics = nullptr,
+                             const std::string& kind = {});
+
+}  // namespace reel::fuzz

@@ -1,0 +1,59 @@
+// tests/fuzz/expression.h — Expression, an instruction that is one expression: its text and what it
+// computes are one thing.
+#pragma once
+
+#include <functional>
+
+#include "reel/core/axis.h"
+#include "reel/core/ops.h"
+#include "reel/tests/fuzz/machine.h"
+#include "reel/tests/fuzz/rule.h"
+
+namespace reel::fuzz {
+
+/// The names that an expression may use. Printed, each stands for what the instruction has there.
+struct Operands {
+  Tensor a, b, c;
+  TensorArray list;
+  Axes axes;
+  Axis axis;  ///< the first of axes
+  Dims dims;
+  Dim to;  ///< the first of dims
+  std::int64_t n, m;
+  double x;
+  DType real;
+};
+
+struct Expression {
+  const char* text;
+  Slot (*compute)(const Operands&);
+};
+
+#define REEL_EXPRESSION(...)                                                         \
+  ::reel::fuzz::Expression {                                                         \
+#__VA_ARGS__, [](const ::reel::fuzz::Operands& operands) -> ::reel::fuzz::Slot {   \
+      [[maybe_unused]] const auto& [a, b, c, list, axes, axis, dims, to, n, m, x, real] = operands; \
+      return ::reel::fuzz::Slot(__VA_ARGS__);                                          \
+    } \
+  }
+
+/// Chooses inputs and attributes, and says what comes out; false where nothing fits.
+using Typing = std::function<bool(Drafter&, Instruction&)>;
+
+class ExpressionRule : public Rule {
+ public:
+  ExpressionRule(Expression expression, int weight, Typing typing)
+      : Rule(expression.text, weight), expression_(expression), typing_(std::move(typing)) {}
+
+  bool draft(Drafter& drafter, Instruction& instruction) const override {
+    return typing_(drafter, instruction);
+  }
+  void run(const Instruction& instruction, Machine& machine) const override;
+  void print(const Instruction& instruction, Printer& printer) const override;
+
+ private:
+  Expression expression_;
+  Typing typing_;
+};
+
+}  // namespace reel::fuzz

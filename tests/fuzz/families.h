@@ -1,0 +1,18 @@
+// tests/fuzz/families.h — the rules, family by family; all_rules() is all of them.
+#pragma once
+
+#include "reel/tests/fuzz/rule.h"
+
+namespace reel::fuzz {
+
+Rules elementwise_rules();
+Rules integer_rules();
+Rules reduction_rules();
+Rules shape_rules();
+Rules index_rules();
+Rules array_rules();
+Rules random_rules();
+Rules loop_rules();
+Rules scan_rules();
+
+}  // namespace reel::fuzz

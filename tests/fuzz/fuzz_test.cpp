@@ -1,0 +1,208 @@
+// The fuzzer itself: a defect that is put in is found, made small, and printed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "reel/core/ops.h"
+#include "reel/frontend/custom_vjp.h"
+#include "reel/tests/fuzz/checks.h"
+#include "reel/tests/fuzz/isolation.h"
+#include "reel/tests/fuzz/printer.h"
+#include "reel/tests/fuzz/shrinker.h"
+#include "reel/tests/fuzz/typing.h"
+
+namespace reel::fuzz {
+namespace {
+
+const Typing kOfReals = unary(Element::real, Element::real);
+
+/// A square whose gradient is a little too large.
+const Rule* wrong_gradient() {
+  static const Rule* const rule =
+      expression(REEL_EXPRESSION(custom_vjp(
+                     [](Tensor x) {
+                       return std::pair{square(x), x};
+                     },
+                     [](Tensor u, Tensor dy) { return 2.1 * u * dy; })(a)),
+                 40, kOfReals);
+  return rule;
+}
+/// Says 1 where it is recorded, and 0 otherwise.
+const Rule* wrong_value() {
+  static const Rule* const rule =
+      expression(REEL_EXPRESSION(a.is_traced() ? a + 1.0 : a), 40, kOfReals);
+  return rule;
+}
+/// Adds 1 where anything is NaN, padding too.
+Tensor with_nan_counted(const Tensor& x) {
+  for (const double value : cast(x, f64).to_vector<double>())
+    if (std::isnan(value)) return x + 1.0;
+  return x;
+}
+const Rule* reads_padding() {
+  static const Rule* const rule = expression(REEL_EXPRESSION(with_nan_counted(a)), 40, kOfReals);
+  return rule;
+}
+const Rule* refuses() {
+  static const Rule* const rule = expression(REEL_EXPRESSION(slice(a, 7, 0)), 40, kOfReals);
+  return rule;
+}
+const Rule* crashes() {
+  static const Rule* const rule =
+      expression(REEL_EXPRESSION((std::raise(SIGSEGV), a)), 40, kOfReals);
+  return rule;
+}
+
+Rules with(const Rule* rule) {
+  Rules rules = all_rules();
+  rules.push_back(rule);
+  return rules;
+}
+
+bool uses(const Program& program, const Rule* rule) {
+  bool result = false;
+  for_each_block(program.main, [&](const Block& block) {
+    for (const Instruction& in : block.body) result = result || in.rule == rule;
+  });
+  return result;
+}
+
+std::optional<Finding> check_all(const Program& program, Statistics* statistics) {
+  return check(program, statistics);
+}
+
+/// Programs with the rule until one is found; that one, made small. Fails where none is found.
+std::optional<std::pair<Program, Finding>> find(const Rule* rule, const Checks& checks) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Program program = generate(seed, with(rule));
+    if (!uses(program, rule)) continue;
+    const auto finding = checks(program, nullptr);
+    if (!finding) continue;
+    const Program small = shrink(program, [&](const Program& candidate) {
+      const auto other = checks(candidate, nullptr);
+      return other && other->kind == finding->kind;
+    });
+    return std::pair{small, *finding};
+  }
+  ADD_FAILURE() << "no program of 300 shows the defect";
+  return {};
+}
+
+/// The smallest programs: an instruction, and the sum that makes a loss of it.
+void expect_small(const Program& program, const Rule* rule, int most = 3) {
+  EXPECT_TRUE(uses(program, rule)) << to_source(program);
+  EXPECT_LE(count_instructions(program), most) << to_source(program);
+  EXPECT_LE(program.inputs.size(), 2u) << to_source(program);
+}
+
+TEST(FuzzTest, FindsAWrongGradient) {
+  const auto found = find(wrong_gradient(), check_all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->second.kind, "gradient and differences disagree");
+  expect_small(found->first, wrong_gradient());
+}
+
+TEST(FuzzTest, FindsModesThatDisagree) {
+  const auto found = find(wrong_value(), check_all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->second.kind, "traced values differs");
+  expect_small(found->first, wrong_value());
+}
+
+TEST(FuzzTest, FindsPaddingThatMatters) {
+  const auto found = find(reads_padding(), [](const Program& program, Statistics* statistics) {
+    return check(program, statistics, "padding: differs");
+  });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->second.kind, "padding: differs");
+  expect_small(found->first, reads_padding());
+}
+
+TEST(FuzzTest, FindsErrors) {
+  const auto found = find(refuses(), check_all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->second.kind, "eager values throws: slice: axis  is out of range for f");
+  expect_small(found->first, refuses());
+}
+
+TEST(FuzzTest, FindsCrashesInOtherProcesses) {
+  const auto found = find(crashes(), [](const Program& program, Statistics*) {
+    return check_isolated(program, check_all);
+  });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->second.kind, "crashes: Segmentation fault");
+  expect_small(found->first, crashes());
+}
+
+TEST(FuzzTest, GoesOnAfterACrash) {
+  std::vector<std::uint64_t> seeds;
+  const Statistics done = check_many(
+      10, 5, all_rules(),
+      [](const Program& program, Statistics*) -> std::optional<Finding> {
+        if (program.seed == 11) std::abort();
+        if (program.seed == 13) return Finding{"kind", "message"};
+        return {};
+      },
+      [&](const Found& found) { seeds.push_back(found.seed); });
+  EXPECT_EQ(done.programs, 5);
+  EXPECT_EQ(seeds, (std::vector<std::uint64_t>{11, 13}));
+}
+
+TEST(FuzzTest, TheSameSeedGivesTheSameProgram) {
+  EXPECT_EQ(to_source(generate(7, all_rules())), to_source(generate(7, all_rules())));
+  EXPECT_NE(to_source(generate(7, all_rules())), to_source(generate(8, all_rules())));
+}
+
+TEST(FuzzTest, ProgramsAreOfManyKinds) {
+  std::vector<const Rule*> seen;
+  int with_loops = 0, checked = 0;
+  Statistics statistics;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Program program = generate(seed, all_rules());
+    bool has_loop = false;
+    for_each_block(program.main, [&](const Block& block) {
+      for (const Instruction& in : block.body) {
+        seen.push_back(in.rule);
+        has_loop = has_loop || in.control == Control::scan || in.control == Control::while_loop;
+      }
+    });
+    with_loops += has_loop;
+    if (seed >= 50) continue;
+    ++checked;
+    const auto finding = check(program, &statistics);
+    EXPECT_FALSE(finding) << "seed " << seed << ": " << finding->kind << ": " << finding->message;
+  }
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  for (const Rule* rule : all_rules())
+    EXPECT_TRUE(std::binary_search(seen.begin(), seen.end(), rule))
+        << rule->name() << " never fits";
+  EXPECT_GT(with_loops, 500);
+  // Programs that are not smooth, or in f32, are not compared with differences.
+  EXPECT_GT(statistics.compared_with_differences, checked / 2);
+  EXPECT_GT(statistics.second_compared, checked / 2);
+}
+
+/// The program that the build compiles, printed_program.cpp, is what the printer prints: it is read
+/// by people, and so is a change of how programs look.
+TEST(FuzzTest, PrintsProgramsThatCompile) {
+  std::ifstream file(REEL_PRINTED_PROGRAM);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(to_source(generate(REEL_PRINTED_SEED, all_rules())), text.str());
+}
+
+TEST(FuzzTest, PrintsWhatWasFound) {
+  const auto found = find(wrong_gradient(), check_all);
+  ASSERT_TRUE(found);
+  const std::string source = to_source(found->first);
+  EXPECT_NE(source.find("[](Tensor u, Tensor dy) { return 2.1 * u * dy; })(v"), std::string::npos)
+      << source;
+}
+
+}  // namespace
+}  // namespace reel::fuzz

@@ -1,0 +1,122 @@
+// A whole program: dims, arguments, instructions, and a loss of what they lead to.
+#include <algorithm>
+
+#include "reel/tests/fuzz/drafter.h"
+
+namespace reel::fuzz {
+namespace {
+
+using Kind = DimInfo::Kind;
+
+int draw_size(Random& random) { return random.chance(8) ? 0 : random.between(1, 4); }
+
+std::vector<int> draw_lengths(Random& random, int count) {
+  std::vector<int> lengths;
+  for (int i = 0; i < count; ++i) lengths.push_back(random.chance(20) ? 0 : random.between(1, 4));
+  return lengths;
+}
+
+/// The dims of a program whose axes have names.
+void draw_dims(Drafter& d, Random& random) {
+  const auto add = [&](DimInfo info) {
+    const int dim = d.new_dim(std::move(info));
+    d.show_dim(dim);
+    return dim;
+  };
+  const int batch = add({.kind = Kind::fixed, .name = "batch", .size = draw_size(random)});
+  const auto ragged = [&](const char* name) {
+    const int entries = d.dim(batch).size;
+    add({.kind = Kind::ragged,
+         .name = name,
+         .over = {batch},
+         .lengths = draw_lengths(random, entries),
+         .elsewhere = draw_lengths(random, entries)});
+  };
+  if (random.chance(75)) ragged("time");
+  if (random.chance(60)) add({.kind = Kind::fixed, .name = "in", .size = draw_size(random)});
+  if (random.chance(30))
+    add({.kind = Kind::dynamic,
+         .name = "n",
+         .lengths = {random.between(0, 4)},
+         .elsewhere = {random.between(0, 4)}});
+  if (random.chance(20)) ragged("other");
+}
+
+int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
+  const int value = d.new_value(type);
+  InputInfo info{.salt = random.next()};
+  if (type.element != Element::real) {
+    info.low = random.chance(20) ? -2 : 0;
+    info.high = 4;
+  }
+  const bool has_given_sizes = std::all_of(type.dims.begin(), type.dims.end(),
+                                           [&](int dim) { return d.dim(dim).has_size(); });
+  info.is_captured = has_given_sizes && random.chance(15);
+  program.inputs.push_back(info);
+  program.main.params.push_back(value);
+  d.show(value);
+  return value;
+}
+
+void draw_inputs(Program& program, Drafter& d, Random& random) {
+  // Dims whose sizes arguments bring need one that does.
+  for (const int dim : std::vector<int>(d.visible_dims())) {
+    if (d.dim(dim).has_size()) continue;
+    ValueType type{.dims = d.dim(dim).over};
+    type.dims.insert(type.dims.begin() + random.below(type.dims.size() + 1), dim);
+    add_input(program, d, random, type);
+  }
+  const int reals = random.between(1, 4);
+  for (int i = 0; i < reals; ++i) add_input(program, d, random, {.dims = d.pick_dims(3)});
+  add_input(program, d, random, {.element = Element::i32});
+  if (random.chance(60))
+    add_input(program, d, random, {.element = Element::i32, .dims = d.pick_dims(2)});
+  if (random.chance(20))
+    add_input(program, d, random, {.element = Element::i64, .dims = d.pick_dims(1)});
+  if (random.chance(50)) add_input(program, d, random, {.element = Element::boolean});
+  if (random.chance(30))
+    add_input(program, d, random, {.element = Element::boolean, .dims = d.pick_dims(2)});
+}
+
+/// The first result is the sum of some function of every real that nothing else reads; the others
+/// come along as they are.
+void finish(Program& program, Drafter& d) {
+  std::vector<int> read;
+  for_each_block(program.main, [&](const Block& block) {
+    for (const Instruction& instruction : block.body)
+      read.insert(read.end(), instruction.inputs.begin(), instruction.inputs.end());
+    read.insert(read.end(), block.results.begin(), block.results.end());
+  });
+  const ValueType scalar{};
+  std::vector<int> outputs;
+  for (const Instruction& instruction : program.main.body)
+    for (const int value : instruction.outputs)
+      if (!contains(read, value) && !d.type(value).is_array) outputs.push_back(value);
+  int loss = -1;
+  for (const int value : outputs) {
+    if (d.type(value).element != Element::real) continue;
+    const int term = d.apply("sum(0.5 * a + sin(a))", {value}, scalar);
+    loss = loss < 0 ? term : d.apply("a + b", {loss, term}, scalar);
+  }
+  if (loss < 0) loss = d.apply("sum(0.5 * a + sin(a))", {program.main.params[0]}, scalar);
+  program.main.results = {loss};
+  program.main.results.insert(program.main.results.end(), outputs.begin(), outputs.end());
+}
+
+}  // namespace
+
+Program generate(std::uint64_t seed, const Rules& rules) {
+  Random random(seed);
+  Program program{.seed = seed};
+  program.is_named = random.chance(70);
+  program.real = random.chance(80) ? f64 : f32;
+  Drafter d(program, random, rules);
+  d.current_ = &program.main;
+  if (program.is_named) draw_dims(d, random);
+  draw_inputs(program, d, random);
+  d.write(random.between(3, 12));
+  finish(program, d);
+  return program;
+}
+
+}  // namespace reel::fuzz

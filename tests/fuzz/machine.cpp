@@ -1,0 +1,88 @@
+#include "reel/tests/fuzz/machine.h"
+
+#include "reel/core/mode.h"
+#include "reel/core/ops.h"
+#include "reel/tests/fuzz/compare.h"
+#include "reel/tests/fuzz/rule.h"
+
+namespace reel::fuzz {
+
+Machine::Machine(const Program& program, const Arguments& outside)
+    : program_(program), outside_(outside), slots_(program.values.size()), dims_(outside.dims) {}
+
+Tensors Machine::run(const Tensors& arguments) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+    const int value = program_.main.params[i];
+    if (program_.inputs[i].is_captured) {
+      slots_[value] = outside_.all[i];
+      continue;
+    }
+    const Tensor& argument = arguments[next++];
+    slots_[value] = argument;
+    // What has its size from arguments is another dim in every call.
+    for (const int dim : program_.values[value].dims)
+      if (program_.dims[dim].is_named() && !program_.dims[dim].has_size())
+        dims_[dim] = argument.dim(program_.dims[dim].name);
+  }
+  run(program_.main);
+  Tensors results;
+  for (const int value : program_.main.results) results.push_back(slots_[value].tensor);
+  return results;
+}
+
+void Machine::run(const Block& block) {
+  for (const Instruction& instruction : block.body) {
+    instruction.rule->run(instruction, *this);
+    if (!watches_) continue;
+    const ModeScope aside({});  // what is asked here is no part of a scan that looks at captures
+    for (const int value : instruction.outputs)
+      // A body that never runs is recorded, to see what it would give.
+      if (!program_.values[value].is_array && !slots_[value].tensor.is_traced() &&
+          !are_finite({slots_[value].tensor}))
+        met_others_ = true;
+  }
+}
+
+bool Machine::stays_finite(const Tensors& arguments) {
+  watches_ = true;
+  run(arguments);
+  return !met_others_;
+}
+
+Dims Machine::dims(const std::vector<int>& list) const {
+  Dims result;
+  for (const int dim : list)
+    result.push_back(program_.dims[dim].is_named() ? dims_[dim] : Dim(program_.dims[dim].size));
+  return result;
+}
+
+State Machine::gather(const std::vector<int>& values) const {
+  State state;
+  for (const int value : values) {
+    if (program_.values[value].is_array)
+      state.arrays.push_back(slots_[value].array);
+    else
+      state.tensors.push_back(slots_[value].tensor);
+  }
+  return state;
+}
+
+void Machine::assign(const std::vector<int>& values, const State& state) {
+  std::size_t tensors = 0, arrays = 0;
+  for (const int value : values) {
+    if (program_.values[value].is_array)
+      slots_[value] = state.arrays[arrays++];
+    else
+      slots_[value] = state.tensors[tensors++];
+  }
+}
+
+Tensors passed_arguments(const Program& program, const Arguments& arguments) {
+  Tensors passed;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    if (!program.inputs[i].is_captured) passed.push_back(arguments.all[i]);
+  return passed;
+}
+
+}  // namespace reel::fuzz

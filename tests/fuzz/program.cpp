@@ -1,0 +1,62 @@
+#include "reel/tests/fuzz/program.h"
+
+#include <algorithm>
+
+namespace reel::fuzz {
+
+DType dtype_of(const Program& program, Element element) {
+  switch (element) {
+    case Element::real:
+      return program.real;
+    case Element::i32:
+      return i32;
+    case Element::i64:
+      return i64;
+    default:
+      return boolean;
+  }
+}
+
+int count_instructions(const Program& program) {
+  int count = 0;
+  for_each_block(program.main, [&](const Block& block) { count += block.body.size(); });
+  return count;
+}
+
+bool contains(const std::vector<int>& list, int item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
+  return std::all_of(part.begin(), part.end(), [&](int item) { return contains(whole, item); });
+}
+
+std::optional<std::vector<int>> joined_dims(const Program& program, const std::vector<int>& a,
+                                            const std::vector<int>& b) {
+  if (program.is_named) {
+    if (is_subset(b, a)) return a;
+    if (is_subset(a, b)) return b;
+    return std::nullopt;
+  }
+  const std::vector<int>&longer = a.size() < b.size() ? b : a,
+        &shorter = a.size() < b.size() ? a : b;
+  std::vector<int> result = longer;
+  const std::size_t missing = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    int& dim = result[missing + i];
+    if (dim == shorter[i] || program.dims[shorter[i]].size == 1) continue;
+    if (program.dims[dim].size != 1) return std::nullopt;
+    dim = shorter[i];
+  }
+  return result;
+}
+
+bool same_dims(const Program& program, const std::vector<int>& a, const std::vector<int>& b) {
+  return program.is_named ? a.size() == b.size() && is_subset(a, b) : a == b;
+}
+
+bool same_type(const Program& program, const ValueType& a, const ValueType& b) {
+  return a.element == b.element && a.is_array == b.is_array && same_dims(program, a.dims, b.dims);
+}
+
+}  // namespace reel::fuzz

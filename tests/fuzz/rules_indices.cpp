@@ -1,0 +1,148 @@
+// Elements by index, order of elements, matrix products.
+#include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/typing.h"
+
+namespace reel::fuzz {
+namespace {
+
+constexpr Element real = Element::real;
+
+int pick_real(Drafter& d, int least_rank) {
+  return d.pick([&](int v) {
+    return !d.type(v).is_array && d.type(v).element == real && d.rank(v) >= least_rank;
+  });
+}
+
+std::vector<int> without(const Drafter& d, int value, int axis) {
+  std::vector<int> dims;
+  for (int i = 0; i < d.rank(value); ++i)
+    if ((d.is_named() ? d.type(value).dims[i] : i) != axis) dims.push_back(d.type(value).dims[i]);
+  return dims;
+}
+
+/// The dims of indices in the place of an axis, those that x has too matched.
+std::vector<int> gathered(const Drafter& d, int a, int axis, const std::vector<int>& indices) {
+  std::vector<int> dims;
+  for (int i = 0; i < d.rank(a); ++i) {
+    const int dim = d.type(a).dims[i];
+    if ((d.is_named() ? dim : i) != axis)
+      dims.push_back(dim);
+    else
+      for (const int index : indices)
+        if (!d.is_named() || index == axis || !contains(d.type(a).dims, index))
+          dims.push_back(index);
+  }
+  return dims;
+}
+
+/// indices: any integers, made to fit the axis; clip says how where its size is not known.
+Typing gather_along(bool clips) {
+  return [=](Drafter& d, Instruction& in) {
+    const int a = pick_real(d, 1), indices = d.pick(Element::i32);
+    if (a < 0 || indices < 0) return false;
+    const int axis = d.pick_axis(a, [&](const DimInfo& dim) {
+      return dim.size > 0 || (clips && dim.kind == DimInfo::Kind::ragged);
+    });
+    if (axis < 0) return false;
+    in.axes = {axis};
+    in.numbers = {d.dim(d.dim_at(a, axis)).size};
+    const std::vector<int> dims = gathered(d, a, axis, d.type(indices).dims);
+    return dims.size() < 4 && gives(d, in, {a, indices}, {.element = real, .dims = dims});
+  };
+}
+
+/// like, indices, updates: gathered ones come back.
+bool scattered(Drafter& d, Instruction& in) {
+  const int a = pick_real(d, 1), indices = d.pick(Element::i32);
+  if (a < 0 || indices < 0) return false;
+  const int axis = d.pick_axis(a, [](const DimInfo& dim) { return dim.size > 0; });
+  if (axis < 0) return false;
+  in.axes = {axis};
+  in.numbers = {d.dim(d.dim_at(a, axis)).size};
+  if (gathered(d, a, axis, d.type(indices).dims).size() > 3) return false;
+  return gives(d, in, {a, indices}, d.type(a));
+}
+
+bool one_of(Drafter& d, Instruction& in) {
+  const int a = d.pick(Element::i32);
+  if (a < 0 || d.rank(a) > 2) return false;
+  const int size = d.random().between(1, 3);
+  in.numbers = {size};
+  in.dims = {d.sized(size)};
+  ValueType type{.element = real, .dims = d.type(a).dims};
+  type.dims.push_back(in.dims[0]);
+  return gives(d, in, {a}, type);
+}
+
+bool largest(Drafter& d, Instruction& in) {
+  const int a = pick_real(d, 1);
+  if (a < 0) return false;
+  const int axis = d.pick_axis(a, [](const DimInfo& dim) { return dim.size > 0; });
+  if (axis < 0) return false;
+  in.axes = {axis};
+  in.dims = {d.sized(d.random().between(1, d.dim(d.dim_at(a, axis)).size))};
+  return gives(d, in, {a},
+               {.element = real,
+                .dims = gathered(d, a, axis, d.is_named() ? in.dims : std::vector{in.dims[0]})});
+}
+
+bool order(Drafter& d, Instruction& in) {
+  if (!along(real)(d, in)) return false;
+  d.program().values[in.outputs[0]].element = Element::i32;
+  return true;
+}
+
+/// Over a dim that both have; what else both have goes along.
+bool contracted(Drafter& d, Instruction& in) {
+  if (!d.is_named()) return false;
+  const int a = pick_real(d, 1);
+  if (a < 0) return false;
+  const int axis = d.pick_axis(a, [](const DimInfo&) { return true; });
+  const int b = d.pick([&](int v) {
+    return !d.type(v).is_array && d.type(v).element == real && contains(d.type(v).dims, axis);
+  });
+  in.dims = {axis};
+  ValueType type{.element = real, .dims = without(d, a, axis)};
+  for (const int dim : without(d, b, axis))
+    if (!contains(type.dims, dim)) type.dims.push_back(dim);
+  return type.dims.size() < 4 && gives(d, in, {a, b}, type);
+}
+
+/// NumPy's rules, for matrices and vectors.
+bool multiplied(Drafter& d, Instruction& in) {
+  if (d.is_named()) return false;
+  const int a = pick_real(d, 1);
+  if (a < 0 || d.rank(a) > 2) return false;
+  const int inner = d.type(a).dims.back();
+  const int b = d.pick([&](int v) {
+    return !d.type(v).is_array && d.type(v).element == real && (d.rank(v) == 1 || d.rank(v) == 2) &&
+           d.type(v).dims[0] == inner;
+  });
+  if (b < 0) return false;
+  ValueType type{.element = real};
+  if (d.rank(a) == 2) type.dims.push_back(d.type(a).dims[0]);
+  if (d.rank(b) == 2) type.dims.push_back(d.type(b).dims[1]);
+  return gives(d, in, {a, b}, type);
+}
+
+}  // namespace
+
+Rules index_rules() {
+  return {
+      expression(REEL_EXPRESSION(gather(a, mod(b, n), axis)), 5, gather_along(false)),
+      expression(REEL_EXPRESSION(gather(a, b, axis, {.clip = true})), 4, gather_along(true)),
+      expression(REEL_EXPRESSION(scatter_add(a, mod(b, n), gather(sin(a), mod(b, n), axis), axis)),
+                 3, scattered),
+      expression(REEL_EXPRESSION(scatter_max(a, mod(b, n), gather(cos(a), mod(b, n), axis), axis)),
+                 2, scattered),
+      expression(REEL_EXPRESSION(one_hot(mod(a, n), to, real)), 3, one_of),
+      expression(REEL_EXPRESSION(sort(a, axis)), 3, along(real)),
+      expression(REEL_EXPRESSION(sort(a, axis, true)), 2, along(real)),
+      expression(REEL_EXPRESSION(argsort(a, axis)), 2, order),
+      expression(REEL_EXPRESSION(top_k(a, axis, to).values), 3, largest),
+      expression(REEL_EXPRESSION(matmul(a, b, to)), 10, contracted),
+      expression(REEL_EXPRESSION(matmul(a, b)), 10, multiplied),
+  };
+}
+
+}  // namespace reel::fuzz

@@ -1,0 +1,313 @@
+// scan: along dims of every kind, until a condition ends it, and both.
+#include "reel/frontend/scan.h"
+#include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/printer.h"
+#include "reel/tests/fuzz/typing.h"
+
+namespace reel::fuzz {
+namespace {
+
+constexpr int kDeepest = 2;
+
+std::vector<int> without(const std::vector<int>& dims, int dim) {
+  std::vector<int> result;
+  for (const int item : dims)
+    if (item != dim) result.push_back(item);
+  return result;
+}
+
+struct Parts {
+  std::vector<int> xs, initial, ys, states;
+};
+
+Parts parts_of(const Instruction& in) {
+  const auto at = [](const std::vector<int>& list, int i) { return list.begin() + i; };
+  const int xs = in.loop.xs, states = in.loop.states;
+  const int ys = static_cast<int>(in.outputs.size()) - states;
+  return {{at(in.inputs, 0), at(in.inputs, xs)},
+          {at(in.inputs, xs), at(in.inputs, xs + states)},
+          {at(in.outputs, 0), at(in.outputs, ys)},
+          {at(in.outputs, ys), in.outputs.end()}};
+}
+
+class ScanRule : public Rule {
+ public:
+  ScanRule() : Rule("scan", 50) {}
+
+  bool draft(Drafter& d, Instruction& in) const override {
+    if (d.depth() > kDeepest) return false;
+    in.control = Control::scan;
+    LoopForm& loop = in.loop;
+    const bool known = d.random().chance(70);
+    if (known && !choose_xs(d, in)) return false;
+    loop.has_cond = !known || d.random().chance(25);
+    loop.has_bound = (known && d.random().chance(15)) || loop.has_cond;
+    loop.reverse = known && !loop.has_cond && !loop.has_bound && d.random().chance(30);
+    if (loop.has_cond) choose_cond_dims(d, loop, known);
+    loop.cond_before_body = !loop.has_cond || d.random().chance(60);
+    choose_states(d, in);
+    // Whether the new axis has a name is read off the state where no spatial_dim says it.
+    if (!known && !d.is_named() &&
+        std::none_of(in.inputs.begin(), in.inputs.end(), [&](int v) { return d.rank(v) > 0; }))
+      return false;
+    std::vector<ValueType> types;
+    for (int i = 0; i < loop.xs; ++i) types.push_back(slice_of(d, in, in.inputs[i]));
+    for (int i = 0; i < loop.states; ++i) types.push_back(d.type(in.inputs[loop.xs + i]));
+    if (loop.has_bound) in.inputs.push_back(choose_bound(d, in));
+
+    std::vector<ValueType> ys;
+    in.blocks.push_back(d.block(types, [&](Block& body) { write_body(d, in, body, ys); }));
+    if (loop.has_cond)
+      in.blocks.push_back(d.block({types.begin() + loop.xs, types.end()},
+                                  [&](Block& cond) { write_cond(d, in, cond); }));
+    const int out = come_out(d, in);
+    for (ValueType type : ys) {
+      type.dims.insert(type.dims.begin(), out);
+      in.outputs.push_back(d.new_value(type));
+    }
+    for (int i = 0; i < loop.states; ++i) in.outputs.push_back(d.new_value(types[loop.xs + i]));
+    return true;
+  }
+
+  void run(const Instruction& in, Machine& machine) const override;
+  void print(const Instruction& in, Printer& p) const override;
+
+ private:
+  static bool choose_xs(Drafter& d, Instruction& in) {
+    const int x = d.pick([&](int v) { return !d.type(v).is_array && d.rank(v) > 0; });
+    if (x < 0) return false;
+    const int axis = d.is_named() ? d.type(x).dims[d.random().below(d.rank(x))] : 0;
+    in.loop.spatial = d.is_named() ? axis : -1;
+    const int dim = d.dim_at(x, axis);
+    in.inputs.push_back(x);
+    if (d.random().chance(40)) {
+      const int other = d.pick([&](int v) {
+        if (v == x || d.type(v).is_array || !d.rank(v)) return false;
+        return d.is_named() ? contains(d.type(v).dims, dim) : d.type(v).dims[0] == dim;
+      });
+      if (other >= 0) in.inputs.push_back(other);
+    }
+    in.loop.xs = static_cast<int>(in.inputs.size());
+    return true;
+  }
+
+  static ValueType slice_of(Drafter& d, const Instruction& in, int x) {
+    ValueType type = d.type(x);
+    type.dims = d.is_named() ? without(type.dims, in.loop.spatial)
+                             : std::vector<int>(type.dims.begin() + 1, type.dims.end());
+    return type;
+  }
+
+  /// Entries end by themselves, or all at once.
+  static void choose_cond_dims(Drafter& d, LoopForm& loop, bool known) {
+    if (!d.is_named()) return;
+    if (known) {
+      loop.cond_dims = d.dim(loop.spatial).over;
+      if (!loop.cond_dims.empty()) return;
+    }
+    for (const int dim : d.visible_dims())
+      if (d.dim(dim).over.empty() && dim != loop.spatial && loop.cond_dims.empty() &&
+          d.random().chance(60))
+        loop.cond_dims.push_back(dim);
+  }
+
+  static void choose_states(Drafter& d, Instruction& in) {
+    LoopForm& loop = in.loop;
+    const std::size_t begin = in.inputs.size();
+    if (loop.has_cond) {
+      Instruction attributes;
+      attributes.dims = loop.cond_dims;
+      in.inputs.push_back(d.apply("full(dims, 0, i32)", {},
+                                  {.element = Element::i32, .dims = loop.cond_dims}, attributes));
+    }
+    const int states = d.random().between(loop.xs && d.random().chance(20) ? 0 : 1, 2);
+    for (int i = 0; i < states; ++i) {
+      const int state = d.pick([&](int v) {
+        return !d.type(v).is_array && !contains(d.type(v).dims, loop.spatial) &&
+               std::find(in.inputs.begin() + begin, in.inputs.end(), v) == in.inputs.end();
+      });
+      if (state >= 0) in.inputs.push_back(state);
+    }
+    loop.states = static_cast<int>(in.inputs.size() - begin);
+  }
+
+  static int choose_bound(Drafter& d, const Instruction& in) {
+    const int count = d.random().chance(70) ? d.pick([&](int v) {
+      return !d.type(v).is_array && d.type(v).element == Element::i32 &&
+             is_subset(d.type(v).dims, in.loop.cond_dims);
+    })
+                                            : -1;
+    if (count >= 0) return d.apply("mod(a * 3, 4)", {count}, d.type(count));
+    return d.apply("full(dims, 2, i32)", {}, {.element = Element::i32});
+  }
+
+  static void write_body(Drafter& d, const Instruction& in, Block& body,
+                         std::vector<ValueType>& ys) {
+    d.write(d.random().between(1, 6));
+    const int count = d.random().between(in.loop.states ? 0 : 1, 2);
+    const auto fits = [&](int v) {
+      if (d.type(v).is_array) return false;
+      for (const int dim : d.type(v).dims)
+        if (dim == in.loop.spatial ||
+            (d.dim(dim).kind == DimInfo::Kind::found && !contains(d.outer_dims(), dim)))
+          return false;
+      return true;
+    };
+    for (int i = 0; i < count; ++i) {
+      const int y = d.pick(fits);
+      if (y < 0) continue;
+      body.results.push_back(y);
+      ys.push_back(d.type(y));
+    }
+    for (int i = 0; i < in.loop.states; ++i) {
+      const int state = body.params[in.loop.xs + i];
+      body.results.push_back(in.loop.has_cond && i == 0 ? d.apply("a + 1", {state}, d.type(state))
+                                                        : d.make_like(state));
+    }
+  }
+
+  static void write_cond(Drafter& d, const Instruction& in, Block& cond) {
+    const ValueType truth{.element = Element::boolean, .dims = in.loop.cond_dims};
+    const auto within = [&](int v, Element element) {
+      return !d.type(v).is_array && d.type(v).element == element &&
+             is_subset(d.type(v).dims, in.loop.cond_dims);
+    };
+    int limit = d.pick([&](int v) { return v != cond.params[0] && within(v, Element::i32); });
+    if (limit >= 0)
+      limit = d.apply("mod(a * 3, 4)", {limit}, d.type(limit));
+    else
+      limit = d.apply("full(dims, 2, i32)", {}, {.element = Element::i32});
+    int more = d.apply("less(a, b)", {cond.params[0], limit}, truth);
+    const int real =
+        d.random().chance(30) ? d.pick([&](int v) { return within(v, Element::real); }) : -1;
+    if (real >= 0) {
+      Instruction number;
+      number.constant = draw_number(d);
+      const int low = d.apply("a <= x", {real},
+                              {.element = Element::boolean, .dims = d.type(real).dims}, number);
+      more = d.apply("a && b", {more, low}, truth);
+    }
+    cond.results = {more};
+  }
+
+  /// The dim of ys.
+  static int come_out(Drafter& d, Instruction& in) {
+    const LoopForm& loop = in.loop;
+    if (!loop.has_cond && !loop.has_bound)
+      return d.is_named() ? loop.spatial : d.type(in.inputs[0]).dims[0];
+    DimInfo info{.kind = DimInfo::Kind::found, .name = d.is_named() ? "steps" : ""};
+    if (loop.spatial >= 0) {
+      info.name = d.dim(loop.spatial).name;
+      info.over = d.dim(loop.spatial).over;
+    }
+    for (const int dim : loop.cond_dims)
+      if (!contains(info.over, dim)) info.over.push_back(dim);
+    in.found = {d.new_dim(info)};
+    return in.found[0];
+  }
+};
+
+void ScanRule::run(const Instruction& in, Machine& machine) const {
+  const Parts parts = parts_of(in);
+  const Block& body = in.blocks[0];
+  const LoopForm& loop = in.loop;
+  const auto call_body = [&](const Tensors& xs, const State& state) {
+    machine.assign({body.params.begin(), body.params.begin() + loop.xs}, State{xs, {}});
+    machine.assign({body.params.begin() + loop.xs, body.params.end()}, state);
+    machine.run(body);
+    const auto states = body.results.end() - loop.states;
+    return std::pair{machine.gather({body.results.begin(), states}).tensors,
+                     machine.gather({states, body.results.end()})};
+  };
+  const auto call_cond = [&](const State& state) {
+    machine.assign(in.blocks[1].params, state);
+    machine.run(in.blocks[1]);
+    return machine.tensor(in.blocks[1].results[0]);
+  };
+  std::optional<Dim> spatial;
+  if (loop.spatial >= 0)
+    spatial = machine.dim(loop.spatial);
+  else if (machine.program().is_named && !in.found.empty())
+    spatial = Dim(machine.program().dims[in.found[0]].name);
+  std::optional<IterationCount> bound;
+  if (loop.has_bound) bound = machine.tensor(in.inputs.back());
+  const Tensors xs = machine.gather(parts.xs).tensors;
+  const State initial = machine.gather(parts.initial);
+  const auto keep = [&](const Scanned<Tensors, State>& result) {
+    machine.assign(parts.ys, State{result.ys, {}});
+    machine.assign(parts.states, result.state);
+    if (!in.found.empty()) machine.found(in.found[0], result.dim);
+  };
+  if (loop.has_cond)
+    keep(scan(Scan{.spatial_dim = spatial,
+                   .cond_dims = machine.dims(loop.cond_dims),
+                   .cond_before_body = loop.cond_before_body,
+                   .initial = initial,
+                   .xs = xs,
+                   .cond = call_cond,
+                   .body = call_body,
+                   .max_seq_len = bound}));
+  else
+    keep(scan(Scan{.spatial_dim = spatial,
+                   .initial = initial,
+                   .xs = xs,
+                   .body = call_body,
+                   .max_seq_len = bound,
+                   .reverse = loop.reverse}));
+}
+
+void ScanRule::print(const Instruction& in, Printer& p) const {
+  const Parts parts = parts_of(in);
+  const Block& body = in.blocks[0];
+  const LoopForm& loop = in.loop;
+  const std::string name = "s" + std::to_string(in.outputs.at(0));
+  p.line("const auto " + name + " = scan(Scan{");
+  p.in();
+  p.in();
+  if (loop.spatial >= 0)
+    p.line(".spatial_dim = " + p.dim(loop.spatial) + ",");
+  else if (p.program().is_named && !in.found.empty())
+    p.line(".spatial_dim = Dim(\"" + p.dim(in.found[0]) + "\"),");
+  if (loop.has_cond) {
+    p.line(".cond_dims = " + p.dims(loop.cond_dims) + ",");
+    if (!loop.cond_before_body) p.line(".cond_before_body = false,");
+  }
+  p.line(".initial = State" + p.state(parts.initial) + ",");
+  p.line(".xs = Tensors" + p.values(parts.xs) + ",");
+  if (loop.has_cond) {
+    p.line(".cond =");
+    p.lambda("const State& s", "Tensor", in.blocks[1], "s", ",");
+  }
+  p.line(".body =");
+  p.in();
+  p.line("[&](const Tensors& x, const State& s) {");
+  p.in();
+  for (int i = 0; i < loop.xs; ++i) p.define(body.params[i], "x[" + std::to_string(i) + "]");
+  p.unpack({body.params.begin() + loop.xs, body.params.end()}, "s");
+  p.body(body);
+  const auto states = body.results.end() - loop.states;
+  p.line("return std::pair{Tensors" + p.values({body.results.begin(), states}) + ", State" +
+         p.state({states, body.results.end()}) + "};");
+  p.out();
+  p.line("},");
+  p.out();
+  if (loop.has_bound) p.line(".max_seq_len = " + p.value(in.inputs.back()) + ",");
+  if (loop.reverse) p.line(".reverse = true,");
+  p.out();
+  p.line("});");
+  p.out();
+  for (std::size_t i = 0; i < parts.ys.size(); ++i)
+    p.define(parts.ys[i], name + ".ys[" + std::to_string(i) + "]");
+  p.unpack(parts.states, name + ".state");
+  if (!in.found.empty() && p.program().is_named)
+    p.line("const Dim " + p.dim(in.found[0]) + " = " + name + ".dim;");
+}
+
+}  // namespace
+
+Rules scan_rules() {
+  static const ScanRule scan_rule;
+  return {&scan_rule};
+}
+
+}  // namespace reel::fuzz
