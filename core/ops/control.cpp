@@ -280,6 +280,17 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return env;
 }
 
+DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& cond = *attrs.cond.graph;
+  DimEnv env = attrs.cond.env();
+  for (int i = 0; i < attrs.carries; ++i)
+    env.bind(cond.types[cond.inputs[1 + i]], inputs[attrs.first_carry() + i]);
+  for (std::size_t i = 0; i < attrs.cond_captures.size(); ++i)
+    env.bind(cond.types[cond.inputs[cond.formal_count + i]],
+             inputs[attrs.first_capture() + attrs.cond_captures[i]]);
+  return env;
+}
+
 std::vector<int> CaptureList::add(const Tensors& captured) {
   std::vector<int> places;
   for (const Tensor& tensor : captured) {

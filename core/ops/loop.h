@@ -177,6 +177,8 @@ bool changes_dims(const LoopAttrs& attrs, int carry);
 /// What the dims of a loop's body are called where the loop stands, given the types of the op's
 /// inputs.
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+/// The same of its condition.
+DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// Captures of several graphs in one list without repetition, and where each graph finds its own.
 class CaptureList {

@@ -45,7 +45,8 @@ class LoopRun {
       if (!slices.type().is_list()) limit_ = std::min(limit_, slices.type().sizes()[0]);
     }
     for (int i = 0; i < attrs_.slices; ++i)
-      slices_.push_back(elements_of(args.input(attrs_.first_slice() + i)));
+      slices_.push_back(elements_of(args.input(attrs_.first_slice() + i),
+                                    body_.types[body_.inputs[1 + attrs_.carries + i]]));
   }
 
   void run() {
@@ -74,16 +75,10 @@ class LoopRun {
   }
 
  private:
-  Tensors elements_of(const Tensor& slices) {
-    if (!slices.type().is_list()) return unstack_shown(slices, 0);
-    Tensors elements = list_elements(slices);
-    if (limit_ == INT64_MAX) limit_ = static_cast<std::int64_t>(elements.size());
-    elements.resize(static_cast<std::size_t>(
-        limit_));  // a cotangent ends at the last element that anybody read
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      if (!elements[i].is_defined())
-        elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
-    return elements;
+  /// slice: as the body takes them.
+  Tensors elements_of(const Tensor& slices, const TensorType& slice) {
+    return slices.type().is_list() ? slices_of_list(slices, slice, limit_)
+                                   : unstack_shown(slices, 0);
   }
   static bool holds(const Tensor& condition) { return *condition.data<bool>(); }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/tensor.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list.h"
 
 namespace reel {
 
@@ -16,6 +17,18 @@ TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const Tenso
     dims.push_back(env.resolve(dim));
   }
   return type.with(dims);
+}
+
+Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit) {
+  Tensors slices = list_elements(list);
+  if (limit == INT64_MAX) limit = static_cast<std::int64_t>(slices.size());
+  slices.resize(static_cast<std::size_t>(std::max<std::int64_t>(limit, 0)));
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (!slices[i].is_defined())
+      slices[i] = slice.is_list()
+                      ? empty_list(list.type())
+                      : list_read(list, scalar(static_cast<std::int64_t>(i), i64), true);
+  return slices;
 }
 
 TensorType common_type(const Tensors& elements) {

@@ -93,11 +93,25 @@ class Split {
     return true;
   }
 
+  /// One step has the dim of the steps, or lengths over it: all steps would have it twice, or
+  /// padding that a step has not.
+  bool mentions_time(ValueId v) {
+    const TensorType step = env_.resolve(body_.types[v]);
+    return time_.is_named() &&
+           std::any_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
+             return dim == time_ || contains(dim.length_dims(), time_);
+           });
+  }
+
   /// The rule can do it: it is asked to, in a graph that is thrown away.
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) {
     const OverTimeRule rule = over_time_rule(*record.op);
     if (!rule) return false;
     const auto in = body_.inputs_of(record);
+    for (const ValueId v : in)
+      if (mentions_time(v)) return false;
+    for (const ValueId v : body_.outputs_of(record))
+      if (mentions_time(v)) return false;
     std::vector<TensorType> types;
     for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
     bool result = false;

@@ -118,7 +118,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
       next.cond_captures.push_back(keep(attrs.cond_captures[i]));
     }
     asks->seal();
-    DimEnv env = attrs.cond.env();
+    DimEnv env = cond_env(attrs, input_types);
     next.cond = make_sub_graph(drop_dead(*asks), env);
   }
   return result;

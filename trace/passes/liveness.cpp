@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 namespace reel {
 
@@ -22,8 +23,7 @@ DimMakers dim_makers(const Graph& graph) {
 
 std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
                                        const std::vector<std::uint8_t>& values,
-                                       const std::unordered_set<const DimNode*>& symbols,
-                                       const DimMakers& makers) {
+                                       const Symbols& symbols, const DimMakers& makers) {
   const auto out = graph.outputs_of(graph.records[record]);
   std::vector<std::uint8_t> result;
   std::unordered_set<const DimNode*> said;
@@ -59,13 +59,14 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
       std::vector<TensorType> types;
       for (const ValueId v : in) types.push_back(graph.types[v]);
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      for (const std::size_t i : live_inputs(attrs, loop_liveness(attrs, is_used, types)))
-        live.values[in[i]] = 1;
+      const LoopLiveness needed = loop_liveness(attrs, is_used, types);
+      for (const std::size_t i : live_inputs(attrs, needed)) live.values[in[i]] = 1;
+      live.symbols.insert(needed.symbols.begin(), needed.symbols.end());
     } else {
       for (const ValueId v : in) live.values[v] = 1;
     }
     if (record.attrs)
-      record.attrs->each_symbol([&](const Dim& d) { live.symbols.insert(d.node()); });
+      record.attrs->each_symbol([&](const Dim& d) { live.symbols.emplace(d.node(), d); });
   }
   return live;
 }
@@ -79,6 +80,14 @@ bool says_live_size(const Liveness& live, const TensorType& type) {
     result = result || (!d.is_named() && live.symbols.count(d.node()));
   });
   return result;
+}
+
+/// What symbols of a body or condition are called around it. An input that nobody reads goes, and
+/// may have been what said a dim inside.
+void add_outside(const Symbols& inside, DimEnv env, Symbols& outside) {
+  for (const auto& [node, dim] : inside)
+    if (env.knows(dim))
+      for_each_symbol(env.resolve(dim), [&](const Dim& d) { outside.emplace(d.node(), d); });
 }
 
 /// Elements of lists that nobody reads live too where they alone say what a dim is that the body
@@ -126,6 +135,14 @@ bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
   return false;
 }
 
+/// The bound alone ends the loop. It does not know the length of slices along a plain axis of
+/// unknown size, which a scan with max_seq_len may reach before it.
+bool bound_says_all(const LoopAttrs& attrs, const std::vector<TensorType>& types) {
+  if (!attrs.has_bound || attrs.slices == 0) return attrs.has_bound;
+  const Dim dim = leading_dim(types[attrs.first_slice()]);
+  return attrs.is_full || dim.is_named() || dim.has_size();
+}
+
 }  // namespace
 
 LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
@@ -144,6 +161,7 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
     }
     while (keeps_changing_dim(attrs, asked, carry)) {
     }
+    add_outside(asked.symbols, cond_env(attrs, input_types), result.symbols);
   }
   Liveness& live = result.body;
   for (bool changed = true; changed;) {
@@ -159,10 +177,12 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
     }
     if (!changed) changed = keeps_changing_dim(attrs, live, carry);
   }
+  add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
   keep_dims(live, attrs, input_types);
   bool any = false;
   for (int i = 0; i < attrs.slices; ++i) {
-    const bool counts_iterations = !attrs.has_bound && i == attrs.slices - 1 && !any;
+    const bool counts_iterations =
+        !bound_says_all(attrs, input_types) && i == attrs.slices - 1 && !any;
     result.slice.push_back(live.values[body.inputs[1 + attrs.carries + i]] || counts_iterations);
     any = any || result.slice.back();
   }

@@ -239,13 +239,9 @@ class LoopPlan::Run {
     const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
     Slices result;
     if (slices.type().is_list()) {
-      result.elements = list_elements(slices);
-      if (limit_ == INT64_MAX) limit_ = static_cast<std::int64_t>(result.elements.size());
-      // A cotangent ends at the last element that anybody read.
-      result.elements.resize(static_cast<std::size_t>(std::max<std::int64_t>(limit_, 0)));
-      for (std::size_t i = 0; i < result.elements.size(); ++i)
-        if (!result.elements[i].is_defined())
-          result.elements[i] = list_read(slices, scalar(static_cast<std::int64_t>(i), i64), true);
+      const Graph& body = *attrs_.body.graph;
+      result.elements =
+          slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], limit_);
     } else {
       result.data = slices.data<char>();
       result.bytes = pitches_ ? pitches_->slices[i] : slice_type(slices.type()).bytes();
