@@ -148,13 +148,20 @@ class TapeVjp final : public Vjp {
   }
   Tensor checked(std::size_t i, Tensor cotangent) const {
     const TensorType& type = in_[i].type();
-    if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
+    if (!fits(cotangent.type(), type) && type.is_known() && cotangent.type().is_known())
       throw InternalError(str(op_->name, ": its vjp gives a cotangent of type ", cotangent.type(),
                               " for input ", i, " of type ", type));
     if (cotangent.type() != type) cotangent = knowing(type, std::move(cotangent));
     return cotangent;
   }
   Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
+  /// Elements of a list may have dims that were born with each, so that a list without any names
+  /// others.
+  static bool fits(const TensorType& cotangent, const TensorType& type) {
+    if (cotangent == type) return true;
+    return cotangent.is_list() && type.is_list() && cotangent.dtype() == type.dtype() &&
+           cotangent.rank() == type.rank();
+  }
   /// The cotangent with all that is known of the value: while tracing, a loop whose state changes
   /// its size says less of it.
   [[gnu::noinline]] static Tensor knowing(const TensorType& type, Tensor cotangent) {

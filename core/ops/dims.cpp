@@ -246,6 +246,11 @@ Tensor mask(const Dim& dim) {
   return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
+Tensor apart_from(const Tensor& x, Tensor masked) {
+  const bool is_x = thread_mode.tape && x.type().is_ragged() && masked.block() == x.block();
+  return is_x ? identity(masked) : std::move(masked);
+}
+
 Tensor mask_padding(const Tensor& x, const NestedList& value) {
   const auto padding = [&] {
     return as_function("mask_padding", [&] { return full({}, value, x.dtype()); });
@@ -257,7 +262,7 @@ Tensor mask_padding(const Tensor& x, const NestedList& value) {
     if (valid.rank() == x.rank()) valid = transpose(valid, x.dims());  // the result keeps x's order
     result = where(valid, result, padding());
   }
-  return result;
+  return apart_from(x, std::move(result));
 }
 
 namespace {

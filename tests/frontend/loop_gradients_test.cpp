@@ -269,5 +269,15 @@ TEST_F(OrderOfSumsTest, OfWhatHasNothingToMask) {
     expect_equal(loss, tensor({0.375, x}, {time, batch}, f64));
 }
 
+TEST_F(OrderOfSumsTest, OfProductsAlongWhatHasNothingToMask) {
+  const Dim batch("batch", 2), time("time", tensor({3, 3}, {batch}));
+  const auto loss = [&](const Tensor& x) {
+    const Tensor before = cumprod(x, batch), product = matmul(x, x, x.dim("time"));
+    return sum(0.5 * before + sin(before)) + sum(0.5 * product + sin(product));
+  };
+  for (const double x : {2., 0.3, 1.1, -0.9})
+    expect_equal(loss, tensor({x, 0.7, 0.1, -x, 0.9, 1.3}, {time, batch}, f64));
+}
+
 }  // namespace
 }  // namespace reel

@@ -1,5 +1,7 @@
 // What passes leave of loops gives what eager mode gives: dims that only values say which nobody
 // reads, loops over one dim in each other, lists that nobody wrote to, and how long a loop runs.
+#include <cmath>
+
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -102,6 +104,96 @@ TEST_P(TracedLoopsTest, OfAListOfListsThatNobodyWroteToComesAnEmptyList) {
   const Tensor x = tensor({0.5, -0.25}, {in}, f64);
   expect_values(slope(x), {0, 1});
   expect_values(grad([&](const Tensor& x) { return sum(sin(slope(x))); })(x), {0, 0});
+}
+
+TEST_P(TracedLoopsTest, ElementsOfAListAreMadeInTheLoop) {
+  // The second gradient of a traced function: what it stacks in a list is only what others need.
+  const Dim batch("batch", 2), part("part", 1), longer("longer", 6);
+  const Dim time("time", tensor({1, 1}, {batch}));
+  const auto loss = run([&](const Tensor& x) {
+    const Dim time = x.dim("time");
+    const Tensor padded = pad(x, batch, 2, 2, 1.25, longer);
+    const auto body = [&](const Tensor&) { return mean(padded, time); };
+    return sum(sin(scan(Scan{.spatial_dim = part, .xs = zeros({part}, f64), .body = body}).ys));
+  });
+  const Tensor x = tensor({0.5, -0.25}, {batch, time}, f64);
+  const auto slope = [&](const Tensor& x) { return sum(sin(grad(loss)(x))); };
+  expect_gradient_of(slope, x, grad(slope)(x));
+}
+
+TEST_P(TracedLoopsTest, ElementsOfListsMayHaveDimsOfTheirOwn) {
+  // No iteration makes one: the list names the dim that the recording knew.
+  const Dim batch("batch", 0), in("in", 0);
+  const auto loss = run([&](const Tensor& x, const Tensor& n) {
+    const auto outer = [&](const Tensor& x_t) {
+      const auto body = [](const Tensor&, const Tensor& s) {
+        return std::pair{None{}, tanh(tanh(s))};
+      };
+      const auto always = [&](const Tensor&) { return full({in}, true, boolean); };
+      return scan(Scan{.spatial_dim = batch,
+                       .cond_dims = {in},
+                       .initial = x_t,
+                       .xs = n,
+                       .cond = always,
+                       .body = body})
+          .state;
+    };
+    return sum(sin(scan(Scan{.spatial_dim = in, .xs = sum(x, batch), .body = outer}).ys));
+  });
+  const auto slope = [&](const Tensor& x) {
+    return sum(sin(grad([&](const Tensor& x) { return loss(x, zeros({batch}, i32)); })(x)));
+  };
+  const Tensor x = zeros({in, batch}, f64);
+  EXPECT_EQ(grad(slope)(x).type(), x.type());
+}
+
+TEST_P(TracedLoopsTest, AViewHoldsOnToWhatItIsAViewOf) {
+  // The gradient of a planned function: the sum over one step is a view of all steps' terms, of
+  // which another sum is an output.
+  const auto loss = run([](const Tensors& x) {
+    const Tensor scaled = pow(1.5 + sin(x[0]), 2.5), square = matmul(x[2], x[2]);
+    const auto body = [&](const Tensor&, const Tensor& s) {
+      return std::pair{scaled + x[1], s + square};
+    };
+    const auto result = scan(Scan{.initial = x[3], .xs = zeros({1}), .body = body});
+    return sum(0.5 * result.ys + sin(result.ys)) + sum(0.5 * result.state + sin(result.state));
+  });
+  const Tensors slopes =
+      grad(loss)(Tensors{zeros({2, 1, 2}), zeros({2}), zeros({1}), zeros({0, 1, 1})});
+  const double slope = 0.5 + std::cos(std::pow(1.5, 2.5));
+  expect_all_close(slopes[0], full({2, 1, 2}, slope * 2.5 * std::pow(1.5, 1.5)));
+  expect_all_close(slopes[1], full({2}, 2 * slope));
+}
+
+TEST_P(TracedLoopsTest, APlanForOtherDimsKnowsItsOwnValuesOnly) {
+  // Passes leave types of values that nothing makes any more.
+  const Dim batch("batch", 1), in("in", 0);
+  const auto slopes = run(value_and_grad([&](const Tensors& x) {
+    const Tensor back = reverse(x[4], batch), larger = maximum(x[3], x[4]);
+    const auto body = [&](const Tensor&, const Tensor& s) {
+      const auto [count, next] = cond(
+          s,
+          [&] {
+            return std::pair{mod(x[6] + x[5], 5), logical_xor(x[7], s)};
+          },
+          [&] {
+            const Tensor unused = truncated_normal({in}, 0, 0.5, f32);
+            return std::pair{mod(x[6] + x[5], 5), logical_xor(x[7], s)};
+          });
+      return std::pair{None{}, logical_xor(s, next)};
+    };
+    const Tensor state =
+        scan(Scan{.spatial_dim = batch, .initial = x[7], .xs = larger, .body = body}).state;
+    return sum(0.5 * back + sin(back)) + sum(0.5 * x[1] + sin(x[1])) + cast(state, f32);
+  }));
+  for (const int size : {2, 2, 3, 3}) {
+    const Dim n("n", scalar(size)), time("time", tensor({size}, {batch}));
+    const auto [value, slope] =
+        slopes(Tensors{zeros({batch, time}), zeros({n}), zeros({time, in}), zeros({n, batch}),
+                       zeros({batch}), scalar(0), zeros({time, batch}, i32), scalar(false)});
+    expect_values(value, {0});
+    expect_values(slope[1], std::vector<double>(size, 1.5));
+  }
 }
 
 }  // namespace

@@ -150,10 +150,12 @@ class Split {
     }
   }
 
-  /// What no carry needs, from the first op on that gains by it.
+  /// What no carry and no list needs, from the first op on that gains by it.
   void sink() {
     std::vector<std::uint8_t> is_needed(body_.types.size());
     for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
+    for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
+      if (attrs_.is_list(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
     for (std::size_t r = body_.records.size(); r-- > 0;) {
       const OpRecord& record = body_.records[r];
       const auto out = body_.outputs_of(record);

@@ -27,7 +27,7 @@ Plan::~Plan() = default;
 /// Slots, operands and kinds.
 void Plan::make_instructions(const std::vector<Outputs>& outputs) {
   const Graph& graph = *graph_;
-  slot_of_.resize(graph.types.size());
+  slot_of_.assign(graph.types.size(), kNoSlot);
   std::uint32_t slots = 0;
   const auto add_slot = [&](ValueId v) {
     slot_of_[v] = slots++;
@@ -148,31 +148,24 @@ void Plan::make_headers() {
     headers_[s] = Tensor(allocate_placed(slot_types_[s], nullptr));
     if (!is_input) slots_[s] = headers_[s];
   }
-  std::vector<std::uint8_t> is_needed(slots_.size());
-  for (const ValueId v : graph.outputs) is_needed[slot_of_[v]] = 1;
   // Whose tensor can be let go of: nobody needs it later, and it costs something to keep.
-  const auto may_free = [&](std::size_t slot) {
-    return places_[slot] == Place::block ||
-           (places_[slot] == Place::given && slot_types_[slot].is_list());
+  const std::vector<int> last_use = last_uses();
+  const auto is_last = [&](std::size_t slot, std::size_t i) {
+    const bool may_free = places_[slot] == Place::block ||
+                          (places_[slot] == Place::given && slot_types_[slot].is_list());
+    return may_free && last_use[slot] == static_cast<int>(i);
   };
   std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
   std::vector<std::vector<std::uint8_t>> last(instructions_.size());
-  for (std::size_t i = instructions_.size(); i-- > 0;) {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const auto in = graph.inputs_of(graph.records[instructions_[i].record]);
-    for (const ValueId v : in) {
-      const std::size_t slot = slot_of_[v];
-      const bool again = std::count(in.begin(), in.end(), v) > 1;
-      last[i].push_back(!is_needed[slot] && !again && may_free(slot));
-    }
-    for (std::size_t slot = instructions_[i].first_out;
-         slot < instructions_[i].first_out + instructions_[i].out_count; ++slot)
-      if (!is_needed[slot] && may_free(slot)) freed[i].push_back(static_cast<std::uint32_t>(slot));
-    for (const ValueId v : in) {
-      const std::size_t slot = slot_of_[v];
-      if (!is_needed[slot] && may_free(slot)) freed[i].push_back(static_cast<std::uint32_t>(slot));
-      is_needed[slot] = 1;
-    }
+    for (const ValueId v : in)
+      last[i].push_back(is_last(slot_of_[v], i) && std::count(in.begin(), in.end(), v) == 1);
   }
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot)
+    if (last_use[slot] >= 0 && is_last(slot, static_cast<std::size_t>(last_use[slot])) &&
+        last_use[slot] < static_cast<int>(instructions_.size()))
+      freed[static_cast<std::size_t>(last_use[slot])].push_back(static_cast<std::uint32_t>(slot));
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     Instruction& at = instructions_[i];
     const auto in = graph.inputs_of(graph.records[at.record]);
@@ -187,21 +180,31 @@ void Plan::make_headers() {
   }
 }
 
-/// Values that are placed in the plan's memory live from the instruction that makes them to the
-/// last that reads them or a view of them.
-void Plan::place_in_memory() {
+/// By slot, the last instruction that reads its value or a view of it, or that makes it; behind all
+/// for outputs, -1 for inputs that nobody reads.
+std::vector<int> Plan::last_uses() const {
   const Graph& graph = *graph_;
   std::vector<int> last(slots_.size(), -1);
   for (const ValueId v : graph.outputs) last[slot_of_[v]] = static_cast<int>(instructions_.size());
   for (std::size_t i = instructions_.size(); i-- > 0;) {
     const Instruction& at = instructions_[i];
     int until = static_cast<int>(i);
-    if (at.op->storage == OpStorage::input)
-      for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+    for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
+      last[s] = std::max(last[s], static_cast<int>(i));
+      // A view that is a block holds on to what it is taken from.
+      if (at.kind == Kind::kernel && at.op->storage == OpStorage::input)
         until = std::max(until, last[s]);
+    }
     for (const ValueId v : graph.inputs_of(graph.records[at.record]))
       last[slot_of_[v]] = std::max(last[slot_of_[v]], until);
   }
+  return last;
+}
+
+/// Values that are placed in the plan's memory live from the instruction that makes them to the
+/// last that reads them or a view of them.
+void Plan::place_in_memory() {
+  const std::vector<int> last = last_uses();
   std::vector<PlannedBuffer> buffers;
   std::vector<std::size_t> slots;
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -209,8 +212,7 @@ void Plan::place_in_memory() {
     for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
       if (places_[s] != Place::buffer) continue;
       slots.push_back(s);
-      buffers.push_back(
-          {slot_types_[s].bytes(), static_cast<int>(i), std::max(last[s], static_cast<int>(i))});
+      buffers.push_back({slot_types_[s].bytes(), static_cast<int>(i), last[s]});
     }
   }
   memory_bytes_ = place_buffers(buffers);
@@ -243,7 +245,8 @@ bool Plan::rebind(std::span<const TensorType> inputs, const DimEnv& env) {
   if (!same_sizes(types, types_)) return false;
   types_ = std::move(types);
   for (ValueId v = 0; v < graph_->types.size(); ++v) {
-    const std::size_t slot = slot_of_[v];
+    const std::uint32_t slot = slot_of_[v];
+    if (slot == kNoSlot) continue;
     slot_types_[slot] = types_.types[v];
     if (headers_[slot].is_defined()) headers_[slot].block()->type = types_.types[v];
   }

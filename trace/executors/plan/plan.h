@@ -106,6 +106,7 @@ class Plan {
 
   void make_instructions(const std::vector<Outputs>& outputs);
   void choose_places(const std::vector<Outputs>& outputs);
+  std::vector<int> last_uses() const;
   void place_in_memory();
   void make_headers();
   void compute_constants();
@@ -120,9 +121,10 @@ class Plan {
   const Graph* graph_;
   PlannedTypes types_;
   std::vector<Instruction> instructions_;
-  std::vector<std::uint32_t> slot_of_;     ///< by value: inputs first, then outputs by record
-  std::vector<TensorType> slot_types_;     ///< by slot
-  std::vector<Place> places_;              ///< by slot
+  static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker
+  std::vector<std::uint32_t> slot_of_;           ///< by value: inputs first, then outputs by record
+  std::vector<TensorType> slot_types_;           ///< by slot
+  std::vector<Place> places_;                    ///< by slot
   std::vector<int> outputs_of_slot_;       ///< the first output that is the slot's value, or -1
   std::vector<std::uint8_t> keeps_input_;  ///< by input
   std::vector<Tensor> slots_;              ///< what instructions read and write
