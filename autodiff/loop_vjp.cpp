@@ -8,6 +8,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -49,6 +50,14 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   for (int i = 0; i < carries; ++i)
     cotangent[i] = cotangent[i] && wanted[i] && is_float(body.types[body.outputs[i]].dtype());
   return cotangent;
+}
+
+/// Some dim's lengths run over the axis that slices are stacked along.
+bool hides_elements(const TensorType& stack) {
+  const auto runs_over = [&](const Dim& dim) {
+    return contains(dim.length_dims(), stack.dims()[0]);
+  };
+  return !stack.is_list() && std::any_of(stack.dims().begin(), stack.dims().end(), runs_over);
 }
 
 /// The forward loop with more stacks: what the reverse loop reads.
@@ -124,9 +133,10 @@ void loop_vjp(Vjp& at) {
     spec.is_wanted[body.formal_count + i] =
         at.needs(attrs.first_capture() + attrs.body_captures[i]);
   // What is stacked anyway has zeros where entries have ended, which the body may have seen
-  // otherwise.
-  if (attrs.entry_dims.empty())
-    for (int i = 0; i < attrs.stacks; ++i) spec.kept_anyway.push_back(attrs.carries + i);
+  // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
+  for (int i = 0; attrs.entry_dims.empty() && i < attrs.stacks; ++i)
+    if (!hides_elements(at.output_type(attrs.carries + i)))
+      spec.kept_anyway.push_back(attrs.carries + i);
   const ReversedGraph reversed = reverse_graph(body, spec);
 
   // The forward loop once more, with what is to be saved. A pass makes the two one
@@ -202,7 +212,10 @@ void loop_vjp(Vjp& at) {
       back.last_dims.push_back(
           changes_dims(attrs, i) ? at.input_type(attrs.first_carry() + i).dims() : Dims{});
     } else if (i < attrs.carries + attrs.stacks) {
-      take_slice(at.cotangent(i), cotangent_fill(i));
+      // Where lengths run over the stack's dim, what is padding there is an element inside.
+      const Tensor cotangent = at.cotangent(i);
+      take_slice(cotangent.type().is_list() ? cotangent : clear_padding(cotangent, 0),
+                 cotangent_fill(i));
     } else {
       take_capture(at.cotangent(i), cotangent_fill(i));
     }

@@ -94,7 +94,7 @@ Tensor mean_over(const Tensor& x, const std::vector<int>& axes) {
 /// x masked first: what padding holds would reach its own gradient.
 Tensor variance_over(const Tensor& x, const std::vector<int>& axes) {
   check_float("variance", x.type(), "cast it, as in variance(cast(x, f32))");
-  const Tensor clean = apart_from(x, without_padding(x, axes, 0.));
+  const Tensor clean = apart_from(x, axes, without_padding(x, axes, 0.));
   return mean_over(square(clean - broadcastable(mean_over(clean, axes), axes, x.type())), axes);
 }
 

@@ -188,7 +188,7 @@ Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how) {
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how) {
   check_number("cumprod", x.type(), kRepair);
   const int at = axis.in(x.type(), "cumprod");
-  const Tensor clean = apart_from(x, without_padding(x, {at}, 1.));
+  const Tensor clean = apart_from(x, {at}, without_padding(x, {at}, 1.));
   const Tensor before = product_before(clean, at, how.reverse);
   return without_padding(how.exclusive ? before : before * clean, {at}, 0.);
 }

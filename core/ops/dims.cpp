@@ -1,6 +1,7 @@
 #include "reel/core/ops/dims.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
@@ -217,11 +218,21 @@ Tensor dim_token(const Dim& dim) {
   return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
+namespace {
+
+/// Ragged, with all dims of its lengths in the type.
+bool has_its_lengths(const TensorType& type, int axis) {
+  const Dim& dim = type.dims()[axis];
+  return dim.is_ragged() && std::all_of(dim.length_dims().begin(), dim.length_dims().end(),
+                                        [&](const Dim& of) { return contains(type.dims(), of); });
+}
+
+}  // namespace
+
 bool is_masked(const TensorType& type, int axis) {
   const Dim& dim = type.dims()[axis];
   if (!dim.is_ragged() || (dim.has_size() && dim.node()->is_full)) return false;
-  return std::all_of(dim.length_dims().begin(), dim.length_dims().end(),
-                     [&](const Dim& of) { return contains(type.dims(), of); });
+  return has_its_lengths(type, axis);
 }
 
 bool lengths_run_over(const TensorType& type, const std::vector<int>& axes) {
@@ -246,9 +257,17 @@ Tensor mask(const Dim& dim) {
   return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
-Tensor apart_from(const Tensor& x, Tensor masked) {
-  const bool is_x = thread_mode.tape && x.type().is_ragged() && masked.block() == x.block();
-  return is_x ? identity(masked) : std::move(masked);
+Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked) {
+  if (!thread_mode.tape || masked.block() != x.block() || !x.type().is_ragged()) return masked;
+  const auto is_reduced = [&](int axis) { return std::count(axes.begin(), axes.end(), axis) != 0; };
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!has_its_lengths(x.type(), i)) continue;
+    bool counts = is_reduced(i);
+    for (const Dim& of : x.dims()[i].length_dims())
+      counts = counts || is_reduced(find(x.dims(), of));
+    if (counts) return identity(masked);
+  }
+  return masked;
 }
 
 Tensor mask_padding(const Tensor& x, const NestedList& value) {
@@ -262,7 +281,9 @@ Tensor mask_padding(const Tensor& x, const NestedList& value) {
     if (valid.rank() == x.rank()) valid = transpose(valid, x.dims());  // the result keeps x's order
     result = where(valid, result, padding());
   }
-  return apart_from(x, std::move(result));
+  std::vector<int> all(static_cast<std::size_t>(x.rank()));
+  std::iota(all.begin(), all.end(), 0);
+  return apart_from(x, all, std::move(result));
 }
 
 namespace {

@@ -35,10 +35,10 @@ void capture_lengths(Graph& body, Tensors& captured, DimEnv outside);
 /// Adds the record of dim_token(dim) to a graph.
 ValueId append_dim_token(Graph& graph, const Dim& dim);
 
-/// `masked`, or a value of its own in its place where no entry of x is shorter than others and
-/// nothing had to be masked: a tape then adds up what comes to it and to x as in a trace, which
-/// knows no lengths.
-Tensor apart_from(const Tensor& x, Tensor masked);
+/// `masked`, x without padding along the axes, or a value of its own in its place where no entry of
+/// x is shorter than others and nothing had to be masked: a tape then adds up what comes to it and
+/// to x as in a trace, which knows no lengths.
+Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked);
 
 /// A dim of x that needs a mask: ragged, with all dims of its lengths in x.
 bool is_masked(const TensorType& type, int axis);

@@ -1,6 +1,7 @@
 // What passes leave of loops gives what eager mode gives: dims that only values say which nobody
 // reads, loops over one dim in each other, lists that nobody wrote to, and how long a loop runs.
 #include <cmath>
+#include <limits>
 
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
@@ -194,6 +195,43 @@ TEST_P(TracedLoopsTest, APlanForOtherDimsKnowsItsOwnValuesOnly) {
     expect_values(value, {0});
     expect_values(slope[1], std::vector<double>(size, 1.5));
   }
+}
+
+TEST_P(TracedLoopsTest, ADimThatTheBodyMakesIsNotTakenOutOfIt) {
+  const Dim batch("batch", 2);
+  const auto f = run([&](const Tensor& x) {
+    const auto body = [&](const Tensor& x_b) {
+      const auto always = [](None) { return scalar(true); };
+      const auto inner = scan(Scan{.spatial_dim = batch,
+                                   .cond_dims = {},
+                                   .initial = None{},
+                                   .xs = x,
+                                   .cond = always,
+                                   .body = [&](const Tensor&, None) {
+                                     return std::pair{x, None{}};
+                                   }});
+      const auto keep = [&](const Tensor&, const Tensor&) { return std::pair{None{}, x_b}; };
+      return scan(Scan{.spatial_dim = inner.dim, .initial = x_b, .xs = inner.ys, .body = keep})
+          .state;
+    };
+    return scan(Scan{.spatial_dim = batch, .xs = x, .body = body}).ys;
+  });
+  expect_values(f(tensor({1., 2.}, {batch}, f64)), {1, 2});
+}
+
+TEST_P(TracedLoopsTest, CotangentsOfAStackHaveNoPaddingWhereItsDimGoes) {
+  // In the body all of time counts; what comes to the stack's padding may be NaN.
+  const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
+  const auto slope = run([&](const Tensor& x, const Tensor& per_time) {
+    return grad([&](const Tensor& per_time) {
+      const auto body = [&](const Tensor&) { return per_time; };
+      const Tensor ys = scan(Scan{.spatial_dim = batch, .xs = zeros({batch}), .body = body}).ys;
+      return sum(sin(x + ys));
+    })(per_time);
+  });
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = tensor({0., nan, 0., 0.}, {batch, time}, f64);
+  expect_values(slope(x, zeros({time}, f64)), {2, 1});
 }
 
 }  // namespace

@@ -86,6 +86,11 @@ class Split {
  private:
   bool can_leave(const OpRecord& record) const {
     if (record.op->kernel_decides_types || has_effects(record)) return false;
+    bool knows_dims = true;  // and not those that other records of the body make
+    if (record.attrs)
+      record.attrs->each_symbol(
+          [&](const Dim& dim) { knows_dims = knows_dims && (dim.has_size() || env_.knows(dim)); });
+    if (!knows_dims) return false;
     for (const ValueId v : body_.outputs_of(record))
       if (!is_known_outside(body_.types[v], env_)) return false;
     for (const ValueId v : body_.inputs_of(record))
