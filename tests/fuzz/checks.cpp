@@ -12,14 +12,21 @@
 
 namespace reel::fuzz {
 
+namespace {
+
+template <Executor executor>
+Runner traced(const Function& f) {
+  const auto jitted = std::make_shared<Jitted<Function>>(jit(f, {.executor = executor}));
+  return {[jitted](const Tensors& x) { return (*jitted)(x); },
+          [jitted] { return jitted->trace_count(); }};
+}
+
+}  // namespace
+
 const std::vector<Mode>& all_modes() {
   static const std::vector<Mode> modes{
-      {"traced",
-       [](const Function& f) {
-         const auto jitted = std::make_shared<Jitted<Function>>(jit(f));
-         return Runner{[jitted](const Tensors& x) { return (*jitted)(x); },
-                       [jitted] { return jitted->trace_count(); }};
-       }},
+      {"traced", true, traced<Executor::interpreter>},
+      {"planned", false, traced<Executor::plan>},
   };
   return modes;
 }
@@ -137,11 +144,11 @@ class Check {
     for (const Mode& mode : all_modes()) {
       const std::string name = str(mode.name, ' ', what);
       const Runner outside = mode.run(make(f)), inside = mode.run(f);
-      const double close = tolerance ? program_.real == f64 ? 1e-10 : 1e-4 : 0;
+      const double close = program_.real == f64 ? 1e-10 : 1e-4;
       for (const auto& [form, function, allowed] :
-           {std::tuple{name, outside.call, tolerance},
+           {std::tuple{name, outside.call, mode.is_exact ? tolerance : std::max(tolerance, close)},
             std::tuple{str(what, " of ", mode.name), make(inside.call),
-                       std::max(tolerance, close)}}) {
+                       mode.is_exact && !tolerance ? 0 : std::max(tolerance, close)}}) {
         expect_same(form, expected, call(form, function, here), allowed, arguments_);
         expect_same(form + " elsewhere", other, call(form + " elsewhere", function, elsewhere),
                     allowed, others_);

@@ -21,6 +21,7 @@ struct Runner {
 };
 struct Mode {
   const char* name;
+  bool is_exact;  ///< the bits of eager mode, rather than the same up to rounding
   Runner (*run)(const Function&);
 };
 /// Every mode but eager, which they are compared with. Another executor joins by a line.

@@ -12,6 +12,9 @@ struct State {
 
 int main() {
   const Dim batch0("batch0", 4);
+  const Dim part2("part2", 2);
+  const Dim part3("part3", 2);
+  const Dim part5("part5", 0);
   const Tensors arguments = [&] {
     const Dim time1("time1", tensor(std::vector<int>{2, 1, 4, 0}, {batch0}));
     return Tensors{
@@ -45,87 +48,178 @@ int main() {
     const Tensor v2 = x[2];
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
-    const Tensor v5 = full({}, 0, i32);
-    const Tensor v6 = mod(v3 * 3, 4);
-    const State s43 = while_loop(
-        [&](const State& s) -> Tensor {
-          const Tensor v39 = s.tensors[0];
-          const Tensor v40 = s.tensors[1];
-          const Tensor v41 = s.tensors[2];
-          const Tensor v42 = less(v39, v6);
-          return v42;
+    const Tensor v5 = cumprod(v1, time1, {.exclusive = true});
+    const Tensor v6 = v1 * v0;
+    const Tensor v7 = dropout(v6, 0.25);
+    const Tensor v8 = full({}, 0, i32);
+    const Tensor v9 = full({}, 2, i32);
+    const auto s58 = scan(Scan{
+        .spatial_dim = batch0,
+        .cond_dims = {},
+        .initial = State{{v8, v3}, {}},
+        .xs = Tensors{v7, v1},
+        .cond = [&](const State& s) -> Tensor {
+          const Tensor v54 = s.tensors[0];
+          const Tensor v55 = s.tensors[1];
+          const Tensor v56 = mod(v2 * 3, 4);
+          const Tensor v57 = less(v54, v56);
+          return v57;
         },
-        [&](const State& s) -> State {
-          const Tensor v7 = s.tensors[0];
-          const Tensor v8 = s.tensors[1];
-          const Tensor v9 = s.tensors[2];
-          const Tensor v10 = sqrt(v1 - 0.03);
-          const Tensor v11 = floor(v10);
-          const Tensor v12 = mod(v5 * 3, 4);
-          const auto s32 = scan(Scan{
-              .spatial_dim = time1,
-              .initial = State{{v9, v7}, {}},
-              .xs = Tensors{v8},
-              .body =
-                  [&](const Tensors& x, const State& s) {
-                    const Tensor v13 = x[0];
-                    const Tensor v14 = s.tensors[0];
-                    const Tensor v15 = s.tensors[1];
-                    const Tensor v16 = cast(v14, f64);
-                    const State s25 = cond(
-                        v9,
+        .body =
+            [&](const Tensors& x, const State& s) {
+              const Tensor v10 = x[0];
+              const Tensor v11 = x[1];
+              const Tensor v12 = s.tensors[0];
+              const Tensor v13 = s.tensors[1];
+              const State s47 = cond(
+                  v4,
+                  [&]() -> State {
+                    const Tensor v14 = -0.5 - v5;
+                    const auto s23 = scan(Scan{
+                        .spatial_dim = time1,
+                        .initial = State{{v3, v13}, {}},
+                        .xs = Tensors{v6, v5},
+                        .body =
+                            [&](const Tensors& x, const State& s) {
+                              const Tensor v15 = x[0];
+                              const Tensor v16 = x[1];
+                              const Tensor v17 = s.tensors[0];
+                              const Tensor v18 = s.tensors[1];
+                              const Tensor v19 = where(v4, v0, v14);
+                              const Tensor v20 = v14 - v19;
+                              const Tensor v21 = sum(v6, {batch0});
+                              const Tensor v22 = mod(v18 + v13, 5);
+                              return std::pair{Tensors{v3}, State{{v12, v22}, {}}};
+                            },
+                        .reverse = true,
+                    });
+                    const Tensor v23 = s23.ys[0];
+                    const Tensor v24 = s23.state.tensors[0];
+                    const Tensor v25 = s23.state.tensors[1];
+                    return State{{v24}, {}};
+                  },
+                  [&]() -> State {
+                    const State s32 = cond(
+                        v4,
                         [&]() -> State {
-                          const Tensor v17 = tanh(v13);
-                          const Tensor v18 = isfinite(v13);
-                          const Tensor v19 = zeros({time1}, f64);
-                          return State{{v16}, {}};
+                          const Tensor v26 = rsqrt(1.5 + cos(v5));
+                          const Tensor v27 = mod(v12 + v8, 5);
+                          const Tensor v28 = mod(v8 + v27, 5);
+                          return State{{v27, v28}, {}};
                         },
                         [&]() -> State {
-                          const Tensor v20 = v16 + 0.25;
-                          const Tensor v21 = random_uniform({time1}, -1, 1, f64);
-                          const Tensor v22 = minimum(v5, v15);
-                          const Tensor v23 = v16 + v20;
-                          const Tensor v24 = tanh(v23);
-                          return State{{v24}, {}};
+                          const Tensor v29 = cast(v4, f64);
+                          const Tensor v30 = -v9;
+                          const Tensor v31 = mod(v8 + v12, 5);
+                          return State{{v13, v31}, {}};
                         });
-                    const Tensor v25 = s25.tensors[0];
-                    const Tensor v26 = v13 + v11;
-                    const Tensor v27 = cumprod(v11, batch0, {.exclusive = true});
-                    const Tensor v28 = sin(v26);
-                    const Tensor v29 = v16 > 0.875;
-                    const Tensor v30 = logical_xor(v14, v29);
-                    const Tensor v31 = mod(v15 + v5, 5);
-                    return std::pair{Tensors{v25, v13}, State{{v30, v31}, {}}};
-                  },
-              .max_seq_len = v12,
-          });
-          const Tensor v32 = s32.ys[0];
-          const Tensor v33 = s32.ys[1];
-          const Tensor v34 = s32.state.tensors[0];
-          const Tensor v35 = s32.state.tensors[1];
-          const Dim time12 = s32.dim;
-          const Tensor v36 = v7 + 1;
-          const Tensor v37 = v8 * v10;
-          const Tensor v38 = tanh(v37);
-          return State{{v36, v38, v34}, {}};
+                    const Tensor v32 = s32.tensors[0];
+                    const Tensor v33 = s32.tensors[1];
+                    const State s44 = cond(
+                        v4,
+                        [&]() -> State {
+                          const Tensor v34 = v5 + v10;
+                          const Tensor v35 = tanh(v34);
+                          const Tensor v36 = transpose(v35, {batch0, time1});
+                          const Tensor v37 = mod(v3 + v32, 5);
+                          return State{{v36, v37}, {}};
+                        },
+                        [&]() -> State {
+                          const Tensor v38 = split_dim(v5, batch0, {part2, part3});
+                          const Tensor v39 = less(v9, v32);
+                          const Tensor v40 = where(v39, v38, v11);
+                          const Tensor v41 = v5 + v11;
+                          const Tensor v42 = tanh(v41);
+                          const Tensor v43 = transpose(v42, {batch0, time1});
+                          return State{{v43, v32}, {}};
+                        });
+                    const Tensor v44 = s44.tensors[0];
+                    const Tensor v45 = s44.tensors[1];
+                    const Tensor v46 = v13 > 1;
+                    return State{{v32}, {}};
+                  });
+              const Tensor v47 = s47.tensors[0];
+              const Tensor v48 = full({batch0}, true, boolean);
+              const Tensor v49 = sum(0.5 * v11 + sin(v11));
+              const Tensor v50 = gather(v7, v8, time1, {.clip = true});
+              const Tensor v51 = v50 * 0.75;
+              const Tensor v52 = abs(v51);
+              const Tensor v53 = v12 + 1;
+              return std::pair{Tensors{v12}, State{{v53, v47}, {}}};
+            },
+        .max_seq_len = v9,
+    });
+    const Tensor v58 = s58.ys[0];
+    const Tensor v59 = s58.state.tensors[0];
+    const Tensor v60 = s58.state.tensors[1];
+    const Dim batch04 = s58.dim;
+    const Tensor v61 = slice(v6, batch0, 4, 4, part5);
+    const Tensor v62 = full({batch0}, 0, i32);
+    const Tensor v63 = mod(v62 * 3, 4);
+    const auto s92 = scan(Scan{
+        .spatial_dim = batch04,
+        .cond_dims = {batch0},
+        .initial = State{{v62, v60}, {}},
+        .xs = Tensors{v58},
+        .cond = [&](const State& s) -> Tensor {
+          const Tensor v88 = s.tensors[0];
+          const Tensor v89 = s.tensors[1];
+          const Tensor v90 = mod(v62 * 3, 4);
+          const Tensor v91 = less(v88, v90);
+          return v91;
         },
-        State{{v5, v0, v4}, {}});
-    const Tensor v43 = s43.tensors[0];
-    const Tensor v44 = s43.tensors[1];
-    const Tensor v45 = s43.tensors[2];
-    const Tensor v46 = abs(v1);
-    const Tensor v47 = permutation(time1);
-    const Tensor v48 = rsqrt(1.5 + cos(v46));
-    const Tensor v49 = maximum(v46, v46);
-    const Tensor v50 = max(v46, {batch0, time1});
-    const Tensor v51 = sum(0.5 * v44 + sin(v44));
-    const Tensor v52 = sum(0.5 * v48 + sin(v48));
-    const Tensor v53 = v51 + v52;
-    const Tensor v54 = sum(0.5 * v49 + sin(v49));
-    const Tensor v55 = v53 + v54;
-    const Tensor v56 = sum(0.5 * v50 + sin(v50));
-    const Tensor v57 = v55 + v56;
-    return std::pair{v57, Tensors{v57, v43, v44, v45, v47, v48, v49, v50}};
+        .body =
+            [&](const Tensors& x, const State& s) {
+              const Tensor v64 = x[0];
+              const Tensor v65 = s.tensors[0];
+              const Tensor v66 = s.tensors[1];
+              const State s81 = cond(
+                  v4,
+                  [&]() -> State {
+                    const Tensor v67 = full({}, 0, i32);
+                    const State s77 = while_loop(
+                        [&](const State& s) -> Tensor {
+                          const Tensor v73 = s.tensors[0];
+                          const Tensor v74 = s.tensors[1];
+                          const Tensor v75 = full({}, 2, i32);
+                          const Tensor v76 = less(v73, v75);
+                          return v76;
+                        },
+                        [&](const State& s) -> State {
+                          const Tensor v68 = s.tensors[0];
+                          const Tensor v69 = s.tensors[1];
+                          const Tensor v70 = matmul(v1, v0, batch0);
+                          const Tensor v71 = v68 + 1;
+                          const Tensor v72 = mod(v69 + v64, 5);
+                          return State{{v71, v72}, {}};
+                        },
+                        State{{v67, v59}, {}});
+                    const Tensor v77 = s77.tensors[0];
+                    const Tensor v78 = s77.tensors[1];
+                    const Tensor v79 = log_softmax(v7, {time1});
+                    return State{{v60, v4}, {}};
+                  },
+                  [&]() -> State {
+                    const Tensor v80 = mod(v66 + v59, 5);
+                    return State{{v80, v4}, {}};
+                  });
+              const Tensor v81 = s81.tensors[0];
+              const Tensor v82 = s81.tensors[1];
+              const Tensor v83 = mod(v63, 2) == 0;
+              const Tensor v84 = minimum(v81, v65);
+              const Tensor v85 = clip(v7, -0.5, 0.75);
+              const Tensor v86 = sin(v61);
+              const Tensor v87 = v65 + 1;
+              return std::pair{Tensors{v61}, State{{v87, v8}, {}}};
+            },
+        .max_seq_len = v63,
+    });
+    const Tensor v92 = s92.ys[0];
+    const Tensor v93 = s92.state.tensors[0];
+    const Tensor v94 = s92.state.tensors[1];
+    const Dim batch046 = s92.dim;
+    const Tensor v95 = sum(0.5 * v92 + sin(v92));
+    return std::pair{v95, Tensors{v95, v92, v93, v94}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(103);

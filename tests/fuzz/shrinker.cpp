@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "reel/tests/fuzz/rule.h"
 #include "reel/tests/fuzz/simplify.h"
@@ -126,8 +127,7 @@ Attempt drop_state(Program& program, int place, int variant) {
   if (!found) return Attempt::no_place;
   Instruction& in = found->instruction();
   const int states = in.loop.states;
-  if (variant >= states || (in.control == Control::while_loop && states == 1))
-    return Attempt::no_variant;
+  if (variant >= states || in.outputs.size() == 1) return Attempt::no_variant;
   const int initial = in.inputs[in.loop.xs + variant];
   const int output = in.outputs[in.outputs.size() - states + variant];
   std::vector<int> inside{in.blocks[0].params[in.loop.xs + variant]};
@@ -263,9 +263,15 @@ Attempt drop_dead(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-constexpr Step kSteps[] = {drop_dead,    drop_result,    use_another,        use_constant,
-                           inline_block, drop_state,     use_constant_slice, drop_option,
-                           smaller_dim,  simpler_number, simpler_input};
+/// An input that nothing depends on.
+Attempt drop_input(Program& program, int place, int variant) {
+  return place == 0 && variant == 0 && remove_unused_input(program) ? Attempt::made
+                                                                    : Attempt::no_place;
+}
+
+constexpr Step kSteps[] = {drop_dead,    drop_input,   drop_result,    use_another,
+                           use_constant, inline_block, drop_state,     use_constant_slice,
+                           drop_option,  smaller_dim,  simpler_number, simpler_input};
 
 }  // namespace
 
@@ -299,9 +305,15 @@ std::int64_t size_of(const Program& program) {
 Program shrink(Program program, const Shows& shows) {
   // What comes of dead code stays while that is cut back piece by piece.
   bool cleans = false;
+  // Where dead code stays, what is not dead is made smaller first.
+  const auto sizes = [](const Program& of) {
+    Program live = of;
+    remove_unused(live);
+    return std::pair{size_of(live), size_of(of)};
+  };
   const auto accept = [&](Program& smaller) {
     if (cleans) remove_unused(smaller);
-    if (size_of(smaller) >= size_of(program) || !shows(smaller)) return false;
+    if (sizes(smaller) >= sizes(program) || !shows(smaller)) return false;
     program = std::move(smaller);
     return true;
   };

@@ -19,6 +19,8 @@ void replace_reads(Program& program, int value, int by);
 /// Removes instructions, leaves of loops and inputs that no result depends on. Inputs stay while
 /// they are the only ones to bring the size of a dim.
 void remove_unused(Program& program);
+/// Removes an input that nothing reads, if there is one that can go.
+bool remove_unused_input(Program& program);
 
 /// The parts of a scan's or while_loop's inputs, outputs, parameters and results that belong to
 /// state k, all removed.
