@@ -46,8 +46,8 @@ void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const st
       str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));
 }
 
-Tensor without_padding(const Tensor& x, int axis) {
-  return reduces_padding(x.type(), {axis}) ? mask_padding(x) : x;
+Tensor without_padding(const Tensor& g, int axis) {
+  return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
 }
 
 Tensor clear_padding(const Tensor& x, int axis, double value) {

@@ -64,10 +64,9 @@ Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t 
   return *to;
 }
 
-/// With zeros in what is padding along the axis, or by lengths that run over it: the cotangent of a
-/// result whose dim there the op made, which goes where that need not be padding; a tensor that is
-/// taken apart along the axis, since its slices do not tell which entries have ended.
-Tensor without_padding(const Tensor& x, int axis);
+/// The cotangent g of a result whose dim at `axis` the op made: with zeros in what is padding
+/// there, but need not be where the cotangent goes to.
+Tensor without_padding(const Tensor& g, int axis);
 
 /// For functions that take an axis away, or give its places to other elements: x with `value` in
 /// its padding where lengths run over the axis, because those of the result do not tell any more

@@ -29,7 +29,9 @@ bool made(Drafter& d, Instruction& in) {
 bool unstacked(Drafter& d, Instruction& in) {
   const int a = d.pick([&](int v) { return can_be_element(d, v) && d.rank(v) > 0; });
   if (a < 0) return false;
-  in.axes = {d.pick_axis(a, [](const DimInfo&) { return true; })};
+  // Along a ragged axis, elements hold what is there, padding too.
+  in.axes = {d.pick_axis(a, [](const DimInfo& dim) { return dim.kind != DimInfo::Kind::ragged; })};
+  if (in.axes[0] < 0) return false;
   ValueType type{.is_array = true, .least = std::max(d.dim(d.dim_at(a, in.axes[0])).size, 0)};
   for (int i = 0; i < d.rank(a); ++i)
     if ((d.is_named() ? d.type(a).dims[i] : i) != in.axes[0])

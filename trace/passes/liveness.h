@@ -20,9 +20,8 @@ struct Liveness {
 /// ring of carries that feed only each other does not, nested ones included.
 Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted);
 
-/// Which record makes a dim: the first whose outputs have it, unless it takes it from somewhere
-/// itself. Inputs bring theirs along; what is mentioned before anything makes it is known around
-/// the graph.
+/// Which record makes a dim: the first whose outputs have it. Inputs bring theirs along; what is
+/// mentioned before anything makes it is known around the graph.
 using DimMakers = std::unordered_map<const DimNode*, std::size_t>;
 DimMakers dim_makers(const Graph& graph);
 /// Which outputs of a record live, or alone say what a dim is that live records mention.
