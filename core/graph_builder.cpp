@@ -14,7 +14,10 @@ std::atomic<std::uint64_t> next_serial{1};
 }
 
 GraphBuilder::GraphBuilder(std::string name)
-    : outer_(thread_mode.builder), serial_(next_serial++), graph_(new Graph) {
+    : outer_(thread_mode.builder),
+      entries_(thread_mode.entries),
+      serial_(next_serial++),
+      graph_(new Graph) {
   graph_->name = std::move(name);
 }
 
@@ -44,7 +47,10 @@ Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
 
 }  // namespace
 
-Dim GraphBuilder::canonical(const Dim& dim) { return in_body(root().renamed(dim)); }
+Dim GraphBuilder::canonical(const Dim& dim) {
+  GraphBuilder& root = this->root();
+  return in_body(root.renamed(root.entries_ ? root.entries_->visible(dim) : dim));
+}
 
 DimEnv GraphBuilder::dims_outside() const {
   DimEnv env;

@@ -56,6 +56,7 @@ class GraphBuilder {
   Dim in_body(const Dim& dim);
 
   GraphBuilder* outer_;
+  EntryScope* entries_;  ///< of the eager scan in whose body this trace began
   std::uint64_t serial_;
   Ref<Graph> graph_;
   Tensors captured_;

@@ -157,7 +157,12 @@ std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
 }  // namespace
 
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
-  return ScanRecording(spec, plan, rule).record_body().ys;
+  RecordedBody body = ScanRecording(spec, plan, rule).record_body();
+  DimEnv outside = DimEnv::renaming(body.dims);
+  for (TreeLeaf& leaf : body.ys)
+    if (leaf.kind == TreeLeaf::Kind::tensor)
+      leaf.tensor = Tensor(allocate_promise(outside.resolve(leaf.tensor.type()), 0, 0));
+  return std::move(body.ys);
 }
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {

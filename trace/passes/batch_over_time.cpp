@@ -8,6 +8,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/products.h"
 #include "reel/core/over_time.h"
 
 namespace reel {
@@ -135,6 +136,21 @@ class Split {
     }
   }
 
+  /// A product of some rows of a step with a matrix that stays in the cache is as fast in every
+  /// step as of all steps at once, and what it gives is read where it is still warm.
+  bool is_fast_inside(const OpRecord& record) const {
+    constexpr std::int64_t kRows = 8, kCached = 64 * 1024;
+    if (record.op != &dot_op) return false;
+    const auto in = body_.inputs_of(record);
+    if (home[in[0]] == Home::once || home[in[1]] != Home::once) return false;
+    const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
+    if (!a.is_known() || !b.is_known() || b.numel() == 0 || b.numel() > kCached) return false;
+    std::int64_t inner = 1;
+    for (const int axis : get<DotAttrs>(record.attrs.get()).a_contract)
+      inner *= a.sizes()[static_cast<std::size_t>(axis)];
+    return a.numel() >= kRows * inner;
+  }
+
   /// Values that depend on no carry.
   void hoist() {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -148,7 +164,9 @@ class Split {
         any_inside = any_inside || home[v] == Home::inside;
         is_many.push_back(home[v] == Home::steps);
       }
-      if (any_inside || (any_steps && !has_rule(record, is_many))) continue;
+      if (any_inside ||
+          (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
+        continue;
       is_hoisted[r] = !in.empty();  // a constant costs nothing where it is
       for (const ValueId v : body_.outputs_of(record))
         home[v] = any_steps ? Home::steps : Home::once;
@@ -175,7 +193,7 @@ class Split {
       if (is_hoisted[r] || in.empty() || !can_leave(record) ||
           std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
         continue;
-      if (!record.op->gains_over_time &&
+      if ((!record.op->gains_over_time || is_fast_inside(record)) &&
           std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
         continue;
       std::vector<std::uint8_t> is_many;
