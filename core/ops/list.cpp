@@ -373,19 +373,36 @@ const Op list_retype_op{
     .samples = [] { return OpSamples{}; },
 };
 
+struct ResizeAttrs {
+  ListType list;
+  bool clears_padding = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("list", &ResizeAttrs::list);
+    f("clears_padding", &ResizeAttrs::clears_padding);
+  }
+};
+
 const Op list_resize_op{
     .name = "list_resize",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().list.type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ResizeAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           ModeScope plain({});
+          const bool clears = a.attr<ResizeAttrs>().clears_padding;
           const Dims& dims = a.types[0].dims();
           const PersistentList items = items_of(a.input(0));
           a.out[0] = edited(a, 0, [&](PersistentList& changed) {
-            items.each([&](std::int64_t i, const Tensor& x) { changed.set(i, resized(x, dims)); });
+            items.each([&](std::int64_t i, const Tensor& x) {
+              changed.set(i, resized(clears ? mask_padding(x) : x, dims));
+            });
           });
         },
-    .vjp = [](Vjp& at) { at.add(0, list_resized(at.cotangent(), at.input_type(0).dims())); },
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, list_resized(at.cotangent(), at.input_type(0).dims(),
+                                 at.attr<ResizeAttrs>().clears_padding));
+        },
     .samples = [] { return OpSamples{}; },
 };
 
@@ -443,8 +460,9 @@ Tensor relax_elements(const Tensor& list, const PartialShape& shape) {
   return list_of_type(list, list.type().with(dims));
 }
 
-Tensor list_resized(const Tensor& list, const Dims& dims) {
-  return bind(list_resize_op, {list}, make_attrs(ListTypeAttrs{{list.type().with(dims)}}));
+Tensor list_resized(const Tensor& list, const Dims& dims, bool clears_padding) {
+  return bind(list_resize_op, {list},
+              make_attrs(ResizeAttrs{{list.type().with(dims)}, clears_padding}));
 }
 
 bool is_list_push(const OpRecord& record) {

@@ -60,7 +60,11 @@ void ShownDims::find(const Dim& dim) {
   back_.add(shown, dim);
 }
 
-Tensor ShownDims::filled(const Tensor& x) const { return fill_live(renamed(x), live_); }
+// The elements of a list are shared: an ended entry has zeros where its own are too few.
+Tensor ShownDims::filled(const Tensor& x) const {
+  if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
+  return fill_live(renamed(x), live_);
+}
 
 Tensor ShownDims::with(const Tensor& x, const DimChanges& changes) {
   if (!changes.affects(x.type())) return x;

@@ -190,6 +190,34 @@ TEST_P(ReturnnEndedLengths, DimsThatAreNoArguments) {
   expect_values(run(grad(f))(in[1]), {expected}, 1e-8);
 }
 
+TEST_P(ReturnnEndedLengths, AnArrayOfElementsAlongThem) {
+  expect_alone([](const In& in, const Tensor& s) {
+    const Dim enc = in[0].dim("enc");
+    const TensorArray array =
+        TensorArray(TensorType(f64, in[0].dims())).push_back(in[0]).push_back(in[0] * in[1]);
+    return sum(array[0] * in[0], enc) + sum(array[-1], enc) * s;
+  });
+  expect_entries_alone(
+      [](const In& in) {
+        const Dim enc = in[0].dim("enc");
+        const TensorArray array =
+            TensorArray(TensorType(f64, in[0].dims())).push_back(in[0]).push_back(in[0] * in[1]);
+        return sum(scan(Scan{
+                            .spatial_dim = in[2].dim("steps"),
+                            .initial = ones({in[0].dim("batch")}, f64),
+                            .xs = in[2],
+                            .body =
+                                [&](const Tensor& x, const Tensor& s) {
+                                  return std::pair{None{}, s * in[1] +
+                                                               sum(array[0] * in[0], enc) * x +
+                                                               sum(array[-1], enc) * s};
+                                },
+                        })
+                       .state);
+      },
+      inputs(), {batch});
+}
+
 struct History {
   Tensor frames;
   Dim hist;
