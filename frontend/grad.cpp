@@ -42,10 +42,15 @@ void check_cotangents(const Tensors& values, const Tensors& cotangents) {
   for (std::size_t i = 0; i < values.size() && i < cotangents.size(); ++i) {
     if (!values[i].is_defined() || !cotangents[i].is_defined()) continue;
     const TensorType &value = values[i].type(), &cotangent = cotangents[i].type();
-    const std::string message =
-        str("vjp: a cotangent has the type of the value, which is ", value, ", got ", cotangent);
-    if (value.dtype() != cotangent.dtype()) throw DTypeError(message + "; cast it");
-    if (value != cotangent && value.is_known() && cotangent.is_known()) throw ShapeError(message);
+    const auto message = [&] {
+      return str("vjp: a cotangent has the type of the value, which is ", value, ", got ",
+                 cotangent);
+    };
+    if (value.dtype() != cotangent.dtype()) throw DTypeError(message() + "; cast it");
+    // Types of tensors from outside a trace have other dims than those that stand for them there.
+    const bool is_known = value.is_known() && cotangent.is_known();
+    if (is_known && !(value.dims() == cotangent.dims() && value.is_list() == cotangent.is_list()))
+      throw ShapeError(message());
   }
 }
 

@@ -334,6 +334,14 @@ TEST(JvpTest, LoopThatReadsACaptureWithARaggedDim) {
   expect_values(jit(tangent)(x), {1.2}, 1e-12);
 }
 
+TEST_P(JvpTest, HessianTimesACapturedVector) {
+  const Dim width("width", 2);
+  const Tensor v = tensor({1., -1.}, {width});
+  const auto f = [](const Tensor& x) { return sum(x * x * x); };
+  expect_values(run([&](const Tensor& x) { return hvp(f, x, v); })(tensor({1., 2.}, {width})),
+                {6, -12});
+}
+
 TEST_P(JvpTest, ErrorsOfHvpNameIt) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([](const Tensor& x) { return hvp([](const Tensor& x) { return x * x; }, x, x); })(
