@@ -49,7 +49,8 @@ Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
 
 Dim GraphBuilder::canonical(const Dim& dim) {
   GraphBuilder& root = this->root();
-  return in_body(root.renamed(root.entries_ ? root.entries_->visible(dim) : dim));
+  const bool is_outer = root.entries_ && !dim.is_symbol();
+  return in_body(root.renamed(is_outer ? root.entries_->visible(dim) : dim));
 }
 
 DimEnv GraphBuilder::dims_outside() const {

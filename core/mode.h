@@ -30,6 +30,8 @@ class EntryScope {
   virtual Tensor visible(const Tensor& input) = 0;
   /// The dim that stands in the body for one from outside: it is the same to who compares them.
   virtual Dim visible(const Dim& dim) = 0;
+  /// It is such a dim.
+  virtual bool shows(const Dim& dim) const = 0;
 };
 
 struct ThreadMode {

@@ -34,6 +34,26 @@ struct Decimal {
   std::string integer, fraction, exponent;
 };
 
+/// The parts of a number as to_chars writes it.
+Decimal split(const std::string& text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::size_t e = std::min(text.find('e'), text.size());
+  Decimal result;
+  result.integer = text.substr(0, std::min(point, e));
+  if (point < e) result.fraction = text.substr(point + 1, e - point - 1);
+  if (e < text.size()) result.exponent = text.substr(e + 1);
+  return result;
+}
+
+/// In scientific notation, with so many digits behind the point.
+Decimal with_digits(double number, std::size_t digits) {
+  char text[400];
+  return split(
+      std::string(text, std::to_chars(text, text + sizeof text, number,
+                                      std::chars_format::scientific, static_cast<int>(digits))
+                            .ptr));
+}
+
 /// The fewest digits that tell the number from others of its type, but at most `most_digits` behind
 /// the point, without zeros at the end.
 template <class T>
@@ -42,15 +62,6 @@ Decimal decimal_of(T number, std::chars_format format, int most_digits) {
     char text[400];
     return std::string(text,
                        std::to_chars(text, text + sizeof text, number, format, precision...).ptr);
-  };
-  const auto split = [](const std::string& text) {
-    const std::size_t point = std::min(text.find('.'), text.size());
-    const std::size_t e = std::min(text.find('e'), text.size());
-    Decimal result;
-    result.integer = text.substr(0, std::min(point, e));
-    if (point < e) result.fraction = text.substr(point + 1, e - point - 1);
-    if (e < text.size()) result.exponent = text.substr(e + 1);
-    return result;
   };
   Decimal result = split(print());
   if (most_digits >= 0 && result.fraction.size() > static_cast<std::size_t>(most_digits))
@@ -111,11 +122,12 @@ class FloatFormat {
   std::string operator()(T number) const {
     if (!std::isfinite(number)) return right_aligned(print_scalar(number), width_);
     Decimal d = decimal(number);
-    std::string text = right_aligned(d.integer, left_) + '.' + d.fraction;
     const std::size_t missing = digits_ - d.fraction.size();
-    if (!is_scientific_) return text + spaces(missing);
+    if (!is_scientific_)
+      return right_aligned(d.integer, left_) + '.' + d.fraction + spaces(missing);
+    if (missing) d = with_digits(number, digits_);  // its own, not zeros
     d.exponent.insert(1, exponent_ - d.exponent.size(), '0');
-    return text + std::string(missing, '0') + 'e' + d.exponent;
+    return right_aligned(d.integer, left_) + '.' + d.fraction + 'e' + d.exponent;
   }
   /// Where padding is: the mark stands where the last digit before the point would.
   std::string padding() const {

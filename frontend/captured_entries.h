@@ -20,6 +20,9 @@ class CapturedEntries final : public EntryScope {
 
   Tensor visible(const Tensor& input) override;
   Dim visible(const Dim& dim) override;
+  bool shows(const Dim& dim) const override {
+    return dims_.is_shown(dim) || (outer_ && outer_->shows(dim));
+  }
 
   /// A leaf that the body is given.
   Tensor filled(const Tensor& x);

@@ -361,7 +361,8 @@ class EagerScan {
       if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
       for (const Dim& dim : leaf.tensor.dims())
         if (changing.affects(dim) ||
-            (dim.is_named() && dim.node()->lengths && is_made_inside(dim.node()->lengths->id)))
+            (dim.is_named() && dim.node()->lengths && is_made_inside(dim.node()->lengths->id) &&
+             !(thread_mode.entries && thread_mode.entries->shows(dim))))
           refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
     }
   }

@@ -14,9 +14,13 @@ namespace {
 
 struct ReverseAttrs {
   int axis = 0;
+  /// Lengths of other dims over this one are not those of the rows any more: what the type takes
+  /// for padding counts.
+  bool is_shown = false;
   template <class F>
   static void fields(F&& f) {
     f("axis", &ReverseAttrs::axis);
+    f("is_shown", &ReverseAttrs::is_shown);
   }
 };
 
@@ -61,8 +65,10 @@ const Op reverse_op{
         },
     .vjp =
         [](Vjp& at) {
-          const int axis = at.attr<ReverseAttrs>().axis;
-          at.add(0, reverse_shown(clear_padding(at.cotangent(), axis), axis));
+          const ReverseAttrs& attrs = at.attr<ReverseAttrs>();
+          const Tensor g = at.cotangent();
+          at.add(0, bind(reverse_op, {attrs.is_shown ? g : clear_padding(g, attrs.axis)},
+                         make_attrs(ReverseAttrs(attrs))));
         },
     .samples =
         [] {
@@ -73,16 +79,17 @@ const Op reverse_op{
               {{{TensorType(f32, dims)}}, make_attrs(ReverseAttrs{1})},
               {{{TensorType(f32, {dims[1], dims[2], dims[0]})}}, make_attrs(ReverseAttrs{0})},
               {{{TensorType(f32, {dims[1]})}}, make_attrs(ReverseAttrs{0})},
-              {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})}};
+              {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})},
+              {{{TensorType(f32, {4, 2})}}, make_attrs(ReverseAttrs{0, true})}};
         },
 };
 
 Tensor reverse_shown(const Tensor& x, int axis) {
-  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis}));
+  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, !dim_at(x.type(), axis).is_ragged()}));
 }
 Tensor reverse(const Tensor& x, const Axis& along) {
   const int axis = along.in(x.type(), "reverse");
-  return reverse_shown(clear_padding(x, axis), axis);
+  return bind(reverse_op, {clear_padding(x, axis)}, make_attrs(ReverseAttrs{axis, false}));
 }
 
 }  // namespace reel

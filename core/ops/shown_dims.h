@@ -31,6 +31,9 @@ class ShownDims {
   bool affects(const TensorType& type) const { return to_.affects(type); }
   bool affects(const Dim& dim) const { return to_.affects(dim); }
 
+  /// The shown form of some dim.
+  bool is_shown(const Dim& dim) const { return back_.affects(dim); }
+
   /// x as a body sees it: with the values of a live entry in those that have ended.
   Tensor filled(const Tensor& x) const;
   /// x with shown dims and its own values.

@@ -175,11 +175,13 @@ void check_k(const TensorType& x, const TopKAttrs& attrs) {
     if (dim.is_ragged() || !dim.has_size()) return;
     size *= dim.size();
   }
-  if (attrs.k.has_size() && attrs.k.size() > size)
-    throw ShapeError(
-        str("top_k: k is ", attrs.k, ", but there are ", size, " elements in axes ",
-            Dims(x.dims().begin() + attrs.axis, x.dims().begin() + attrs.axis + attrs.count),
-            " of ", x));
+  if (attrs.k.has_size() && attrs.k.size() > size) {
+    std::string along = axis_name(x, attrs.axis);
+    for (int axis = attrs.axis + 1; axis < attrs.axis + attrs.count; ++axis)
+      along += " and " + axis_name(x, axis);
+    throw ShapeError(str("top_k: k is ", attrs.k, ", but there are ", size, " elements along ",
+                         along, "; take fewer"));
+  }
 }
 
 /// The best items of a line, the worst of them in front until they are sorted.

@@ -1,5 +1,6 @@
 // Trains a character-level recurrent network on a text, eagerly and traced, and lets it write.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -44,7 +45,10 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--threads", options.threads,
                  "equal parts of a batch that are computed at once, each on a thread of its own")
       ->check(CLI::Range(1, 64));
-  app.add_option("--seed", options.seed, "of all random numbers");
+  app.add_option("--seed", options.seed, "of all random numbers")
+      ->check([](const std::string& text) {
+        return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;
+      });
   app.add_option("--checkpoint", options.checkpoint,
                  "where model and training go: now and then, at the end, and on Ctrl-C")
       ->type_name("FILE");
@@ -64,7 +68,11 @@ void add_flags(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--temperature", options.temperature,
                  "how freely it writes: below 1 what it thinks likely, above 1 all sorts")
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(CLI::Range(0.01, 100.0))
+      ->check(CLI::Number)
+      ->check([](const std::string& text) {
+        return std::isnan(std::stod(text)) ? "nan is no temperature" : "";
+      });
 }
 
 /// The flags that the user gave.

@@ -294,6 +294,20 @@ TEST_P(CouplingBodies, AsInEagerMode) {
   expect_as_eager([](const Tensor& x, const Tensor&) { return sum(x); });
   expect_as_eager([](const Tensor& x, const Tensor& s) { return sum(x * s) + s; });
 }
+TEST_P(CouplingBodies, LoopsInsideGiveWhatHasTheDimsThatAreShown) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})),
+      other("other", tensor({1, 2}, {batch})), k("k", 2);
+  const Tensor x = tensor({.2, .3, .4, 0.}, {batch, time}, f64),
+               c = tensor({1., 2., 3., 4.}, {batch, other}, f64);
+  const auto f = run([&](const Tensor& x) {
+    const auto body = [&](const Tensor& e) {
+      const auto scaled = [&](const Tensor& q) { return c * q; };
+      return e + sum(map(scaled, ones({k}, f64), {.spatial_dim = k}), {k, other});
+    };
+    return scan(Scan{.spatial_dim = time, .xs = x, .body = body}).ys;
+  });
+  expect_values(mask_padding(transpose(f(x), {batch, time})), {2.2, 2.3, 14.4, 0});
+}
 TEST_P(CouplingBodies, LengthsAsInEagerMode) {
   expect_as_eager([](const Tensor& x, const Tensor& s) {
     return sum(x) * sum(cast(x.dim("time").lengths(), f64)) + s;

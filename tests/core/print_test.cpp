@@ -39,6 +39,9 @@ TEST(PrintTest, WideRangesAreScientific) {
   EXPECT_EQ(elements(f64s({1 / 3., 1000.4, 2e-3})),
             "[3.33333333e-01 1.00040000e+03 2.00000000e-03]");
   EXPECT_EQ(elements(f64s({1.23456789012e10, 1.0})), "[1.23456789e+10 1.00000000e+00]");
+  // Digits of its own, where others need more (NumPy 1.24).
+  EXPECT_EQ(elements(tensor({-6.7575951f, -70.196449f, 1.2345678e-5f})),
+            "[-6.7575951e+00 -7.0196449e+01  1.2345678e-05]");
   EXPECT_EQ(elements(f64s({1e-300, 5e-324})), "[1.e-300 5.e-324]");
   EXPECT_EQ(elements(tensor({123456.789, 0.5})), "[1.2345679e+05 5.0000000e-01]");
 }

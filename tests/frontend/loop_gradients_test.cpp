@@ -94,6 +94,18 @@ TEST_P(LoopGradientsTest, SlicesAlongTheDimOfLengthsHaveNoPadding) {
   expect_same_bits(mask_padding(gradient), mask_padding(clean_gradient));
 }
 
+TEST_P(LoopGradientsTest, OfWhatIsSummedOverEntriesThatHaveEnded) {
+  // Both entries show the first one when the second has ended: it counts twice.
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor x = tensor({.2, .3, .4, 0.}, {batch, time}, f64);
+  const auto loss = [&](const Tensor& c) {
+    const auto body = [&](const Tensor&) { return sum(c); };
+    return sum(scan(Scan{.spatial_dim = time, .xs = x, .body = body}).ys);
+  };
+  expect_values(run(grad(loss))(transpose(x, {time, batch})), {3, 1, 3, 0});
+  expect_values(run(grad(loss))(x), {3, 3, 1, 0});
+}
+
 TEST_P(LoopGradientsTest, OfAScanThatAConditionEndsBeforeItsSlicesDo) {
   // The stacks of the loop are shorter than xs; the gradient of xs is not.
   const Dim batch("batch", 2), in("in", 3);

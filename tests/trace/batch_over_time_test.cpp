@@ -131,6 +131,23 @@ TEST(BatchOverTimeTest, WorksOnNamedDims) {
   expect_same_results(grad(loss), lstm);
 }
 
+TEST(BatchOverTimeTest, WhatWasHoistedSaysInWhichIterationItFailed) {
+  const Tensor table = tensor({1., 2., 3.});
+  const auto f = [&](const Tensor& indices) {
+    const auto body = [&](const Tensor& i, const Tensor& s) {
+      const Tensor row = gather(table, i, 0);
+      return std::pair{row, s + row};
+    };
+    return scan(Scan{.initial = scalar(0.), .xs = indices, .body = body, .name = "look up"}).ys;
+  };
+  const Tensor indices = tensor({0, 1, 7, 9});
+  const std::string expected = message_of<IndexError>([&] { f(indices); });
+  EXPECT_NE(expected.find("in iteration 2 of scan \"look up\""), std::string::npos) << expected;
+  const auto planned = jit(f, {.executor = Executor::plan});
+  EXPECT_EQ(message_of<IndexError>([&] { planned(indices); }), expected);
+  expect_values(planned(tensor({0, 1, 2, 0})), {1, 2, 3, 1});
+}
+
 TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // T1 of the cases
   const auto f = [](Tensor x, Tensor w) {
     auto [ys, last, dim] =

@@ -44,14 +44,14 @@ TEST(PlanMemoryTest, TheSmallestGapThatFitsIsTaken) {
 }
 
 TEST(PlanMemoryTest, WhatWasGivenBackIsTakenAgainIfItFits) {
-  PlanMemory first = take_plan_memory(100'000);
+  PlanMemory first = take_plan_memory(100'000'000);  // more than was given back before
   const char* const place = first.data.get();
   give_back(std::move(first));
   PlanMemory small = take_plan_memory(1'000);  // would waste it
   EXPECT_NE(small.data.get(), place);
-  PlanMemory again = take_plan_memory(90'000);
+  PlanMemory again = take_plan_memory(90'000'000);
   EXPECT_EQ(again.data.get(), place);
-  EXPECT_GE(again.bytes, 90'000);
+  EXPECT_GE(again.bytes, 90'000'000);
 }
 
 }  // namespace

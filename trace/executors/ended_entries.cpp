@@ -40,6 +40,12 @@ EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> i
         !slices.is_list() || attrs.fills[attrs.carries + i] != Fill::as_is)
       dims_.add(slice_type(slices));
   for (const int capture : attrs.body_captures) dims_.add(inputs[attrs.first_capture() + capture]);
+  // Sums are cotangents of what another loop captured: along dims that its iterations saw so.
+  const Graph& body = *attrs.body.graph;
+  DimEnv env = body_env(attrs, inputs);
+  for (std::size_t k = attrs.carries + attrs.stacks; k < body.outputs.size(); ++k)
+    for (const Dim& dim : body.types[body.outputs[k]].dims())
+      if (env.knows(dim)) dims_.add(env.resolve(dim));
 }
 
 void EndedEntries::set_live(const Tensor& live) {

@@ -190,7 +190,8 @@ class LoopRun {
     for (int i = 0; i < attrs_.sums; ++i) {
       const TensorType& type = body_.types[body_.outputs[attrs_.carries + attrs_.stacks + i]];
       if (!sums_[i].is_defined())
-        sums_[i] = type.is_list() ? empty_list(type) : zeros(without_iterations(type));
+        sums_[i] =
+            type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
       out.push_back(std::move(sums_[i]));
     }
     out.push_back(scalar(trips_, i32));

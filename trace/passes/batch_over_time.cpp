@@ -56,6 +56,7 @@ class Split {
         body_(*attrs.body.graph),
         time_(time),
         env_(body_env(attrs, inputs)),
+        prints_(has_effects(body_)),
         home(body_.types.size(), Home::inside),
         is_hoisted(body_.records.size()),
         is_sunk(body_.records.size()) {
@@ -78,6 +79,7 @@ class Split {
   const Graph& body_;
   Dim time_;
   DimEnv env_;
+  bool prints_;
 
  public:
   std::vector<Home> home;                ///< by value of the body
@@ -87,6 +89,8 @@ class Split {
  private:
   bool can_leave(const OpRecord& record) const {
     if (record.op->kernel_decides_types || has_effects(record)) return false;
+    // What may fail stays behind what was printed before it.
+    if (prints_ && !record.op->pointwise && record.op != &dot_op) return false;
     bool knows_dims = true;  // and not those that other records of the body make
     if (record.attrs)
       record.attrs->each_symbol(

@@ -15,6 +15,17 @@ struct Pruned {
   std::vector<std::size_t> inputs, outputs;
 };
 
+/// What inputs of a body or condition say, or graphs around it: known in it, whatever inputs go.
+Dims dims_given(const Graph& graph) {
+  Dims dims = graph.schedule().free_symbols;
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& d) { dims.push_back(d); });
+  return dims;
+}
+
+/// drop_dead where some dims are known from outside of the graph, though no input may say them.
+Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given);
+
 Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
              const std::vector<TensorType>& input_types) {
   const Graph& body = *attrs.body.graph;
@@ -105,7 +116,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   }
   DimEnv names = body_env(attrs, input_types);
   graph->seal();
-  next.body = make_sub_graph(drop_dead(*graph), names);
+  next.body = make_sub_graph(without_dead(*graph, nullptr, dims_given(body)), names);
   if (attrs.cond) {
     const Graph& cond = *attrs.cond.graph;
     Ref<Graph> asks(new Graph(cond));
@@ -119,20 +130,22 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
     }
     asks->seal();
     DimEnv env = cond_env(attrs, input_types);
-    next.cond = make_sub_graph(drop_dead(*asks), env);
+    next.cond = make_sub_graph(without_dead(*asks, nullptr, dims_given(cond)), env);
   }
   return result;
 }
 
 }  // namespace
 
-Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
+namespace {
+
+Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given) {
   // Loops are pruned from the end backwards, since what a later loop does not read an earlier one
   // need not make.
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   for (const ValueId v : graph.outputs) live[v] = 1;
-  const DimMakers makers = dim_makers(graph);
-  const Liveness whole = liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1));
+  const DimMakers makers = dim_makers(graph, given);
+  const Liveness whole = liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1), given);
   std::unordered_map<std::size_t, Pruned> loops;
   std::vector<std::uint8_t> keeps(graph.records.size(), 0);
   for (std::size_t r = graph.records.size(); r-- > 0;) {
@@ -181,6 +194,12 @@ Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
   }
   result->seal();
   return result;
+}
+
+}  // namespace
+
+Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures) {
+  return without_dead(graph, kept_captures, {});
 }
 
 }  // namespace reel

@@ -6,13 +6,14 @@
 
 namespace reel {
 
-DimMakers dim_makers(const Graph& graph) {
+DimMakers dim_makers(const Graph& graph, const Dims& given) {
   DimMakers makers;
   std::unordered_set<const DimNode*> from_inputs;
   for (const ValueId v : graph.inputs)
     for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
   // What is asked of an enclosing graph is not made here, even where no input says it any more.
   for (const Dim& d : graph.schedule().free_symbols) from_inputs.insert(d.node());
+  for (const Dim& d : given) from_inputs.insert(d.node());
   for (std::size_t r = 0; r < graph.records.size(); ++r)
     for (const ValueId v : graph.outputs_of(graph.records[r]))
       for_each_bound(graph.types[v], [&](const Dim& d) {
@@ -40,11 +41,11 @@ std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
   return result;
 }
 
-Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted) {
+Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted, const Dims& given) {
   Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
                 std::vector<std::uint8_t>(graph.records.size(), 0),
                 {}};
-  const DimMakers makers = dim_makers(graph);
+  const DimMakers makers = dim_makers(graph, given);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (wanted[i]) live.values[graph.outputs[i]] = 1;
   for (std::size_t r = graph.records.size(); r-- > 0;) {

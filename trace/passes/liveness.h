@@ -18,12 +18,13 @@ struct Liveness {
 
 /// wanted: by output of the graph. Of what a loop takes lives only what its live outputs need: a
 /// ring of carries that feed only each other does not, nested ones included.
-Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted);
+Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted,
+                  const Dims& given = {});
 
 /// Which record makes a dim: the first whose outputs have it. Inputs bring theirs along; what is
-/// mentioned before anything makes it is known around the graph.
+/// mentioned before anything makes it is known around the graph, and so are those `given`.
 using DimMakers = std::unordered_map<const DimNode*, std::size_t>;
-DimMakers dim_makers(const Graph& graph);
+DimMakers dim_makers(const Graph& graph, const Dims& given = {});
 /// Which outputs of a record live, or alone say what a dim is that live records mention.
 std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
                                        const std::vector<std::uint8_t>& values,

@@ -218,12 +218,12 @@ TEST(TopKErrorTest, SayWhatK) {
   EXPECT_EQ(message_of<ShapeError>([] {
               top_k(zeros({2, 3}), 1, 4);
             }),
-            "top_k: k is 4, but there are 3 elements in axes [3] of f32[2,3]");
+            "top_k: k is 4, but there are 3 elements along axis 1 of f32[2,3]; take fewer");
   EXPECT_EQ(message_of<ShapeError>([&] {
               top_k(zeros({batch, classes}), {batch, classes}, Dim("beam", 7));
             }),
-            "top_k: k is beam=7, but there are 6 elements in axes [batch=2,classes=3] of "
-            "f32[batch=2,classes=3]");
+            "top_k: k is beam=7, but there are 6 elements along axis batch=2 of "
+            "f32[batch=2,classes=3] and axis classes=3 of f32[batch=2,classes=3]; take fewer");
   EXPECT_EQ(message_of<ShapeError>([] { top_k(zeros({3}), 0, Dim("beam", 2)); }),
             "top_k: k is the named dim beam=2, but f32[3] has plain sizes; give a number");
   EXPECT_EQ(message_of<ArgumentError>([&] {

@@ -22,6 +22,14 @@ class StrideTest : public InEveryMode {
 };
 REEL_IN_EVERY_MODE(StrideTest);
 
+TEST_P(StrideTest, BackwardsAlongTheDimThatLengthsRunOver) {
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const Tensor x = tensor({1., 2., 3., 4., 5., 6.}, {batch, time});
+  const auto g = run(
+      grad([&](const Tensor& x) -> Tensor { return sum(slice(x, x.dim("batch"), -1, {}, -1)); }));
+  expect_values(mask_padding(g(x)), {1, 1, 1, 1, 0, 0});
+}
+
 TEST_P(StrideTest, ASliceWithAStepIsPythons) {
   // Every begin, end and step, against what Python's rules give.
   constexpr std::int64_t kSize = 5;

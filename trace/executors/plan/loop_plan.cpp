@@ -548,9 +548,10 @@ class LoopPlan::Run {
     const std::size_t k = first_sum() + i;
     Tensor& out = out_[attrs_.first_sum() + i];
     if (is_list(k))
-      out = sums_[i].is_defined()
-                ? owned(sums_[i])
-                : empty_list(attrs_.body.graph->types[attrs_.body.graph->outputs[k]]);
+      out = sums_[i].is_defined() ? owned(sums_[i])
+                                  : empty_list(type_without_iterations(
+                                        attrs_, plan_.input_types_,
+                                        attrs_.body.graph->types[attrs_.body.graph->outputs[k]]));
     else if (!trips_)
       clear(out.data<char>(), 0, out.type().bytes());
   }

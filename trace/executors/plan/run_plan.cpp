@@ -4,6 +4,8 @@
 #include <mutex>
 
 #include "reel/core/mode.h"
+#include "reel/core/ops/loop.h"
+#include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
@@ -109,7 +111,13 @@ Tensors run_plan(const GraphRef& graph, const Tensors& all_inputs, const Passes&
   PlannedGraph::Entry entry = planned.take(inputs);
   Plan& plan = *entry.plan;
   for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, inputs[i]);
-  plan.run();
+  try {
+    plan.run();
+  } catch (const Error&) {
+    // What was taken out of a loop cannot say in which iteration it failed: the reference can.
+    if (!has_effects(*graph)) interpret(graph, all_inputs, passes);
+    throw;
+  }
   Tensors outputs;
   for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
   planned.give_back(std::move(entry));
