@@ -109,7 +109,7 @@ const Op only_if_op{
           if (x.type().is_list()) {  // one without elements stands for zeros
             const auto data = *a.input(0).data<bool>() ? x.block()->attachment
                                                        : Ref<BlockAttachment>(new ListData);
-            a.out[0] = Tensor(allocate_list(a.types[0], data));
+            a.out[0] = Tensor(allocate_list(x.type(), data));
             return;
           }
           const auto bytes = static_cast<std::size_t>(x.type().bytes());

@@ -53,7 +53,8 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
     const auto made = graph.outputs_of(record);
     for (std::size_t i = 0; i < made.size(); ++i) {
       const ValueId v = made[i];
-      result.is_known[v] = (out[i].is_known() && !out[i].node()->has_symbols) || out[i].is_list();
+      // Of a list, too, whose elements have dims of the trace, only a run knows the type.
+      result.is_known[v] = (out[i].is_known() || out[i].is_list()) && !out[i].node()->has_symbols;
       if (!result.is_known[v]) continue;
       result.types[v] = out[i];
       if (schedule.outputs_have_symbols[r]) result.env.bind(graph.types[v], out[i]);
