@@ -113,6 +113,20 @@ TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
   expect_same(f, random_normal({3, 8}), random_normal({4, 4}));
 }
 
+TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
+  // A part meets the whole that it is a part of, and what was computed from the whole.
+  const auto f = [](Tensor x) {
+    const Tensor y = exp(x) + 1.;
+    auto [a, b, c] = split<3>(y, 1);
+    const Tensor part = tanh(a) * b;
+    return std::tuple{y * part + sum(c), concat({part, a, c}, 1) - part};
+  };
+  expect_same(f, random_normal({4, 3}));
+  expect_same(f, random_normal({1, 3}));
+  expect_same(grad([&](Tensor x) { return sum(std::get<0>(f(x)) * std::get<1>(f(x))); }),
+              random_normal({4, 3}, f64));
+}
+
 TEST_F(FusePointwiseTest, AxesOfOneElement) {
   const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(x + y) * z - x; };
   for (const Dims& dims : {Dims{4, 1, 3}, Dims{1, 1, 1}, Dims{1, 5, 1}, Dims{4, 5, 1}}) {

@@ -172,15 +172,26 @@ class Grouping {
     for (const ValueId v : graph_.inputs_of(graph_.records[r])) {
       if (made_by_[v] == kNone) continue;
       const std::size_t from = head(made_by_[v]), to = head(r);
-      if (from == to || !groups_[from] || !may_read(v, r)) continue;
+      if (from == to || !groups_[from]) continue;
       const std::optional<Group> both = together(*groups_[from], *groups_[to]);
-      if (both && !is_between(from, to)) merge(from, to, *both);
+      if (both && !is_between(from, to) && may_read_all(*both, from, to)) merge(from, to, *both);
     }
   }
-  /// Within a group values have the size that their reader walks over.
+  /// Within a group values have the size that their reader walks over, and are not repeated.
+  bool may_read_all(const Group& both, std::size_t a, std::size_t b) const {
+    return std::all_of(both.records.begin(), both.records.end(), [&](std::size_t r) {
+      const auto in = graph_.inputs_of(graph_.records[r]);
+      return std::all_of(in.begin(), in.end(), [&](ValueId v) {
+        if (made_by_[v] == kNone) return true;
+        const std::size_t maker = head(made_by_[v]);
+        return (maker != a && maker != b) || may_read(v, r);
+      });
+    });
+  }
   bool may_read(ValueId v, std::size_t r) const {
     const OpRecord& record = graph_.records[r];
     if (record.op == &split_op || record.op == &concat_op) return true;
+    if (record.op == &spread_op) return false;
     return same_dims(type(v).dims(), type(graph_.outputs_of(record)[0]).dims());
   }
 
