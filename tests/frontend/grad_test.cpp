@@ -58,9 +58,8 @@ TEST_P(GradTest, PullbackMayBeCalledAgain) {
 }
 
 TEST_P(GradTest, MustStartFromAFloatingScalar) {
-  EXPECT_EQ(
-      message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
-      "grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
+  EXPECT_EQ(message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
+            "grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
   EXPECT_EQ(message_of<DTypeError>(
                 [&] { run(grad([](Tensor x) { return cast(x, i32); }))(scalar(1.0)); }),
             "grad: the function must return a floating scalar, got i32[]; cast it");

@@ -145,9 +145,7 @@ void remove_unused(Program& program) {
   }
 }
 
-bool remove_unused_input(Program& program) {
-  return remove_inputs(program, count_reads(program));
-}
+bool remove_unused_input(Program& program) { return remove_inputs(program, count_reads(program)); }
 
 void remove_state(Instruction& loop, int k) {
   Block& body = loop.blocks[0];

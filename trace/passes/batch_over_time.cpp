@@ -168,8 +168,7 @@ class Split {
         any_inside = any_inside || home[v] == Home::inside;
         is_many.push_back(home[v] == Home::steps);
       }
-      if (any_inside ||
-          (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
+      if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
         continue;
       is_hoisted[r] = !in.empty();  // a constant costs nothing where it is
       for (const ValueId v : body_.outputs_of(record))
