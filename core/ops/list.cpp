@@ -394,7 +394,9 @@ const Op list_resize_op{
           const PersistentList items = items_of(a.input(0));
           a.out[0] = edited(a, 0, [&](PersistentList& changed) {
             items.each([&](std::int64_t i, const Tensor& x) {
-              changed.set(i, resized(clears ? mask_padding(x) : x, dims));
+              // An element may be a list: what a loop inside of another one saved.
+              changed.set(i, x.type().is_list() ? list_resized(x, dims, clears)
+                                                : resized(clears ? mask_padding(x) : x, dims));
             });
           });
         },

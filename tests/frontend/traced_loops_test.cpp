@@ -234,5 +234,28 @@ TEST_P(TracedLoopsTest, CotangentsOfAStackHaveNoPaddingWhereItsDimGoes) {
   expect_values(slope(x, zeros({time}, f64)), {2, 1});
 }
 
+TEST_P(TracedLoopsTest, ListsOfListsAreSavedAmongEndedEntries) {
+  // Two loops in a body save a list each time; its elements have a dim that ended entries show.
+  const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch})),
+      other("other", tensor({2, 1}, {batch}));
+  const Tensor steps = tensor({1., 2., 3., 4.}, {batch, other}, f64);
+  const auto loss = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& step) {
+      const auto outer = [&](const Tensor& s) {
+        const auto shrink = [](const Tensor& s) { return tanh(s); };
+        return while_loop([](const Tensor& s) { return max(s) > 0.4; }, shrink, s);
+      };
+      const auto always = [](const Tensor&) { return scalar(true); };
+      return sum(while_loop(always, outer, mask_padding(x), {.maximum_iterations = 2}), time) *
+             step;
+    };
+    return sum(scan(Scan{.spatial_dim = other, .xs = steps, .body = body}).ys);
+  };
+  const Tensor x = tensor({0.5, 0., -0.25, 0.75}, {batch, time}, f64);
+  const Tensor expected = mask_padding(grad(loss)(x));
+  EXPECT_TRUE(all(isfinite(expected)).item<bool>());
+  expect_all_close(mask_padding(run(grad(loss))(x)), expected, 1e-12);
+}
+
 }  // namespace
 }  // namespace reel
