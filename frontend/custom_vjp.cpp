@@ -11,7 +11,8 @@ CustomArguments custom_arguments(const TreeLeaves& leaves, const std::vector<std
   CustomArguments result;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
-    result.types.push_back(leaves[i].tensor.type());
+    const TensorType& type = leaves[i].tensor.type();
+    result.types.push_back(type.with(type.dims()));  // as the body sees it that the call is in
     result.paths.push_back(paths[i]);
   }
   return result;

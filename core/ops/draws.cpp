@@ -223,10 +223,10 @@ Tensor bind_draw(const Op& op, const TensorType& type, double low, double high) 
 
 /// In [low, 1), with the dims and dtype of x, some of which only a run may know.
 Tensor uniform_like(const Tensor& x, double low) {
-  if (!has_unknown_size(x.type())) return bind_draw(random_uniform_op, x.type(), low, 1);
+  const TensorType type = x.type().with(x.dims());  // as the body sees it that reads x
+  if (!has_unknown_size(type)) return bind_draw(random_uniform_op, type, low, 1);
   const RandomDraw draw = RandomDraw::take();
-  return bind(random_uniform_op, {draw.key, x},
-              make_attrs(DrawAttrs{x.type(), draw.number, low, 1}));
+  return bind(random_uniform_op, {draw.key, x}, make_attrs(DrawAttrs{type, draw.number, low, 1}));
 }
 
 }  // namespace

@@ -323,5 +323,32 @@ TEST_P(CouplingBodies, LengthsAsInEagerMode) {
   });
 }
 
+TEST_P(CouplingBodies, DrawsLikeThatOfACapture) {
+  const Tensor even = zeros({batch, time}, f64);
+  const auto f = [&](const Tensor& logits) {
+    const auto body = [&](const Tensor& s) {
+      return std::pair{None{}, s + sum(categorical(logits, logits.dim("batch"))) +
+                                   10 * sum(categorical(logits, logits.dim("time")))};
+    };
+    return scan(Scan{.spatial_dim = outer, .initial = zeros({batch}, i32), .body = body}).state;
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    manual_seed(seed);
+    const Tensor eager = f(even);
+    manual_seed(seed);
+    expect_same_bits(run(f)(even), eager);
+  }
+}
+TEST_P(CouplingBodies, AGradientOfOnesOwn) {
+  expect_as_eager([](const Tensor& x, const Tensor& s) {
+    const auto doubled = custom_vjp(
+        [](const Tensor& x) {
+          return std::pair{square(x), x};
+        },
+        [](const Tensor& x, const Tensor& dy) { return 2.0 * x * dy; });
+    return sum(doubled(x)) * s + sum(doubled(x), x.dim("time"));
+  });
+}
+
 }  // namespace
 }  // namespace reel
