@@ -14,6 +14,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/ended_entries.h"
+#include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/stack_writer.h"
 #include "reel/trace/passes/pipeline.h"
@@ -21,84 +22,48 @@
 namespace reel {
 namespace {
 
-std::int64_t integer_of(const Tensor& t) {
-  return t.dtype() == i64 ? *t.data<std::int64_t>() : *t.data<std::int32_t>();
-}
-
 /// One run of a loop op.
 class LoopRun {
  public:
   LoopRun(KernelArgs& args)
-      : args_(args), attrs_(args.attr<LoopAttrs>()), body_(*attrs_.body.graph) {
+      : args_(args),
+        attrs_(args.attr<LoopAttrs>()),
+        body_(*attrs_.body.graph),
+        iterations_(attrs_, args.in) {
     for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
     for (const int capture : attrs_.body_captures)
       body_captures_.push_back(args.input(attrs_.first_capture() + capture));
     for (const int capture : attrs_.cond_captures)
       cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    if (attrs_.has_lengths) lengths_ = args.input(attrs_.has_bound);
     lists_.resize(attrs_.stacks);
     for (int i = 0; i < attrs_.stacks; ++i) stacks_.emplace_back(dim_known_before(i));
     sums_.resize(attrs_.sums);
-    if (attrs_.has_bound) limit_ = integer_of(args.input(0));
-    for (int i = 0; i < attrs_.slices; ++i) {
-      const Tensor& slices = args.input(attrs_.first_slice() + i);
-      if (!slices.type().is_list()) limit_ = std::min(limit_, slices.type().sizes()[0]);
-    }
     for (int i = 0; i < attrs_.slices; ++i)
       slices_.push_back(elements_of(args.input(attrs_.first_slice() + i),
                                     body_.types[body_.inputs[1 + attrs_.carries + i]]));
   }
 
   void run() {
-    const bool has_entries = !attrs_.entry_dims.empty();
-    if (has_entries && attrs_.cond) reached_ = zeros(attrs_.entry_dims, i32);
-    if (attrs_.is_reverse) {
-      for (std::int64_t k = 0; k < limit_; ++k)
-        step(limit_ - 1 - k, has_entries ? live_at(limit_ - 1 - k) : Tensor());
-    } else if (!attrs_.is_scan) {
-      while (trips_ < limit_ && (!attrs_.cond || holds(ask()))) step(trips_, Tensor());
-    } else {
-      Tensor active;
-      if (attrs_.cond) active = attrs_.cond_before_body ? ask() : ones(attrs_.entry_dims, boolean);
-      while (trips_ < limit_) {
-        Tensor live = has_entries ? live_at(trips_) : Tensor();
-        if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
-        if (live.is_defined() && !any_live(mask_padding(live))) break;
-        step(trips_, has_entries ? live : Tensor());
-        if (attrs_.cond) {
-          if (has_entries) reached_ = reached_ + cast(live, i32);
-          active = logical_and(active, ask());
-        }
-      }
-    }
+    iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
+                    [&] { return ask(); });
     finish();
   }
 
  private:
   /// slice: as the body takes them.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
-    return slices.type().is_list() ? slices_of_list(slices, slice, limit_)
+    return slices.type().is_list() ? slices_of_list(slices, slice, iterations_.limit)
                                    : unstack_shown(slices, 0);
   }
-  static bool holds(const Tensor& condition) { return *condition.data<bool>(); }
 
   Tensor ask() {
-    Tensors inputs{scalar(trips_, i64)};
+    Tensors inputs{scalar(iterations_.count(), i64)};
     inputs.insert(inputs.end(), state_.begin(), state_.end());
     inputs.insert(inputs.end(), cond_captures_.begin(), cond_captures_.end());
-    return in_iteration(iteration(), attrs_.name, [&] {
+    return in_iteration(iterations_.number(), attrs_.name, [&] {
       DimEnv env = attrs_.cond.env();
       return std::move(replay(*attrs_.cond.graph, inputs, env)[0]);
     });
-  }
-
-  /// The number of this iteration, for errors.
-  std::int64_t iteration() const { return attrs_.counts_down ? limit_ - 1 - trips_ : trips_; }
-
-  /// Which entries run at a position, as far as lengths say.
-  Tensor live_at(std::int64_t position) const {
-    if (!lengths_.is_defined()) return {};
-    return less(scalar(position, lengths_.dtype()), lengths_);
   }
 
   void step(std::int64_t position, const Tensor& live) {
@@ -117,7 +82,7 @@ class LoopRun {
     else
       state_.clear();  // so that the body may reuse what nobody else holds
     Tensors outputs =
-        in_iteration(iteration(), attrs_.name, [&] { return replay(body_, inputs, env); });
+        in_iteration(iterations_.number(), attrs_.name, [&] { return replay(body_, inputs, env); });
     if (has_ended)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         outputs[k] = ended_->made(outputs[k], k);
@@ -133,7 +98,7 @@ class LoopRun {
         stacks_[i].put(position, std::move(term));
         continue;
       }
-      if (attrs_.is_reverse && lists_[i].empty()) lists_[i].resize(limit_);
+      if (attrs_.is_reverse && lists_[i].empty()) lists_[i].resize(iterations_.limit);
       if (attrs_.is_reverse)
         lists_[i][position] = std::move(term);
       else
@@ -148,7 +113,6 @@ class LoopRun {
       else
         sums_[i] = add(std::move(sums_[i]), std::move(term));
     }
-    ++trips_;
   }
 
   EndedEntries& ended() {
@@ -167,7 +131,7 @@ class LoopRun {
   void finish() {
     Tensors& out = *args_.decided;
     out = state_;
-    const Dim fresh = attrs_.makes_dim ? new_dim() : Dim(0);
+    const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
       if (attrs_.is_list(i)) {
@@ -176,7 +140,7 @@ class LoopRun {
         continue;
       }
       const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
-      const std::int64_t extent = dim.has_size() ? dim.size() : trips_;
+      const std::int64_t extent = dim.has_size() ? dim.size() : iterations_.count();
       if (stacks_[i].is_empty()) {
         Dims dims{dim.has_size() ? dim : Dim(extent)};
         const TensorType element = without_iterations(term);
@@ -194,11 +158,9 @@ class LoopRun {
             type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
       out.push_back(std::move(sums_[i]));
     }
-    out.push_back(scalar(trips_, i32));
-    if (attrs_.makes_lengths()) out.push_back(reached_);
-    if (attrs_.makes_dim)
-      out.push_back(Tensor(allocate_block(
-          TensorType(boolean, {fresh.is_named() ? Dim("none", 0) : Dim(0), fresh}))));
+    out.push_back(scalar(iterations_.count(), i32));
+    if (attrs_.makes_lengths()) out.push_back(iterations_.reached());
+    if (attrs_.makes_dim) out.push_back(iterations_.token(fresh));
   }
 
   std::optional<Dim> dim_known_before(int stack) const {
@@ -207,22 +169,15 @@ class LoopRun {
     return attrs_.stack_dims[stack];
   }
 
-  Dim new_dim() const {
-    if (attrs_.new_dim.empty()) return Dim(trips_);
-    if (attrs_.makes_lengths()) return Dim(attrs_.new_dim, reached_);
-    return Dim(attrs_.new_dim, scalar(trips_, i32));
-  }
-
   KernelArgs& args_;
   const LoopAttrs& attrs_;
   const Graph& body_;
+  Iterations iterations_;
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_, lists_;
   std::vector<StackWriter> stacks_;
   Tensors sums_;
-  Tensor lengths_, reached_;
   std::optional<EndedEntries> ended_;
-  std::int64_t limit_ = INT64_MAX, trips_ = 0;
 };
 
 }  // namespace

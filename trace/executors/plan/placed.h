@@ -7,6 +7,11 @@
 
 namespace reel {
 
+/// A tensor over memory of a plan, for as long as it stays there.
+inline Tensor placed(const TensorType& type, void* data) {
+  return Tensor(allocate_placed(type, data));
+}
+
 /// A tensor whose data lie in a plan's memory, or are a view of such: valid as long as the plan
 /// leaves them there.
 inline bool lies_in_plan(const Tensor& tensor) {

@@ -1,0 +1,32 @@
+// trace/executors/plan/loop_blocks.h — LoopBlocks, a loop that runs on some rows at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reel/trace/executors/plan/loop_run.h"
+#include "reel/trace/executors/plan/row_cut.h"
+
+namespace reel {
+
+/// A planned loop once more for each block of rows (row_cut.h), several of which run at once.
+class LoopBlocks {
+ public:
+  /// Plans the blocks of a loop where that can be done; forgets those of another.
+  void make(const PlannedLoop& whole);
+  /// Whether there are blocks, and the outputs have their places already.
+  bool can_run(std::span<const Tensor> out) const;
+  /// in, out: those of the op.
+  void run(OpInputs in, std::span<Tensor> out);
+
+ private:
+  bool add(std::int64_t rows);
+  void run_block(std::size_t number, OpInputs in, std::span<Tensor> out);
+
+  const PlannedLoop* whole_ = nullptr;
+  std::optional<RowCut> cut_;
+  std::vector<std::unique_ptr<PlannedLoop>> blocks_;
+};
+
+}  // namespace reel

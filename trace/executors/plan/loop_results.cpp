@@ -1,0 +1,95 @@
+// What a run of a loop gives.
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/ops/list.h"
+#include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/plan/loop_run.h"
+#include "reel/trace/executors/plan/placed.h"
+
+namespace reel {
+namespace {
+
+void clear(char* data, std::int64_t from, std::int64_t to) {
+  if (from < to) std::memset(data + from, 0, static_cast<std::size_t>(to - from));
+}
+
+void set_number(Tensor& out, std::int64_t number) {
+  if (!out.is_defined()) out = Tensor(allocate_block(TensorType(i32)));
+  *out.data<std::int32_t>() = static_cast<std::int32_t>(number);
+}
+
+}  // namespace
+
+TensorType stacked(const TensorType& term, const Dim& dim) {
+  Dims dims{dim};
+  dims.insert(dims.end(), term.dims().begin(), term.dims().end());
+  return term.with(dims);
+}
+
+void LoopRun::finish() {
+  for (int i = 0; i < attrs_.carries; ++i) {
+    Tensor& out = out_[i];
+    if (loop_.carries[i].is_list) {
+      out = std::move(state_[i].list);
+      continue;
+    }
+    if (!out.is_defined()) out = Tensor(allocate_block(carry_type(i)));
+    if (const std::int64_t bytes = loop_.carries[i].bytes)
+      std::memcpy(out.data<char>(), state_[i].data, static_cast<std::size_t>(bytes));
+  }
+  const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
+  for (int j = 0; j < attrs_.stacks; ++j) finish_stack(j, fresh);
+  for (int i = 0; i < attrs_.sums; ++i) finish_sum(i);
+  set_number(out_[attrs_.trips_output()], iterations_.count());
+  if (attrs_.makes_lengths()) give_result(attrs_.lengths_output(), iterations_.reached());
+  if (attrs_.makes_dim) out_[attrs_.token_output()] = iterations_.token(fresh);
+  loop_.body->release();
+  if (attrs_.cond) loop_.cond->release();
+}
+
+void LoopRun::finish_stack(int j, const Dim& fresh) {
+  Tensor& out = out_[attrs_.first_stack() + j];
+  const TensorType& formal =
+      attrs_.body.graph->types[attrs_.body.graph->outputs[attrs_.carries + j]];
+  if (attrs_.is_list(j)) {
+    out = make_list(lists_[j].empty() ? type_without_iterations(attrs_, loop_.input_types, formal)
+                                      : common_type(lists_[j]),
+                    lists_[j]);
+    return;
+  }
+  const TensorType& term = loop_.body->output_type(attrs_.carries + j);
+  Stack& stack = stacks_[j];
+  if (stack.growing) {
+    const Dim dim = attrs_.makes_dim ? fresh : Dim(iterations_.count());
+    out = Tensor(allocate_block(stacked(term, dim)));
+    const std::int64_t count = std::min(iterations_.count(), dim.size());
+    stack.growing->copy_to(out.data<char>(), count);
+    clear(out.data<char>(), count * stack.bytes, dim.size() * stack.bytes);
+    return;
+  }
+  if (pitches_) return;  // all iterations ran
+  // Where iterations ended before the dim does, what they would have made is zero.
+  clear(stack.data, iterations_.count() * stack.bytes, out.type().bytes());
+}
+
+void LoopRun::finish_sum(int i) {
+  const std::size_t k = first_sum() + i;
+  Tensor& out = out_[attrs_.first_sum() + i];
+  if (is_list(k))
+    out = sums_[i].is_defined() ? owned(sums_[i])
+                                : empty_list(type_without_iterations(
+                                      attrs_, loop_.input_types,
+                                      attrs_.body.graph->types[attrs_.body.graph->outputs[k]]));
+  else if (!iterations_.count())
+    clear(out.data<char>(), 0, out.type().bytes());
+}
+
+void LoopRun::give_result(std::size_t k, const Tensor& value) {
+  if (out_[k].is_defined())
+    copy_elements(out_[k].data<void>(), value);
+  else
+    out_[k] = value;
+}
+
+}  // namespace reel

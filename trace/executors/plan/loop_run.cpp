@@ -1,0 +1,304 @@
+#include "reel/trace/executors/plan/loop_run.h"
+
+#include <algorithm>
+
+#include "reel/core/ops.h"
+#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/entries.h"
+#include "reel/core/ops/list.h"
+#include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/plan/placed.h"
+
+namespace reel {
+namespace {
+
+/// to += term, element by element.
+void add_to(const Tensor& to, const Tensor& term) {
+  const Tensor copy = to;
+  Tensor out = to;
+  const OpInput in[] = {copy, term};
+  KernelArgs args{add_op, nullptr, in, false, {&to.type(), 1}, {&out, 1}};
+  add_op.kernel(args);
+}
+
+void place_input(Plan& plan, std::size_t i, const TensorType& type, void* data) {
+  if (plan.keeps_input(i))
+    plan.set_input(i, owned(placed(type, data)));
+  else
+    plan.move_input(i, data);
+}
+
+}  // namespace
+
+// ---- Before the first iteration
+// ------------------------------------------------------------------
+
+LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, const Pitches* pitches)
+    : loop_(loop),
+      attrs_(loop.loop()),
+      in_(in),
+      out_(out),
+      pitches_(pitches),
+      iterations_(attrs_, in) {
+  Plan& body = *loop_.body;
+  for (int i = 0; i < attrs_.carries; ++i) {
+    const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
+    state_.push_back(loop_.carries[i].is_list ? State{owned(initial), nullptr}
+                                              : State{Tensor(), initial.data<char>()});
+  }
+  for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
+  for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
+  lists_.resize(attrs_.stacks);
+  sums_.resize(attrs_.sums);
+  for (int i = 0; i < attrs_.sums; ++i) {
+    const std::size_t k = first_sum() + i;
+    Tensor& total = out_[attrs_.first_sum() + i];
+    if (!total.is_defined() && !is_list(k)) total = Tensor(allocate_block(body.output_type(k)));
+  }
+  set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
+  if (attrs_.cond) set_captures(*loop_.cond, attrs_.cond_captures, 1 + attrs_.carries);
+}
+
+void LoopRun::find_slices(int i) {
+  const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
+  Slices result;
+  if (slices.type().is_list()) {
+    const Graph& body = *attrs_.body.graph;
+    result.elements =
+        slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], iterations_.limit);
+  } else {
+    result.data = slices.data<char>();
+    result.bytes = pitches_ ? pitches_->slices[i] : slice_type(slices.type()).bytes();
+  }
+  slices_.push_back(std::move(result));
+}
+
+void LoopRun::find_stack(int j) {
+  Stack stack;
+  if (!attrs_.is_list(j)) {
+    const TensorType& term = loop_.body->output_type(attrs_.carries + j);
+    Tensor& out = out_[attrs_.first_stack() + j];
+    stack.bytes = pitches_ ? pitches_->stacks[j] : term.bytes();
+    if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size())
+      out = Tensor(allocate_block(stacked(term, attrs_.stack_dims[j])));
+    if (out.is_defined())
+      stack.data = out.data<char>();
+    else
+      stack.growing.emplace(stack.bytes);
+  }
+  stacks_.push_back(std::move(stack));
+}
+
+void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
+    plan.set_input(first + i, plan.keeps_input(first + i) ? owned(capture) : capture);
+  }
+}
+
+// ---- Iterations ---------------------------------------------------------------------------------
+
+void LoopRun::run() {
+  iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
+                  [&]() -> const Tensor& { return ask(); });
+  finish();
+}
+
+Tensor& LoopRun::ask() {
+  Plan& cond = *loop_.cond;
+  position_ = iterations_.count();
+  set_position(cond);
+  for (int i = 0; i < attrs_.carries; ++i) {
+    if (loop_.carries[i].is_list)
+      cond.set_input(1 + i, state_[i].list);
+    else
+      place_input(cond, 1 + i, carry_type(i), state_[i].data);
+  }
+  set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
+  if (cond.output_is_placed(0)) {
+    if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
+    cond.set_output(0, condition_.data<void>());
+  }
+  in_iteration(iterations_.number(), attrs_.name, [&] { cond.run(); });
+  return cond.output(0);
+}
+
+void LoopRun::step(std::int64_t position, const Tensor& live) {
+  position_ = position;
+  if (live.is_defined() && !all_live(live))
+    step_with_ended(live);
+  else
+    step_with_all();
+}
+
+void LoopRun::set_position(Plan& body) { place_input(body, 0, TensorType(i64), &position_); }
+
+void LoopRun::step_with_all() {
+  Plan& body = *loop_.body;
+  set_position(body);
+  for (int i = 0; i < attrs_.carries; ++i) {
+    if (loop_.carries[i].is_list)
+      body.set_input(1 + i, std::move(state_[i].list));
+    else
+      place_input(body, 1 + i, carry_type(i), state_[i].data);
+  }
+  for (int i = 0; i < attrs_.slices; ++i) {
+    const std::size_t k = 1 + attrs_.carries + i;
+    Slices& slices = slices_[i];
+    if (!slices.data && !slices.elements.empty())
+      body.set_input(k, slices.elements[position_]);
+    else
+      place_input(body, k, slice_type(loop_.input_types[attrs_.first_slice() + i]),
+                  slices.data + position_ * slices.bytes);
+  }
+  const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
+  set_list_captures(body, attrs_.body_captures, first_capture);
+
+  for (int i = 0; i < attrs_.carries; ++i)
+    if (body.output_is_placed(i)) body.set_output(i, next_place(i));
+  for (int j = 0; j < attrs_.stacks; ++j)
+    if (body.output_is_placed(attrs_.carries + j))
+      body.set_output(attrs_.carries + j, stacks_[j].at(position_));
+  for (int i = 0; i < attrs_.sums; ++i)
+    if (body.output_is_placed(first_sum() + i))
+      body.set_output(first_sum() + i, iterations_.count()
+                                           ? memory(loop_.scratch[first_sum() + i])
+                                           : out_[attrs_.first_sum() + i].data<void>());
+  in_iteration(iterations_.number(), attrs_.name, [&] { body.run(); });
+
+  for (int j = 0; j < attrs_.stacks; ++j) {
+    const std::size_t k = attrs_.carries + j;
+    if (attrs_.is_list(j))
+      put_element(j, owned(body.output(k)));
+    else if (!body.output_is_placed(k) && !loop_.shares_carry[j])
+      copy_elements(stacks_[j].at(position_), body.output(k));
+  }
+  for (int i = 0; i < attrs_.sums; ++i) {
+    const std::size_t k = first_sum() + i;
+    const Tensor& term = body.output(k);
+    if (is_list(k))
+      sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
+    else
+      add_term(i, term, body.output_is_placed(k));
+  }
+  for (int i = 0; i < attrs_.carries; ++i) take_carry(i, body);
+  release_lists(body);
+}
+
+void LoopRun::step_with_ended(const Tensor& live) {
+  if (!ended_) ended_.emplace(attrs_, loop_.input_types);
+  ended_->set_live(live);
+  Tensors before, seen;
+  const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
+  for (int i = 0; i < attrs_.carries; ++i) {
+    before.push_back(loop_.carries[i].is_list ? state_[i].list
+                                              : placed(carry_type(i), state_[i].data));
+    add(before.back());
+  }
+  for (int i = 0; i < attrs_.slices; ++i) {
+    const Slices& slices = slices_[i];
+    const TensorType type = slice_type(loop_.input_types[attrs_.first_slice() + i]);
+    add(!slices.data && !slices.elements.empty()
+            ? slices.elements[static_cast<std::size_t>(position_)]
+            : placed(type, slices.data + position_ * slices.bytes));
+  }
+  for (const int capture : attrs_.body_captures) add(*in_[attrs_.first_capture() + capture].tensor);
+  std::vector<TensorType> types{TensorType(i64)};
+  for (const Tensor& x : seen) types.push_back(x.type());
+  loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
+  Plan& body = *loop_.ended;
+  set_position(body);
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
+  const std::size_t outputs = attrs_.body.graph->outputs.size();
+  Tensors places(outputs);
+  for (std::size_t k = 0; k < outputs; ++k)
+    if (body.output_is_placed(k)) {
+      places[k] = Tensor(allocate_block(body.output_type(k)));
+      body.set_output(k, places[k].data<void>());
+    }
+  in_iteration(iterations_.number(), attrs_.name, [&] { body.run(); });
+
+  Tensors made;
+  for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));
+  for (int j = 0; j < attrs_.stacks; ++j) {
+    const std::size_t k = attrs_.carries + j;
+    const Tensor kept = ended_->term(made[k], k);
+    if (attrs_.is_list(j))
+      put_element(j, owned(kept));
+    else
+      copy_elements(stacks_[j].at(position_), kept);
+  }
+  for (int i = 0; i < attrs_.sums; ++i) {
+    const std::size_t k = first_sum() + i;
+    const Tensor term = ended_->term(made[k], k);
+    if (is_list(k))
+      sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
+    else
+      add_term(i, term, false);
+  }
+  for (int i = 0; i < attrs_.carries; ++i) {
+    const Tensor next = ended_->next(made[i], before[i], i);
+    if (loop_.carries[i].is_list) {
+      state_[i].list = owned(next);
+      continue;
+    }
+    // A stack that the carry shares holds zeros for ended entries: not what they carry on.
+    char* first = memory(loop_.carries[i].buffers[0]);
+    char* to = state_[i].data == first ? memory(loop_.carries[i].buffers[1]) : first;
+    copy_elements(to, next);
+    state_[i].data = to;
+  }
+  made.clear();
+  release_lists(body);
+  body.release();
+}
+
+void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
+    if (capture.type().is_list()) plan.set_input(first + i, capture);
+  }
+}
+
+char* LoopRun::next_place(int i) {
+  const PlannedLoop::Carry& carry = loop_.carries[i];
+  if (carry.stack >= 0) return stacks_[carry.stack].at(position_);
+  char* first = memory(carry.buffers[0]);
+  return state_[i].data == first ? memory(carry.buffers[1]) : first;
+}
+
+void LoopRun::take_carry(int i, Plan& body) {
+  if (loop_.carries[i].is_list) {
+    state_[i].list = owned(body.output(i));
+    return;
+  }
+  char* to = next_place(i);
+  if (!body.output_is_placed(i)) copy_elements(to, body.output(i));
+  state_[i].data = to;
+}
+
+void LoopRun::put_element(int j, Tensor element) {
+  if (attrs_.is_reverse && lists_[j].empty())
+    lists_[j].resize(static_cast<std::size_t>(iterations_.limit));
+  if (attrs_.is_reverse)
+    lists_[j][static_cast<std::size_t>(position_)] = std::move(element);
+  else
+    lists_[j].push_back(std::move(element));
+}
+
+void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {
+  const Tensor& total = out_[attrs_.first_sum() + i];
+  if (iterations_.count())
+    add_to(total, term);
+  else if (!is_in_place)
+    copy_elements(total.data<void>(), term);
+}
+
+void LoopRun::release_lists(Plan& body) {
+  for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
+    if (!body.output_is_placed(k) && body.output(k).is_defined() && body.output(k).type().is_list())
+      body.output(k) = Tensor();
+}
+
+}  // namespace reel

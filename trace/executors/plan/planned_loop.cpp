@@ -1,0 +1,79 @@
+#include "reel/trace/executors/plan/planned_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace reel {
+
+bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types) {
+  attrs = of;
+  input_types = types;
+  if (!find_types()) return false;
+  lay_out();
+  return true;
+}
+
+bool PlannedLoop::find_types() {
+  const LoopAttrs& loop = this->loop();
+  if (!changing_dims(loop).empty() || std::any_of(loop.last_dims.begin(), loop.last_dims.end(),
+                                                  [](const Dims& dims) { return !dims.empty(); }))
+    return false;
+  std::vector<TensorType> types{TensorType(i64)}, cond_types{TensorType(i64)};
+  for (int i = 0; i < loop.carries; ++i) {
+    types.push_back(input_types[loop.first_carry() + i]);
+    cond_types.push_back(types.back());
+  }
+  for (int i = 0; i < loop.slices; ++i) {
+    const TensorType slice = slice_type(input_types[loop.first_slice() + i]);
+    const bool is_list = loop.body.graph->types[loop.body.graph->inputs[types.size()]].is_list();
+    types.push_back(is_list ? slice.as_list() : slice);  // of a list of lists
+  }
+  for (const int capture : loop.body_captures)
+    types.push_back(input_types[loop.first_capture() + capture]);
+  for (const int capture : loop.cond_captures)
+    cond_types.push_back(input_types[loop.first_capture() + capture]);
+  is_block.assign(loop.body.graph->outputs.size(), 0);
+  for (int i = 0; i < loop.stacks; ++i)
+    if (loop.is_list(i)) is_block[loop.carries + i] = 1;
+  body.prepare(attrs, loop.body, types, is_block);
+  if (loop.cond) cond.prepare(attrs, loop.cond, cond_types);
+  for (int i = 0; i < loop.carries; ++i) {
+    const bool is_list = types[1 + i].is_list();
+    if (!is_list && !(body->output_is_known(i) && body->output_type(i) == types[1 + i]))
+      return false;
+  }
+  for (std::size_t k = loop.carries; k < is_block.size(); ++k)
+    if (!is_block[k] && !body->output_is_known(k)) return false;
+  return !loop.cond || cond->output_is_known(0);
+}
+
+void PlannedLoop::lay_out() {
+  const LoopAttrs& loop = this->loop();
+  std::int64_t bytes = 0;
+  const auto room_for = [&](const TensorType& type) {
+    return std::exchange(bytes, bytes + (type.bytes() + 63) / 64 * 64);
+  };
+  carries.assign(loop.carries, {});
+  shares_carry.assign(loop.stacks, 0);
+  scratch.assign(loop.body.graph->outputs.size(), -1);
+  for (int i = 0; i < loop.carries; ++i) {
+    Carry& carry = carries[i];
+    carry.is_list = input_types[loop.first_carry() + i].is_list();
+    if (carry.is_list) continue;
+    const TensorType& type = body->output_type(i);
+    carry.bytes = type.bytes();
+    carry.buffers[0] = room_for(type);
+    carry.buffers[1] = room_for(type);
+    if (!body->output_is_placed(i)) continue;
+    for (int j = 0; j < loop.stacks && carry.stack < 0; ++j)
+      if (!loop.is_list(j) && body->outputs_are_same(i, loop.carries + j)) {
+        carry.stack = j;
+        shares_carry[j] = 1;
+      }
+  }
+  for (std::size_t k = 0; k < scratch.size(); ++k)
+    if (body->output_is_placed(k)) scratch[k] = room_for(body->output_type(k));
+  memory = Tensor(allocate_block(TensorType(boolean, {bytes})));
+}
+
+}  // namespace reel
