@@ -86,9 +86,10 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
   attrs.arguments = arguments.size();
   Tensors inputs = residuals;
   if (is_tracing()) {
-    std::vector<TensorType> types;
-    for (const Tensor& residual : residuals) types.push_back(residual.type());
-    for (const Tensor& result : results) types.push_back(result.type());
+    std::vector<TensorType>
+        types;  // as the trace has them: a captured tensor is not part of it yet
+    for (const Tensors* given : {&residuals, &results})
+      for (const Tensor& x : *given) types.push_back(x.type().with(x.dims()));
     const RecordedGraph recorded = record_graph("custom_vjp", types, [&](const Tensors& given) {
       const auto cotangents = given.begin() + static_cast<std::ptrdiff_t>(residuals.size());
       Tensors gradients =

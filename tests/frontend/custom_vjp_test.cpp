@@ -123,6 +123,15 @@ TEST_P(CustomVjpTest, BackwardMayNameDimsThatOnlyARunKnows) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST_P(CustomVjpTest, TakesACapturedTensorAlongADimOfAnArgument) {
+  const Dim in("in", 2);
+  const Tensor captured = tensor({2., 3.}, {in});
+  const auto f = run(value_and_grad([&](const Tensor& x) { return sum(cube(captured) * x); }));
+  const auto [value, gradient] = f(tensor({1., 10.}, {in}));
+  expect_values(value, {278});
+  expect_values(gradient, {8, 27});
+}
+
 TEST(CustomVjpTape, KeepsResidualsOnly) {
   const auto f = custom_vjp(
       [](const Tensor& x) {
