@@ -47,7 +47,7 @@ class AddingTask : public Task {
         batch_("batch", options.batch),
         time_("time", options.length),
         trainer_(AddingModel<Cell>::random(in_, options), None{}, AddingLoss<Cell>{time_},
-                 options.steps, batch_, options.threads) {}
+                 options.steps) {}
 
   double step(bool is_traced) override {
     const auto [x, target] = draw();

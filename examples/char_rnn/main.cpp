@@ -42,9 +42,11 @@ void add_flags(CLI::App& app, Options& options) {
                  "eager, traced, or both: some steps eagerly, the others traced")
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
-  app.add_option("--threads", options.threads,
-                 "equal parts of a batch that are computed at once, each on a thread of its own")
-      ->check(CLI::Range(1, 64));
+  app.add_option_function<int>(
+         "--threads", reel::set_threads,
+         "how many the library uses at most (default: one for each processor); losses are the "
+         "same for any number")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "of all random numbers")
       ->check([](const std::string& text) {
         return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;
@@ -60,8 +62,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("FILE");
   app.add_flag("--resume", options.resume,
                "go on with the training in the checkpoint, as if it had not stopped. All flags are "
-               "as they were, but for --stop-after and those that are given; another --task, "
-               "--cell, --layers, --hidden, --batch, --length, --seed or --threads is refused");
+               "as they were, but for --stop-after, --threads and those that are given; another "
+               "--task, --cell, --layers, --hidden, --batch, --length or --seed is refused");
   app.add_flag("--sample", options.sample, "let the model in the checkpoint write, and no more")
       ->excludes("--resume");
   app.add_option("--characters", options.characters, "how many the model writes at the end")
@@ -88,10 +90,6 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
     take_settings(options, given, reel::read_safetensors_metadata(options.checkpoint));
   if (options.task == "adding" && given.count("data"))
     throw UserError("the adding problem needs no --data");
-  if (options.batch % options.threads != 0)
-    throw UserError("--batch " + std::to_string(options.batch) + " cannot be cut into --threads " +
-                    std::to_string(options.threads) + " parts of equal size");
-  reel::set_threads(options.threads);
   // The next run may be started elsewhere.
   if (!options.data.empty()) options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);

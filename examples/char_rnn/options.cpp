@@ -21,7 +21,6 @@ void for_each_setting(Fn&& fn) {
   fn("layers", &Options::layers, Of::model);
   fn("hidden", &Options::hidden, Of::model);
   fn("batch", &Options::batch, Of::training);
-  fn("threads", &Options::threads, Of::training);
   fn("length", &Options::length, Of::training);
   fn("seed", &Options::seed, Of::training);
   fn("data", &Options::data, Of::run);

@@ -19,7 +19,7 @@ struct Options {
   std::string task = "text";  ///< or "adding"
   std::string data;
   std::string cell = "lstm", mode = "both";
-  int steps = 7500, length = 64, batch = 32, hidden = 128, layers = 1, threads = 1;
+  int steps = 7500, length = 64, batch = 32, hidden = 128, layers = 1;
   std::uint64_t seed = 1;
   std::string losses = "char_rnn.csv", plot;
   int checkpoint_every = 500;

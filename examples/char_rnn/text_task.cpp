@@ -82,8 +82,7 @@ class TextTask : public Task {
   static Trainer<Model, State, Loss> trainer(const Options& options, const Alphabet& alphabet,
                                              const Dim& batch, const Dim& time) {
     const Model model = Model::random(alphabet.size(), options.hidden, options.layers);
-    const State state = model.network.initial_state({batch});
-    return {model, state, Loss{time}, options.steps, batch, options.threads};
+    return {model, model.network.initial_state({batch}), Loss{time}, options.steps};
   }
 
   Options options_;
