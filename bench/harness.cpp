@@ -20,8 +20,7 @@ namespace reel::bench {
 namespace {
 
 constexpr double kTurnSeconds = 5e-3;  ///< long beside the clock, and beside a cold cache
-constexpr double kCaseSeconds = 10;
-constexpr int kFewestTurns = 5, kMostTurns = 400;
+constexpr int kFewTurns = 3, kMostTurns = 400;
 
 /// Debian's OpenBLAS 0.3.21 takes slow kernels on processors that are newer than it, and starts a
 /// thread per core, after which every program pays for atomic counts. It reads the environment when
@@ -48,40 +47,28 @@ double quantile(const std::vector<double>& sorted, double share) {
   return std::lerp(sorted[below], sorted[above], at - std::floor(at));
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return quantile(values, 0.5);
-}
-
 double now(Clock clock) {
   timespec time;
   clock_gettime(clock == Clock::wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double seconds_of(const std::function<void()>& run, int times, Clock clock) {
-  const double begin = now(clock);
+void repeat(const std::function<void()>& run, int times) {
   for (int i = 0; i < times; ++i) run();
-  return now(clock) - begin;
-}
-
-/// Seconds of each contender's run, turn by turn.
-std::vector<std::vector<double>> take_turns(const std::vector<Contender>& contenders, Clock clock) {
-  std::vector<int> times;
-  for (const Contender& contender : contenders) {
-    contender.run();  // traces, and fills pools
-    const double once = seconds_of(contender.run, 1, clock);
-    times.push_back(std::max(1, static_cast<int>(std::ceil(kTurnSeconds / once))));
-  }
-  std::vector<std::vector<double>> seconds(contenders.size());
-  const double end = now(Clock::wall) + kCaseSeconds;
-  for (int turn = 0; turn < kFewestTurns || (turn < kMostTurns && now(Clock::wall) < end); ++turn)
-    for (std::size_t i = 0; i < contenders.size(); ++i)
-      seconds[i].push_back(seconds_of(contenders[i].run, times[i], clock) / times[i]);
-  return seconds;
 }
 
 }  // namespace
+
+double seconds_of(const std::function<void()>& run, Clock clock) {
+  const double begin = now(clock);
+  run();
+  return now(clock) - begin;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
 
 void note(const std::string& line) {
   fmt::print("{}\n", line);
@@ -93,6 +80,12 @@ Group::Group(const std::string& name, int argc, char** argv) {
   CLI::App options("Benchmarks of Reel: " + name);
   options.add_option("--json", json_, "Write the rows to this file");
   options.add_option("--case", only_, "Only cases with this text in their names");
+  options
+      .add_option("--seconds", seconds_,
+                  "About so long for each case, or until there are three turns, but at most five "
+                  "times as long")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   try {
     options.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -103,23 +96,35 @@ Group::Group(const std::string& name, int argc, char** argv) {
 
 bool Group::wants(const std::string& name) const { return name.find(only_) != std::string::npos; }
 
+std::vector<Turns> Group::time(const std::vector<Contender>& contenders, Clock clock) const {
+  std::vector<int> times;
+  for (const Contender& contender : contenders) {
+    double once = seconds_of(contender.run, clock);  // traces, and fills pools
+    if (once < 100 * kTurnSeconds) once = seconds_of(contender.run, clock);
+    times.push_back(std::max(1, static_cast<int>(std::ceil(kTurnSeconds / once))));
+  }
+  std::vector<Turns> seconds(contenders.size());
+  const double begin = now(Clock::wall);
+  const auto goes_on = [&](int turn) {
+    const double seconds = now(Clock::wall) - begin;
+    return turn == 0 || (turn < kMostTurns && seconds < (turn < kFewTurns ? 5 : 1) * seconds_);
+  };
+  for (int turn = 0; goes_on(turn); ++turn)
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      seconds[i].push_back(seconds_of([&] { repeat(contenders[i].run, times[i]); }, clock) /
+                           times[i]);
+  return seconds;
+}
+
 void Group::compare(const std::string& name, const Quantity& quantity,
                     const std::vector<Contender>& contenders, Clock clock) {
   if (!wants(name)) return;
-  const std::vector<std::vector<double>> seconds = take_turns(contenders, clock);
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    std::vector<double> figures = seconds[i];
-    for (double& figure : figures) figure *= quantity.in_a_second;
-    report(name, i ? quantity.metric + "_" + contenders[i].name : quantity.metric, quantity.unit,
-           std::move(figures));
-  }
-  for (std::size_t i = 1; i < contenders.size(); ++i) {
-    std::vector<double> ratios;
-    for (std::size_t turn = 0; turn < seconds[0].size(); ++turn)
-      ratios.push_back(seconds[0][turn] / seconds[i][turn]);
-    add({name, "ratio_to_" + contenders[i].name, "ratio", median(seconds[0]) / median(seconds[i])},
-        std::move(ratios));
-  }
+  const std::vector<Turns> turns = time(contenders, clock);
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    report(name, i ? quantity.metric + "_" + contenders[i].name : quantity.metric, quantity,
+           turns[i]);
+  for (std::size_t i = 1; i < contenders.size(); ++i)
+    report_ratio(name, "ratio_to_" + contenders[i].name, turns[0], turns[i]);
 }
 
 void Group::report(const std::string& name, const std::string& metric, const std::string& unit,
@@ -127,6 +132,22 @@ void Group::report(const std::string& name, const std::string& metric, const std
   if (!wants(name)) return;
   const double value = median(figures);
   add({name, metric, unit, value}, std::move(figures));
+}
+
+void Group::report(const std::string& name, const std::string& metric, const Quantity& quantity,
+                   const Turns& turns) {
+  std::vector<double> figures = turns;
+  for (double& figure : figures) figure *= quantity.in_a_second;
+  report(name, metric, quantity.unit, std::move(figures));
+}
+
+void Group::report_ratio(const std::string& name, const std::string& metric,
+                         const std::vector<double>& figures, const std::vector<double>& over) {
+  if (!wants(name)) return;
+  std::vector<double> ratios;
+  for (std::size_t turn = 0; turn < figures.size(); ++turn)
+    ratios.push_back(figures[turn] / over[turn]);
+  add({name, metric, "ratio", median(figures) / median(over)}, std::move(ratios));
 }
 
 void Group::add(const Row& row, std::vector<double> figures) {

@@ -27,6 +27,9 @@ struct Quantity {
 inline Quantity milliseconds() { return {"ms", "ms", 1e3}; }
 inline Quantity nanoseconds_per_op(double ops) { return {"ns_per_op", "ns", 1e9 / ops}; }
 
+/// Seconds of a contender's run, turn by turn.
+using Turns = std::vector<double>;
+
 /// A group of benchmarks: one program, one table, one JSON file.
 ///
 ///   int main(int argc, char** argv) {
@@ -37,7 +40,7 @@ inline Quantity nanoseconds_per_op(double ops) { return {"ns_per_op", "ns", 1e9 
 ///   }
 ///
 /// Options of the program: --json FILE, where to write the rows; --case TEXT, to run only the cases
-/// that have TEXT in their names.
+/// that have TEXT in their names; --seconds S, how long to take for a case.
 class Group {
  public:
   /// Prints what this machine is. Starts the program again where its environment lets a peer's
@@ -49,17 +52,23 @@ class Group {
 
   /// Times the contenders in turns, one, two, one, two, ..., so that a machine that is slow for a
   /// while is slow for all of them. Each runs once before, and in a turn as often as fills some
-  /// milliseconds.
-  ///
-  /// Rows, from medians over all turns: METRIC of the first contender, METRIC_NAME of each other
-  /// one, and ratio_to_NAME, first over other: below 1 the first is faster. Quartiles beside a
-  /// ratio are those of the ratios turn by turn.
+  /// milliseconds. -> for each of them.
+  std::vector<Turns> time(const std::vector<Contender>& contenders, Clock clock) const;
+
+  /// Times them. Rows, from medians over all turns: METRIC of the first contender, METRIC_NAME of
+  /// each other one, and ratio_to_NAME, first over other: below 1 the first is faster.
   void compare(const std::string& name, const Quantity& quantity,
                const std::vector<Contender>& contenders, Clock clock);
 
   /// A row from figures that were measured otherwise: their median.
   void report(const std::string& name, const std::string& metric, const std::string& unit,
               std::vector<double> figures);
+  void report(const std::string& name, const std::string& metric, const Quantity& quantity,
+              const Turns& turns);
+  /// A row from the medians of two, one over the other, whose figures are of the same turns. The
+  /// quartiles beside it are those of the ratios turn by turn.
+  void report_ratio(const std::string& name, const std::string& metric,
+                    const std::vector<double>& figures, const std::vector<double>& over);
 
   /// Writes the JSON; gives what main returns.
   int finish() const;
@@ -72,8 +81,12 @@ class Group {
   void add(const Row& row, std::vector<double> figures);
 
   std::string json_, only_;
+  double seconds_ = 10;
   std::vector<Row> rows_;
 };
+
+double seconds_of(const std::function<void()>& run, Clock clock);
+double median(std::vector<double> values);
 
 /// A line above the table: how things were measured, or with what.
 void note(const std::string& line);

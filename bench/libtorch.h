@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "lstm.h"
+#include "rnn.h"
 
 namespace reel::bench {
 
@@ -25,8 +25,12 @@ class Libtorch {
   virtual void set_threads(int count) const = 0;
   /// x · factor · factor · ..., element by element, of ones.
   virtual std::function<void()> multiply_chain(Chain what, int floats, int ops) const = 0;
-  /// A cell written in its ops, called in a C++ loop.
-  virtual LstmRun lstm_in_ops(const LstmProblem& problem) const = 0;
+  /// nn::LSTM or nn::GRU, which is the one that resets after the product: one layer.
+  virtual RnnRun layer(const RnnProblem& problem) const = 0;
+  /// A cell written in its ops, called in a C++ loop: `lstm` or `custom`.
+  virtual RnnRun in_ops(const RnnProblem& problem) const = 0;
+  /// The same cell and loop as a TorchScript.
+  virtual RnnRun in_torchscript(const RnnProblem& problem) const = 0;
 };
 
 /// Null in a build without it.

@@ -5,8 +5,8 @@
 #include "compile_time.h"
 #include "harness.h"
 #include "libtorch.h"
-#include "lstm.h"
 #include "reel/reel.h"
+#include "rnn.h"
 
 namespace reel::bench {
 namespace {
@@ -62,17 +62,18 @@ void time_traced_loop(Group& group) {
                 {{"reel", [=] { loop(x, factor); }}}, Clock::processor);
 }
 
-void compare_lstm(Group& group, int steps, int batch, int in, int hidden) {
-  const LstmProblem problem = LstmProblem::random(steps, batch, in, hidden);
+void compare_lstm(Group& group, const RnnProblem& problem) {
   const std::string name = "lstm in ops " + problem.sizes() + " threads=1";
   if (!group.wants(name)) return;
-  const LstmRun traced = reel_lstm_in_ops(problem, true), eager = reel_lstm_in_ops(problem, false);
-  const LstmNumbers expected = eager.numbers();
-  check_same(expected, traced.numbers());
+  const RnnRun traced = reel_rnn(problem, true), eager = reel_rnn(problem, false);
+  traced.run();
+  eager.run();
+  check_same(eager.numbers(), traced.numbers());
   std::vector<Contender> contenders{{"reel", traced.run}, {"eager", eager.run}};
   if (libtorch()) {
-    const LstmRun theirs = libtorch()->lstm_in_ops(problem);
-    check_same(expected, theirs.numbers());
+    const RnnRun theirs = libtorch()->in_ops(problem);
+    theirs.run();
+    check_same(eager.numbers(), theirs.numbers());
     contenders.push_back({"libtorch", theirs.run});
   }
   group.compare(name, milliseconds(), contenders, Clock::processor);
@@ -103,8 +104,8 @@ int main(int argc, char** argv) {
       "with");
   compare_chains(group);
   time_traced_loop(group);
-  compare_lstm(group, 1000, 16, 64, 128);
-  compare_lstm(group, 1000, 1, 32, 32);
+  compare_lstm(group, {.steps = 1000, .batch = 16, .in = 64, .hidden = 128});
+  compare_lstm(group, {.steps = 1000, .batch = 1, .in = 32, .hidden = 32});
   time_compiler(group);
   return group.finish();
 }

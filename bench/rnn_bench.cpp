@@ -1,0 +1,321 @@
+// What a recurrent layer costs, forward and backward with all gradients, as users write it: cells
+// in ops, traced; beside the layers that others have made by hand. And what loops, traces and
+// training steps cost around them.
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+#include "libtorch.h"
+#include "onednn.h"
+#include "reel/examples/char_rnn/model.h"
+#include "reel/examples/char_rnn/trainer.h"
+#include "reel/reel.h"
+#include "rnn.h"
+
+namespace reel::bench {
+namespace {
+
+/// The sizes of the table in docs/performance.md; the last one is too small for two threads.
+const std::vector<RnnProblem> kLstms{
+    {.steps = 1000, .batch = 16, .in = 64, .hidden = 128},
+    {.steps = 784, .batch = 64, .in = 1, .hidden = 128},
+    {.steps = 200, .batch = 32, .in = 256, .hidden = 256},
+    {.steps = 200, .batch = 64, .in = 128, .hidden = 512},
+    {.steps = 1000, .batch = 1, .in = 128, .hidden = 128},
+    {.steps = 1000, .batch = 1, .in = 32, .hidden = 32},
+};
+
+std::string name_of(const RnnProblem& p, int threads) {
+  return str(p.name(), " threads=", threads);
+}
+
+/// Contenders at one problem, timed, and then asked what they computed.
+class Comparison {
+ public:
+  Comparison(Group& group, const RnnProblem& problem, int threads)
+      : group_(group), problem_(problem), name_(name_of(problem, threads)), threads_(threads) {}
+
+  /// Of this problem; the first one is right.
+  void add(const std::string& name, const RnnRun& run) {
+    checked_.emplace_back(contenders_.size(), run);
+    contenders_.push_back({name, run.run});
+  }
+  /// Of other work.
+  void add_other(const std::string& name, const std::function<void()>& run) {
+    contenders_.push_back({name, run});
+  }
+  void add_onednn(int threads, const std::string& name = "onednn") {
+    if (is_in_onednn(problem_)) add(name, onednn_rnn(problem_, threads));
+  }
+
+  void time() {
+    turns_ = group_.time(contenders_, threads_ == 1 ? Clock::processor : Clock::wall);
+    const Numbers expected = checked_.front().second.numbers();
+    for (const auto& [i, run] : checked_) try {
+        check_same(expected, run.numbers());
+      } catch (const Error& error) {
+        throw Error(str(name_, ": ", contenders_[i].name, " and ", contenders_[0].name,
+                        " disagree: ", error.what()));
+      }
+  }
+
+  const std::string& name() const { return name_; }
+  /// Seconds; null where there is no such contender.
+  const Turns* find(const std::string& contender) const {
+    for (std::size_t i = 0; i < contenders_.size(); ++i)
+      if (contenders_[i].name == contender) return &turns_[i];
+    return nullptr;
+  }
+  const Turns& turns_of(const std::string& contender) const { return *find(contender); }
+
+  void report_milliseconds(const std::string& contender) const {
+    if (const Turns* turns = find(contender))
+      group_.report(name_, contender == "reel" ? "ms" : "ms_" + contender, milliseconds(), *turns);
+  }
+  void report_ratio_to(const std::string& contender) const {
+    if (const Turns* turns = find(contender))
+      group_.report_ratio(name_, "ratio_to_" + contender, turns_of("reel"), *turns);
+  }
+  /// Those beside whom it stands: milliseconds of all, and then the ratios.
+  void report(const std::vector<std::string>& others) const {
+    report_milliseconds("reel");
+    for (const std::string& other : others) report_milliseconds(other);
+    for (const std::string& other : others) report_ratio_to(other);
+  }
+
+ private:
+  Group& group_;
+  RnnProblem problem_;
+  std::string name_;
+  int threads_;
+  std::vector<Contender> contenders_;
+  std::vector<std::pair<std::size_t, RnnRun>> checked_;
+  std::vector<Turns> turns_;
+};
+
+/// Of seconds, what a unit of work took.
+Turns per(const Turns& turns, double work) {
+  Turns result = turns;
+  for (double& seconds : result) seconds /= work;
+  return result;
+}
+
+/// flops of the products over seconds, as a share of what a core can do.
+void report_fraction_of_roof(Group& group, const Comparison& c, const RnnProblem& problem,
+                             const Product& product) {
+  group.report_ratio(c.name(), "fraction_of_roof", per(c.turns_of("roof"), product.flops),
+                     per(c.turns_of("reel"), problem.flops()));
+}
+
+void compare_lstm(Group& group, const RnnProblem& problem) {
+  Comparison c(group, problem, 1);
+  if (!group.wants(c.name())) return;
+  const bool is_small = problem.hidden <= 32;
+  const Product product = onednn_product();
+  c.add("reel", reel_rnn(problem, true));
+  if (is_small) c.add("eager", reel_rnn(problem, false));
+  c.add_onednn(1);
+  if (libtorch() && problem.layers == 1) {
+    c.add("libtorch", libtorch()->layer(problem));
+    c.add("libtorch_ops", libtorch()->in_ops(problem));
+    c.add("torchscript", libtorch()->in_torchscript(problem));
+  }
+  c.add_other("roof", product.run);
+  c.time();
+  c.report({"eager", "onednn", "libtorch", "libtorch_ops", "torchscript"});
+  report_fraction_of_roof(group, c, problem, product);
+}
+
+/// The library has one thread, so the figures are of the peer alone.
+void time_with_two_threads(Group& group, const RnnProblem& problem) {
+  Comparison c(group, problem, 2);
+  if (!group.wants(c.name())) return;
+  c.add_onednn(2);
+  c.add_onednn(1, "onednn_1_thread");
+  c.time();
+  c.report_milliseconds("onednn");
+  c.report_milliseconds("onednn_1_thread");
+}
+
+/// A cell that is no LSTM beside the LSTM of its sizes.
+void compare_with_lstm(Group& group, const RnnProblem& problem) {
+  Comparison c(group, problem, 1);
+  if (!group.wants(c.name())) return;
+  RnnProblem lstm = problem;
+  lstm.cell = Cell::lstm;
+  const Product product = onednn_product();
+  c.add("reel", reel_rnn(problem, true));
+  c.add_onednn(1);
+  if (libtorch() && problem.cell == Cell::gru_reset_after)
+    c.add("libtorch", libtorch()->layer(problem));
+  if (libtorch() && problem.cell == Cell::custom) {
+    c.add("libtorch_ops", libtorch()->in_ops(problem));
+    c.add("torchscript", libtorch()->in_torchscript(problem));
+  }
+  c.add_other("lstm", reel_rnn(lstm, true).run);
+  c.add_other("roof", product.run);
+  c.time();
+  c.report({"onednn", "libtorch", "libtorch_ops", "torchscript"});
+  c.report_milliseconds("lstm");
+  group.report_ratio(c.name(), "ratio_to_lstm_per_flop", per(c.turns_of("reel"), problem.flops()),
+                     per(c.turns_of("lstm"), lstm.flops()));
+  report_fraction_of_roof(group, c, problem, product);
+}
+
+/// Sequences of different lengths beside the same number at full length.
+void compare_with_full_length(Group& group, RnnProblem problem) {
+  const RnnProblem full = problem;
+  problem.is_ragged = true;
+  Comparison c(group, problem, 1);
+  if (!group.wants(c.name())) return;
+  c.add("reel", reel_rnn(problem, true));
+  c.add("eager", reel_rnn(problem, false));
+  c.add_other("full_length", reel_rnn(full, true).run);
+  c.time();
+  c.report({"eager", "full_length"});
+  const std::vector<int> lengths = problem.lengths();
+  double steps = 0;
+  for (const int length : lengths) steps += length;
+  group.report(c.name(), "live_work", "ratio", {steps / problem.batch / problem.steps});
+}
+
+/// A loop that does next to nothing, 100,000 times: what an instruction costs.
+template <class Loop>
+void time_small_loop(Group& group, const std::string& name, int instructions, const Loop& body) {
+  constexpr int kIterations = 100'000;
+  if (!group.wants(name)) return;
+  const auto loop = jit([&](const Tensor& begin, const Tensor& x) {
+    return while_loop([](Tensor i, Tensor) { return i < kIterations; },
+                      [&](Tensor i, Tensor y) {
+                        return std::tuple{i + 1, body(y)};
+                      },
+                      std::tuple{begin, x});
+  });
+  const Tensor begin = scalar(0), x = scalar(1.0f);
+  const Turns turns = group.time({{"reel", [&] { loop(begin, x); }}}, Clock::processor)[0];
+  group.report(name, "ns_per_iteration", {"", "ns", 1e9 / kIterations}, turns);
+  group.report(name, "ns_per_instruction", {"", "ns", 1e9 / kIterations / instructions}, turns);
+}
+
+void time_small_loops(Group& group) {
+  // The comparison and the sum; a state that stays as it is costs nothing.
+  time_small_loop(group, "counter loop", 2, [](const Tensor& y) { return y; });
+  time_small_loop(group, "scalar loop", 6, [](const Tensor& y) { return y - 0.1 * sin(y) * y; });
+}
+
+/// The training step of examples/char_rnn, on random text.
+class CharRnnStep {
+ public:
+  explicit CharRnnStep(int length)
+      : time_("time", length), trainer_(trainer(Model::random(kSymbols, kHidden, 1))) {
+    std::mt19937 generator(1);
+    std::uniform_int_distribution<int> symbol(0, kSymbols - 1);
+    std::vector<int> text(static_cast<std::size_t>(kBatch * length));
+    for (int& s : text) s = symbol(generator);
+    text_ = tensor(text, {batch_, time_});
+  }
+  static std::string sizes(int length) { return str("T=", length, " B=", kBatch, " H=", kHidden); }
+  void run(bool is_traced) { trainer_.step(text_, text_, is_traced); }
+
+ private:
+  static constexpr int kSymbols = 73, kBatch = 32, kHidden = 128;
+  using Model = CharModel<LstmCell>;
+  struct Loss {
+    Dim time;
+    std::pair<Tensor, Model::State> operator()(const Model& model, const Model::State& state,
+                                               const Tensor& text, const Tensor& target) const {
+      return text_loss<LstmCell>(model, state, text, target, time);
+    }
+  };
+  using TheTrainer = Trainer<Model, Model::State, Loss>;
+  TheTrainer trainer(const Model& model) const {
+    constexpr int kManySteps = 1'000'000;
+    return {model, model.network.initial_state({batch_}), Loss{time_}, kManySteps};
+  }
+
+  Dim batch_{"batch", kBatch}, time_;
+  TheTrainer trainer_;
+  Tensor text_;
+};
+
+void compare_char_rnn(Group& group) {
+  const std::string name = str("char_rnn step ", CharRnnStep::sizes(64), " threads=1");
+  if (!group.wants(name)) return;
+  CharRnnStep traced(64), eager(64);
+  group.compare(name, milliseconds(),
+                {{"reel", [&] { traced.run(true); }}, {"eager", [&] { eager.run(false); }}},
+                Clock::processor);
+}
+
+/// A first call beside the second one of the same step, whose run takes as long.
+void time_tracing(Group& group) {
+  constexpr int kTimes = 9;
+  const std::string name = "trace, passes and plan of an lstm training step";
+  if (!group.wants(name)) return;
+  std::vector<double> milliseconds;
+  for (int i = 0; i < kTimes; ++i) {
+    CharRnnStep step(8);
+    const auto run = [&] { step.run(true); };
+    const double first = seconds_of(run, Clock::processor);
+    milliseconds.push_back(1e3 * (first - seconds_of(run, Clock::processor)));
+  }
+  group.report(name, "ms", "ms", milliseconds);
+}
+
+void compare_all(Group& group) {
+  for (const RnnProblem& problem : kLstms) compare_lstm(group, problem);
+  for (const RnnProblem& problem : kLstms)
+    if (problem.hidden >= 128) time_with_two_threads(group, problem);
+  for (const RnnProblem& sizes : {kLstms[0], kLstms[2]})
+    for (const Cell cell :
+         {Cell::gru_reset_after, Cell::gru_reset_before, Cell::layernorm_lstm, Cell::custom}) {
+      RnnProblem problem = sizes;
+      problem.cell = cell;
+      compare_with_lstm(group, problem);
+    }
+  RnnProblem stacked = kLstms[4];
+  stacked.layers = 2;
+  compare_lstm(group, stacked);
+  time_with_two_threads(group, stacked);
+  compare_with_full_length(group, kLstms[0]);
+  time_small_loops(group);
+  compare_char_rnn(group);
+  time_tracing(group);
+}
+
+/// The cases' kernels, each line once.
+void note_kernels() {
+  std::set<std::string> lines;
+  for (const RnnProblem& sizes : kLstms)
+    for (const Cell cell : {Cell::lstm, Cell::gru_reset_after, Cell::gru_reset_before})
+      for (const int threads : {1, 2}) {
+        RnnProblem problem = sizes;
+        problem.cell = cell;
+        const char* name = cell == Cell::lstm              ? "lstm"
+                           : cell == Cell::gru_reset_after ? "lbr_gru"
+                                                           : "gru";
+        lines.insert(str("oneDNN's ", name, ": ", onednn_kernels(problem, threads)));
+      }
+  for (const std::string& line : lines) note(line);
+}
+
+}  // namespace
+}  // namespace reel::bench
+
+int main(int argc, char** argv) {
+  using namespace reel::bench;
+  Group group("rnn", argc, argv);
+  if (libtorch()) {
+    libtorch()->set_threads(1);
+    note(libtorch()->describe());
+  } else {
+    note("libtorch: not in this build, so nothing is compared with it");
+  }
+  note_kernels();
+  note("threads=1: processor time of one thread each; threads=2: the clock's");
+  note("ours with two threads: not there yet, the figures of threads=2 are the peer's");
+  compare_all(group);
+  return group.finish();
+}
