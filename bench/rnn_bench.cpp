@@ -10,7 +10,7 @@
 #include "libtorch.h"
 #include "onednn.h"
 #include "reel/examples/char_rnn/model.h"
-#include "reel/examples/char_rnn/trainer.h"
+#include "reel/examples/training/trainer.h"
 #include "reel/reel.h"
 #include "rnn.h"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "network.h"
+#include "../training/network.h"
 #include "text.h"
 
 template <class Cell>

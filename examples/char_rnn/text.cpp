@@ -42,14 +42,6 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-std::string fingerprint(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
-  char print[32];
-  std::snprintf(print, sizeof print, "%016llx", static_cast<unsigned long long>(hash));
-  return print;
-}
-
 std::optional<std::string> read_bible() {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
       ::popen("bible -l100000 gen1:1-rev22:21 2>/dev/null", "r"), &::pclose);

@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "options.h"
+#include "../training/user_error.h"
 
 /// The whole file. Throws UserError when it cannot be read, is empty, or is no text (has a NUL
 /// byte).
 std::string read_text(const std::string& path);
-/// Sixteen letters that differ for different texts.
-std::string fingerprint(const std::string& text);
 /// The King James Bible as the program `bible` prints it; nothing where that is not installed.
 std::optional<std::string> read_bible();
 

@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <optional>
 
+#include "../training/fingerprint.h"
+#include "../training/trainer.h"
 #include "model.h"
 #include "text.h"
-#include "trainer.h"
 
 using namespace reel;
 
@@ -36,13 +37,13 @@ class TextTask : public Task {
     reader_.emplace(std::move(text->symbols), batch_, time_);
   }
 
-  double step(bool is_traced) override {
+  Measured step(bool is_traced) override {
     const auto [text, target] = reader_->next();
-    return trainer_.step(text, target, is_traced) / std::log(2.0);
+    return {trainer_.step(text, target, is_traced) / std::log(2.0)};
   }
   std::int64_t steps_done() const override { return trainer_.steps_done(); }
   void save(const std::string& path, const Metadata& more) override {
-    Metadata metadata = settings_of(options_);
+    Metadata metadata = metadata_of(options_);
     metadata.insert(more.begin(), more.end());
     metadata["alphabet"] = alphabet_.hex();
     metadata["text"] = fingerprint_;
@@ -109,14 +110,15 @@ std::unique_ptr<Task> make_text_task(const Options& options) {
       options.data.empty() ? read_bible() : read_text(options.data);
   if (!text) return nullptr;
   const Alphabet alphabet = Alphabet::of(*text);
-  auto task =
-      make_task<TextTask>(options, alphabet, Text{alphabet.encode(*text), fingerprint(*text)});
+  auto task = make_task<TextTask>(options, options, alphabet,
+                                  Text{alphabet.encode(*text), fingerprint(*text)});
   if (options.resume) task->load(options.checkpoint);
   return task;
 }
 
 std::unique_ptr<Task> make_writer(const Options& options) {
-  auto task = make_task<TextTask>(options, stored_alphabet(options.checkpoint), std::nullopt);
+  auto task =
+      make_task<TextTask>(options, options, stored_alphabet(options.checkpoint), std::nullopt);
   task->load(options.checkpoint);
   return task;
 }

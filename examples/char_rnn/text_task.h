@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "task.h"
+#include "../training/task.h"
+#include "options.h"
 
 /// A character model of the text that options.data names, or of the King James Bible where that is
 /// empty; with options.resume the one that the checkpoint holds. Nothing where there is no text.

@@ -1,97 +1,33 @@
 // What the program char_rnn promises: training that goes on as if it had not stopped, whatever
 // stopped it; the same text from the same seed; one line for every error.
-#include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
+
+#include "program_test.h"
 
 namespace {
 
-namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
-
-std::string content_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  EXPECT_TRUE(in) << path;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int code;  ///< of exit, or minus the signal
-  std::string out, error;
-};
-
-/// A folder of its own for each test, in which the program runs.
-class CharRnnTest : public ::testing::Test {
+class CharRnnTest : public ProgramTest {
  protected:
+  CharRnnTest() : ProgramTest("char_rnn", REEL_CHAR_RNN) {}
   void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(test->test_suite_name()) + '.' + test->name();
-    for (char& c : name)
-      if (c == '/') c = '_';
-    folder_ = fs::current_path() / "char_rnn" / name;
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    ProgramTest::SetUp();
     std::ofstream text(folder_ / "text");
     for (int i = 0; i < 200; ++i) text << "line " << i << " of a text, " << i * i << ".\n";
   }
-
-  pid_t start(const Arguments& arguments, const std::function<void()>& prepare = {}) const {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    if (::chdir(folder_.c_str()) != 0) ::_exit(99);
-    ::dup2(::open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
-    ::dup2(::open("error", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
-    if (prepare) prepare();
-    std::vector<char*> words{const_cast<char*>("char_rnn")};
-    for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    ::execv(REEL_CHAR_RNN, words.data());
-    ::_exit(98);
+  std::string train(const std::string& name, const Arguments& more) const {
+    return ProgramTest::train(name, silent(more));
   }
-  Outcome wait_for(pid_t child) const {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
-            content_of(folder_ / "out"), content_of(folder_ / "error")};
+  Arguments with_files(const std::string& name, const Arguments& more) const {
+    return ProgramTest::with_files(name, silent(more));
   }
-  Outcome run(const Arguments& arguments, const std::function<void()>& prepare = {}) const {
-    return wait_for(start(arguments, prepare));
-  }
-  /// A run that must succeed, of a small model whose files are in a folder of this name. -> its
-  /// output.
-  std::string train(const std::string& name, Arguments more) const {
-    const Outcome outcome = run(with_files(name, std::move(more)));
-    EXPECT_EQ(outcome.code, 0) << outcome.error;
-    return outcome.out;
-  }
-  Arguments with_files(const std::string& name, Arguments more) const {
-    fs::create_directories(folder_ / name);
-    const Arguments files{"--checkpoint", name + "/model", "--characters", "0"};
-    more.insert(more.end(), files.begin(), files.end());
-    if (std::find(more.begin(), more.end(), "--resume") == more.end())
-      more.insert(more.end(), {"--losses", name + "/losses.csv"});
-    return more;
-  }
-  std::string file(const std::string& name) const { return content_of(folder_ / name); }
-  void expect_same_training(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(file(a + "/losses.csv"), file(b + "/losses.csv"));
-    EXPECT_TRUE(file(a + "/model") == file(b + "/model")) << "checkpoints differ";
+  static Arguments silent(Arguments arguments) {
+    arguments.insert(arguments.end(), {"--characters", "0"});
+    return arguments;
   }
   /// Until the program has written a checkpoint after this one. False when it has ended before.
   bool wait_for_another(const fs::path& checkpoint, ino_t before, pid_t child) const {
@@ -105,8 +41,6 @@ class CharRnnTest : public ::testing::Test {
     }
     return true;
   }
-
-  fs::path folder_;
 };
 
 const Arguments kSmall{"--data",   "text", "--length",           "8", "--batch", "3",
@@ -150,21 +84,8 @@ TEST_F(CharRnnTest, RandomDataGoOnToo) {
   expect_same_training("whole", "parts");
 }
 
-// With enough to compute for traced loops to run on several threads: in blocks of the batch, of
-// eight sequences at least.
 TEST_F(CharRnnTest, LossesAreTheSameOnAnyNumberOfThreads) {
-  const auto with = [](const Arguments& more) {
-    Arguments all{"--data", "text",     "--mode", "traced",  "--length", "8",        "--batch",
-                  "32",     "--hidden", "96",     "--steps", "10",       "--threads"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  train("one", with({"1"}));
-  train("two", with({"2"}));
-  expect_same_training("one", "two");
-  train("other", with({"2", "--stop-after", "5"}));
-  train("other", {"--resume", "--threads", "1"});
-  expect_same_training("one", "other");
+  expect_same_on_any_threads(silent({"--data", "text", "--mode", "traced", "--length", "8"}));
 }
 
 TEST_F(CharRnnTest, AKillLosesNothingBeforeTheLastCheckpoint) {
@@ -288,13 +209,7 @@ TEST_F(CharRnnTest, DrawsACurveWithBothPhases) {
 
 // ---- Errors -------------------------------------------------------------------------
 
-class CharRnnErrorTest : public CharRnnTest {
- protected:
-  void expect_error(const Outcome& outcome, const std::string& message, int code = 1) {
-    EXPECT_EQ(outcome.code, code);
-    EXPECT_EQ(outcome.error, "char_rnn: " + message + '\n');
-  }
-};
+class CharRnnErrorTest : public CharRnnTest {};
 
 TEST_F(CharRnnErrorTest, WrongFlags) {
   const std::string hint = "; --help lists the options";

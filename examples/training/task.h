@@ -5,16 +5,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "options.h"
 
+/// What a step of training says of itself.
+struct Measured {
+  double loss;
+  std::optional<double> accuracy{};  ///< the share that was right, for tasks that have one
+};
+
 class Task {
  public:
   virtual ~Task() = default;
-  /// One step of training -> its loss in unit().
-  virtual double step(bool is_traced) = 0;
+  /// One step of training.
+  virtual Measured step(bool is_traced) = 0;
   /// Over all runs.
   virtual std::int64_t steps_done() const = 0;
   /// All that training depends on, to and from a file; more: what else the file shall know. Throw
@@ -24,17 +31,18 @@ class Task {
   /// What has been learnt, as text.
   virtual std::string show() const = 0;
 
-  virtual std::string unit() const = 0;  ///< "bits per character"
+  virtual std::string unit() const = 0;  ///< of the loss: "bits per character"
   virtual std::string item() const = 0;  ///< "characters", of which a step takes
   virtual double items_per_step() const = 0;
+  virtual bool has_accuracy() const { return false; }
 };
 
 /// TaskOf<Cell>, with the cell that the options name.
 template <template <class> class TaskOf, class... Args>
-std::unique_ptr<Task> make_task(const Options& options, Args&&... args) {
+std::unique_ptr<Task> make_task(const TrainingOptions& options, Args&&... args) {
   if (options.cell == "gru")
-    return std::make_unique<TaskOf<reel::GruCell>>(options, std::forward<Args>(args)...);
+    return std::make_unique<TaskOf<reel::GruCell>>(std::forward<Args>(args)...);
   if (options.cell == "rnn")
-    return std::make_unique<TaskOf<reel::RnnCell>>(options, std::forward<Args>(args)...);
-  return std::make_unique<TaskOf<reel::LstmCell>>(options, std::forward<Args>(args)...);
+    return std::make_unique<TaskOf<reel::RnnCell>>(std::forward<Args>(args)...);
+  return std::make_unique<TaskOf<reel::LstmCell>>(std::forward<Args>(args)...);
 }

@@ -10,4 +10,4 @@
 /// Ctrl-C, or SIGTERM, ends it early, with a checkpoint; a second one ends the program. -> the
 /// number of that signal, or 0. Throws UserError for a file that cannot be written and a loss that
 /// is no number, IoError for the checkpoint.
-int train(Task& task, const Options& options);
+int train(Task& task, const TrainingOptions& options);

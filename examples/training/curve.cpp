@@ -1,4 +1,4 @@
-#include "loss_curve.h"
+#include "curve.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "options.h"
+#include "write_file.h"
 
 namespace {
 
@@ -17,27 +17,27 @@ std::string formatted(const char* format, double number) {
   return text;
 }
 
-/// Losses that lie under the same column of a picture.
+/// Values that lie under the same column of a picture.
 struct Column {
   double step, least, most, mean;
 };
 
-/// The rows as so many columns, or fewer where there are not as many rows. A column's mean is over
-/// `averaged` rows at least, those before it.
-std::vector<Column> columns_of(const std::vector<LossRow>& rows, std::size_t most,
+/// The points as so many columns, or fewer where there are not as many points. A column's mean is
+/// over `averaged` points at least, those before it.
+std::vector<Column> columns_of(const std::vector<CurvePoint>& points, std::size_t most,
                                std::size_t averaged) {
-  const std::size_t count = std::min(most, rows.size());
+  const std::size_t count = std::min(most, points.size());
   std::vector<double> sums{0};
-  for (const LossRow& row : rows) sums.push_back(sums.back() + row.loss);
+  for (const CurvePoint& point : points) sums.push_back(sums.back() + point.value);
   std::vector<Column> columns;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t begin = rows.size() * i / count, end = rows.size() * (i + 1) / count;
-    const auto [least, largest] =
-        std::minmax_element(rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                            rows.begin() + static_cast<std::ptrdiff_t>(end),
-                            [](const LossRow& a, const LossRow& b) { return a.loss < b.loss; });
+    const std::size_t begin = points.size() * i / count, end = points.size() * (i + 1) / count;
+    const auto [least, largest] = std::minmax_element(
+        points.begin() + static_cast<std::ptrdiff_t>(begin),
+        points.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; });
     const std::size_t from = std::min(begin, end - std::min(averaged, end));
-    columns.push_back({static_cast<double>(rows[end - 1].step), least->loss, largest->loss,
+    columns.push_back({static_cast<double>(points[end - 1].step), least->value, largest->value,
                        (sums[end] - sums[from]) / static_cast<double>(end - from)});
   }
   return columns;
@@ -59,15 +59,16 @@ struct Ticks {
 /// The picture, and where numbers lie in it.
 class Svg {
  public:
-  Svg(const std::vector<LossRow>& rows, const std::string& unit) : rows_(rows), unit_(unit) {
-    averaged_ = std::clamp<std::size_t>(rows.size() / 20, 1, 100);
-    columns_ = columns_of(rows, static_cast<std::size_t>(kRight - kLeft), averaged_);
-    const auto [least, most] =
-        std::minmax_element(rows.begin(), rows.end(),
-                            [](const LossRow& a, const LossRow& b) { return a.loss < b.loss; });
-    y_ticks_ = Ticks(least->loss, most->loss, 6);
-    first_step_ = static_cast<double>(rows.front().step) - 1;
-    last_step_ = static_cast<double>(rows.back().step);
+  Svg(const std::vector<CurvePoint>& points, const std::string& unit)
+      : points_(points), unit_(unit) {
+    averaged_ = std::clamp<std::size_t>(points.size() / 20, 1, 100);
+    columns_ = columns_of(points, static_cast<std::size_t>(kRight - kLeft), averaged_);
+    const auto [least, most] = std::minmax_element(
+        points.begin(), points.end(),
+        [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; });
+    y_ticks_ = Ticks(least->value, most->value, 6);
+    first_step_ = static_cast<double>(points.front().step) - 1;
+    last_step_ = static_cast<double>(points.back().step);
   }
 
   std::string draw() {
@@ -77,7 +78,7 @@ class Svg {
          << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
     draw_phases();
     draw_axes();
-    draw_losses();
+    draw_values();
     draw_legend();
     out_ << "</svg>\n";
     return out_.str();
@@ -92,8 +93,8 @@ class Svg {
   double x(double step) const {
     return kLeft + (kRight - kLeft) * (step - first_step_) / (last_step_ - first_step_);
   }
-  double y(double loss) const {
-    return kBottom - (kBottom - kTop) * (loss - y_ticks_.first) / (y_ticks_.last - y_ticks_.first);
+  double y(double value) const {
+    return kBottom - (kBottom - kTop) * (value - y_ticks_.first) / (y_ticks_.last - y_ticks_.first);
   }
   static std::string number(double value) { return formatted("%.2f", value); }
 
@@ -112,18 +113,18 @@ class Svg {
 
   /// A ground for each stretch of steps in one mode, and a line where the next begins.
   void draw_phases() {
-    for (std::size_t begin = 0, end; begin < rows_.size(); begin = end) {
+    for (std::size_t begin = 0, end; begin < points_.size(); begin = end) {
       end = begin;
-      while (end < rows_.size() && rows_[end].is_traced == rows_[begin].is_traced) ++end;
-      const double left = x(static_cast<double>(rows_[begin].step) - 1);
-      const double right = x(static_cast<double>(rows_[end - 1].step));
-      rect(left, kTop, right - left, kBottom - kTop, rows_[begin].is_traced ? kTraced : kEager);
+      while (end < points_.size() && points_[end].is_traced == points_[begin].is_traced) ++end;
+      const double left = x(static_cast<double>(points_[begin].step) - 1);
+      const double right = x(static_cast<double>(points_[end - 1].step));
+      rect(left, kTop, right - left, kBottom - kTop, points_[begin].is_traced ? kTraced : kEager);
       if (begin == 0) continue;
       line(left, kTop, left, kBottom, "stroke=\"#b3701e\" stroke-dasharray=\"4 3\"");
       const bool has_room_right = left < kRight - 160;
       text(left + (has_room_right ? 5 : -5), kTop + 16, has_room_right ? "start" : "end",
-           std::string(rows_[begin].is_traced ? "traced" : "eager") + " from step " +
-               std::to_string(rows_[begin].step));
+           std::string(points_[begin].is_traced ? "traced" : "eager") + " from step " +
+               std::to_string(points_[begin].step));
     }
   }
 
@@ -148,7 +149,7 @@ class Svg {
     text(kLeft - 50, kTop - 16, "start", unit_);
   }
 
-  void draw_losses() {
+  void draw_values() {
     out_ << "<polygon fill=\"" << kRange << "\" stroke=\"" << kRange << "\" points=\"";
     for (const Column& c : columns_) out_ << number(x(c.step)) << ',' << number(y(c.most)) << ' ';
     for (auto c = columns_.rbegin(); c != columns_.rend(); ++c)
@@ -165,13 +166,13 @@ class Svg {
       text(left + 20, kTop - 15, "start", words);
       left += width;
     };
-    entry(kRange, "loss of steps", 125);
+    entry(kRange, "single steps", 125);
     entry(kMean, "mean of " + std::to_string(averaged_) + " steps", 160);
     entry(kEager, "eager steps", 110);
     entry(kTraced, "traced steps", 0);
   }
 
-  const std::vector<LossRow>& rows_;
+  const std::vector<CurvePoint>& points_;
   const std::string& unit_;
   std::size_t averaged_;
   std::vector<Column> columns_;
@@ -209,20 +210,15 @@ class Dots {
 
 }  // namespace
 
-void save_curve(const std::string& path, const std::vector<LossRow>& rows,
+void save_curve(const std::string& path, const std::vector<CurvePoint>& points,
                 const std::string& unit) {
-  const std::string picture = Svg(rows, unit).draw();
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  int error = file ? 0 : errno;
-  if (file && std::fwrite(picture.data(), 1, picture.size(), file) != picture.size()) error = errno;
-  if (file && std::fclose(file) != 0 && !error) error = errno;
-  if (error) throw UserError("cannot write " + path + ": " + std::strerror(error));
+  write_file(path, Svg(points, unit).draw());
 }
 
-std::string draw_curve(const std::vector<LossRow>& rows, const std::string& unit) {
+std::string draw_curve(const std::vector<CurvePoint>& points, const std::string& unit) {
   constexpr std::size_t kColumns = 60, kRows = 8;
   Dots dots(kColumns, kRows);
-  const std::vector<Column> columns = columns_of(rows, dots.width(), 1);
+  const std::vector<Column> columns = columns_of(points, dots.width(), 1);
   double least = columns[0].mean, most = least;
   for (const Column& column : columns) {
     least = std::min(least, column.mean);
@@ -250,12 +246,12 @@ std::string draw_curve(const std::vector<LossRow>& rows, const std::string& unit
   }
   text += "         └";
   for (std::size_t i = 0; i < kColumns; ++i) text += "─";
-  const std::string first = "step " + std::to_string(rows.front().step);
-  const std::string last = std::to_string(rows.back().step);
+  const std::string first = "step " + std::to_string(points.front().step);
+  const std::string last = std::to_string(points.back().step);
   text += "\n          " + first + std::string(kColumns - first.size() - last.size(), ' ') + last;
-  for (std::size_t i = 1; i < rows.size(); ++i)
-    if (rows[i].is_traced != rows[i - 1].is_traced)
-      text += "\n          " + std::string(rows[i].is_traced ? "traced" : "eager") + " from step " +
-              std::to_string(rows[i].step);
+  for (std::size_t i = 1; i < points.size(); ++i)
+    if (points[i].is_traced != points[i - 1].is_traced)
+      text += "\n          " + std::string(points[i].is_traced ? "traced" : "eager") +
+              " from step " + std::to_string(points[i].step);
   return text;
 }

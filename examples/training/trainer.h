@@ -32,6 +32,7 @@ class Trainer {
   }
 
   const Model& model() const { return stored_.learnt.model; }
+  const State& state() const { return stored_.state; }
   std::int64_t steps_done() const {
     return stored_.learnt.optimiser.step().template item<std::int64_t>();
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -9,33 +10,36 @@
 #include <optional>
 #include <utility>
 
-#include "options.h"
+#include "user_error.h"
 
 namespace {
 
 std::optional<LossRow> parse(const std::string& line) {
   long long step = 0;
   char mode[8] = {};
-  double loss = 0;
-  int end = 0;
-  if (std::sscanf(line.c_str(), "%lld,%7[a-z],%lf%n", &step, mode, &loss, &end) != 3 ||
-      line.begin() + end != line.end())
+  double loss = 0, accuracy = 0;
+  int end = 0, last = 0;
+  const int found = std::sscanf(line.c_str(), "%lld,%7[a-z],%lf%n,%lf%n", &step, mode, &loss, &end,
+                                &accuracy, &last);
+  if (found < 3 || line.size() != static_cast<std::size_t>(found == 3 ? end : last))
     return std::nullopt;
-  return LossRow{step, std::strcmp(mode, "traced") == 0, loss};
+  LossRow row{step, std::strcmp(mode, "traced") == 0, loss};
+  if (found == 4) row.accuracy = accuracy;
+  return row;
 }
 
-std::string print(double loss) {
+std::string print(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.9g", loss);
+  std::snprintf(text, sizeof text, "%.9g", value);
   return text;
 }
 
 }  // namespace
 
-LossFile::LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done,
+LossFile::LossFile(const std::string& path, const std::string& columns, std::int64_t steps_done,
                    const std::string& last)
     : path_(path), last_(last) {
-  const std::string head = "step,mode," + unit + '\n';
+  const std::string head = "step,mode," + columns + '\n';
   std::error_code ignored;
   if (steps_done > 0 && std::filesystem::is_regular_file(path, ignored)) {
     keep(head, steps_done);
@@ -62,7 +66,9 @@ void LossFile::keep(const std::string& head, std::int64_t steps_done) {
   // A last line without its end is one that was being written.
   while (std::getline(in, line) && !in.eof()) {
     const std::optional<LossRow> row = parse(line);
-    if (!row || row->step > steps_done) break;
+    const bool is_whole =
+        std::count(line.begin(), line.end(), ',') == std::count(head.begin(), head.end(), ',');
+    if (!row || !is_whole || row->step > steps_done) break;
     rows_.push_back(*row);
     end += static_cast<off_t>(line.size() + 1);
   }
@@ -84,8 +90,9 @@ LossFile::~LossFile() {
 void LossFile::write(const LossRow& row) {
   rows_.push_back(row);
   last_ = print(row.loss);
-  check(std::fprintf(file_, "%lld,%s,%s\n", static_cast<long long>(row.step),
-                     row.is_traced ? "traced" : "eager", last_.c_str()) >= 0);
+  const std::string accuracy = row.accuracy ? ',' + print(*row.accuracy) : "";
+  check(std::fprintf(file_, "%lld,%s,%s%s\n", static_cast<long long>(row.step),
+                     row.is_traced ? "traced" : "eager", last_.c_str(), accuracy.c_str()) >= 0);
 }
 
 void LossFile::flush() { check(std::fflush(file_) == 0); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,17 +11,18 @@ struct LossRow {
   std::int64_t step;
   bool is_traced;
   double loss;
+  std::optional<double> accuracy{};  ///< in all rows or in none
 };
 
 /// The file is the same, byte for byte, whether training was interrupted or not.
 class LossFile {
  public:
-  /// unit: what losses are measured in, for the head of the table. steps_done: the rows of so many
-  /// steps are kept from a file that is there, those behind them, of steps that will be taken
-  /// again, are cut off; at 0 the file is begun afresh. last: what last() gave after those steps.
-  /// Throws UserError, which names path and reason, also for a file of another training: one with
-  /// another head, or without that last loss.
-  LossFile(const std::string& path, const std::string& unit, std::int64_t steps_done,
+  /// columns: what is in a row behind step and mode, for the head of the table. steps_done: the
+  /// rows of so many steps are kept from a file that is there, those behind them, of steps that
+  /// will be taken again, are cut off; at 0 the file is begun afresh. last: what last() gave after
+  /// those steps. Throws UserError, which names path and reason, also for a file of another
+  /// training: one with another head, or without that last loss.
+  LossFile(const std::string& path, const std::string& columns, std::int64_t steps_done,
            const std::string& last);
   ~LossFile();
   LossFile(const LossFile&) = delete;

@@ -1,20 +1,19 @@
 #include "training.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <numeric>
+#include <vector>
 
-#include "loss_curve.h"
+#include "curve.h"
 #include "loss_file.h"
+#include "user_error.h"
+#include "write_file.h"
 
 namespace {
 
@@ -51,20 +50,15 @@ struct Speed {
   double seconds = 0;
 };
 
-/// Three minutes of training are not to end with a folder that cannot be written to.
-void check_folder_of(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw UserError("cannot write " + path + ": " + std::strerror(errno));
-}
+double accuracy_of(const LossRow& row) { return *row.accuracy; }
 
 class Training {
  public:
-  Training(Task& task, const Options& options)
+  Training(Task& task, const TrainingOptions& options)
       : task_(task),
         options_(options),
-        losses_(options.losses, task.unit(), task.steps_done(), last_loss(options)),
+        losses_(options.losses, task.unit() + (task.has_accuracy() ? ",accuracy" : ""),
+                task.steps_done(), last_loss(options)),
         progress_(
             options.steps, "training",
             {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {}
@@ -89,16 +83,15 @@ class Training {
   }
   void finish() {
     losses_.close();
-    if (options_.plot.empty()) return;
-    if (losses_.rows().empty()) throw UserError("no losses to draw in " + options_.losses);
-    save_curve(options_.plot, losses_.rows(), task_.unit());
+    save_plot(options_.plot, points_of(&LossRow::loss), task_.unit());
+    if (task_.has_accuracy()) save_plot(options_.accuracy_plot, points_of(accuracy_of), "accuracy");
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   /// The checkpoint knows the last loss, so that it can tell its own file of them.
-  static std::string last_loss(const Options& options) {
+  static std::string last_loss(const TrainingOptions& options) {
     return options.resume ? reel::read_safetensors_metadata(options.checkpoint)["loss"] : "";
   }
   /// Rows first: those of a checkpoint's steps are never missing.
@@ -109,12 +102,12 @@ class Training {
 
   void take_step(std::int64_t step, bool is_traced) {
     const Clock::time_point start = Clock::now();
-    const double loss = task_.step(is_traced);
+    const auto [loss, accuracy] = task_.step(is_traced);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!std::isfinite(loss))
       throw UserError("the loss is no number any more at step " + std::to_string(step + 1) +
                       "; try another --seed");
-    losses_.write({step + 1, is_traced, loss});
+    losses_.write({step + 1, is_traced, loss, accuracy});
     if (is_traced && !is_recorded_) {
       is_recorded_ = true;
       char text[80];
@@ -126,16 +119,36 @@ class Training {
       ++speed.steps;
       speed.seconds += seconds;
     }
-    progress_.update(step + 1, {{task_.unit(), average()}});
+    if (task_.has_accuracy())
+      progress_.update(
+          step + 1, {{task_.unit(), mean_of(&LossRow::loss)}, {"accuracy", mean_of(accuracy_of)}});
+    else
+      progress_.update(step + 1, {{task_.unit(), mean_of(&LossRow::loss)}});
   }
 
   std::size_t averaged() const { return std::min(kAveragedSteps, losses_.rows().size()); }
-  double average() const {
+  /// Over the last steps. value: of a row.
+  template <class Value>
+  double mean_of(const Value& value) const {
     const auto& rows = losses_.rows();
-    const double sum =
-        std::accumulate(rows.end() - static_cast<std::ptrdiff_t>(averaged()), rows.end(), 0.0,
-                        [](double total, const LossRow& row) { return total + row.loss; });
+    const double sum = std::accumulate(
+        rows.end() - static_cast<std::ptrdiff_t>(averaged()), rows.end(), 0.0,
+        [&](double total, const LossRow& row) { return total + std::invoke(value, row); });
     return sum / static_cast<double>(averaged());
+  }
+  template <class Value>
+  std::vector<CurvePoint> points_of(const Value& value) const {
+    std::vector<CurvePoint> points;
+    for (const LossRow& row : losses_.rows())
+      points.push_back({row.step, row.is_traced, std::invoke(value, row)});
+    return points;
+  }
+
+  void save_plot(const std::string& path, const std::vector<CurvePoint>& points,
+                 const std::string& unit) const {
+    if (path.empty()) return;
+    if (points.empty()) throw UserError("no losses to draw in " + options_.losses);
+    save_curve(path, points, unit);
   }
 
   std::string speed_line(const char* mode, const Speed& speed) const {
@@ -151,10 +164,11 @@ class Training {
                       std::to_string(options_.steps));
       return;
     }
-    if (losses_.rows().size() > 1) progress_.print(draw_curve(losses_.rows(), task_.unit()));
+    if (losses_.rows().size() > 1)
+      progress_.print(draw_curve(points_of(&LossRow::loss), task_.unit()));
     char text[160];
     std::snprintf(text, sizeof text, "%s %.3f %s over the last %zu steps",
-                  step < options_.steps ? "stopped at" : "ended at", average(),
+                  step < options_.steps ? "stopped at" : "ended at", mean_of(&LossRow::loss),
                   task_.unit().c_str(), averaged());
     progress_.print(text);
     if (eager_.steps) progress_.print(speed_line("eager", eager_));
@@ -165,7 +179,7 @@ class Training {
   }
 
   Task& task_;
-  const Options& options_;
+  const TrainingOptions& options_;
   LossFile losses_;
   reel::Progress progress_;
   Speed eager_, traced_;
@@ -174,9 +188,10 @@ class Training {
 
 }  // namespace
 
-int train(Task& task, const Options& options) {
+int train(Task& task, const TrainingOptions& options) {
   check_folder_of(options.checkpoint);
-  if (!options.plot.empty()) check_folder_of(options.plot);
+  for (const std::string& plot : {options.plot, options.accuracy_plot})
+    if (!plot.empty()) check_folder_of(plot);
   Training training(task, options);
   const int signal = training.run();
   training.finish();

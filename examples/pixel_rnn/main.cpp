@@ -1,0 +1,44 @@
+// Trains a recurrent network to tell what a picture shows from its pixels, read one after another.
+#include <filesystem>
+
+#include "../training/program.h"
+#include "options.h"
+#include "pixel_task.h"
+
+namespace {
+
+void add_flags(CLI::App& app, Options& options) {
+  app.add_option("--data", options.data, "folder with the data set, as idx files")
+      ->type_name("FOLDER");
+  app.add_flag("--pixels", options.has_single_pixels,
+               "read single pixels (784 in a picture), not squares of two by two (196)");
+  add_training_flags(app, options, "pictures in a step", "--pixels");
+  app.add_option("--accuracy-plot", options.accuracy_plot,
+                 "where the curve of the accuracy goes, as SVG")
+      ->type_name("FILE");
+  app.add_option("--confusion-plot", options.confusion_plot,
+                 "where it goes what was taken for what in the test, as SVG")
+      ->type_name("FILE");
+}
+
+int run(Options& options, const std::set<std::string>& given) {
+  if (options.resume) settings_in(options).take(options.checkpoint, given, true, "pixel_rnn");
+  // The next run may be started elsewhere.
+  options.data = std::filesystem::absolute(options.data).string();
+  reel::manual_seed(options.seed);
+  const reel::Metadata settings = settings_in(options).to_metadata(options.checkpoint);
+  return train_and_show(*make_pixel_task(options, settings), options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Trains a recurrent network to tell what a picture shows from its pixels, read one after "
+      "another.",
+      "pixel_rnn");
+  app.option_defaults()->always_capture_default();
+  add_flags(app, options);
+  return run_program(app, argc, argv, [&] { return run(options, flags_given(app)); });
+}

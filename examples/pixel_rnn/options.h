@@ -1,0 +1,26 @@
+// options.h — what a run of the program is told to do.
+#pragma once
+
+#include <string>
+
+#include "../training/options.h"
+#include "../training/settings.h"
+
+struct Options : TrainingOptions {
+  Options() {
+    steps = 6000;
+    batch = 64;
+    losses = "pixel_rnn.csv";
+    plot = "pixel_rnn_loss.svg";
+    accuracy_plot = "pixel_rnn_accuracy.svg";
+    checkpoint = "pixel_rnn.safetensors";
+  }
+
+  // Kept in checkpoints.
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string confusion_plot = "pixel_rnn_confusion.svg";
+  bool has_single_pixels = false;  ///< a step of the sequence is a pixel, not four of them
+};
+
+/// What a checkpoint keeps of them.
+Settings settings_in(Options& options);

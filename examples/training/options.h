@@ -1,0 +1,20 @@
+// options.h — what a run of a training program is told to do, whatever it trains.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+struct TrainingOptions {
+  // Kept in checkpoints.
+  std::string cell = "lstm", mode = "both";
+  int steps = 1000, batch = 32, hidden = 128, layers = 1;
+  std::uint64_t seed = 1;
+  std::string losses, plot;
+  std::string accuracy_plot;  ///< for tasks that have one
+  int checkpoint_every = 500;
+
+  // Of this run only.
+  std::string checkpoint;
+  int stop_after = 0;  ///< steps; 0: never
+  bool resume = false;
+};

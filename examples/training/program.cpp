@@ -1,0 +1,104 @@
+#include "program.h"
+
+#include <csignal>
+#include <iostream>
+#include <new>
+
+#include "training.h"
+#include "user_error.h"
+
+namespace {
+
+constexpr int kFailed = 1, kWrongFlags = 2, kSignal = 128;
+
+/// However many lines an error has.
+int fail(const std::string& program, std::string message, int code) {
+  for (std::size_t at; (at = message.find('\n')) != std::string::npos;)
+    message.replace(at, message.find_first_not_of("\n ", at) - at,
+                    message[at - 1] == ':' ? " " : "; ");
+  std::cerr << program << ": " << message << '\n';
+  return code;
+}
+
+}  // namespace
+
+void add_training_flags(CLI::App& app, TrainingOptions& options, const std::string& batch,
+                        const std::string& kept) {
+  app.add_option("--steps", options.steps, "steps of training, those of earlier runs included")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--stop-after", options.stop_after,
+                 "stop after so many steps of this run, to go on with --resume (0: never)")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("--batch", options.batch, batch)->check(CLI::Range(1, 100'000));
+  app.add_option("--cell", options.cell, "lstm, gru, or rnn")
+      ->check(CLI::IsMember({"lstm", "gru", "rnn"}).description(""))
+      ->type_name("CELL");
+  app.add_option("--layers", options.layers, "cells one above another")->check(CLI::Range(1, 100));
+  app.add_option("--hidden", options.hidden, "size of a cell")->check(CLI::Range(1, 65'536));
+  app.add_option("--mode", options.mode,
+                 "eager, traced, or both: some steps eagerly, the others traced")
+      ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
+      ->type_name("MODE");
+  app.add_option_function<int>(
+         "--threads", reel::set_threads,
+         "how many the library uses at most (default: one for each processor); losses are the "
+         "same for any number")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--seed", options.seed, "of all random numbers")
+      ->check([](const std::string& text) {
+        return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;
+      });
+  app.add_option("--checkpoint", options.checkpoint,
+                 "where model and training go: now and then, at the end, and on Ctrl-C")
+      ->type_name("FILE");
+  app.add_option("--checkpoint-every", options.checkpoint_every, "steps between two checkpoints")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--losses", options.losses, "where the loss of every step goes, as CSV")
+      ->type_name("FILE");
+  app.add_option("--plot", options.plot, "where the curve of the losses goes, as SVG")
+      ->type_name("FILE");
+  app.add_flag("--resume", options.resume,
+               "go on with the training in the checkpoint, as if it had not stopped. All flags are "
+               "as they were, but for --stop-after, --threads and those that are given; another " +
+                   kept + ", --cell, --layers, --hidden, --batch or --seed is refused");
+}
+
+std::set<std::string> flags_given(const CLI::App& app) {
+  std::set<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (option->count()) names.insert(option->get_single_name());
+  return names;
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& run) {
+  // A file that grows too large is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const std::string name = app.get_name();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return fail(name, std::string(error.what()) + "; --help lists the options", kWrongFlags);
+  }
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return fail(name,
+                "not enough memory for sequences, --batch, --layers and --hidden of this size",
+                kFailed);
+  } catch (const std::exception& error) {
+    return fail(name, error.what(), kFailed);
+  }
+}
+
+void show(const Task& task) {
+  std::cout << task.show() << std::endl;
+  if (!std::cout) throw UserError("cannot write to standard output");
+}
+
+int train_and_show(Task& task, const TrainingOptions& options) {
+  const int signal = train(task, options);
+  std::cout << '\n';
+  show(task);
+  return signal ? kSignal + signal : 0;
+}
