@@ -141,10 +141,9 @@ Floats RnnProblem::draw(const std::string& name, std::size_t count) const {
 std::vector<int> RnnProblem::lengths() const {
   std::vector<int> lengths;
   for (int i = 0; i < batch; ++i) {
-    const double share = is_ragged ? 0.1 + 0.9 * (i + 0.5) / batch : 1;
+    const double share = is_ragged ? 1 - 0.9 * i / std::max(1, batch - 1) : 1;
     lengths.push_back(static_cast<int>(std::lround(share * steps)));
   }
-  lengths[0] = steps;  // the arrays are as long as the longest
   std::shuffle(lengths.begin(), lengths.end(), std::mt19937(1));
   return lengths;
 }
