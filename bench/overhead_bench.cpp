@@ -93,6 +93,7 @@ void time_compiler(Group& group) {
 int main(int argc, char** argv) {
   using namespace reel::bench;
   Group group("overhead", argc, argv);
+  reel::set_threads(1);
   if (libtorch()) {
     libtorch()->set_threads(1);
     note(libtorch()->describe());

@@ -51,6 +51,7 @@ class Comparison {
   }
 
   void time() {
+    set_threads(threads_);
     turns_ = group_.time(contenders_, threads_ == 1 ? Clock::processor : Clock::wall);
     const Numbers expected = checked_.front().second.numbers();
     for (const auto& [i, run] : checked_) try {
@@ -59,6 +60,7 @@ class Comparison {
         throw Error(str(name_, ": ", contenders_[i].name, " and ", contenders_[0].name,
                         " disagree: ", error.what()));
       }
+    set_threads(1);
   }
 
   const std::string& name() const { return name_; }
@@ -128,15 +130,14 @@ void compare_lstm(Group& group, const RnnProblem& problem) {
   report_fraction_of_roof(group, c, problem, product);
 }
 
-/// The library has one thread, so the figures are of the peer alone.
-void time_with_two_threads(Group& group, const RnnProblem& problem) {
+void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 2);
   if (!group.wants(c.name())) return;
+  c.add("reel", reel_rnn(problem, true));
   c.add_onednn(2);
   c.add_onednn(1, "onednn_1_thread");
   c.time();
-  c.report_milliseconds("onednn");
-  c.report_milliseconds("onednn_1_thread");
+  c.report({"onednn", "onednn_1_thread"});
 }
 
 /// A cell that is no LSTM beside the LSTM of its sizes.
@@ -267,7 +268,7 @@ void time_tracing(Group& group) {
 void compare_all(Group& group) {
   for (const RnnProblem& problem : kLstms) compare_lstm(group, problem);
   for (const RnnProblem& problem : kLstms)
-    if (problem.hidden >= 128) time_with_two_threads(group, problem);
+    if (problem.hidden >= 128) compare_with_two_threads(group, problem);
   for (const RnnProblem& sizes : {kLstms[0], kLstms[2]})
     for (const Cell cell :
          {Cell::gru_reset_after, Cell::gru_reset_before, Cell::layernorm_lstm, Cell::custom}) {
@@ -278,7 +279,7 @@ void compare_all(Group& group) {
   RnnProblem stacked = kLstms[4];
   stacked.layers = 2;
   compare_lstm(group, stacked);
-  time_with_two_threads(group, stacked);
+  compare_with_two_threads(group, stacked);
   compare_with_full_length(group, kLstms[0]);
   time_small_loops(group);
   compare_char_rnn(group);
@@ -307,6 +308,7 @@ void note_kernels() {
 int main(int argc, char** argv) {
   using namespace reel::bench;
   Group group("rnn", argc, argv);
+  reel::set_threads(1);
   if (libtorch()) {
     libtorch()->set_threads(1);
     note(libtorch()->describe());
@@ -315,7 +317,6 @@ int main(int argc, char** argv) {
   }
   note_kernels();
   note("threads=1: processor time of one thread each; threads=2: the clock's");
-  note("ours with two threads: not there yet, the figures of threads=2 are the peer's");
   compare_all(group);
   return group.finish();
 }
