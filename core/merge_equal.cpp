@@ -14,6 +14,33 @@ struct Emitted {
   std::vector<ValueId> in, out;
 };
 
+/// Some value of the graph, or of a body or branch in it, has both dims.
+bool meet(const Graph& graph, const Dim& a, const Dim& b) {
+  const auto has_both = [&](const TensorType& type) {
+    return contains(type.dims(), a) && contains(type.dims(), b);
+  };
+  if (std::any_of(graph.types.begin(), graph.types.end(), has_both)) return true;
+  const auto meet_inside = [&](const SubGraph& sub) {
+    if (!sub) return false;
+    Dim inside_a = a, inside_b = b;
+    for (const auto& [symbol, outside] : sub.bindings) {
+      if (outside == a) inside_a = symbol;
+      if (outside == b) inside_b = symbol;
+    }
+    return meet(*sub.graph, inside_a, inside_b);
+  };
+  for (const OpRecord& record : graph.records) {
+    if (record.op == &loop_op) {
+      const auto& loop = get<LoopAttrs>(record.attrs.get());
+      if (meet_inside(loop.body) || meet_inside(loop.cond)) return true;
+    } else if (record.op == &cond_op) {
+      const auto& cond = get<CondAttrs>(record.attrs.get());
+      if (meet_inside(cond.on_true) || meet_inside(cond.on_false)) return true;
+    }
+  }
+  return false;
+}
+
 class Merger {
  public:
   Merger(const Graph& from, std::size_t same_program_from)
@@ -60,6 +87,7 @@ class Merger {
                        : static_cast<bool>(same.attrs))
           continue;
         const auto out = from_.outputs_of(record);
+        if (dims_meet(out, same.out)) continue;
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
         return;
       }
@@ -74,6 +102,18 @@ class Merger {
     if (record.op == &loop_op) loops_.push_back(emitted_.size());
     known_.emplace(hash(next), emitted_.size());
     emitted_.push_back(std::move(next));
+  }
+
+  /// The values were born with dims that are not to become one: a tensor has both.
+  bool dims_meet(std::span<const ValueId> out, const std::vector<ValueId>& same) const {
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const TensorType &type = from_.types[out[k]], &other = to_->types[same[k]];
+      for (std::size_t i = 0; type != other && i < type.dims().size(); ++i) {
+        const Dim &a = type.dims()[i], &b = other.dims()[i];
+        if (a.is_symbol() && a.node() != b.node() && meet(from_, a, b)) return true;
+      }
+    }
+    return false;
   }
 
   /// `v` is the value `same`; dims that were born with it are those born with the other.

@@ -8,6 +8,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/creation.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
@@ -94,6 +95,8 @@ TensorType ragged_type(DType dtype) {
   return TensorType(dtype, {batch, time});
 }
 
+}  // namespace
+
 const Op full_op{
     .name = "full",
     .type = [](TypeArgs& a) { a.out.push_back(a.attr<FullAttrs>().type); },
@@ -112,6 +115,8 @@ const Op full_op{
               {{}, make_attrs(FullAttrs{ragged_type(f32), -1, 0})}};
         },
 };
+
+namespace {
 
 Tensor full_of(std::string_view function, const TensorType& type, const Number& value) {
   if (type.is_list())
@@ -154,6 +159,8 @@ Number number_for(DType dtype, int value) {
   return is_integer(dtype) ? Number{0, value} : Number{static_cast<double>(value), 0};
 }
 
+}  // namespace
+
 const Op full_like_op{
     .name = "full_like",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
@@ -173,6 +180,8 @@ const Op full_like_op{
         },
 };
 
+namespace {
+
 Tensor full_like(std::string_view function, const Tensor& x, int value) {
   if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
   const TensorType& type = x.type();
@@ -183,6 +192,17 @@ Tensor full_like(std::string_view function, const Tensor& x, int value) {
     return full_of(function, is_tracing() ? type.with(type.dims()) : type, number);
   return bind(full_like_op, {x}, make_attrs(FullLikeAttrs{static_cast<double>(value)}));
 }
+
+}  // namespace
+
+bool makes_zeros(const Op& op, const Attrs* attrs) {
+  if (&op == &full_like_op) return get<FullLikeAttrs>(attrs).value == 0;
+  if (&op != &full_op) return false;
+  const auto& full = get<FullAttrs>(attrs);
+  return full.number == 0 && full.integer == 0;
+}
+
+namespace {
 
 // ---- constant -----------------------------------------------------------------------------------
 

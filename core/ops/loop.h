@@ -40,9 +40,10 @@ struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
   static constexpr std::uint8_t kRaw =
-      2;                ///< ended entries as the body gave them, instead of zeros
-  std::string name;     ///< as messages have it: while_loop "decode"
-  SubGraph cond, body;  ///< cond may be absent
+      2;  ///< ended entries as the body gave them, instead of zeros
+  static constexpr std::uint8_t kUnread = 4;  ///< with kRaw: nobody reads what ended entries gave
+  std::string name;                           ///< as messages have it: while_loop "decode"
+  SubGraph cond, body;                        ///< cond may be absent
   std::vector<int> cond_captures,
       body_captures;  ///< which captures of the op each graph takes, in its order
   int carries = 0, slices = 0, stacks = 0, sums = 0;
@@ -63,7 +64,7 @@ struct LoopAttrs {
   bool makes_dim = false;  ///< stacks run along a new dim, whose size the loop finds out
   std::string new_dim;     ///< its name; empty for a plain one
   Dims stack_dims;         ///< otherwise: the dim of each stack
-  std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw
+  std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw, kUnread
   /// By carry, the dims that it leaves with, where iterations change them and the result is known:
   /// cotangents leave with the dims of what they belong to. Empty for others: those it came with,
   /// and new ones where they change.
@@ -71,10 +72,16 @@ struct LoopAttrs {
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
 
+  /// Of an input of the body, the position not counted.
+  Fill fill_of(std::size_t input) const {
+    const std::size_t own = static_cast<std::size_t>(carries + slices);
+    return fills[input < own ? input : own + static_cast<std::size_t>(body_captures[input - own])];
+  }
   bool makes_lengths() const { return static_cast<bool>(cond) && !entry_dims.empty(); }
 
   bool is_list(std::size_t stack) const { return stack_kinds[stack] & kList; }
   bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
+  bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
   bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
   std::size_t first_carry() const { return has_bound + has_lengths; }
   std::size_t first_slice() const { return first_carry() + carries; }

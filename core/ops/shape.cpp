@@ -249,15 +249,7 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
 
 // ---- rename -------------------------------------------------------------------------------------
 
-struct RenameAttrs {
-  int axis = 0;
-  Dim to{0};
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &RenameAttrs::axis);
-    f("to", &RenameAttrs::to);
-  }
-};
+}  // namespace
 
 const Op rename_op{
     .name = "rename",
@@ -301,7 +293,7 @@ const Op rename_op{
         },
 };
 
-}  // namespace
+namespace {}  // namespace
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {
   if (std::is_sorted(order.begin(), order.end())) {

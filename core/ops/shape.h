@@ -3,11 +3,24 @@
 
 #include <vector>
 
+#include "reel/core/attrs.h"
 #include "reel/core/op.h"
 
 namespace reel {
 
 extern const Op expand_op;
+
+/// Another name for an axis: the same elements.
+extern const Op rename_op;
+struct RenameAttrs {
+  int axis = 0;
+  Dim to{0};
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &RenameAttrs::axis);
+    f("to", &RenameAttrs::to);
+  }
+};
 
 /// transpose by positions; x itself where they are in order.
 Tensor transposed(const Tensor& x, std::vector<int> order);

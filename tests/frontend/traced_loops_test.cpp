@@ -257,5 +257,23 @@ TEST_P(TracedLoopsTest, ListsOfListsAreSavedAmongEndedEntries) {
   expect_all_close(mask_padding(run(grad(loss))(x)), expected, 1e-12);
 }
 
+TEST_P(TracedLoopsTest, DimsOfEqualStacksStayTwoWhereATensorHasBoth) {
+  const Dim batch("batch", 2), k("k", 2);
+  const Tensor x = tensor({1., 2., 3., 4.}, {batch, k}, f64);
+  const auto f = [&](const Tensor& x) {
+    const TensorArray array = TensorArray::unstack(x, batch);
+    const auto all = [&] { return array.stack(Dim("listed", array.size())); };
+    const Tensor a = all(), b = all();
+    const auto body = [&](const Tensor& row) { return tanh(a - row); };
+    return sum(square(matmul(a, b, k))) +
+           sum(scan(Scan{.spatial_dim = b.dim(0), .xs = b, .body = body}).ys);
+  };
+  const auto [value, gradient] = value_and_grad(f)(x);
+  const auto [traced_value, traced_gradient] = run(value_and_grad(f))(x);
+  expect_values(value, {25 + 121 + 121 + 625}, 1e-6);  // tanh cancels out
+  expect_all_close(traced_value, value, 1e-12);
+  expect_all_close(traced_gradient, gradient, 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

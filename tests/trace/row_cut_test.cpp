@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -163,6 +165,109 @@ TEST_F(RowCutTest, CellsOverNamedDims) {
   };
   of(LstmCell::init(in, hidden));
   of(GruCell::init(in, Dim("hidden", 90)));
+}
+
+// ---- Entries that end one by one ----------------------------------------------------------------
+
+class EndedRowsTest : public RowCutTest {
+ protected:
+  struct Parameters {
+    Tensor x, w, h;
+  };
+  const Dim hidden{"hidden", 130}, next{"next", 130};
+
+  /// NaN is in the padding.
+  Parameters parameters(const std::vector<int>& lengths) const {
+    const Dim batch("batch", static_cast<std::int64_t>(lengths.size())),
+        time("time", tensor(lengths, {batch}));
+    return {mask_padding(random_normal({time, batch, hidden}, f64), NAN),
+            random_normal({hidden, next}, f64) * 0.1, random_normal({batch, hidden}, f64)};
+  }
+  /// Everything that comes of a scan over x, and of its gradient: padding is 0.
+  auto everything(bool is_reverse = false) const {
+    return [=, this](const Parameters& p) {
+      const auto all = [&](const Parameters& p) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y = tanh(rename(matmul(h, p.w, hidden), next, hidden) + x);
+          return std::pair{y * y, y};
+        };
+        const auto [ys, last, dim] = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                               .initial = p.h,
+                                               .xs = p.x,
+                                               .body = body,
+                                               .reverse = is_reverse});
+        return std::pair{ys, last};
+      };
+      const auto loss = [&](const Parameters& p) {
+        const auto [ys, last] = all(p);
+        return sum(square(ys)) + sum(last * 0.1);
+      };
+      const auto slope = [&](const Parameters& p) {
+        const Parameters g = grad(loss)(p);
+        return sum(square(g.x)) + sum(square(g.w)) * 0.01 + sum(g.h);
+      };
+      const auto clean = [](const Parameters& g) {
+        return Parameters{mask_padding(g.x), g.w, g.h};
+      };
+      return std::tuple{all(p), clean(grad(loss)(p)), clean(grad(slope)(p))};
+    };
+  }
+};
+
+TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
+  const RowCut cut{Dim("batch", 6), {}, {}, {2, 2, 2}};
+  const Dim batch("batch", 6);
+  LoopAttrs attrs;
+  attrs.has_bound = attrs.has_lengths = true;
+  attrs.entry_dims = {batch};
+  const Tensor bound = scalar(std::int64_t{9}), lengths = tensor({3, 9, 1, 12, 3, 0}, {batch});
+  const OpInput in[] = {bound, lengths};
+  std::vector<std::vector<std::int64_t>> rows, steps;
+  for (const BlockOfRows& block : cut.rows_of_blocks(attrs, in)) {
+    rows.push_back(block.rows);
+    steps.push_back(block.lengths);
+  }
+  EXPECT_EQ(rows, (std::vector<std::vector<std::int64_t>>{{1, 3}, {0, 4}, {2, 5}}));
+  EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{9, 9}, {3, 3}, {1, 0}}));
+}
+
+TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
+  const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
+  const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
+  EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{8, 8}, {8, 8}}));
+}
+
+TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {3},
+           {2, 3},
+           {0, 4, 1},
+           {5, 5, 4, 4, 3, 3, 2, 1},                          // one block, as they lie
+           {6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 2, 2, 2, 1, 0, 0},  // two, as they lie
+           {1, 6, 0, 5, 5, 2, 4, 3, 6, 3, 2, 4, 2, 1, 0, 5, 6},
+           {0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0},
+           {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}}) {
+    SCOPED_TRACE(str(lengths.size(), " entries, the first of length ", lengths[0]));
+    expect_same_on_threads(everything(), parameters(lengths));
+    expect_same_on_threads(everything(true), parameters(lengths));
+  }
+}
+
+TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
+  const auto planned = jit(everything()),
+             reference = jit(everything(), {.executor = Executor::interpreter});
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {5, 1, 4, 4, 3, 3, 2, 1, 5}, {1, 1, 5, 0, 0, 5, 0, 2, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 5}}) {
+    const Parameters p = parameters(lengths);
+    const TreeLeaves leaves = flatten(planned(p)), expected = flatten(reference(p));
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      expect_all_close(leaves[i].tensor, expected[i].tensor, 2e-5);
+  }
+}
+
+TEST_F(EndedRowsTest, NobodyIsThere) {
+  expect_same_on_threads(everything(), parameters({0, 0, 0}));
+  expect_same_on_threads(everything(), parameters({}));
 }
 
 }  // namespace

@@ -23,12 +23,6 @@ Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
 
 }  // namespace
 
-Fill fill_of(const LoopAttrs& attrs, std::size_t input) {
-  const std::size_t own = attrs.carries + attrs.slices;
-  if (input < own) return attrs.fills[input];
-  return attrs.fills[own + attrs.body_captures[input - own]];
-}
-
 EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
   for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
@@ -54,7 +48,7 @@ void EndedEntries::set_live(const Tensor& live) {
 }
 
 Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
-  const Fill how = fill_of(attrs_, input);
+  const Fill how = attrs_.fill_of(input);
   if (how == Fill::live) return dims_.filled(x);
   return dims_.renamed(how == Fill::zero ? zero_ended(x, live_) : x);
 }

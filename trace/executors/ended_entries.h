@@ -33,7 +33,4 @@ class EndedEntries {
   Tensor live_;
 };
 
-/// What an input of the body sees of ended entries, the position not counted.
-Fill fill_of(const LoopAttrs& attrs, std::size_t input);
-
 }  // namespace reel

@@ -3,241 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop.h"
-#include "reel/core/ops/products.h"
-#include "reel/core/over_time.h"
+#include "reel/trace/passes/time_split.h"
 
 namespace reel {
 namespace {
-
-/// Where a value of the body can be had.
-enum class Home : std::uint8_t {
-  inside,  ///< only in the loop, step by step
-  steps,   ///< outside, for all steps at once
-  once,    ///< outside, the same in every step
-};
-
-/// The dim of the steps, if it is one that the rules can work with.
-std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (!attrs.is_full || !attrs.entry_dims.empty() || !changing_dims(attrs).empty())
-    return std::nullopt;
-  std::optional<Dim> time;
-  const auto add = [&](const Dim& dim) {
-    if (!time) time = dim;
-    return *time == dim && (dim.is_named() || dim.has_size());
-  };
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& slices = inputs[attrs.first_slice() + i];
-    if (!slices.is_list() && !add(slices.dims()[0])) return std::nullopt;
-  }
-  for (int i = 0; i < attrs.stacks; ++i)
-    if (!attrs.is_list(i) && !add(attrs.stack_dims[i])) return std::nullopt;
-  if (!time || time->is_ragged()) return std::nullopt;
-  return time;
-}
-
-/// The types of what the op gives mention nothing that only the body knows.
-bool is_known_outside(const TensorType& type, const DimEnv& env) {
-  bool result = true;
-  for_each_symbol(type, [&](const Dim& symbol) { result = result && env.knows(symbol); });
-  for (const Dim& dim : type.dims()) result = result && (dim.is_named() || dim.has_size());
-  return result && !type.is_list();
-}
-
-/// What is decided about a body.
-class Split {
- public:
-  Split(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time)
-      : attrs_(attrs),
-        body_(*attrs.body.graph),
-        time_(time),
-        env_(body_env(attrs, inputs)),
-        prints_(has_effects(body_)),
-        home(body_.types.size(), Home::inside),
-        is_hoisted(body_.records.size()),
-        is_sunk(body_.records.size()) {
-    for (int i = 0; i < attrs.slices; ++i)
-      if (!inputs[attrs.first_slice() + i].is_list())
-        home[body_.inputs[1 + attrs.carries + i]] = Home::steps;
-    for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
-      home[body_.inputs[i]] = Home::once;
-    hoist();
-    sink();
-  }
-
-  bool changes_anything() const {
-    return std::count(is_sunk.begin(), is_sunk.end(), 1) ||
-           std::count(is_hoisted.begin(), is_hoisted.end(), 1);
-  }
-
- private:
-  const LoopAttrs& attrs_;
-  const Graph& body_;
-  Dim time_;
-  DimEnv env_;
-  bool prints_;
-
- public:
-  std::vector<Home> home;                ///< by value of the body
-  std::vector<std::uint8_t> is_hoisted;  ///< by record: done before the loop
-  std::vector<std::uint8_t> is_sunk;     ///< by record: done after it
-
- private:
-  bool can_leave(const OpRecord& record) const {
-    if (record.op->kernel_decides_types || has_effects(record)) return false;
-    // What may fail stays behind what was printed before it.
-    if (prints_ && !record.op->pointwise && record.op != &dot_op) return false;
-    bool knows_dims = true;  // and not those that other records of the body make
-    if (record.attrs)
-      record.attrs->each_symbol(
-          [&](const Dim& dim) { knows_dims = knows_dims && (dim.has_size() || env_.knows(dim)); });
-    if (!knows_dims) return false;
-    for (const ValueId v : body_.outputs_of(record))
-      if (!is_known_outside(body_.types[v], env_)) return false;
-    for (const ValueId v : body_.inputs_of(record))
-      if (!is_known_outside(body_.types[v], env_)) return false;
-    return true;
-  }
-
-  /// One step has the dim of the steps, or lengths over it: all steps would have it twice, or
-  /// padding that a step has not.
-  bool mentions_time(ValueId v) {
-    const TensorType step = env_.resolve(body_.types[v]);
-    return time_.is_named() &&
-           std::any_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
-             return dim == time_ || contains(dim.length_dims(), time_);
-           });
-  }
-
-  /// The rule can do it: it is asked to, in a graph that is thrown away.
-  bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) {
-    const OverTimeRule rule = over_time_rule(*record.op);
-    if (!rule) return false;
-    const auto in = body_.inputs_of(record);
-    for (const ValueId v : in)
-      if (mentions_time(v)) return false;
-    for (const ValueId v : body_.outputs_of(record))
-      if (mentions_time(v)) return false;
-    std::vector<TensorType> types;
-    for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
-    bool result = false;
-    try {
-      const RecordedGraph trial = record_graph("trial", types, [&](const Tensors& inputs) {
-        const Tensors made = apply(record, inputs, is_many, false);
-        const auto out = body_.outputs_of(record);
-        result = made.size() == out.size();
-        for (std::size_t i = 0; result && i < out.size(); ++i)
-          result = made[i].type() == outside(out[i], true);
-        return Tensors();
-      });
-      return result && trial.captured.empty();
-    } catch (const Error&) {  // attributes of one step need not fit all steps
-      return false;
-    }
-  }
-
-  /// A product of some rows of a step with a matrix that stays in the cache is as fast in every
-  /// step as of all steps at once, and what it gives is read where it is still warm.
-  bool is_fast_inside(const OpRecord& record) const {
-    constexpr std::int64_t kRows = 8, kCached = 64 * 1024;
-    if (record.op != &dot_op) return false;
-    const auto in = body_.inputs_of(record);
-    if (home[in[0]] == Home::once || home[in[1]] != Home::once) return false;
-    const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
-    if (!a.is_known() || !b.is_known() || b.numel() == 0 || b.numel() > kCached) return false;
-    std::int64_t inner = 1;
-    for (const int axis : get<DotAttrs>(record.attrs.get()).a_contract)
-      inner *= a.sizes()[static_cast<std::size_t>(axis)];
-    return a.numel() >= kRows * inner;
-  }
-
-  /// Values that depend on no carry.
-  void hoist() {
-    for (std::size_t r = 0; r < body_.records.size(); ++r) {
-      const OpRecord& record = body_.records[r];
-      const auto in = body_.inputs_of(record);
-      if (!can_leave(record)) continue;
-      bool any_steps = false, any_inside = false;
-      std::vector<std::uint8_t> is_many;
-      for (const ValueId v : in) {
-        any_steps = any_steps || home[v] == Home::steps;
-        any_inside = any_inside || home[v] == Home::inside;
-        is_many.push_back(home[v] == Home::steps);
-      }
-      if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
-        continue;
-      is_hoisted[r] = !in.empty();  // a constant costs nothing where it is
-      for (const ValueId v : body_.outputs_of(record))
-        home[v] = any_steps ? Home::steps : Home::once;
-    }
-  }
-
-  /// What no carry and no list needs, from the first op on that gains by it.
-  void sink() {
-    std::vector<std::uint8_t> is_needed(body_.types.size());
-    for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
-    for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
-      if (attrs_.is_list(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
-    for (std::size_t r = body_.records.size(); r-- > 0;) {
-      const OpRecord& record = body_.records[r];
-      const auto out = body_.outputs_of(record);
-      if (has_effects(record) ||
-          std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
-        for (const ValueId v : body_.inputs_of(record)) is_needed[v] = 1;
-    }
-    std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
-    for (std::size_t r = 0; r < body_.records.size(); ++r) {
-      const OpRecord& record = body_.records[r];
-      const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-      if (is_hoisted[r] || in.empty() || !can_leave(record) ||
-          std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
-        continue;
-      if ((!record.op->gains_over_time || is_fast_inside(record)) &&
-          std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
-        continue;
-      std::vector<std::uint8_t> is_many;
-      for (const ValueId v : in) is_many.push_back(home[v] != Home::once);
-      if (!has_rule(record, is_many)) continue;
-      is_sunk[r] = 1;
-      for (const ValueId v : out) is_after[v] = 1;
-    }
-    // What a record reads that stays must stay as well.
-    std::vector<std::uint8_t> is_read(body_.types.size());
-    for (std::size_t r = body_.records.size(); r-- > 0;) {
-      const OpRecord& record = body_.records[r];
-      const auto out = body_.outputs_of(record);
-      if (std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_read[v]; }))
-        is_sunk[r] = 0;
-      if (!is_sunk[r] && !is_hoisted[r])
-        for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
-    }
-  }
-
- public:
-  /// The type of a value of the body outside, for one step or for all.
-  TensorType outside(ValueId v, bool is_many) {
-    const TensorType step = env_.resolve(body_.types[v]);
-    if (!is_many) return step;
-    Dims dims{time_};
-    dims.insert(dims.end(), step.dims().begin(), step.dims().end());
-    return step.with(dims);
-  }
-
-  /// A record of the body, applied in the graph that is being recorded.
-  Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
-                bool is_summed) {
-    AttrsRef attrs = record.attrs;
-    if (attrs) attrs = attrs->resolve(env_);
-    if (std::count(is_many.begin(), is_many.end(), 1) == 0) return bind_all(*record.op, in, attrs);
-    std::vector<TensorType> step_out;
-    for (const ValueId v : body_.outputs_of(record)) step_out.push_back(outside(v, false));
-    return over_time_rule(*record.op)({*record.op, attrs, in, is_many, step_out, time_, is_summed});
-  }
-};
 
 /// A graph that is being built from another, with what replaces some of its values.
 class Rebuilt {
@@ -285,7 +60,7 @@ class Rebuilt {
 class LoopSplitter {
  public:
   LoopSplitter(Rebuilt& to, const LoopAttrs& attrs, std::vector<ValueId> in,
-               std::span<const ValueId> out, Split& split)
+               std::span<const ValueId> out, TimeSplit& split)
       : to_(to),
         attrs_(attrs),
         body_(*attrs.body.graph),
@@ -294,7 +69,7 @@ class LoopSplitter {
         split_(split) {
     for (int i = 0; i < attrs.slices; ++i) {
       const ValueId v = body_.inputs[1 + attrs.carries + i];
-      if (split.home[v] == Home::steps) outside_[v] = in_[attrs.first_slice() + i];
+      if (split.home(v) == Home::steps) outside_[v] = in_[attrs.first_slice() + i];
     }
     for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
       outside_[body_.inputs[body_.formal_count + i]] =
@@ -305,18 +80,19 @@ class LoopSplitter {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
       const bool is_constant =
-          body_.inputs_of(record).empty() && split_.home[body_.outputs_of(record)[0]] == Home::once;
-      if (split_.is_hoisted[r] || is_constant) put(record);
+          body_.inputs_of(record).empty() && split_.home(body_.outputs_of(record)[0]) == Home::once;
+      if (split_.is_hoisted(r) || is_constant) put(record);
     }
     make_loop();
     for (std::size_t r = 0; r < body_.records.size(); ++r)
-      if (split_.is_sunk[r]) put(body_.records[r]);
-    for (const auto& [output, term] : stacks_outside_) to_.replace(output, outside_.at(term));
+      if (split_.is_sunk(r)) put(body_.records[r]);
+    for (const auto& [output, term, is_raw] : stacks_outside_)
+      to_.replace(output, is_raw ? outside_.at(term) : with_zeros(term));
     for (const auto& [output, term] : sums_outside_) to_.replace(output, sum_over_time(term));
   }
 
  private:
-  bool is_many(ValueId v) const { return split_.home[v] != Home::once; }
+  bool is_many(ValueId v) const { return split_.home(v) != Home::once; }
   std::vector<std::uint8_t> are_many(const OpRecord& record) const {
     std::vector<std::uint8_t> result;
     for (const ValueId v : body_.inputs_of(record)) result.push_back(is_many(v));
@@ -331,9 +107,18 @@ class LoopSplitter {
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const RecordedGraph part = record_graph("part", types, [&](const Tensors& given) {
-      return split_.apply(record, given, are_many(record), is_summed);
+      return split_.apply(record, is_summed ? without_ended(record, given) : given,
+                          are_many(record), is_summed);
     });
     return to_.inline_graph(*part.graph, inputs);
+  }
+  /// Entries that have ended have no part in a sum.
+  Tensors without_ended(const OpRecord& record, Tensors given) const {
+    const auto in = body_.inputs_of(record);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (is_many(in[i]) && split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
+        given[i] = mask_padding(given[i]);
+    return given;
   }
   void put(const OpRecord& record) {
     const std::vector<ValueId> made = put_graph(record, false);
@@ -341,10 +126,19 @@ class LoopSplitter {
     for (std::size_t i = 0; i < out.size(); ++i) outside_[out[i]] = made[i];
   }
 
+  /// A stack has zeros where entries have ended.
+  ValueId with_zeros(ValueId term) {
+    if (!split_.has_own_rows(term) || is_zero_ended_.count(term)) return outside_.at(term);
+    const RecordedGraph part =
+        record_graph("part", {split_.outside(term, true)},
+                     [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
+    return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+  }
+
   ValueId sum_over_time(ValueId term) {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
-      if (split_.is_sunk[r] && record.op->gains_over_time && body_.outputs_of(record)[0] == term)
+      if (split_.is_sunk(r) && record.op->gains_over_time && body_.outputs_of(record)[0] == term)
         return put_graph(record, true)[0];
     }
     const RecordedGraph part =
@@ -363,33 +157,41 @@ class LoopSplitter {
     std::vector<std::uint8_t> is_sunk_value(body_.types.size()), is_read(body_.types.size());
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
-      for (const ValueId v : body_.outputs_of(record)) is_sunk_value[v] = split_.is_sunk[r];
-      if (split_.is_sunk[r] || split_.is_hoisted[r]) continue;
+      for (const ValueId v : body_.outputs_of(record)) is_sunk_value[v] = split_.is_sunk(r);
+      if (split_.is_sunk(r) || split_.is_hoisted(r)) continue;
       graph->append(*record.op, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
       for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
     }
     // Outputs: carries, stacks, sums.
     std::vector<ValueId> outputs(body_.outputs.begin(), body_.outputs.begin() + attrs_.carries);
     std::vector<ValueId> made(out_.begin(), out_.begin() + attrs_.carries);
+    std::vector<std::uint8_t> collects;
+    for (int i = 0; i < attrs_.carries; ++i)
+      collects.push_back(attrs_.collects_output(static_cast<std::size_t>(i)));
     next.stack_dims.clear();
     next.stack_kinds.clear();
     std::map<ValueId, ValueId> stacked;  // body value -> value outside
     for (int i = 0; i < attrs_.stacks; ++i) {
-      const ValueId term = body_.outputs[attrs_.carries + i], to = out_[attrs_.first_stack() + i];
-      if (!attrs_.is_list(i) && (is_sunk_value[term] || split_.home[term] == Home::steps)) {
-        stacks_outside_.emplace_back(to, term);
+      const std::size_t output = attrs_.first_stack() + i;
+      const ValueId term = body_.outputs[output], to = out_[output];
+      if (split_.can_stack_outside(i) &&
+          (is_sunk_value[term] || split_.home(term) == Home::steps)) {
+        stacks_outside_.push_back({to, term, attrs_.is_raw(i)});
         continue;
       }
       outputs.push_back(term);
       made.push_back(to);
       next.stack_dims.push_back(attrs_.stack_dims[i]);
       next.stack_kinds.push_back(attrs_.stack_kinds[i]);
-      if (!attrs_.is_list(i)) stacked.emplace(term, to);
+      collects.push_back(attrs_.collects_output(output));
+      if (attrs_.is_list(i)) continue;
+      stacked.emplace(term, to);
+      if (!attrs_.is_raw(i)) is_zero_ended_.insert(term);
     }
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
-      if (!split_.is_sunk[r]) continue;
+      if (!split_.is_sunk(r)) continue;
       for (const ValueId v : body_.inputs_of(body_.records[r])) {
-        if (is_sunk_value[v] || split_.home[v] != Home::inside) continue;
+        if (is_sunk_value[v] || split_.home(v) != Home::inside) continue;
         auto [it, fresh] = stacked.try_emplace(v, 0);
         if (fresh) {
           it->second = to_.graph().add_value(split_.outside(v, true));
@@ -397,6 +199,8 @@ class LoopSplitter {
           made.push_back(it->second);
           next.stack_dims.push_back(to_.graph().types[it->second].dims()[0]);
           next.stack_kinds.push_back(0);
+          collects.push_back(0);
+          is_zero_ended_.insert(v);
         }
         outside_[v] = it->second;
       }
@@ -404,18 +208,19 @@ class LoopSplitter {
     next.stacks = static_cast<int>(next.stack_dims.size());
     next.sums = 0;
     for (int i = 0; i < attrs_.sums; ++i) {
-      const ValueId term = body_.outputs[attrs_.carries + attrs_.stacks + i],
-                    to = out_[attrs_.first_sum() + i];
-      if (is_sunk_value[term] || split_.home[term] == Home::steps) {
+      const std::size_t output = attrs_.first_sum() + i;
+      const ValueId term = body_.outputs[output], to = out_[output];
+      if (is_sunk_value[term] || split_.home(term) == Home::steps) {
         sums_outside_.emplace_back(to, term);
         continue;
       }
       outputs.push_back(term);
       made.push_back(to);
+      collects.push_back(attrs_.collects_output(output));
       ++next.sums;
     }
     made.push_back(out_[attrs_.trips_output()]);
-    next.collects.assign(outputs.size(), 0);
+    next.collects = std::move(collects);
     for (const ValueId v : outputs) is_read[v] = 1;
 
     // Inputs: position, carries, slices, captures.
@@ -423,13 +228,17 @@ class LoopSplitter {
     std::vector<ValueId> captures(in_.begin() + attrs_.first_capture(), in_.end());
     graph->inputs.assign(body_.inputs.begin(), body_.inputs.begin() + body_.formal_count);
     std::vector<ValueId> new_captures;
+    const auto first_fill = attrs_.fills.begin(),
+               first_capture_fill = first_fill + attrs_.carries + attrs_.slices;
+    next.fills.assign(first_fill, first_capture_fill);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
-      if (!split_.is_hoisted[r]) continue;
+      if (!split_.is_hoisted(r)) continue;
       for (const ValueId v : body_.outputs_of(body_.records[r])) {
         if (!is_read[v]) continue;
-        if (split_.home[v] == Home::steps) {
+        if (split_.home(v) == Home::steps) {
           graph->inputs.push_back(v);
           inputs.push_back(outside_.at(v));
+          next.fills.push_back(split_.fill_of_hoisted(v));
           ++next.slices;
         } else {
           new_captures.push_back(v);
@@ -444,7 +253,8 @@ class LoopSplitter {
       next.body_captures.push_back(static_cast<int>(captures.size()));
       captures.push_back(outside_.at(v));
     }
-    next.fills.assign(next.carries + next.slices + captures.size(), Fill::live);
+    next.fills.insert(next.fills.end(), first_capture_fill, attrs_.fills.end());
+    for (const ValueId v : new_captures) next.fills.push_back(split_.fill_of_hoisted(v));
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     graph->outputs = std::move(outputs);
     graph->seal();
@@ -457,9 +267,15 @@ class LoopSplitter {
   const LoopAttrs& attrs_;
   const Graph& body_;
   std::vector<ValueId> in_, out_;
-  Split& split_;
+  TimeSplit& split_;
+  std::set<ValueId> is_zero_ended_;  ///< of the body, stacked with zeros where entries have ended
   std::map<ValueId, ValueId> outside_;  ///< where a value of the body is had outside the loop
-  std::vector<std::pair<ValueId, ValueId>> stacks_outside_, sums_outside_;  ///< output, term
+  struct StackOutside {
+    ValueId output, term;
+    bool is_raw;
+  };
+  std::vector<StackOutside> stacks_outside_;
+  std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
 }  // namespace
@@ -487,8 +303,8 @@ Ref<Graph> batch_over_time(const Graph& graph) {
     attrs.body = make_sub_graph(batch_over_time(*attrs.body.graph), names);
     std::vector<TensorType> types;
     for (const ValueId v : in) types.push_back(to.graph().types[v]);
-    if (const std::optional<Dim> time = time_of(attrs, types)) {
-      Split split(attrs, types, *time);
+    if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types)) {
+      TimeSplit split(attrs, types, *time);
       if (split.changes_anything()) {
         LoopSplitter(to, attrs, in, graph.outputs_of(record), split).run();
         continue;

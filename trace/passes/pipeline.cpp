@@ -13,6 +13,7 @@
 #include "reel/trace/passes/invariant_carries.h"
 #include "reel/trace/passes/join_loops.h"
 #include "reel/trace/passes/pack_weights.h"
+#include "reel/trace/passes/saved_of_ended.h"
 
 namespace reel {
 namespace {
@@ -74,8 +75,9 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 }
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  Ref<Graph> start(new Graph(graph));
-  if (passes.batch_over_time) start = batch_over_time(graph);
+  Ref<Graph> start = saved_of_ended(graph);
+  check(*start, "saved_of_ended");
+  if (passes.batch_over_time) start = batch_over_time(*start);
   check(*start, "batch_over_time");
   Optimised result = optimise(std::move(start));
   if (passes.pack_weights) result.graph = pack_weights(*result.graph);

@@ -22,7 +22,6 @@ class LoopBlocks {
 
  private:
   bool add(std::int64_t rows);
-  void run_block(std::size_t number, OpInputs in, std::span<Tensor> out);
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;

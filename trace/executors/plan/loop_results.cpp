@@ -31,12 +31,12 @@ void LoopRun::finish() {
   for (int i = 0; i < attrs_.carries; ++i) {
     Tensor& out = out_[i];
     if (loop_.carries[i].is_list) {
-      out = std::move(state_[i].list);
+      out = std::move(carried_lists_[i]);
       continue;
     }
     if (!out.is_defined()) out = Tensor(allocate_block(carry_type(i)));
     if (const std::int64_t bytes = loop_.carries[i].bytes)
-      std::memcpy(out.data<char>(), state_[i].data, static_cast<std::size_t>(bytes));
+      std::memcpy(out.data<char>(), carries_[i], static_cast<std::size_t>(bytes));
   }
   const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
   for (int j = 0; j < attrs_.stacks; ++j) finish_stack(j, fresh);
@@ -68,7 +68,7 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
     clear(out.data<char>(), count * stack.bytes, dim.size() * stack.bytes);
     return;
   }
-  if (pitches_) return;  // all iterations ran
+  if (rows_) return;  // which sees to it
   // Where iterations ended before the dim does, what they would have made is zero.
   clear(stack.data, iterations_.count() * stack.bytes, out.type().bytes());
 }

@@ -33,18 +33,14 @@ void place_input(Plan& plan, std::size_t i, const TensorType& type, void* data) 
 // ---- Before the first iteration
 // ------------------------------------------------------------------
 
-LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, const Pitches* pitches)
-    : loop_(loop),
-      attrs_(loop.loop()),
-      in_(in),
-      out_(out),
-      pitches_(pitches),
-      iterations_(attrs_, in) {
+LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows)
+    : loop_(loop), attrs_(loop.loop()), in_(in), out_(out), rows_(rows), iterations_(attrs_, in) {
   Plan& body = *loop_.body;
   for (int i = 0; i < attrs_.carries; ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
-    state_.push_back(loop_.carries[i].is_list ? State{owned(initial), nullptr}
-                                              : State{Tensor(), initial.data<char>()});
+    const bool is_list = loop_.carries[i].is_list;
+    carries_.push_back(is_list ? nullptr : initial.data<char>());
+    carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
   for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
   for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
@@ -68,7 +64,7 @@ void LoopRun::find_slices(int i) {
         slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], iterations_.limit);
   } else {
     result.data = slices.data<char>();
-    result.bytes = pitches_ ? pitches_->slices[i] : slice_type(slices.type()).bytes();
+    result.bytes = slice_type(slices.type()).bytes();
   }
   slices_.push_back(std::move(result));
 }
@@ -78,7 +74,7 @@ void LoopRun::find_stack(int j) {
   if (!attrs_.is_list(j)) {
     const TensorType& term = loop_.body->output_type(attrs_.carries + j);
     Tensor& out = out_[attrs_.first_stack() + j];
-    stack.bytes = pitches_ ? pitches_->stacks[j] : term.bytes();
+    stack.bytes = term.bytes();
     if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size())
       out = Tensor(allocate_block(stacked(term, attrs_.stack_dims[j])));
     if (out.is_defined())
@@ -110,9 +106,9 @@ Tensor& LoopRun::ask() {
   set_position(cond);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
-      cond.set_input(1 + i, state_[i].list);
+      cond.set_input(1 + i, carried_lists_[i]);
     else
-      place_input(cond, 1 + i, carry_type(i), state_[i].data);
+      place_input(cond, 1 + i, carry_type(i), carries_[i]);
   }
   set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
   if (cond.output_is_placed(0)) {
@@ -125,10 +121,12 @@ Tensor& LoopRun::ask() {
 
 void LoopRun::step(std::int64_t position, const Tensor& live) {
   position_ = position;
+  if (rows_) rows_->before(position, carries_);
   if (live.is_defined() && !all_live(live))
     step_with_ended(live);
   else
     step_with_all();
+  if (rows_) rows_->after(position, carries_);
 }
 
 void LoopRun::set_position(Plan& body) { place_input(body, 0, TensorType(i64), &position_); }
@@ -138,9 +136,9 @@ void LoopRun::step_with_all() {
   set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
-      body.set_input(1 + i, std::move(state_[i].list));
+      body.set_input(1 + i, std::move(carried_lists_[i]));
     else
-      place_input(body, 1 + i, carry_type(i), state_[i].data);
+      place_input(body, 1 + i, carry_type(i), carries_[i]);
   }
   for (int i = 0; i < attrs_.slices; ++i) {
     const std::size_t k = 1 + attrs_.carries + i;
@@ -149,7 +147,7 @@ void LoopRun::step_with_all() {
       body.set_input(k, slices.elements[position_]);
     else
       place_input(body, k, slice_type(loop_.input_types[attrs_.first_slice() + i]),
-                  slices.data + position_ * slices.bytes);
+                  slice_at(i, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
   set_list_captures(body, attrs_.body_captures, first_capture);
@@ -158,7 +156,7 @@ void LoopRun::step_with_all() {
     if (body.output_is_placed(i)) body.set_output(i, next_place(i));
   for (int j = 0; j < attrs_.stacks; ++j)
     if (body.output_is_placed(attrs_.carries + j))
-      body.set_output(attrs_.carries + j, stacks_[j].at(position_));
+      body.set_output(attrs_.carries + j, stack_at(j, position_));
   for (int i = 0; i < attrs_.sums; ++i)
     if (body.output_is_placed(first_sum() + i))
       body.set_output(first_sum() + i, iterations_.count()
@@ -171,7 +169,7 @@ void LoopRun::step_with_all() {
     if (attrs_.is_list(j))
       put_element(j, owned(body.output(k)));
     else if (!body.output_is_placed(k) && !loop_.shares_carry[j])
-      copy_elements(stacks_[j].at(position_), body.output(k));
+      copy_elements(stack_at(j, position_), body.output(k));
   }
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
@@ -191,8 +189,8 @@ void LoopRun::step_with_ended(const Tensor& live) {
   Tensors before, seen;
   const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
   for (int i = 0; i < attrs_.carries; ++i) {
-    before.push_back(loop_.carries[i].is_list ? state_[i].list
-                                              : placed(carry_type(i), state_[i].data));
+    before.push_back(loop_.carries[i].is_list ? carried_lists_[i]
+                                              : placed(carry_type(i), carries_[i]));
     add(before.back());
   }
   for (int i = 0; i < attrs_.slices; ++i) {
@@ -200,7 +198,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
     const TensorType type = slice_type(loop_.input_types[attrs_.first_slice() + i]);
     add(!slices.data && !slices.elements.empty()
             ? slices.elements[static_cast<std::size_t>(position_)]
-            : placed(type, slices.data + position_ * slices.bytes));
+            : placed(type, slice_at(i, position_)));
   }
   for (const int capture : attrs_.body_captures) add(*in_[attrs_.first_capture() + capture].tensor);
   std::vector<TensorType> types{TensorType(i64)};
@@ -227,7 +225,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
     if (attrs_.is_list(j))
       put_element(j, owned(kept));
     else
-      copy_elements(stacks_[j].at(position_), kept);
+      copy_elements(stack_at(j, position_), kept);
   }
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
@@ -240,14 +238,14 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (int i = 0; i < attrs_.carries; ++i) {
     const Tensor next = ended_->next(made[i], before[i], i);
     if (loop_.carries[i].is_list) {
-      state_[i].list = owned(next);
+      carried_lists_[i] = owned(next);
       continue;
     }
     // A stack that the carry shares holds zeros for ended entries: not what they carry on.
     char* first = memory(loop_.carries[i].buffers[0]);
-    char* to = state_[i].data == first ? memory(loop_.carries[i].buffers[1]) : first;
+    char* to = carries_[i] == first ? memory(loop_.carries[i].buffers[1]) : first;
     copy_elements(to, next);
-    state_[i].data = to;
+    carries_[i] = to;
   }
   made.clear();
   release_lists(body);
@@ -263,19 +261,19 @@ void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, st
 
 char* LoopRun::next_place(int i) {
   const PlannedLoop::Carry& carry = loop_.carries[i];
-  if (carry.stack >= 0) return stacks_[carry.stack].at(position_);
+  if (carry.stack >= 0) return stack_at(carry.stack, position_);
   char* first = memory(carry.buffers[0]);
-  return state_[i].data == first ? memory(carry.buffers[1]) : first;
+  return carries_[i] == first ? memory(carry.buffers[1]) : first;
 }
 
 void LoopRun::take_carry(int i, Plan& body) {
   if (loop_.carries[i].is_list) {
-    state_[i].list = owned(body.output(i));
+    carried_lists_[i] = owned(body.output(i));
     return;
   }
   char* to = next_place(i);
   if (!body.output_is_placed(i)) copy_elements(to, body.output(i));
-  state_[i].data = to;
+  carries_[i] = to;
 }
 
 void LoopRun::put_element(int j, Tensor element) {

@@ -6,15 +6,11 @@
 
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/plan/block_rows.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 #include "reel/trace/executors/plan/slices.h"
 
 namespace reel {
-
-/// Bytes from one step to the next in slices and stacks that hold more rows than the loop.
-struct Pitches {
-  std::vector<std::int64_t> slices, stacks;
-};
 
 /// What a stack of such terms is.
 TensorType stacked(const TensorType& term, const Dim& dim);
@@ -23,16 +19,12 @@ TensorType stacked(const TensorType& term, const Dim& dim);
 /// are read where they lie.
 class LoopRun {
  public:
-  /// in, out: those of the op. Outputs are written where a tensor is given, else set. pitches: for
-  /// a loop on some rows of its inputs and outputs.
-  LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, const Pitches* pitches = nullptr);
+  /// in, out: those of the op. Outputs are written where a tensor is given, else set. rows: of a
+  /// block, where they lie; in and out are the block's then.
+  LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
   void run();
 
  private:
-  struct State {
-    Tensor list;
-    char* data;
-  };
   struct Slices {
     char* data = nullptr;
     std::int64_t bytes = 0;
@@ -42,9 +34,6 @@ class LoopRun {
     char* data = nullptr;  ///< where its length is known
     std::int64_t bytes = 0;
     std::optional<GrowingStack> growing;
-    char* at(std::int64_t position) {
-      return growing ? growing->at(position) : data + position * bytes;
-    }
   };
 
   std::size_t first_sum() const { return attrs_.carries + attrs_.stacks; }
@@ -53,6 +42,16 @@ class LoopRun {
   }
   char* memory(std::int64_t offset) const { return loop_.memory.data<char>() + offset; }
   const TensorType& carry_type(int i) const { return loop_.input_types[attrs_.first_carry() + i]; }
+
+  char* slice_at(int i, std::int64_t position) {
+    const Slices& slices = slices_[static_cast<std::size_t>(i)];
+    return rows_ ? rows_->slice(i, position) : slices.data + position * slices.bytes;
+  }
+  char* stack_at(int j, std::int64_t position) {
+    if (rows_) return rows_->stack(j, position);
+    Stack& stack = stacks_[static_cast<std::size_t>(j)];
+    return stack.growing ? stack.growing->at(position) : stack.data + position * stack.bytes;
+  }
 
   // Before the first iteration.
   void find_slices(int i);
@@ -90,9 +89,10 @@ class LoopRun {
   const LoopAttrs& attrs_;
   OpInputs in_;
   std::span<Tensor> out_;
-  const Pitches* pitches_;
+  BlockRows* rows_;
   Iterations iterations_;
-  std::vector<State> state_;
+  std::vector<char*> carries_;  ///< where they lie; not those that are lists
+  Tensors carried_lists_;
   std::vector<Slices> slices_;
   std::vector<Stack> stacks_;
   std::vector<Tensors> lists_;

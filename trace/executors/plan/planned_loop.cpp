@@ -5,11 +5,11 @@
 
 namespace reel {
 
-bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types) {
+bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share) {
   attrs = of;
   input_types = types;
   if (!find_types()) return false;
-  lay_out();
+  lay_out(may_share);
   return true;
 }
 
@@ -47,7 +47,7 @@ bool PlannedLoop::find_types() {
   return !loop.cond || cond->output_is_known(0);
 }
 
-void PlannedLoop::lay_out() {
+void PlannedLoop::lay_out(bool may_share) {
   const LoopAttrs& loop = this->loop();
   std::int64_t bytes = 0;
   const auto room_for = [&](const TensorType& type) {
@@ -65,7 +65,7 @@ void PlannedLoop::lay_out() {
     carry.buffers[0] = room_for(type);
     carry.buffers[1] = room_for(type);
     if (!body->output_is_placed(i)) continue;
-    for (int j = 0; j < loop.stacks && carry.stack < 0; ++j)
+    for (int j = 0; may_share && j < loop.stacks && carry.stack < 0; ++j)
       if (!loop.is_list(j) && body->outputs_are_same(i, loop.carries + j)) {
         carry.stack = j;
         shares_carry[j] = 1;

@@ -21,8 +21,9 @@ struct PlannedLoop {
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
   /// Plans a loop for inputs of these types -> false if types may change from iteration to
-  /// iteration, or are not known.
-  bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types);
+  /// iteration, or are not known. may_share: whether a carry may lie in a stack.
+  bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
+            bool may_share = true);
 
   AttrsRef attrs;
   std::vector<TensorType> input_types;
@@ -36,7 +37,7 @@ struct PlannedLoop {
 
  private:
   bool find_types();
-  void lay_out();
+  void lay_out(bool may_share);
 };
 
 }  // namespace reel

@@ -1,14 +1,14 @@
 #include "reel/trace/executors/plan/row_cut.h"
 
 #include <algorithm>
+#include <numeric>
 
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/join.h"
+#include "reel/core/ops/list_data.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/types.h"
+#include "reel/trace/passes/row_axes.h"
 
 namespace reel {
 namespace {
@@ -18,127 +18,6 @@ constexpr std::int64_t kRows = 8;
 /// Multiplications per row and iteration from which on a block is worth its own walk through the
 /// body.
 constexpr std::int64_t kWork = 16 * 1024;
-
-constexpr int kNone = -1;
-
-/// Follows the axis of the rows through a graph.
-class Tracker {
- public:
-  explicit Tracker(const Graph& graph) : axes(graph.types.size(), kNone), graph_(graph) {}
-
-  std::vector<int> axes;  ///< by value: where the rows are, or kNone
-
-  /// -> whether every op treats each row for itself.
-  bool run() {
-    return std::all_of(graph_.records.begin(), graph_.records.end(),
-                       [&](const OpRecord& record) { return follow(record); });
-  }
-
- private:
-  const TensorType& type(ValueId v) const { return graph_.types[v]; }
-
-  bool follow(const OpRecord& record) {
-    const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
-    if (record.op->has_effect || has_effects(record)) return false;
-    if (std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes[v] == kNone; })) return true;
-    const std::optional<int> axis = follow(record, in, type(out[0]));
-    if (!axis) return false;
-    for (const ValueId v : out) axes[v] = *axis;
-    if (record.op == &fused_op) return follow_fused(record, in, out);
-    return true;
-  }
-
-  /// Of ops whose outputs all have the rows in one place.
-  std::optional<int> follow(const OpRecord& record, std::span<const ValueId> in,
-                            const TensorType& result) const {
-    if (element_loop(*record.op)) return meet(in, result);
-    if (record.op == &fused_op) return 0;  // follow_fused() says where
-    if (record.op == &dot_op || record.op == &packed_dot_op)
-      return of_product(get<DotAttrs>(record.attrs.get()), in);
-    const int axis = axes[in[0]];
-    if (record.op == &split_op)
-      return get<SplitAttrs>(record.attrs.get()).axis == axis ? std::nullopt : std::optional(axis);
-    if (record.op == &concat_op) {
-      const bool is_same =
-          std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes[v] == axis; });
-      return is_same && get<ConcatAttrs>(record.attrs.get()).axis != axis ? std::optional(axis)
-                                                                          : std::nullopt;
-    }
-    if (record.op == &spread_op) {
-      int place = axis;
-      for (const int added : get<SpreadAttrs>(record.attrs.get()).axes) place += added <= place;
-      return place;
-    }
-    for (const Op* op : {&sum_op, &prod_op, &max_op, &min_op, &logsumexp_op})
-      if (record.op == op) {
-        const std::vector<int>& reduced = get<ReduceAttrs>(record.attrs.get()).axes;
-        if (has(reduced, axis)) return std::nullopt;
-        return axis - static_cast<int>(std::count_if(reduced.begin(), reduced.end(),
-                                                     [&](int other) { return other < axis; }));
-      }
-    if (record.op == &softmax_op || record.op == &log_softmax_op)
-      return has(get<ReduceAttrs>(record.attrs.get()).axes, axis) ? std::nullopt
-                                                                  : std::optional(axis);
-    return std::nullopt;
-  }
-
-  /// Element-wise ops: rows meet rows, or what repeats along them.
-  std::optional<int> meet(std::span<const ValueId> in, const TensorType& result) const {
-    int place = kNone;
-    for (const ValueId v : in) {
-      if (axes[v] == kNone) continue;
-      const int here = result.is_named()
-                           ? find(result.dims(), type(v).dims()[static_cast<std::size_t>(axes[v])])
-                           : axes[v] + result.rank() - type(v).rank();
-      if (place != kNone && here != place) return std::nullopt;
-      place = here;
-    }
-    for (const ValueId v : in) {
-      if (axes[v] != kNone) continue;
-      if (result.is_named()) {
-        if (find(type(v).dims(), result.dims()[static_cast<std::size_t>(place)]) >= 0)
-          return std::nullopt;
-        continue;
-      }
-      const int axis = place - (result.rank() - type(v).rank());
-      if (axis >= 0 && type(v).sizes()[static_cast<std::size_t>(axis)] != 1) return std::nullopt;
-    }
-    return place;
-  }
-
-  /// A free axis of one operand, or a pair of axes that both run along.
-  std::optional<int> of_product(const DotAttrs& dot, std::span<const ValueId> in) const {
-    const int a = axes[in[0]], b = axes[in[1]];
-    if (a != kNone && b != kNone) {
-      for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
-        if (dot.a_batch[i] == a)
-          return dot.b_batch[i] == b ? std::optional(static_cast<int>(i)) : std::nullopt;
-      return std::nullopt;
-    }
-    const bool is_a = a != kNone;
-    const int axis = is_a ? a : b;
-    const auto& contract = is_a ? dot.a_contract : dot.b_contract;
-    const auto& batch = is_a ? dot.a_batch : dot.b_batch;
-    if (has(contract, axis) || has(batch, axis)) return std::nullopt;
-    int place = static_cast<int>(batch.size());
-    if (!is_a)
-      place += type(in[0]).rank() - static_cast<int>(dot.a_contract.size() + dot.a_batch.size());
-    for (int other = 0; other < axis; ++other) place += !has(contract, other) && !has(batch, other);
-    return place;
-  }
-
-  bool follow_fused(const OpRecord& record, std::span<const ValueId> in,
-                    std::span<const ValueId> out) {
-    const Graph& body = *get<FusedAttrs>(record.attrs.get()).body.graph;
-    Tracker inside(body);
-    for (std::size_t i = 0; i < in.size(); ++i) inside.axes[body.inputs[i]] = axes[in[i]];
-    if (!inside.run()) return false;
-    for (std::size_t k = 0; k < out.size(); ++k) axes[out[k]] = inside.axes[body.outputs[k]];
-    return true;
-  }
-
-  const Graph& graph_;
-};
 
 /// Multiplications of one iteration.
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
@@ -155,73 +34,117 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   return work;
 }
 
-std::vector<std::int64_t> blocks_of(std::int64_t rows) {
+/// How many rows each block has: as many as are worth a walk through the body, which takes `work`
+/// multiplications for all of them.
+std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work) {
+  const std::int64_t worth = kRows * kWork / std::max<std::int64_t>(work / rows, 1);
+  const std::int64_t count = std::max<std::int64_t>(rows / std::max(kRows, worth), 1);
   std::vector<std::int64_t> blocks;
-  const std::int64_t count = rows / kRows;
   for (std::int64_t i = 0; i < count; ++i)
     blocks.push_back(rows * (i + 1) / count - rows * i / count);
   return blocks;
+}
+
+/// The dim of the rows: that of entries, or else the first one of the first carry that has dims.
+std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  if (attrs.entry_dims.size() > 1) return std::nullopt;
+  if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
+  for (int i = 0; i < attrs.carries; ++i) {
+    const TensorType& carry = inputs[attrs.first_carry() + static_cast<std::size_t>(i)];
+    if (carry.is_list()) return std::nullopt;
+    if (carry.rank() > 0) return carry.dims()[0];
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
-  if (!attrs.is_full || attrs.cond || attrs.has_lengths || attrs.sums || attrs.makes_dim ||
-      attrs.carries == 0)
+  const bool ends = !attrs.entry_dims.empty();  // rows do, one by one
+  if (!attrs.is_full || attrs.cond || attrs.has_lengths != ends || (ends && !attrs.has_bound) ||
+      attrs.sums || attrs.makes_dim || attrs.carries == 0)
     return std::nullopt;
-  std::optional<Dim> rows;
-  for (int i = 0; i < attrs.carries && !rows; ++i) {
-    const TensorType& carry = inputs[attrs.first_carry() + i];
-    if (carry.is_list()) return std::nullopt;
-    if (carry.rank() > 0) rows = carry.dims()[0];
-  }
-  if (!rows || rows->is_ragged() || rows->size() < 2 * kRows) return std::nullopt;
+  const std::optional<Dim> rows = find_rows(attrs, inputs);
+  if (!rows || rows->is_ragged() || rows->size() < 2) return std::nullopt;
 
-  RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, blocks_of(rows->size())};
-  Tracker tracker(body);
+  RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, {}};
   std::vector<TensorType> types{TensorType(i64)};
-  std::size_t input = 1;  // of the body: the position has none
+  std::vector<std::uint8_t> has_rows{0};  // by input of the body: the position has none
+  Dim formal = *rows;
+  // -> whether its rows, if it has some, are where they have to be.
   const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) {
+    if (inputs[i].is_list()) return false;
+    const ValueId v = body.inputs[types.size()];
     types.push_back(seen);
-    const ValueId v = body.inputs[input++];
-    const int axis = find(seen.dims(), *rows);
-    if (!rows->is_named() && (!may_have_rows || axis != 0)) return true;
+    int axis = find(seen.dims(), *rows);
+    if (!rows->is_named() && (!may_have_rows || axis != 0)) axis = -1;
+    has_rows.push_back(axis >= 0);
     if (axis < 0) return true;
     cut.has_rows[i] = 1;
-    tracker.axes[v] = 0;
+    formal = body.types[v].dims()[static_cast<std::size_t>(axis)];
     return axis == 0;
   };
   for (int i = 0; i < attrs.carries; ++i)
     if (!mark(attrs.first_carry() + i, inputs[attrs.first_carry() + i], true)) return std::nullopt;
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& slices = inputs[attrs.first_slice() + i];
-    if (slices.is_list() || !mark(attrs.first_slice() + i, slice_type(slices), true))
+  for (int i = 0; i < attrs.slices; ++i)
+    if (const std::size_t k = attrs.first_slice() + i;
+        inputs[k].is_list() || !mark(k, slice_type(inputs[k]), true))
       return std::nullopt;
-  }
-  for (const int capture : attrs.body_captures) {
-    const std::size_t i = attrs.first_capture() + static_cast<std::size_t>(capture);
-    if (inputs[i].is_list() || !mark(i, inputs[i], false)) return std::nullopt;
-  }
-  if (!tracker.run()) return std::nullopt;
+  for (const int capture : attrs.body_captures)
+    if (const std::size_t k = attrs.first_capture() + capture; !mark(k, inputs[k], false))
+      return std::nullopt;
+
+  RowAxes axes(body, formal);
+  for (std::size_t i = 0; i < has_rows.size(); ++i)
+    if (has_rows[i]) axes.seed(body.inputs[i], 0);
+  axes.follow();
+  if (axes.any_mixed()) return std::nullopt;
   for (int i = 0; i < attrs.carries; ++i) {
-    const int axis = tracker.axes[body.outputs[static_cast<std::size_t>(i)]];
-    if (axis != tracker.axes[body.inputs[static_cast<std::size_t>(1 + i)]]) return std::nullopt;
+    const int axis = axes[body.outputs[static_cast<std::size_t>(i)]];
+    if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]]) return std::nullopt;
+    if (ends && axis == 0 && attrs.fills[static_cast<std::size_t>(i)] == Fill::as_is)
+      return std::nullopt;  // goes on where its entry has ended
     cut.carry_has_rows.push_back(axis == 0);
   }
   for (int j = 0; j < attrs.stacks; ++j)
-    if (attrs.is_list(j) ||
-        tracker.axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
+    if (attrs.is_list(j) || (ends && attrs.is_raw(j) && !attrs.is_unread(j)) ||
+        axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
       return std::nullopt;
-  if (work_of(body, plan_types(body, types, attrs.body.env())) < kWork * rows->size())
-    return std::nullopt;
+  cut.blocks = blocks_of(rows->size(), work_of(body, plan_types(body, types, attrs.body.env())));
+  if (cut.blocks.size() == 1 && !ends) return std::nullopt;
   return cut;
+}
+
+std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(dim.size())), lengths;
+  std::iota(order.begin(), order.end(), 0);
+  if (!attrs.entry_dims.empty()) {
+    const Tensor& given = *in[attrs.has_bound].tensor;
+    const std::int64_t most = integer_of(*in[0].tensor);
+    for (const std::int64_t row : order)
+      lengths.push_back(std::clamp<std::int64_t>(index_at(given, row), 0, most));
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
+  }
+  std::vector<BlockOfRows> result;
+  auto next = order.begin();
+  for (const std::int64_t count : blocks) {
+    BlockOfRows block{{next, next + count}, {}};
+    next += count;
+    std::sort(block.rows.begin(), block.rows.end());
+    if (!lengths.empty())
+      for (const std::int64_t row : block.rows) block.lengths.push_back(lengths[row]);
+    result.push_back(std::move(block));
+  }
+  return result;
 }
 
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
   LoopAttrs result = attrs;
   for (auto& [symbol, actual] : result.body.bindings)
     if (actual == whole) actual = part;
+  result.entry_dims.clear();  // blocks see to their ends themselves
   return result;
 }
 

@@ -11,8 +11,15 @@
 
 namespace reel {
 
+/// Rows that run together.
+struct BlockOfRows {
+  std::vector<std::int64_t> rows;     ///< their numbers, rising
+  std::vector<std::int64_t> lengths;  ///< iterations of each; none: all run to the end
+};
+
 /// A loop that can be run on some rows at a time: the first dim of its carries is one that no op of
-/// its body mixes.
+/// its body mixes. Where entries end one by one, they are the rows, and those of similar lengths
+/// run together.
 struct RowCut {
   Dim dim;                             ///< what is cut
   std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one
@@ -20,6 +27,10 @@ struct RowCut {
   std::vector<std::uint8_t> carry_has_rows;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
+
+  /// Which rows are in each block, in a run with these inputs; the first block is the one that runs
+  /// longest.
+  std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
 };
 
 /// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too

@@ -1,0 +1,253 @@
+#include "reel/trace/passes/time_split.h"
+
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/products.h"
+#include "reel/core/over_time.h"
+
+namespace reel {
+namespace {
+
+/// The types of what the op gives mention nothing that only the body knows.
+bool is_known_outside(const TensorType& type, const DimEnv& env) {
+  bool result = true;
+  for_each_symbol(type, [&](const Dim& symbol) { result = result && env.knows(symbol); });
+  for (const Dim& dim : type.dims()) result = result && (dim.is_named() || dim.has_size());
+  return result && !type.is_list();
+}
+
+}  // namespace
+
+std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  if (!attrs.is_full || attrs.makes_lengths() || attrs.entry_dims.size() > 1 ||
+      !changing_dims(attrs).empty())
+    return std::nullopt;
+  std::optional<Dim> time;
+  const auto add = [&](const Dim& dim) {
+    if (!time) time = dim;
+    return *time == dim && (dim.is_named() || dim.has_size());
+  };
+  for (int i = 0; i < attrs.slices; ++i) {
+    const TensorType& slices = inputs[attrs.first_slice() + i];
+    if (!slices.is_list() && !add(slices.dims()[0])) return std::nullopt;
+  }
+  for (int i = 0; i < attrs.stacks; ++i)
+    if (!attrs.is_list(i) && !add(attrs.stack_dims[i])) return std::nullopt;
+  if (!time) return std::nullopt;
+  if (attrs.entry_dims.empty()) return time->is_ragged() ? std::nullopt : time;
+  const bool are_entries = time->length_dims() == Dims{entry_dim(attrs, inputs)};
+  return are_entries ? time : std::nullopt;
+}
+
+TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time)
+    : attrs_(attrs),
+      body_(*attrs.body.graph),
+      time_(time),
+      env_(body_env(attrs, inputs)),
+      prints_(has_effects(body_)),
+      home_(body_.types.size(), Home::inside),
+      is_hoisted_(body_.records.size()),
+      is_sunk_(body_.records.size()) {
+  for (int i = 0; i < attrs.slices; ++i)
+    if (!inputs[attrs.first_slice() + i].is_list())
+      home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
+  for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
+    home_[body_.inputs[i]] = Home::once;
+  if (!attrs.entry_dims.empty()) {
+    ended_.emplace(attrs, inputs);
+  }
+  hoist();
+  sink();
+}
+
+bool TimeSplit::changes_anything() const {
+  return std::count(is_sunk_.begin(), is_sunk_.end(), 1) ||
+         std::count(is_hoisted_.begin(), is_hoisted_.end(), 1);
+}
+
+/// Every entry for itself.
+bool TimeSplit::keeps_rows(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  const auto is_mixed = [&](ValueId v) { return ended_ && ended_->is_mixed(v); };
+  return std::none_of(in.begin(), in.end(), is_mixed) &&
+         std::none_of(out.begin(), out.end(), is_mixed);
+}
+
+/// A sum over entries of what each has for itself, which goes into a sum over steps only.
+bool TimeSplit::is_sum_over_entries(const OpRecord& record,
+                                    const std::vector<std::uint8_t>& is_only_summed) const {
+  if (!ended_ || !record.op->gains_over_time) return false;
+  const auto in = body_.inputs_of(record);
+  const ValueId out = body_.outputs_of(record)[0];
+  return is_only_summed[out] &&
+         std::none_of(in.begin(), in.end(), [&](ValueId v) { return ended_->is_mixed(v); }) &&
+         ended_->rows()[out] == RowAxes::kMixed &&
+         !ended_->has_entries(env_.resolve(body_.types[out]));
+}
+
+/// By value: whether sums of the loop take it, and nothing else does.
+std::vector<std::uint8_t> TimeSplit::find_only_summed() const {
+  std::vector<std::uint8_t> result(body_.types.size());
+  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
+  for (auto it = sums; it != body_.outputs.end(); ++it) result[*it] = 1;
+  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
+  for (const OpRecord& record : body_.records)
+    for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
+  return result;
+}
+
+bool TimeSplit::can_leave(const OpRecord& record) const {
+  if (record.op->kernel_decides_types || has_effects(record)) return false;
+  // What may fail stays behind what was printed before it.
+  if (prints_ && !record.op->pointwise && record.op != &dot_op) return false;
+  bool knows_dims = true;  // and not those that other records of the body make
+  if (record.attrs)
+    record.attrs->each_symbol(
+        [&](const Dim& dim) { knows_dims = knows_dims && (dim.has_size() || env_.knows(dim)); });
+  if (!knows_dims) return false;
+  for (const ValueId v : body_.outputs_of(record))
+    if (!is_known_outside(body_.types[v], env_)) return false;
+  for (const ValueId v : body_.inputs_of(record))
+    if (!is_known_outside(body_.types[v], env_)) return false;
+  return true;
+}
+
+/// One step has the dim of the steps, or lengths over it: all steps would have it twice, or
+/// padding that a step has not.
+bool TimeSplit::mentions_time(ValueId v) const {
+  const TensorType step = env_.resolve(body_.types[v]);
+  return time_.is_named() &&
+         std::any_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
+           return dim == time_ || contains(dim.length_dims(), time_);
+         });
+}
+
+/// The rule can do it: it is asked to, in a graph that is thrown away.
+bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const {
+  const OverTimeRule rule = over_time_rule(*record.op);
+  if (!rule) return false;
+  const auto in = body_.inputs_of(record);
+  for (const ValueId v : in)
+    if (mentions_time(v)) return false;
+  for (const ValueId v : body_.outputs_of(record))
+    if (mentions_time(v)) return false;
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
+  bool result = false;
+  try {
+    const RecordedGraph trial = record_graph("trial", types, [&](const Tensors& inputs) {
+      const Tensors made = apply(record, inputs, is_many, false);
+      const auto out = body_.outputs_of(record);
+      result = made.size() == out.size();
+      for (std::size_t i = 0; result && i < out.size(); ++i)
+        result = made[i].type() == outside(out[i], true);
+      return Tensors();
+    });
+    return result && trial.captured.empty();
+  } catch (const Error&) {  // attributes of one step need not fit all steps
+    return false;
+  }
+}
+
+/// A product of some rows of a step with a matrix that stays in the cache is as fast in every
+/// step as of all steps at once, and what it gives is read where it is still warm.
+bool TimeSplit::is_fast_inside(const OpRecord& record) const {
+  constexpr std::int64_t kRows = 8, kCached = 64 * 1024;
+  if (record.op != &dot_op) return false;
+  const auto in = body_.inputs_of(record);
+  if (home_[in[0]] == Home::once || home_[in[1]] != Home::once) return false;
+  const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
+  if (!a.is_known() || !b.is_known() || b.numel() == 0 || b.numel() > kCached) return false;
+  std::int64_t inner = 1;
+  for (const int axis : get<DotAttrs>(record.attrs.get()).a_contract)
+    inner *= a.sizes()[static_cast<std::size_t>(axis)];
+  return a.numel() >= kRows * inner;
+}
+
+/// Values that depend on no carry.
+void TimeSplit::hoist() {
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record);
+    if (!can_leave(record) || !keeps_rows(record)) continue;
+    bool any_steps = false, any_inside = false;
+    std::vector<std::uint8_t> is_many;
+    for (const ValueId v : in) {
+      any_steps = any_steps || home_[v] == Home::steps;
+      any_inside = any_inside || home_[v] == Home::inside;
+      is_many.push_back(home_[v] == Home::steps);
+    }
+    if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
+      continue;
+    const auto out = body_.outputs_of(record);
+    if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
+      continue;
+    is_hoisted_[r] = !in.empty();  // a constant costs nothing where it is
+    for (const ValueId v : body_.outputs_of(record))
+      home_[v] = any_steps ? Home::steps : Home::once;
+  }
+}
+
+/// What no carry and no list needs, from the first op on that gains by it.
+void TimeSplit::sink() {
+  std::vector<std::uint8_t> is_needed(body_.types.size());
+  for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
+  for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
+    if (!can_stack_outside(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    const auto out = body_.outputs_of(record);
+    if (has_effects(record) ||
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+      for (const ValueId v : body_.inputs_of(record)) is_needed[v] = 1;
+  }
+  const std::vector<std::uint8_t> is_only_summed = find_only_summed();
+  std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    if (is_hoisted_[r] || in.empty() || !can_leave(record) ||
+        !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+      continue;
+    if ((!record.op->gains_over_time || is_fast_inside(record)) &&
+        std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
+      continue;
+    std::vector<std::uint8_t> is_many;
+    for (const ValueId v : in) is_many.push_back(home_[v] != Home::once);
+    if (!has_rule(record, is_many)) continue;
+    is_sunk_[r] = 1;
+    for (const ValueId v : out) is_after[v] = 1;
+  }
+  // What a record reads that stays must stay as well.
+  std::vector<std::uint8_t> is_read(body_.types.size());
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    const auto out = body_.outputs_of(record);
+    if (std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_read[v]; })) is_sunk_[r] = 0;
+    if (!is_sunk_[r] && !is_hoisted_[r])
+      for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
+  }
+}
+
+TensorType TimeSplit::outside(ValueId v, bool is_many) const {
+  const TensorType step = env_.resolve(body_.types[v]);
+  if (!is_many) return step;
+  Dims dims{time_};
+  dims.insert(dims.end(), step.dims().begin(), step.dims().end());
+  return step.with(dims);
+}
+
+Tensors TimeSplit::apply(const OpRecord& record, const Tensors& in,
+                         const std::vector<std::uint8_t>& is_many, bool is_summed) const {
+  AttrsRef attrs = record.attrs;
+  if (attrs) attrs = attrs->resolve(env_);
+  if (std::count(is_many.begin(), is_many.end(), 1) == 0) return bind_all(*record.op, in, attrs);
+  std::vector<TensorType> step_out;
+  for (const ValueId v : body_.outputs_of(record)) step_out.push_back(outside(v, false));
+  return over_time_rule(*record.op)({*record.op, attrs, in, is_many, step_out, time_, is_summed});
+}
+
+}  // namespace reel

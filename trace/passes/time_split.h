@@ -1,0 +1,76 @@
+// trace/passes/time_split.h — TimeSplit, which records of a loop's body can leave it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+#include "reel/trace/passes/ended_values.h"
+
+namespace reel {
+
+/// Where a value of the body can be had.
+enum class Home : std::uint8_t {
+  inside,  ///< only in the loop, step by step
+  steps,   ///< outside, for all steps at once
+  once,    ///< outside, the same in every step
+};
+
+/// What is decided about a loop, before anything is done about it.
+///
+/// Where entries end one by one, only what treats each entry for itself leaves the loop: what is
+/// computed for the others in places where they have ended is padding then. A sum over entries
+/// leaves it for a sum over all steps, in which padding counts as zero.
+class TimeSplit {
+ public:
+  /// time: the dim of the steps (time_of). inputs: types of the op's.
+  TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time);
+
+  /// The dim of the steps, if it is one that this can work with.
+  static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+  bool changes_anything() const;
+
+  Home home(ValueId v) const { return home_[v]; }
+  bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
+  bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< after it
+  /// A stack of it may be made outside: ended entries have padding there.
+  bool can_stack_outside(int stack) const {
+    const auto j = static_cast<std::size_t>(stack);
+    return !attrs_.is_list(j) && (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+  }
+  /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
+  bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
+  /// What ended entries see of a value that comes as a slice instead.
+  Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
+
+  /// The type of a value of the body outside, for one step or for all.
+  TensorType outside(ValueId v, bool is_many) const;
+  /// A record of the body, applied in the graph that is being recorded.
+  Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
+                bool is_summed) const;
+
+ private:
+  void hoist();
+  void sink();
+  bool can_leave(const OpRecord& record) const;
+  bool keeps_rows(const OpRecord& record) const;
+  std::vector<std::uint8_t> find_only_summed() const;
+  bool is_sum_over_entries(const OpRecord& record,
+                           const std::vector<std::uint8_t>& is_only_summed) const;
+  bool mentions_time(ValueId v) const;
+  bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const;
+  bool is_fast_inside(const OpRecord& record) const;
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  Dim time_;
+  mutable DimEnv env_;  // remembers what it has resolved
+  bool prints_;
+  std::optional<EndedValues> ended_;                // where entries end one by one
+  std::vector<Home> home_;                          // by value
+  std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
+};
+
+}  // namespace reel
