@@ -63,7 +63,7 @@ const Op call_op{
         [](KernelArgs& a) {
           Tensors inputs;
           for (std::size_t i = 0; i < a.in.size(); ++i) inputs.push_back(a.input(i));
-          *a.decided = a.attr<CallAttrs>().runner(a.attr<CallAttrs>().graph, inputs);
+          *a.decided = a.attr<CallAttrs>().runner(a.attr<CallAttrs>().graph, std::move(inputs));
         },
     .vjp = call_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
@@ -92,8 +92,8 @@ int count_tapes(const Tensors& inputs) {
 
 }  // namespace
 
-Tensors call_graph(const GraphRef& graph, const Tensors& inputs, const GraphRunner& runner) {
-  if (!thread_mode.tape && !thread_mode.entries) return runner(graph, inputs);
+Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& runner) {
+  if (!thread_mode.tape && !thread_mode.entries) return runner(graph, std::move(inputs));
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
   for (int tapes = count_tapes(inputs); tapes > 0; --tapes) {
     attrs.reversals.push_back(reversible_form(*attrs.graph));

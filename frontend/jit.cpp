@@ -10,8 +10,8 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
   const GraphRunner runner{options.executor == Executor::plan ? run_plan : interpret,
                            options.passes};
   return std::make_shared<TracedFunction>(options.name,
-                                          [runner](const GraphRef& graph, const Tensors& inputs) {
-                                            return call_graph(graph, inputs, runner);
+                                          [runner](const GraphRef& graph, Tensors inputs) {
+                                            return call_graph(graph, std::move(inputs), runner);
                                           });
 }
 

@@ -54,18 +54,23 @@ class Jitted {
   /// simply recorded as part of that. Throws what f throws; ShapeError when f names a Dim that is
   /// another one in this call's arguments; TraceError where f asks for a value that only a run of
   /// the graph knows.
+  ///
+  /// Tensors that were moved in, and that nobody else holds, may give their memory to results: a
+  /// training step called as model = step(std::move(model), batch) updates its parameters in place.
+  /// Not under a tape, not by the interpreter, and not before the last op that may fail for what
+  /// values are.
   template <class... Args>
   auto operator()(Args&&... args) const {
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
     if (is_tracing()) return R(f_(args...));
     std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
-    TreeLeaves leaves = flatten(arguments);
+    TreeLeaves leaves = take_leaves(arguments);  // what was moved in is nobody else's then
     const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(arguments, promises);
       const R result = std::apply(f_, inside);
       return TracedFunction::Traced{flatten(result), detail::prototype_of(result)};
     };
-    const TracedFunction::Traced result = (*traced_)(leaves, function);
+    const TracedFunction::Traced result = (*traced_)(std::move(leaves), function);
     return unflatten(*static_cast<const R*>(result.prototype.get()), result.leaves);
   }
 

@@ -69,7 +69,8 @@ class TensorArray {
   bool is_defined() const { return list_.is_defined(); }
 
   // Below: for the library itself.
-  const Tensor& list() const { return list_; }
+  const Tensor& list() const& { return list_; }
+  Tensor list() && { return std::move(list_); }
   static TensorArray of_list(Tensor list);
 
  private:

@@ -156,6 +156,15 @@ struct Flatten {
   }
 };
 
+/// Flattens, and leaves empty tensors behind.
+struct TakeLeaves : Flatten {
+  using Flatten::operator();
+  void operator()(Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(std::move(t))); }
+  void operator()(TensorArray& a, const std::string&) {
+    leaves.push_back(TreeLeaf::of(std::move(a).list()));
+  }
+};
+
 struct Unflatten {
   const TreeLeaves& leaves;
   std::size_t next = 0;
@@ -231,6 +240,15 @@ template <class T>
 TreeLeaves flatten(const T& tree) {
   TreeLeaves leaves;
   detail::Flatten fn{leaves};
+  detail::walk<false>(tree, {}, fn);
+  return leaves;
+}
+
+/// The same, with the tree's own tensors: they are empty in the tree from then on.
+template <class T>
+TreeLeaves take_leaves(T& tree) {
+  TreeLeaves leaves;
+  detail::TakeLeaves fn{{leaves}};
   detail::walk<false>(tree, {}, fn);
   return leaves;
 }

@@ -231,8 +231,7 @@ void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
                 << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
 }
 
-TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments,
-                                                  const Function& function) {
+TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Function& function) {
   DimTable table(arguments);
   const std::string key = signature(arguments, table);
   auto found = entries_.find(key);
@@ -251,12 +250,12 @@ TracedFunction::Traced TracedFunction::operator()(const TreeLeaves& arguments,
                            dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
-  for (const TreeLeaf& leaf : arguments)
+  for (TreeLeaf& leaf : arguments)
     if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
-      inputs.push_back(leaf.tensor);
+      inputs.push_back(std::move(leaf.tensor));
   inputs.push_back(current_random_stream());
   inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
-  const Tensors outputs = run_(entry->graph, inputs);
+  const Tensors outputs = run_(entry->graph, std::move(inputs));
   advance_random_stream(entry->random_numbers);
 
   Traced result{entry->results, entry->prototype};

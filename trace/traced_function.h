@@ -30,12 +30,13 @@ class TracedFunction {
 
   /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a
   /// tape.)
-  using Run = std::function<Tensors(const GraphRef& graph, const Tensors& inputs)>;
+  using Run = std::function<Tensors(const GraphRef& graph, Tensors inputs)>;
 
   TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(std::move(run)) {}
 
-  /// Runs the graph for this signature, after recording `function` if there is none.
-  Traced operator()(const TreeLeaves& arguments, const Function& function);
+  /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
+  /// the arguments that nobody else holds may be used up.
+  Traced operator()(TreeLeaves arguments, const Function& function);
 
   int trace_count() const { return trace_count_; }
   /// The graph of the last call. Throws ArgumentError before the first one.

@@ -182,7 +182,7 @@ class LoopRun {
 
 }  // namespace
 
-Tensors interpret(const GraphRef& graph, const Tensors& inputs, const Passes&) {
+Tensors interpret(const GraphRef& graph, Tensors inputs, const Passes&) {
   ModeScope plain({});
   std::shared_ptr<const Optimised> form;
   {

@@ -8,13 +8,14 @@
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/never_fails.h"
 #include "reel/trace/executors/plan/tile_program.h"
 
 namespace reel {
 
 Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-           const std::vector<Outputs>& outputs)
-    : graph_(&graph), types_(plan_types(*graph_, inputs, env)) {
+           const std::vector<Outputs>& outputs, Inputs owner)
+    : graph_(&graph), owner_(owner), types_(plan_types(*graph_, inputs, env)) {
   make_instructions(outputs);
   choose_places(outputs);
   make_headers();
@@ -149,10 +150,13 @@ void Plan::make_headers() {
     if (!is_input) slots_[s] = headers_[s];
   }
   // Whose tensor can be let go of: nobody needs it later, and it costs something to keep.
-  const std::vector<int> last_use = last_uses();
+  const LastUses uses = last_uses();
+  const std::vector<int>& last_use = uses.of_value;
+  const std::size_t safe = first_that_cannot_fail();
   const auto is_last = [&](std::size_t slot, std::size_t i) {
     const bool may_free = places_[slot] == Place::block ||
-                          (places_[slot] == Place::given && slot_types_[slot].is_list());
+                          (places_[slot] == Place::given &&
+                           (owner_ == Inputs::given ? i >= safe : slot_types_[slot].is_list()));
     return may_free && last_use[slot] == static_cast<int>(i);
   };
   std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
@@ -160,7 +164,9 @@ void Plan::make_headers() {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const auto in = graph.inputs_of(graph.records[instructions_[i].record]);
     for (const ValueId v : in)
-      last[i].push_back(is_last(slot_of_[v], i) && std::count(in.begin(), in.end(), v) == 1);
+      last[i].push_back(is_last(slot_of_[v], i) &&
+                        uses.of_views[slot_of_[v]] < static_cast<int>(i) &&
+                        std::count(in.begin(), in.end(), v) == 1);
   }
   for (std::size_t slot = 0; slot < slots_.size(); ++slot)
     if (last_use[slot] >= 0 && is_last(slot, static_cast<std::size_t>(last_use[slot])) &&
@@ -180,11 +186,21 @@ void Plan::make_headers() {
   }
 }
 
-/// By slot, the last instruction that reads its value or a view of it, or that makes it; behind all
-/// for outputs, -1 for inputs that nobody reads.
-std::vector<int> Plan::last_uses() const {
+/// The first instruction that neither fails, whatever values are, nor has one that may behind it.
+std::size_t Plan::first_that_cannot_fail() const {
+  std::size_t i = instructions_.size();
+  while (i > 0 &&
+         (instructions_[i - 1].kind == Kind::nothing ||
+          (instructions_[i - 1].kind != Kind::untyped && never_fails(*instructions_[i - 1].op))))
+    --i;
+  return i;
+}
+
+/// The last instruction that reads a value or a view of it, or that makes it; behind all for
+/// outputs, -1 for inputs that nobody reads.
+Plan::LastUses Plan::last_uses() const {
   const Graph& graph = *graph_;
-  std::vector<int> last(slots_.size(), -1);
+  std::vector<int> last(slots_.size(), -1), viewed(slots_.size(), -1);
   for (const ValueId v : graph.outputs) last[slot_of_[v]] = static_cast<int>(instructions_.size());
   for (std::size_t i = instructions_.size(); i-- > 0;) {
     const Instruction& at = instructions_[i];
@@ -195,16 +211,20 @@ std::vector<int> Plan::last_uses() const {
       if (at.kind == Kind::kernel && at.op->storage == OpStorage::input)
         until = std::max(until, last[s]);
     }
-    for (const ValueId v : graph.inputs_of(graph.records[at.record]))
-      last[slot_of_[v]] = std::max(last[slot_of_[v]], until);
+    for (const ValueId v : graph.inputs_of(graph.records[at.record])) {
+      int& of_value = last[slot_of_[v]];
+      int& of_views = viewed[slot_of_[v]];
+      of_value = std::max(of_value, until);
+      if (until > static_cast<int>(i)) of_views = std::max(of_views, until);
+    }
   }
-  return last;
+  return {std::move(last), std::move(viewed)};
 }
 
 /// Values that are placed in the plan's memory live from the instruction that makes them to the
 /// last that reads them or a view of them.
 void Plan::place_in_memory() {
-  const std::vector<int> last = last_uses();
+  const std::vector<int> last = last_uses().of_value;
   std::vector<PlannedBuffer> buffers;
   std::vector<std::size_t> slots;
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -307,8 +327,9 @@ void Plan::run() {
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
-          if (places_[s] == Place::block) slots_[s] = Tensor(allocate_block(slot_types_[s]));
-        tiles_[static_cast<std::size_t>(at.child)]->run(inputs_of(at), out);
+          if (places_[s] == Place::block) slots_[s] = Tensor();
+        tiles_[static_cast<std::size_t>(at.child)]->run(
+            inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
         break;
       case Kind::loop:
       case Kind::cond: {

@@ -35,9 +35,16 @@ class Plan {
     placed,  ///< where set_output() says, if their types are known and they are no lists
   };
 
+  /// Whose the inputs are.
+  enum class Inputs : std::uint8_t {
+    lent,   ///< somebody's who needs them after the run, or for the next one
+    given,  ///< the plan's: one that nobody else holds may be written over, and is gone from
+            ///< input(i) then, but by no instruction that may fail or has such behind it
+  };
+
   /// graph: outlives the plan. env: what its free symbols stand for.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-       const std::vector<Outputs>& outputs);
+       const std::vector<Outputs>& outputs, Inputs owner = Inputs::lent);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -52,6 +59,7 @@ class Plan {
     slots_[i] = headers_[i];
     headers_[i].block()->data = data;
   }
+  Tensor& input(std::size_t i) { return slots_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
 
   bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
@@ -106,7 +114,12 @@ class Plan {
 
   void make_instructions(const std::vector<Outputs>& outputs);
   void choose_places(const std::vector<Outputs>& outputs);
-  std::vector<int> last_uses() const;
+  struct LastUses {
+    std::vector<int> of_value;  ///< by slot: itself or a view of it
+    std::vector<int> of_views;  ///< by slot: views of it only; -1 if there are none
+  };
+  LastUses last_uses() const;
+  std::size_t first_that_cannot_fail() const;
   void place_in_memory();
   void make_headers();
   void compute_constants();
@@ -119,6 +132,7 @@ class Plan {
   }
 
   const Graph* graph_;
+  Inputs owner_;  ///< of the inputs
   PlannedTypes types_;
   std::vector<Instruction> instructions_;
   static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker

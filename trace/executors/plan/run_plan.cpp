@@ -53,8 +53,10 @@ class PlannedGraph {
     binds_dims_ = binds_dims(*graph_);
   }
 
-  Tensors inputs_of(const Tensors& all) const {
-    Tensors inputs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(formal_count_));
+  /// What the plans take; formal inputs are moved out.
+  Tensors inputs_of(Tensors& all) const {
+    const auto formal = std::make_move_iterator(all.begin());
+    Tensors inputs(formal, formal + static_cast<std::ptrdiff_t>(formal_count_));
     for (const int i : captures_)
       inputs.push_back(all[formal_count_ + static_cast<std::size_t>(i)]);
     return inputs;
@@ -80,7 +82,8 @@ class PlannedGraph {
     if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
-        std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks));
+        std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
+        Plan::Inputs::given);
     return entry;
   }
   void give_back(Entry entry) {
@@ -103,19 +106,25 @@ class PlannedGraph {
 
 }  // namespace
 
-Tensors run_plan(const GraphRef& graph, const Tensors& all_inputs, const Passes& passes) {
+Tensors run_plan(const GraphRef& graph, Tensors all_inputs, const Passes& passes) {
   ModeScope plain({});
   PlannedGraph& planned = PlannedGraph::of(*graph, passes);
-  const Tensors inputs = planned.inputs_of(all_inputs);
+  Tensors inputs = planned.inputs_of(all_inputs);
   // Where the run throws, the plan goes too: what it holds then is of no use.
   PlannedGraph::Entry entry = planned.take(inputs);
   Plan& plan = *entry.plan;
-  for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
   try {
     plan.run();
   } catch (const Error&) {
     // What was taken out of a loop cannot say in which iteration it failed: the reference can.
-    if (!has_effects(*graph)) interpret(graph, all_inputs, passes);
+    // No input has been written over: only what cannot fail does that.
+    bool has_inputs = true;
+    for (std::size_t i = 0; i < graph->formal_count; ++i) {
+      all_inputs[i] = std::move(plan.input(i));
+      has_inputs = has_inputs && all_inputs[i].is_defined();  // unless a library failed us
+    }
+    if (has_inputs && !has_effects(*graph)) interpret(graph, std::move(all_inputs), passes);
     throw;
   }
   Tensors outputs;

@@ -68,6 +68,9 @@ class TileProgram::Builder {
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
     for (const RawStep& raw : steps_) to.steps_.push_back(step(raw));
+    for (std::size_t k = 0; k < body_.outputs.size(); ++k)
+      for (std::size_t i = 0; i < body_.inputs.size(); ++i)
+        if (may_replace(k, i)) to.replaced_[k].push_back(static_cast<std::uint32_t>(i));
   }
 
  private:
@@ -199,6 +202,28 @@ class TileProgram::Builder {
       const int copy = add_cell({.lie = to, .output = k, .item = item_of(type(v))});
       append({nullptr, f32, f32, {cells[part]}, copy});
     }
+  }
+
+  /// Whether output k may be written over input i: each of its elements is read last by the step
+  /// that writes there, or before.
+  bool may_replace(std::size_t k, std::size_t i) const {
+    if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
+    for (const Cell& read : cells_) {
+      if (read.input != static_cast<int>(i)) continue;
+      for (const Cell& written : cells_) {
+        if (written.output != static_cast<int>(k)) continue;
+        // Parts of one type that do not begin together have no element in common.
+        if (!same_steps(read.lie.steps, written.lie.steps) ||
+            (read.lie.offset == written.lie.offset && read.last_read > written.made_by))
+          return false;
+      }
+    }
+    return true;
+  }
+  bool same_steps(const Steps& a, const Steps& b) const {
+    for (std::size_t axis = 0; axis < space_->sizes.size(); ++axis)
+      if (space_->sizes[axis] > 1 && a[axis] != b[axis]) return false;
+    return true;
   }
 
   // ---- Axes ---------------------------------------------------------------------------------
@@ -339,7 +364,7 @@ class TileProgram::Builder {
 };
 
 TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
-    : inputs_(body.inputs.size()), outputs_(body.outputs.size()) {
+    : inputs_(body.inputs.size()), outputs_(body.outputs.size()), replaced_(body.outputs.size()) {
   Builder(body, inputs, env).build(*this);
 }
 
@@ -397,9 +422,18 @@ void TileProgram::run_tile(const Tile& tile) {
   }
 }
 
-void TileProgram::run(OpInputs in, std::span<Tensor> out) {
-  if (columns_ == 0) return;
+Tensor TileProgram::make(std::size_t k, OpInputs in, const TensorType& type) {
+  candidates_.clear();
+  for (const std::uint32_t i : replaced_[k])
+    if (in[i].tensor->is_defined()) candidates_.push_back(in[i]);  // not taken yet
+  return take_or_allocate(candidates_, type);
+}
+
+void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out) {
   for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].tensor->data<char>();
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (!out[k].is_defined()) out[k] = make(k, in, types[k]);
+  if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
   Tile tile{};
   for (;;) {

@@ -24,8 +24,10 @@ class TileProgram {
   /// body: of FusedAttrs. env: what its free symbols stand for.
   TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env);
 
-  /// in, out: those of the op; out is there to be written to. One run at a time.
-  void run(OpInputs in, std::span<Tensor> out);
+  /// in, out: those of the op. An output that is not there is made, of its type, in place of an
+  /// input where that can be done: a temporary that nobody else holds, read for the last time where
+  /// the output is written. One run at a time.
+  void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
 
  private:
   class Builder;
@@ -55,6 +57,7 @@ class TileProgram {
     std::int64_t row, column, rows, columns;
   };
 
+  Tensor make(std::size_t k, OpInputs in, const TensorType& type);
   char* at(const Place& place, const Tile& tile) const;
   void run_tile(const Tile& tile);
   static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
@@ -66,6 +69,8 @@ class TileProgram {
   std::unique_ptr<char[]> memory_;
   char* tiles_ = nullptr;  ///< in memory_, aligned
   std::vector<char*> inputs_, outputs_;
+  std::vector<std::vector<std::uint32_t>> replaced_;  ///< by output: inputs that it may lie over
+  std::vector<OpInput> candidates_;                   ///< of make()
 };
 
 }  // namespace reel

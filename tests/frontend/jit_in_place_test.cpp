@@ -1,0 +1,243 @@
+// Arguments that are moved into a traced function: their memory becomes that of results, where
+// nobody else needs it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+/// A function in a mode, called with what it is given: InMode copies arguments.
+template <class F, class... Args>
+auto call(RunMode mode, const F& f, Args&&... args) {
+  if (mode == RunMode::eager) return f(std::forward<Args>(args)...);
+  const auto executor = mode == RunMode::plan ? Executor::plan : Executor::interpreter;
+  return jit(f, {.executor = executor})(std::forward<Args>(args)...);
+}
+
+const void* place_of(const Tensor& x) { return x.data<void>(); }
+
+Tensor numbers(std::int64_t count) { return cast(range(count), f32); }
+
+/// 0, 1, 2, ... through a function of numbers.
+template <class F>
+std::vector<double> mapped(std::int64_t count, F f) {
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < count; ++i) result.push_back(f(static_cast<double>(i)));
+  return result;
+}
+
+/// x: [n, 500]; shares storage.
+Tensor first_row(const Tensor& x) { return reshape(slice(x, 0, 0, 1), {500}); }
+
+struct Model {
+  Tensor weight;
+  std::vector<Tensor> biases;
+};
+
+using JitInPlaceTest = InEveryMode;
+REEL_IN_EVERY_MODE(JitInPlaceTest);
+
+// ---- Values, in every mode ----------------------------------------------------------------------
+
+TEST_P(JitInPlaceTest, WhatSomebodyElseHoldsStaysAsItWas) {
+  Tensor x = numbers(1000);
+  const Tensor held = x;
+  const Tensor y = call(
+      GetParam(), [](const Tensor& x) { return x * 2.0 + 1.0; }, std::move(x));
+  expect_values(held, mapped(1000, [](double v) { return v; }));
+  expect_values(y, mapped(1000, [](double v) { return 2 * v + 1; }));
+}
+
+TEST_P(JitInPlaceTest, AViewOfAnArgumentStaysAsItWas) {
+  Tensor x = numbers(1000);
+  const Tensor view = reshape(x, {10, 100});
+  const Tensor y = call(
+      GetParam(), [](const Tensor& x) { return x * 2.0 + 1.0; }, std::move(x));
+  expect_values(view, mapped(1000, [](double v) { return v; }));
+  expect_values(y, mapped(1000, [](double v) { return 2 * v + 1; }));
+}
+
+TEST_P(JitInPlaceTest, AnArgumentThatIsAResultTooStaysAsItWas) {
+  const auto [y, same, view] = call(
+      GetParam(),
+      [](const Tensor& x) {
+        return std::tuple{x * 2.0 + 1.0, x, reshape(x, {10, 100})};
+      },
+      numbers(1000));
+  expect_values(y, mapped(1000, [](double v) { return 2 * v + 1; }));
+  expect_values(same, mapped(1000, [](double v) { return v; }));
+  expect_values(view, mapped(1000, [](double v) { return v; }));
+}
+
+TEST_P(JitInPlaceTest, AnArgumentThatIsReadLaterStaysUntilThen) {
+  const auto [y, total] = call(
+      GetParam(),
+      [](const Tensor& x) {
+        const Tensor y = x * 2.0 + 1.0;
+        return std::tuple{y, sum(x * y)};
+      },
+      numbers(10));
+  expect_values(y, mapped(10, [](double v) { return 2 * v + 1; }));
+  expect_values(total, {615});
+}
+
+TEST_P(JitInPlaceTest, AViewThatAnOpReadsBesideTheArgumentSeesTheArgument) {
+  const Tensor y = call(
+      GetParam(), [](const Tensor& x) { return (x + first_row(x)) * 2.0; },
+      reshape(numbers(2000) + 1.0, {4, 500}) * 1.0);
+  const auto row = [](double v) { return std::fmod(v, 500) + 1; };
+  expect_values(y, mapped(2000, [&](double v) { return 2 * (v + 1 + row(v)); }));
+}
+
+TEST_P(JitInPlaceTest, GatesThatChangePlacesAreReadBeforeTheyAreWritten) {
+  const Dim batch("batch", 3), part("part", 200), whole("whole", 400);
+  const Tensor x = reshape(numbers(1200), {batch, whole}) * 1.0;
+  const Tensor y = call(
+      GetParam(),
+      [&](const Tensor& x) {
+        auto [a, b] = split<2>(x, whole, part);
+        return concat({b * 2.0, a * 3.0}, part, whole);
+      },
+      x * 1.0);
+  std::vector<double> expected;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 400; ++j)
+      expected.push_back(j < 200 ? 2 * (400 * i + j + 200) : 3 * (400 * i + j - 200));
+  expect_values(y, expected);
+}
+
+TEST_P(JitInPlaceTest, UnderATapeTheArgumentStaysAsItWas) {
+  Tensor x = numbers(100);
+  const auto [value, slope] = [&] {
+    Tape tape;
+    tape.watch(x);
+    const Tensor watched = x;
+    const Tensor y = call(
+        GetParam(), [](const Tensor& x) { return sum(square(x * 2.0)); }, std::move(x));
+    return std::pair{y, tape.gradient(y, watched)};
+  }();
+  expect_values(slope, mapped(100, [](double v) { return 8 * v; }));
+}
+
+TEST_P(JitInPlaceTest, ACallThatFailsSaysWhereAndLeavesWhatIsHeld) {
+  Tensor x = numbers(4), index = tensor({0, 1, 9}, {3}, i32);
+  const Tensor held = x;
+  const auto f = [](const Tensor& x, const Tensor& index) {
+    const Tensor y = x * 2.0 + 1.0;
+    const Tensor total = std::get<1>(
+        while_loop([](Tensor i, Tensor) { return i < 3; },
+                   [&](Tensor i, Tensor total) {
+                     return std::tuple{i + 1, total + gather(y, gather(index, i, 0), 0)};
+                   },
+                   std::tuple{0, scalar(0.0, f32)}));
+    return std::tuple{y, total};
+  };
+  const std::string eager =
+      message_of<IndexError>([&] { call(RunMode::eager, f, Tensor(x), Tensor(index)); });
+  EXPECT_EQ(message_of<IndexError>([&] { call(GetParam(), f, std::move(x), std::move(index)); }),
+            eager);
+  expect_values(held, {0, 1, 2, 3});
+}
+
+// ---- Places, in the plan ------------------------------------------------------------------------
+
+TEST(JitPlacesTest, AResultOfOneOpLiesWhereTheArgumentWas) {
+  const auto f = jit([](const Tensor& x) { return x * 2.0; });
+  Tensor x = numbers(1000);
+  const void* place = place_of(x);
+  for (int call = 0; call < 3; ++call) {
+    x = f(std::move(x));
+    EXPECT_EQ(place_of(x), place) << call;
+  }
+  expect_values(x, mapped(1000, [](double v) { return 8 * v; }));
+}
+
+TEST(JitPlacesTest, AResultOfOpsThatWereFusedLiesWhereTheArgumentWas) {
+  const auto f = jit([](const Tensor& x) { return tanh(x * 2.0) + x; });
+  Tensor x = numbers(10'000);
+  const void* place = place_of(x);
+  for (int call = 0; call < 3; ++call) {
+    x = f(std::move(x));
+    EXPECT_EQ(place_of(x), place) << call;
+  }
+}
+
+TEST(JitPlacesTest, AResultOfWhatSomebodyHoldsLiesElsewhere) {
+  const auto f = jit([](const Tensor& x) { return tanh(x * 2.0) + x; });
+  Tensor x = numbers(1000);
+  const Tensor held = x;
+  const void* place = place_of(x);
+  EXPECT_NE(place_of(f(std::move(x))), place);
+  EXPECT_NE(place_of(f(held)), place);
+}
+
+TEST(JitPlacesTest, OneTensorAsTwoArgumentsIsHeldByTheOther) {
+  const auto f = jit([](const Tensor& x, const Tensor& y) {
+    return std::pair{tanh(x * 2.0), sum(y, 0)};
+  });
+  Tensor x = numbers(4), y = x;
+  const void* place = place_of(x);
+  const auto [result, total] = f(std::move(x), std::move(y));
+  EXPECT_NE(place_of(result), place);
+  expect_values(total, {6});
+}
+
+TEST(JitPlacesTest, BeforeAnOpThatMayFailNothingIsWrittenOver) {
+  const auto f = jit([](const Tensor& x, const Tensor& index) {
+    const Tensor y = tanh(x * 2.0);
+    return std::pair{y, gather(y, index, 0)};
+  });
+  Tensor x = numbers(1000);
+  const void* place = place_of(x);
+  EXPECT_NE(place_of(f(std::move(x), tensor({5}, {1}, i32)).first), place);
+}
+
+/// A step of training, called as model = step(std::move(model), ...).
+template <class Optimiser>
+void expect_updates_in_place(Optimiser optimiser, Model model) {
+  const Tensor x = numbers(40) / 40.0;
+  const auto loss = [&](const Model& m) {
+    return mean(square(matmul(x, m.weight) + m.biases[0])) + sum(m.biases[1]);
+  };
+  const auto step = jit([&](Model m, Optimiser o) {
+    const auto [value, gradient] = value_and_grad(loss)(m);
+    o.update(m, clip_by_global_norm(gradient, 1.0).first);
+    return std::tuple{m, o, value};
+  });
+  const auto places = [&] {
+    std::vector<const void*> result;
+    for (const TreeLeaf& leaf : flatten(std::tie(model.weight, model.biases, optimiser)))
+      if (leaf.kind == TreeLeaf::Kind::tensor) result.push_back(place_of(leaf.tensor));
+    return result;
+  };
+  const auto update = [&] {
+    std::tie(model, optimiser, std::ignore) = step(std::move(model), std::move(optimiser));
+  };
+  update();  // the moments of a new optimiser share their zeros
+  const std::vector<const void*> before = places();
+  update();
+  EXPECT_EQ(places(), before);
+}
+
+Model some_model() {
+  return {reshape(numbers(2000) / 2000.0, {40, 50}), {zeros({50}), ones({3, 1, 700}) * 0.5}};
+}
+
+TEST(JitPlacesTest, AdamUpdatesParametersAndMomentsInPlace) {
+  expect_updates_in_place(Adam(some_model()), some_model());
+}
+TEST(JitPlacesTest, AdamWUpdatesParametersAndMomentsInPlace) {
+  expect_updates_in_place(AdamW(some_model()), some_model());
+}
+TEST(JitPlacesTest, SgdUpdatesParametersAndVelocityInPlace) {
+  expect_updates_in_place(Sgd(some_model(), {.momentum = 0.9, .nesterov = true}), some_model());
+}
+TEST(JitPlacesTest, RmsPropUpdatesParametersAndMeansInPlace) {
+  expect_updates_in_place(RmsProp(some_model(), {.momentum = 0.9, .centered = true}), some_model());
+}
+
+}  // namespace
+}  // namespace reel
