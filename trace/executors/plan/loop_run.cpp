@@ -21,9 +21,9 @@ void add_to(const Tensor& to, const Tensor& term) {
   add_op.kernel(args);
 }
 
-void place_input(Plan& plan, std::size_t i, const TensorType& type, void* data) {
+void place_input(Plan& plan, std::size_t i, void* data) {
   if (plan.keeps_input(i))
-    plan.set_input(i, owned(placed(type, data)));
+    plan.set_input(i, owned(placed(plan.input_type(i), data)));
   else
     plan.move_input(i, data);
 }
@@ -53,6 +53,10 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
   }
   set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
   if (attrs_.cond) set_captures(*loop_.cond, attrs_.cond_captures, 1 + attrs_.carries);
+  for (std::size_t i = attrs_.first_capture(); i < in.size(); ++i)
+    captures_lists_ = captures_lists_ || in[i].tensor->type().is_list();
+  for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
+    gives_lists_ = gives_lists_ || is_list(k);
 }
 
 void LoopRun::find_slices(int i) {
@@ -108,7 +112,7 @@ Tensor& LoopRun::ask() {
     if (loop_.carries[i].is_list)
       cond.set_input(1 + i, carried_lists_[i]);
     else
-      place_input(cond, 1 + i, carry_type(i), carries_[i]);
+      place_input(cond, 1 + i, carries_[i]);
   }
   set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
   if (cond.output_is_placed(0)) {
@@ -129,7 +133,7 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
   if (rows_) rows_->after(position, carries_);
 }
 
-void LoopRun::set_position(Plan& body) { place_input(body, 0, TensorType(i64), &position_); }
+void LoopRun::set_position(Plan& body) { place_input(body, 0, &position_); }
 
 void LoopRun::step_with_all() {
   Plan& body = *loop_.body;
@@ -138,7 +142,7 @@ void LoopRun::step_with_all() {
     if (loop_.carries[i].is_list)
       body.set_input(1 + i, std::move(carried_lists_[i]));
     else
-      place_input(body, 1 + i, carry_type(i), carries_[i]);
+      place_input(body, 1 + i, carries_[i]);
   }
   for (int i = 0; i < attrs_.slices; ++i) {
     const std::size_t k = 1 + attrs_.carries + i;
@@ -146,8 +150,7 @@ void LoopRun::step_with_all() {
     if (!slices.data && !slices.elements.empty())
       body.set_input(k, slices.elements[position_]);
     else
-      place_input(body, k, slice_type(loop_.input_types[attrs_.first_slice() + i]),
-                  slice_at(i, position_));
+      place_input(body, k, slice_at(i, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
   set_list_captures(body, attrs_.body_captures, first_capture);
@@ -253,6 +256,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
 }
 
 void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
+  if (!captures_lists_) return;
   for (std::size_t i = 0; i < captures.size(); ++i) {
     const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
     if (capture.type().is_list()) plan.set_input(first + i, capture);
@@ -294,6 +298,7 @@ void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {
 }
 
 void LoopRun::release_lists(Plan& body) {
+  if (!gives_lists_) return;
   for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
     if (!body.output_is_placed(k) && body.output(k).is_defined() && body.output(k).type().is_list())
       body.output(k) = Tensor();

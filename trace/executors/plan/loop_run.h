@@ -99,6 +99,7 @@ class LoopRun {
   Tensors sums_;  ///< those that are lists
   Tensor condition_;
   std::optional<EndedEntries> ended_;
+  bool captures_lists_ = false, gives_lists_ = false;
   std::int64_t position_ = 0;  ///< of this iteration
 };
 

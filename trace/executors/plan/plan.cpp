@@ -20,6 +20,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
   choose_places(outputs);
   make_headers();
   place_in_memory();
+  find_flat_ops();
   compute_constants();
 }
 
@@ -249,6 +250,22 @@ void Plan::take_memory() {
   }
 }
 
+void Plan::find_flat_ops() {
+  flats_.clear();
+  for (Instruction& at : instructions_) {
+    if (at.kind == Kind::flat) at.kind = Kind::kernel;
+    if (at.kind != Kind::kernel) continue;
+    std::vector<TensorType> in;
+    for (const ValueId v : graph_->inputs_of(graph_->records[at.record]))
+      in.push_back(types_.types[v]);
+    const std::optional<FlatOp> flat = flat_op(*at.op, in, slot_types_[at.first_out]);
+    if (!flat) continue;
+    at.kind = Kind::flat;
+    at.child = static_cast<std::int32_t>(flats_.size());
+    flats_.push_back(*flat);
+  }
+}
+
 void Plan::compute_constants() {
   for (const Instruction& at : instructions_) {
     if (at.kind != Kind::nothing) continue;
@@ -271,6 +288,7 @@ bool Plan::rebind(std::span<const TensorType> inputs, const DimEnv& env) {
     if (headers_[slot].is_defined()) headers_[slot].block()->type = types_.types[v];
   }
   for (Instruction& at : instructions_) at.attrs = types_.attrs[at.record].get();
+  find_flat_ops();
   compute_constants();
   return true;
 }
@@ -311,6 +329,9 @@ void Plan::run() {
         at.op->kernel(args);
         break;
       }
+      case Kind::flat:
+        flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
+        break;
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = Tensor();
         KernelArgs args{*at.op,

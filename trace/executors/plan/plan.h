@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "reel/trace/executors/plan/flat_op.h"
 #include "reel/trace/executors/plan/memory.h"
 #include "reel/trace/executors/plan/types.h"
 
@@ -56,10 +57,12 @@ class Plan {
   /// that nobody keeps (keeps_input).
   void set_input(std::size_t i, Tensor tensor) { slots_[i] = std::move(tensor); }
   void move_input(std::size_t i, void* data) {
-    slots_[i] = headers_[i];
-    headers_[i].block()->data = data;
+    TensorBlock* header = headers_[i].block();
+    if (slots_[i].block() != header) slots_[i] = headers_[i];
+    header->data = data;
   }
   Tensor& input(std::size_t i) { return slots_[i]; }
+  const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
 
   bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
@@ -93,6 +96,7 @@ class Plan {
  private:
   enum class Kind : std::uint8_t {
     kernel,   ///< writes outputs where they are placed
+    flat,     ///< the same, of an element-wise op whose loop is known
     blocks,   ///< makes outputs itself, of types that are known
     untyped,  ///< through the door, as the interpreter does
     tiles,    ///< a fused op
@@ -109,7 +113,7 @@ class Plan {
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots whose tensors are not needed any more
-    std::int32_t child = -1;  ///< in loops_, conds_ or tiles_
+    std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
   };
 
   void make_instructions(const std::vector<Outputs>& outputs);
@@ -122,6 +126,7 @@ class Plan {
   std::size_t first_that_cannot_fail() const;
   void place_in_memory();
   void make_headers();
+  void find_flat_ops();
   void compute_constants();
   void run_untyped(Instruction& at, DimEnv& env);
   std::span<const OpInput> inputs_of(const Instruction& at) const {
@@ -149,6 +154,7 @@ class Plan {
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;
+  std::vector<FlatOp> flats_;
   std::vector<std::pair<std::size_t, std::int64_t>>
       offsets_;  ///< in memory_, of slots placed there
   PlanMemory memory_;

@@ -67,7 +67,9 @@ class TileProgram::Builder {
     to.memory_.reset(new char[static_cast<std::size_t>(tiles * to.tile_bytes_ + 64)]);
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
-    for (const RawStep& raw : steps_) to.steps_.push_back(step(raw));
+    to.is_one_tile_ =
+        to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
+    for (const RawStep& raw : steps_) to.steps_.push_back(step(raw, to));
     for (std::size_t k = 0; k < body_.outputs.size(); ++k)
       for (std::size_t i = 0; i < body_.inputs.size(); ++i)
         if (may_replace(k, i)) to.replaced_[k].push_back(static_cast<std::uint32_t>(i));
@@ -304,12 +306,12 @@ class TileProgram::Builder {
 
   // ---- Steps --------------------------------------------------------------------------------
 
-  Place place(int c) const {
+  Place place(int c, const TileProgram& to) const {
     const Cell& cell = cells_[static_cast<std::size_t>(c)];
     Place place;
     place.item = cell.item;
     if (cell.tile >= 0) {
-      place.index = static_cast<std::uint32_t>(cell.tile);
+      place.tile = to.tiles_ + cell.tile * to.tile_bytes_;
       return place;
     }
     place.home = cell.input >= 0 ? Home::input : Home::output;
@@ -324,28 +326,39 @@ class TileProgram::Builder {
     return place;
   }
 
-  Step step(const RawStep& raw) const {
+  /// A tile has one row, or rows of full length.
+  static bool is_flat(const Place& place, const TileProgram& to) {
+    return !place.repeats &&
+           (place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
+  }
+
+  Step step(const RawStep& raw, const TileProgram& to) const {
     Step step{};
     step.operands = static_cast<int>(raw.in.size());
-    for (std::size_t i = 0; i < raw.in.size(); ++i) step.in[i] = place(raw.in[i]);
-    step.out = place(raw.out);
+    for (std::size_t i = 0; i < raw.in.size(); ++i) step.in[i] = place(raw.in[i], to);
+    step.out = place(raw.out, to);
+    bool flat = is_flat(step.out, to);
+    for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], to);
     if (!raw.record) {
       step.kind = Kind::copy;
       return step;
     }
     const PointwiseTable& table = pointwise_table();
     const ElementLoop loop = *element_loop(*raw.record->op);
-    step.kind = Kind::unary;
+    step.kind = flat ? Kind::flat_unary : Kind::unary;
     if (const Unary* op = std::get_if<Unary>(&loop)) {
       step.unary = table.unary[static_cast<int>(*op)][column_of(raw.from)];
     } else if (std::get_if<CastLoop>(&loop)) {
       step.unary = table.cast[column_of(raw.from)][column_of(raw.to)];
     } else {
-      step.kind = Kind::rows;
-      if (const Binary* op = std::get_if<Binary>(&loop))
+      const Binary* op = std::get_if<Binary>(&loop);
+      step.kind = op && flat ? Kind::flat_binary : Kind::rows;
+      if (op) {
         step.rows = table.binary[static_cast<int>(*op)][column_of(raw.from)];
-      else
+        step.flat = table.flat[static_cast<int>(*op)][column_of(raw.from)];
+      } else {
         step.rows = table.where[column_of(raw.to)];
+      }
     }
     return step;
   }
@@ -368,13 +381,14 @@ TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, 
   Builder(body, inputs, env).build(*this);
 }
 
-char* TileProgram::at(const Place& place, const Tile& tile) const {
-  if (place.home == Home::tile) return tiles_ + place.index * tile_bytes_;
+inline char* TileProgram::at(const Place& place, const Tile& tile) const {
+  if (place.home == Home::tile) return place.tile;
+  char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index] + place.offset;
+  if (is_one_tile_) return data;
   std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
   for (std::size_t i = 0; i < place.outer.size(); ++i)
     elements += tile.outer_index[i] * place.outer[i];
-  char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index];
-  return data + place.offset + elements * place.item;
+  return data + elements * place.item;
 }
 
 void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {
@@ -382,9 +396,6 @@ void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from
     return (place.home == Home::tile ? tile.columns : place.row) * place.item;
   };
   const std::int64_t from_row = row_of(step.in[0]), to_row = row_of(step.out);
-  if (tile.rows == 1 ||
-      (from_row == tile.columns * step.in[0].item && to_row == tile.columns * step.out.item))
-    return step.unary(from, to, tile.rows * tile.columns);
   for (std::int64_t row = 0; row < tile.rows; ++row, from += from_row, to += to_row)
     step.unary(from, to, tile.columns);
 }
@@ -396,6 +407,12 @@ void TileProgram::run_tile(const Tile& tile) {
   for (const Step& step : steps_) {
     char* to = at(step.out, tile);
     switch (step.kind) {
+      case Kind::flat_unary:
+        step.unary(at(step.in[0], tile), to, tile.rows * tile.columns);
+        break;
+      case Kind::flat_binary:
+        step.flat(at(step.in[0], tile), at(step.in[1], tile), to, tile.rows * tile.columns);
+        break;
       case Kind::unary:
         run_unary(step, tile, at(step.in[0], tile), to);
         break;

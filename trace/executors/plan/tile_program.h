@@ -37,16 +37,24 @@ class TileProgram {
   struct Place {
     Home home = Home::tile;
     bool repeats = false;             ///< along columns
-    std::uint32_t index = 0;          ///< of the input, output or tile
+    std::uint32_t index = 0;          ///< of the input or output
     std::int64_t offset = 0;          ///< bytes
     std::int64_t row = 0;             ///< elements from one row to the next; of a tile, its columns
     std::int64_t item = 0;            ///< bytes of an element
+    char* tile = nullptr;             ///< where the tile begins
     std::vector<std::int64_t> outer;  ///< elements, by outer axis
   };
-  enum class Kind : std::uint8_t { unary, rows, copy };
+  enum class Kind : std::uint8_t {
+    flat_unary,   ///< all operands lie without gaps within a tile, and none repeats
+    flat_binary,  ///< the same
+    unary,
+    rows,
+    copy,
+  };
   struct Step {
     Kind kind;
     UnaryLoop unary = nullptr;
+    FlatLoop flat = nullptr;
     RowsLoop rows = nullptr;
     int operands = 0;
     Place in[kMostOperands], out;
@@ -64,6 +72,7 @@ class TileProgram {
 
   std::vector<Step> steps_;
   std::vector<std::int64_t> outer_;  ///< sizes
+  bool is_one_tile_ = false;
   std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
   std::int64_t tile_bytes_ = 0;
   std::unique_ptr<char[]> memory_;
