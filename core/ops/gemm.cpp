@@ -4,9 +4,8 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
+#include "reel/core/block.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops/isa.h"
 #include "reel/core/ops/strided.h"
@@ -22,16 +21,18 @@ const ProductTable& table() {
   return chosen;
 }
 
-struct Freer {
-  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(64)); }
+/// Memory for a product, from the pools of tensors: the same sizes come again and again.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t count)
+      : block_(
+            allocate_block(TensorType(boolean, {count * static_cast<std::int64_t>(sizeof(T))}))) {}
+  T* get() const { return static_cast<T*>(block_->data); }
+
+ private:
+  Ref<TensorBlock> block_;
 };
-template <class T>
-using Scratch = std::unique_ptr<T, Freer>;
-template <class T>
-Scratch<T> scratch(std::int64_t count) {
-  return Scratch<T>(static_cast<T*>(
-      ::operator new(static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
-}
 
 /// oneDNN would use all of OpenMP's threads: parallelism is ours, outside a product.
 class OneThread {
@@ -61,7 +62,7 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c);
 
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
   if (s.a_step != 1 && s.a_row != 1) {
-    const Scratch<float> copy = scratch<float>(s.m * s.k);
+    const Scratch<float> copy(s.m * s.k);
     copy_strided(sizeof(float), {{s.m, s.k, s.a_row}, {s.k, 1, s.a_step}}, copy.get(), a);
     MatrixSizes with_copy = s;
     with_copy.a_row = s.k;
@@ -98,7 +99,7 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
 template <class T>
 void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   const std::int64_t width = std::min(s.n, std::max<std::int64_t>(64, kTransposed / s.k / 64 * 64));
-  const Scratch<T> copy = scratch<T>(s.k * width);
+  const Scratch<T> copy(s.k * width);
   MatrixSizes block = s;
   block.b_step = 1;
   for (std::int64_t j = 0; j < s.n; j += width) {
@@ -164,7 +165,7 @@ bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts; }
 
 template <class T>
 void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
-  const Scratch<T> others = scratch<T>((kSums - 1) * s.m * s.n);
+  const Scratch<T> others((kSums - 1) * s.m * s.n);
   parallel_for(kSums, [&](int i) {
     const auto [first, count] = part_of(s.k, i, kSums);
     MatrixSizes part = s;

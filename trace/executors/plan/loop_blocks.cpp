@@ -9,18 +9,15 @@
 namespace reel {
 
 void LoopBlocks::make(const PlannedLoop& whole) {
-  blocks_.clear();
   whole_ = &whole;
   cut_ = find_row_cut(whole.loop(), whole.input_types);
-  if (!cut_) return;
-  for (const std::int64_t rows : cut_->blocks)
-    if (!add(rows)) {
-      blocks_.clear();
-      return;
-    }
+  blocks_.resize(cut_ ? cut_->blocks.size() : 0);
+  for (std::size_t number = 0; number < blocks_.size(); ++number)
+    if (!plan(number)) blocks_.clear();
 }
 
-bool LoopBlocks::add(std::int64_t rows) {
+bool LoopBlocks::plan(std::size_t number) {
+  const std::int64_t rows = cut_->blocks[number];
   const LoopAttrs& loop = whole_->loop();
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
@@ -32,7 +29,8 @@ bool LoopBlocks::add(std::int64_t rows) {
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
-  auto block = std::make_unique<PlannedLoop>();
+  std::unique_ptr<PlannedLoop>& block = blocks_[number];
+  if (!block) block = std::make_unique<PlannedLoop>();  // else of other dims: most of it stays
   try {
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;
@@ -43,7 +41,6 @@ bool LoopBlocks::add(std::int64_t rows) {
     const std::size_t k = static_cast<std::size_t>(loop.carries + j);
     if (!(block->body->output_type(k) == on_part(whole_->body->output_type(k), 0))) return false;
   }
-  blocks_.push_back(std::move(block));
   return true;
 }
 

@@ -13,7 +13,8 @@ namespace reel {
 /// A planned loop once more for each block of rows (row_cut.h), several of which run at once.
 class LoopBlocks {
  public:
-  /// Plans the blocks of a loop where that can be done; forgets those of another.
+  /// Plans the blocks of a loop where that can be done, and nothing but dims anew where sizes are
+  /// those of the call before.
   void make(const PlannedLoop& whole);
   /// Whether there are blocks, and the outputs have their places already.
   bool can_run(std::span<const Tensor> out) const;
@@ -21,7 +22,7 @@ class LoopBlocks {
   void run(OpInputs in, std::span<Tensor> out);
 
  private:
-  bool add(std::int64_t rows);
+  bool plan(std::size_t number);
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;

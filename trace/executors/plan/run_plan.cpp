@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_set>
 
+#include "reel/core/dim_env.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/interpreter.h"
@@ -22,10 +24,19 @@ Sizes sizes_of(const std::vector<TensorType>& types) {
   return sizes;
 }
 
-/// Dims are born in every run: types of one run are not those of another.
-bool binds_dims(const Graph& graph) {
-  const auto& schedule = graph.schedule();
-  return std::count(schedule.outputs_have_symbols.begin(), schedule.outputs_have_symbols.end(), 1);
+/// Dims that no input has are born in every run: types of one run are not those of another.
+bool bears_dims(const Graph& graph) {
+  std::unordered_set<const DimNode*> given;
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& dim) { given.insert(dim.node()); });
+  bool result = false;
+  const auto look = [&](const Dim& symbol) { result = result || !given.count(symbol.node()); };
+  for (const OpRecord& record : graph.records) {
+    if (record.attrs)
+      record.attrs->each_symbol([&](const Dim& symbol) { for_each_symbol(symbol, look); });
+    for (const ValueId v : graph.outputs_of(record)) for_each_symbol(graph.types[v], look);
+  }
+  return result;
 }
 
 /// What is kept with a graph: the graph as the plan's passes made it, and plans for some sizes.
@@ -50,7 +61,7 @@ class PlannedGraph {
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
     captures_ = std::move(optimised.kept_captures);
-    binds_dims_ = binds_dims(*graph_);
+    bears_dims_ = bears_dims(*graph_);
   }
 
   /// What the plans take; formal inputs are moved out.
@@ -74,7 +85,7 @@ class PlannedGraph {
                                       [&](const Entry& e) { return e.sizes == entry.sizes; });
       if (found != entries_.end()) {
         entry.plan = std::move(found->plan);
-        is_same = found->types == entry.types && !binds_dims_;
+        is_same = found->types == entry.types && !bears_dims_;
         entries_.erase(found);
       }
     }
@@ -99,7 +110,7 @@ class PlannedGraph {
   std::size_t formal_count_;
   Ref<Graph> graph_;
   std::vector<int> captures_;  ///< those of the graph's captures that the plans take
-  bool binds_dims_ = false;
+  bool bears_dims_ = false;
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };

@@ -1,0 +1,142 @@
+// What a call of a traced function takes from the system, from its second call with some sizes on.
+//
+// Counted is memory for tensors and for the values of plans, which does not come from the pools of
+// freed blocks, and what the rest of the library makes with operator new: small things, such as
+// vectors of leaves.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "reel/reel.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCounts = false;
+#else
+constexpr bool kCounts = true;
+#endif
+
+namespace {
+
+std::atomic<long> blocks_from_system{0}, objects_made{0};
+
+/// What this program calls so, in place of the library that it would be found in.
+template <class Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" void* scalable_aligned_malloc(std::size_t bytes, std::size_t alignment) {
+  static auto* const allocate = next<void*(std::size_t, std::size_t)>("scalable_aligned_malloc");
+  ++blocks_from_system;
+  return allocate(bytes, alignment);
+}
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  static auto* const allocate = next<void*(std::size_t, std::size_t)>("aligned_alloc");
+  ++blocks_from_system;
+  return allocate(alignment, bytes);
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++objects_made;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
+
+namespace reel {
+namespace {
+
+struct Counts {
+  long blocks = 0, objects = 0;
+};
+template <class F>
+Counts count(const F& f) {
+  const Counts before{blocks_from_system, objects_made};
+  f();
+  return {blocks_from_system - before.blocks, objects_made - before.objects};
+}
+
+struct Model {
+  LstmCell cell;
+  Tensor readout;
+};
+
+/// A step of training: loss, gradient, clipping and Adam in one graph, its arguments moved in.
+class Training {
+ public:
+  static constexpr int kBatch = 16, kIn = 24, kHidden = 32;
+
+  void step(const Dim& time, const Tensor& x) {
+    auto result = step_(std::move(model_), std::move(adam_), x, target_, time);
+    model_ = std::move(std::get<0>(result));
+    adam_ = std::move(std::get<1>(result));
+  }
+  Tensor draw(const Dim& time) const { return random_normal({batch_, time, in_}); }
+  const Dim& batch() const { return batch_; }
+
+ private:
+  static std::tuple<Model, Adam<Model>, Tensor> take_step(Model model, Adam<Model> adam,
+                                                          const Tensor& x, const Tensor& target,
+                                                          const Dim& time) {
+    const auto loss = [&](const Model& model) {
+      const LstmCell& cell = model.cell;
+      const auto body = [&](const Tensor& x, const LstmCell::State& state) {
+        return std::pair{None{}, cell(x, state).second};
+      };
+      const auto last = scan(Scan{.spatial_dim = time,
+                                  .initial = cell.initial_state({target.dim(0)}),
+                                  .xs = x,
+                                  .body = body})
+                            .state;
+      return mean(square(matmul(last.h, model.readout, cell.hidden) - target));
+    };
+    const auto [value, gradient] = value_and_grad(loss)(model);
+    adam.update(model, clip_by_global_norm(gradient, 1.0).first);
+    return {model, adam, value};
+  }
+
+  Dim batch_{"batch", kBatch}, in_{"in", kIn}, hidden_{"hidden", kHidden};
+  Model model_{LstmCell::init(in_, hidden_), random_normal({hidden_})};
+  Adam<Model> adam_{model_};
+  Tensor target_ = random_normal({batch_});
+  decltype(jit(take_step)) step_ = jit(take_step);
+};
+
+TEST(AllocationsTest, ATrainingStepWhoseArgumentsAreMovedInTakesNothingFromTheSystem) {
+  if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
+  set_threads(1);  // memory that was freed is of the thread that freed it
+  Training training;
+  const Dim time("time", 20);
+  const Tensor x = training.draw(time);
+  const Counts first = count([&] { training.step(time, x); });
+  EXPECT_GT(first.blocks, 0);
+  for (int call = 2; call < 8; ++call) {
+    const Counts later = count([&] { training.step(time, x); });
+    EXPECT_EQ(later.blocks, 0) << "call " << call;
+    EXPECT_LT(later.objects, 120) << "call " << call << "; the first one: " << first.objects;
+  }
+}
+
+TEST(AllocationsTest, ForOtherDimsOfTheSameSizesLoopsAreNotPlannedAgain) {
+  if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
+  set_threads(1);  // memory that was freed is of the thread that freed it
+  Training training;
+  const auto step = [&] {
+    const Dim time("time", 20);
+    const Tensor x = training.draw(time);
+    return count([&] { training.step(time, x); }).objects;
+  };
+  const long first = step();
+  step();
+  for (int call = 3; call < 8; ++call) EXPECT_LT(step(), first / 20) << "call " << call;
+}
+
+}  // namespace
+}  // namespace reel
