@@ -165,6 +165,41 @@ TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // T1 of the cases
   EXPECT_EQ(count(*after, "mul"), (Count{1, 0}));
 }
 
+TEST(BatchOverTimeTest, AGradientKeepsWhatIsElementWiseInWhatWasSaved) {
+  const auto f = [](Tensor x) {
+    const auto body = [](Tensor x, Tensor s) {
+      const Tensor y = s * (x / (1 + abs(x)));
+      return std::pair{y, y};
+    };
+    return sum(scan(Scan{.initial = ones({3}), .xs = x, .body = body}).ys);
+  };
+  const auto [before, after] = graphs(grad(f), ones({4, 3}));
+  EXPECT_EQ(count(*before, "less"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "less"), (Count{0, 1}));
+}
+
+TEST(BatchOverTimeTest, SumsOfPartsAreProductsOverAllSteps) {
+  // Each half of the weights meets something else; their gradient is put together.
+  const auto f = [](Tensor x, Tensor w) {
+    const auto body = [&](Tensor x, Tensor s) {
+      const auto [a, b] = split<2>(w, 1);
+      const Tensor y = tanh(matmul(s, a) + matmul(x, b));
+      return std::pair{y, y};
+    };
+    return sum(scan(Scan{.initial = ones({2, 3}), .xs = x, .body = body}).ys);
+  };
+  manual_seed(4);
+  const auto gradient = [f](Tensor x, Tensor w) {
+    return grad([&](Tensor w) { return f(x, w); })(w);
+  };
+  const Tensor x = random_normal({5, 2, 3}), w = random_normal({3, 6});
+  const auto [before, after] = graphs(gradient, x, w);
+  EXPECT_EQ(count(*before, "concat"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "concat"), (Count{1, 0}));
+  for (const TensorType& type : after->types) EXPECT_LE(type.numel(), 5 * 2 * 6) << type;
+  expect_all_close(jit(gradient)(x, w), gradient(x, w), 1e-5);
+}
+
 TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // R12 of the cases
   const auto f = [](Tensor a, Tensor b, Tensor x) {
     auto [ys, last, dim] =

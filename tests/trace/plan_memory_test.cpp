@@ -54,5 +54,27 @@ TEST(PlanMemoryTest, WhatWasGivenBackIsTakenAgainIfItFits) {
   EXPECT_GE(again.bytes, 90'000'000);
 }
 
+TEST(PlanMemoryTest, PlansThatTakeTurnsFindTheirsAgain) {
+  PlanMemory large = take_plan_memory(200'000'000), small = take_plan_memory(10'000'000);
+  const char *const large_place = large.data.get(), *const small_place = small.data.get();
+  for (int turn = 0; turn < 3; ++turn) {
+    give_back(std::move(large));
+    give_back(std::move(small));
+    small = take_plan_memory(10'000'000);
+    EXPECT_EQ(small.data.get(), small_place);
+    large = take_plan_memory(200'000'000);
+    EXPECT_EQ(large.data.get(), large_place);
+  }
+}
+
+TEST(PlanMemoryTest, NoMoreThanAGiBIsHeldInPieces) {
+  // Never written to: the system gives no memory for it.
+  PlanMemory first = take_plan_memory(700'000'000), second = take_plan_memory(800'000'000);
+  const char* const place = second.data.get();
+  give_back(std::move(first));
+  give_back(std::move(second));
+  EXPECT_EQ(take_plan_memory(700'000'000).data.get(), place);
+}
+
 }  // namespace
 }  // namespace reel

@@ -234,7 +234,7 @@ TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
 TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
   const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
-  EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{8, 8}, {8, 8}}));
+  EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{4, 4, 4, 4}, {4, 4, 4, 4}}));
 }
 
 TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {

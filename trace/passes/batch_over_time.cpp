@@ -138,13 +138,38 @@ class LoopSplitter {
   ValueId sum_over_time(ValueId term) {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
-      if (split_.is_sunk(r) && record.op->gains_over_time && body_.outputs_of(record)[0] == term)
-        return put_graph(record, true)[0];
+      if (!split_.is_sunk(r) || body_.outputs_of(record)[0] != term) continue;
+      if (record.op->gains_over_time) return put_graph(record, true)[0];
+      if (is_linear(record)) return apply_to_sums(record);
     }
     const RecordedGraph part =
         record_graph("part", {split_.outside(term, true)},
                      [&](const Tensors& given) { return Tensors{sum(given[0], 0)}; });
     return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+  }
+
+  /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
+  /// without constants (its gradient reads nothing) in inputs that are others in every step.
+  bool is_linear(const OpRecord& record) const {
+    const auto in = body_.inputs_of(record);
+    const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
+    return record.op->vjp && !reads.inputs && !reads.outputs &&
+           body_.outputs_of(record).size() == 1 &&
+           std::all_of(in.begin(), in.end(),
+                       [&](ValueId v) { return is_many(v) && !split_.has_own_rows(v); });
+  }
+  ValueId apply_to_sums(const OpRecord& record) {
+    std::vector<ValueId> inputs;
+    std::vector<TensorType> types;
+    for (const ValueId v : body_.inputs_of(record)) {
+      inputs.push_back(sum_over_time(v));
+      types.push_back(to_.graph().types[inputs.back()]);
+    }
+    const std::vector<std::uint8_t> once(inputs.size(), 0);
+    const RecordedGraph part = record_graph("part", types, [&](const Tensors& given) {
+      return split_.apply(record, given, once, false);
+    });
+    return to_.inline_graph(*part.graph, inputs)[0];
   }
 
   /// What stays in the loop, fed with slices of what went before it, and giving what those after it

@@ -6,6 +6,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
 #include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/constant_slices.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/fuse_pointwise.h"
@@ -79,6 +80,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   check(*start, "saved_of_ended");
   if (passes.batch_over_time) start = batch_over_time(*start);
   check(*start, "batch_over_time");
+  start = constant_slices(*start);
+  check(*start, "constant_slices");
   Optimised result = optimise(std::move(start));
   if (passes.pack_weights) result.graph = pack_weights(*result.graph);
   check(*result.graph, "pack_weights");

@@ -188,6 +188,27 @@ void TimeSplit::hoist() {
     for (const ValueId v : body_.outputs_of(record))
       home_[v] = any_steps ? Home::steps : Home::once;
   }
+  if (attrs_.counts_down) keep_cheap_inside();
+}
+
+/// In a gradient, whose slices are what the forward loop saved, an element-wise op is as cheap in
+/// the loop, where what it makes stays in the cache: it leaves for the sake of another op only, or
+/// where nothing of it is needed inside.
+void TimeSplit::keep_cheap_inside() {
+  std::vector<std::uint8_t> is_read_outside(body_.types.size());
+  for (std::size_t k = static_cast<std::size_t>(attrs_.carries); k < body_.outputs.size(); ++k)
+    is_read_outside[body_.outputs[k]] = 1;
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    const auto out = body_.outputs_of(record);
+    if (!is_hoisted_[r]) continue;
+    if (record.op->pointwise && home_[out[0]] == Home::steps && !is_read_outside[out[0]]) {
+      is_hoisted_[r] = 0;
+      home_[out[0]] = Home::inside;
+      continue;
+    }
+    for (const ValueId v : body_.inputs_of(record)) is_read_outside[v] = 1;
+  }
 }
 
 /// What no carry and no list needs, from the first op on that gains by it.

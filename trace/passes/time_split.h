@@ -53,6 +53,7 @@ class TimeSplit {
 
  private:
   void hoist();
+  void keep_cheap_inside();
   void sink();
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record) const;

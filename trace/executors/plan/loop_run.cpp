@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/loop_run.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise.h"
@@ -99,9 +100,19 @@ void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures, std::si
 // ---- Iterations ---------------------------------------------------------------------------------
 
 void LoopRun::run() {
+  put_first_carries();
   iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
                   [&]() -> const Tensor& { return ask(); });
   finish();
+}
+
+/// What an iteration finds is the stack's already, but for the first one.
+void LoopRun::put_first_carries() {
+  const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
+  for (int i = 0; i < attrs_.carries; ++i)
+    if (const int stack = loop_.carries[i].stack_of_next; stack >= 0 && iterations_.limit > 0)
+      std::memcpy(stack_at(stack, first), carries_[i],
+                  static_cast<std::size_t>(loop_.carries[i].bytes));
 }
 
 Tensor& LoopRun::ask() {
@@ -266,6 +277,8 @@ void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, st
 char* LoopRun::next_place(int i) {
   const PlannedLoop::Carry& carry = loop_.carries[i];
   if (carry.stack >= 0) return stack_at(carry.stack, position_);
+  if (carry.stack_of_next >= 0 && iterations_.count() + 1 < iterations_.limit)
+    return stack_at(carry.stack_of_next, position_ + (attrs_.is_reverse ? -1 : 1));
   char* first = memory(carry.buffers[0]);
   return carries_[i] == first ? memory(carry.buffers[1]) : first;
 }

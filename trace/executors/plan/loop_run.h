@@ -59,6 +59,7 @@ class LoopRun {
   void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
 
   // Iterations.
+  void put_first_carries();
   void set_position(Plan& body);
   Tensor& ask();
   void step(std::int64_t position, const Tensor& live);
@@ -69,8 +70,8 @@ class LoopRun {
   void step_with_ended(const Tensor& live);
   /// A list is let go of by the instruction that reads it last, so that it can be written in place.
   void set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
-  /// Where iteration `position_` writes carry i: the slice of a stack that it goes to as well, or
-  /// the buffer that does not hold it now.
+  /// Where iteration `position_` writes carry i: the slice of a stack that it goes to as well, now
+  /// or one iteration later, or the buffer that does not hold it now.
   char* next_place(int i);
   void take_carry(int i, Plan& body);
   void put_element(int j, Tensor element);

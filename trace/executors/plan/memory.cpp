@@ -4,6 +4,7 @@
 #include <map>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace reel {
 namespace {
@@ -52,15 +53,32 @@ class FreeList {
   std::int64_t end_ = 0;
 };
 
-thread_local PlanMemory given_back;
+/// What plans gave back, the last one in front.
+thread_local std::vector<PlanMemory> given_back;
+
+/// Lets go of the oldest pieces while these and `bytes` more are above kHeld.
+void make_room(std::int64_t bytes) {
+  constexpr std::int64_t kHeld = std::int64_t{1} << 30;
+  std::int64_t held = bytes;
+  for (const PlanMemory& piece : given_back) held += piece.bytes;
+  while (held > kHeld && !given_back.empty()) {
+    held -= given_back.back().bytes;
+    given_back.pop_back();
+  }
+}
 
 }  // namespace
 
 PlanMemory take_plan_memory(std::int64_t bytes) {
   bytes = (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64;
-  if (given_back.bytes >= bytes && given_back.bytes <= 2 * bytes)
-    return std::exchange(given_back, {});
-  if (given_back.bytes < bytes) given_back = {};
+  const auto fits = [&](const PlanMemory& m) { return m.bytes >= bytes && m.bytes <= 2 * bytes; };
+  const auto found = std::find_if(given_back.begin(), given_back.end(), fits);
+  if (found != given_back.end()) {
+    PlanMemory memory = std::move(*found);
+    given_back.erase(found);
+    return memory;
+  }
+  make_room(bytes);
   PlanMemory memory{
       {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {}}, bytes};
   if (!memory.data) throw std::bad_alloc();
@@ -68,7 +86,9 @@ PlanMemory take_plan_memory(std::int64_t bytes) {
 }
 
 void give_back(PlanMemory memory) {
-  if (memory.bytes > given_back.bytes) given_back = std::move(memory);
+  if (!memory.data) return;
+  make_room(given_back.empty() ? 0 : memory.bytes);
+  given_back.insert(given_back.begin(), std::move(memory));
 }
 
 std::int64_t place_buffers(std::vector<PlannedBuffer>& buffers) {

@@ -29,8 +29,9 @@ struct PlanMemory {
   std::int64_t bytes = 0;
 };
 
-/// What was given back last on this thread if it fits, else new memory; what was given back and is
-/// too small goes to the system first. So plans of many sizes hold the memory of one.
+/// What was given back on this thread and fits, else new memory. Pieces that were given back are
+/// held while they are a GiB in all, so that plans that take turns find theirs again; the oldest go
+/// to the system first, and a piece above that is held alone.
 PlanMemory take_plan_memory(std::int64_t bytes);
 void give_back(PlanMemory memory);
 

@@ -49,13 +49,14 @@ bool PlannedLoop::find_types() {
 
 void PlannedLoop::lay_out(bool may_share) {
   const LoopAttrs& loop = this->loop();
+  const Graph& graph = *loop.body.graph;
   std::int64_t bytes = 0;
   const auto room_for = [&](const TensorType& type) {
     return std::exchange(bytes, bytes + (type.bytes() + 63) / 64 * 64);
   };
   carries.assign(loop.carries, {});
   shares_carry.assign(loop.stacks, 0);
-  scratch.assign(loop.body.graph->outputs.size(), -1);
+  scratch.assign(graph.outputs.size(), -1);
   for (int i = 0; i < loop.carries; ++i) {
     Carry& carry = carries[i];
     carry.is_list = input_types[loop.first_carry() + i].is_list();
@@ -65,11 +66,19 @@ void PlannedLoop::lay_out(bool may_share) {
     carry.buffers[0] = room_for(type);
     carry.buffers[1] = room_for(type);
     if (!body->output_is_placed(i)) continue;
-    for (int j = 0; may_share && j < loop.stacks && carry.stack < 0; ++j)
-      if (!loop.is_list(j) && body->outputs_are_same(i, loop.carries + j)) {
-        carry.stack = j;
-        shares_carry[j] = 1;
-      }
+    const ValueId now = graph.inputs[1 + i], next = graph.outputs[i];
+    const auto find_stack = [&](ValueId value) {
+      for (int j = 0; may_share && j < loop.stacks; ++j)
+        if (!loop.is_list(j) && !shares_carry[j] && graph.outputs[loop.carries + j] == value)
+          return j;
+      return -1;
+    };
+    carry.stack = find_stack(next);
+    // Where it is known which iteration is the last, whose result goes elsewhere.
+    if (carry.stack < 0 && loop.is_full && !loop.cond && loop.entry_dims.empty())
+      carry.stack_of_next = find_stack(now);
+    for (const int j : {carry.stack, carry.stack_of_next})
+      if (j >= 0) shares_carry[j] = 1;
   }
   for (std::size_t k = 0; k < scratch.size(); ++k)
     if (body->output_is_placed(k)) scratch[k] = room_for(body->output_type(k));

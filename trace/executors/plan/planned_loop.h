@@ -15,7 +15,8 @@ struct PlannedLoop {
   struct Carry {
     bool is_list = false;
     std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory
-    int stack = -1;  ///< the stack that the same value goes to: it is written there only
+    int stack = -1;          ///< the stack that the same value goes to: it is written there only
+    int stack_of_next = -1;  ///< the same, of a stack that has it one iteration later
   };
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }

@@ -13,8 +13,9 @@
 namespace reel {
 namespace {
 
-/// So many rows of a product reach the speed of many.
-constexpr std::int64_t kRows = 8;
+/// So many rows of a product reach the speed of many; and so many nearly do, which is worth it
+/// where rows of similar lengths are to run together.
+constexpr std::int64_t kRows = 8, kRowsThatEnd = 4;
 /// Multiplications per row and iteration from which on a block is worth its own walk through the
 /// body.
 constexpr std::int64_t kWork = 16 * 1024;
@@ -36,9 +37,9 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
 
 /// How many rows each block has: as many as are worth a walk through the body, which takes `work`
 /// multiplications for all of them.
-std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work) {
-  const std::int64_t worth = kRows * kWork / std::max<std::int64_t>(work / rows, 1);
-  const std::int64_t count = std::max<std::int64_t>(rows / std::max(kRows, worth), 1);
+std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, std::int64_t least) {
+  const std::int64_t worth = least * kWork / std::max<std::int64_t>(work / rows, 1);
+  const std::int64_t count = std::max<std::int64_t>(rows / std::max(least, worth), 1);
   std::vector<std::int64_t> blocks;
   for (std::int64_t i = 0; i < count; ++i)
     blocks.push_back(rows * (i + 1) / count - rows * i / count);
@@ -111,7 +112,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     if (attrs.is_list(j) || (ends && attrs.is_raw(j) && !attrs.is_unread(j)) ||
         axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
       return std::nullopt;
-  cut.blocks = blocks_of(rows->size(), work_of(body, plan_types(body, types, attrs.body.env())));
+  cut.blocks = blocks_of(rows->size(), work_of(body, plan_types(body, types, attrs.body.env())),
+                         ends ? kRowsThatEnd : kRows);
   if (cut.blocks.size() == 1 && !ends) return std::nullopt;
   return cut;
 }

@@ -1,0 +1,80 @@
+#include "reel/trace/passes/constant_slices.h"
+
+#include <map>
+
+#include "reel/core/ops/loop.h"
+#include "reel/trace/passes/sub_graphs.h"
+
+namespace reel {
+namespace {
+
+/// Stacks of one value, and where that is had.
+using Constants = std::map<ValueId, ValueId>;
+
+void find_constants(const LoopAttrs& loop, std::span<const ValueId> in,
+                    std::span<const ValueId> out, Constants& constants) {
+  const Graph& body = *loop.body.graph;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j) {
+    if (loop.is_list(j)) continue;
+    const std::size_t k = loop.first_stack() + j;
+    for (std::size_t i = 0; i < loop.body_captures.size(); ++i)
+      if (body.outputs[k] == body.inputs[body.formal_count + i])
+        constants[out[k]] =
+            in[loop.first_capture() + static_cast<std::size_t>(loop.body_captures[i])];
+  }
+}
+
+/// The loop with constant slices as captures. in: the op's inputs.
+void capture_constants(LoopAttrs& loop, std::vector<ValueId>& in, const Constants& constants) {
+  Ref<Graph> body(new Graph(*loop.body.graph));
+  const std::size_t own = 1 + static_cast<std::size_t>(loop.carries);
+  std::vector<ValueId> captured, values;  // of the body, outside
+  for (std::size_t i = static_cast<std::size_t>(loop.slices); i-- > 0;) {
+    const auto found = constants.find(in[loop.first_slice() + i]);
+    const auto fill = loop.fills.begin() + loop.carries + static_cast<std::ptrdiff_t>(i);
+    const bool sees_live = loop.entry_dims.empty() || *fill == Fill::live;
+    if (found == constants.end() || !sees_live) continue;
+    values.push_back(found->second);
+    captured.push_back(body->inputs[own + i]);
+    body->inputs.erase(body->inputs.begin() + static_cast<std::ptrdiff_t>(own + i));
+    in.erase(in.begin() + static_cast<std::ptrdiff_t>(loop.first_slice() + i));
+    loop.fills.erase(fill);
+    --loop.slices;
+    --body->formal_count;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    loop.body_captures.push_back(static_cast<int>(in.size() - loop.first_capture()));
+    loop.fills.push_back(Fill::live);
+    in.push_back(values[i]);
+    body->inputs.push_back(captured[i]);
+  }
+  if (values.empty()) return;
+  body->seal();
+  DimEnv names = loop.body.env();
+  loop.body = make_sub_graph(std::move(body), names);
+}
+
+}  // namespace
+
+Ref<Graph> constant_slices(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  Constants constants;
+  for (const OpRecord& record : graph.records) {
+    const auto given = graph.inputs_of(record), out = graph.outputs_of(record);
+    std::vector<ValueId> in(given.begin(), given.end());
+    AttrsRef attrs = with_sub_graphs(record, constant_slices);
+    if (record.op == &loop_op) {
+      LoopAttrs loop = get<LoopAttrs>(attrs.get());
+      if (loop.has_bound) capture_constants(loop, in, constants);
+      find_constants(loop, in, out, constants);
+      attrs = make_attrs(std::move(loop));
+    }
+    result->append(*record.op, attrs, in, out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel
