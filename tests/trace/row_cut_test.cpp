@@ -265,6 +265,20 @@ TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
   }
 }
 
+TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
+  // What the body sees of `all` is as long as the first live entry's part.
+  const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch})),
+      other("other", tensor({1, 0}, {batch}));
+  const auto f = [&](const Tensor& x, const Tensor& all) {
+    const auto body = [&](const Tensor&, const Tensor&) { return std::pair{None{}, all}; };
+    return sum(
+        scan(Scan{.spatial_dim = x.dim("time"), .initial = all, .xs = x, .body = body}).state);
+  };
+  const Tensor x = zeros({batch, time}), all = ones({other});
+  EXPECT_EQ(jit(f)(x, all).item<float>(), f(x, all).item<float>());
+  EXPECT_EQ(cuts(f, x, all), (std::vector<Blocks>{{}}));
+}
+
 TEST_F(EndedRowsTest, NobodyIsThere) {
   expect_same_on_threads(everything(), parameters({0, 0, 0}));
   expect_same_on_threads(everything(), parameters({}));

@@ -13,6 +13,12 @@
 
 namespace reel {
 
+bool has_lengths_over(const TensorType& type, const Dim& dim) {
+  return dim.is_named() &&
+         std::any_of(type.dims().begin(), type.dims().end(),
+                     [&](const Dim& axis) { return contains(axis.length_dims(), dim); });
+}
+
 RowAxes::RowAxes(const Graph& graph, const Dim& rows)
     : graph_(graph),
       rows_(rows),
@@ -31,19 +37,12 @@ void RowAxes::follow() {
       axis = kMixed;
     else if (!std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
       axis = axis_of(record);
-    for (const ValueId v : out) axes_[v] = has_lengths_over_rows(type(v)) ? kMixed : axis;
+    for (const ValueId v : out) axes_[v] = has_lengths_over(type(v), rows_) ? kMixed : axis;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
   }
 }
 
 bool RowAxes::any_mixed() const { return std::count(axes_.begin(), axes_.end(), kMixed) != 0; }
-
-/// Each row has other sizes then.
-bool RowAxes::has_lengths_over_rows(const TensorType& type) const {
-  return rows_.is_named() &&
-         std::any_of(type.dims().begin(), type.dims().end(),
-                     [&](const Dim& dim) { return contains(dim.length_dims(), rows_); });
-}
 
 /// Of an op whose inputs have rows, or not, and whose outputs all have them in one place.
 int RowAxes::axis_of(const OpRecord& record) const {
@@ -151,8 +150,9 @@ RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Dim entry = entry_dim(attrs, inputs);
   DimEnv env = body_env(attrs, inputs);
   const auto axis_in = [&](ValueId v) {
-    return body.types[v].is_list() ? RowAxes::kMixed
-                                   : find(env.resolve(body.types[v]).dims(), entry);
+    const TensorType type = env.resolve(body.types[v]);
+    return type.is_list() || has_lengths_over(type, entry) ? RowAxes::kMixed
+                                                           : find(type.dims(), entry);
   };
   Dim rows = entry;
   for (const ValueId v : body.inputs)

@@ -33,7 +33,6 @@ class RowAxes {
   int of_product(const OpRecord& record, std::span<const ValueId> in) const;
   int of_concat(const OpRecord& record, std::span<const ValueId> in) const;
   void follow_fused(const OpRecord& record);
-  bool has_lengths_over_rows(const TensorType& type) const;
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
   const Graph& graph_;
@@ -41,6 +40,9 @@ class RowAxes {
   std::vector<int> axes_;                 // by value
   std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
 };
+
+/// Some dim of the type has a length for each element of `dim`: a row is no tensor like the others.
+bool has_lengths_over(const TensorType& type, const Dim& dim);
 
 /// What the types of a loop's inputs call the dim that its entries have, of a loop that has one.
 /// (Its attributes may have it by the name that the traced function gives it.)

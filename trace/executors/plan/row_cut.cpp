@@ -75,7 +75,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   Dim formal = *rows;
   // -> whether its rows, if it has some, are where they have to be.
   const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) {
-    if (inputs[i].is_list()) return false;
+    if (inputs[i].is_list() || has_lengths_over(seen, *rows)) return false;
     const ValueId v = body.inputs[types.size()];
     types.push_back(seen);
     int axis = find(seen.dims(), *rows);
