@@ -350,5 +350,14 @@ TEST_P(CouplingBodies, AGradientOfOnesOwn) {
   });
 }
 
+TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
+  const Dim longer("longer", 4);
+  expect_as_eager([&](const Tensor& x, const Tensor& s) {
+    const Tensor first = sum(x, x.dim("time"));
+    const Tensor moved = pad(first, first.dim("batch"), 2, 0, 0.5, longer);
+    return sum(square(moved)) * s + slice(moved, longer, 1, 3, first.dim("batch"));
+  });
+}
+
 }  // namespace
 }  // namespace reel

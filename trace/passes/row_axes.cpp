@@ -37,7 +37,12 @@ void RowAxes::follow() {
       axis = kMixed;
     else if (!std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
       axis = axis_of(record);
-    for (const ValueId v : out) axes_[v] = has_lengths_over(type(v), rows_) ? kMixed : axis;
+    for (const ValueId v : out) {
+      // What has rows without being made of such may be anything, unless it is one number.
+      const bool has_others = axis == kNone && record.op != &fused_op && !is_uniform_[v] &&
+                              rows_.is_named() && contains(type(v).dims(), rows_);
+      axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
+    }
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
   }
 }
