@@ -7,12 +7,35 @@
 namespace reel {
 namespace {
 
+/// Named dims are told by what they stand for; plain sizes may be others than those of the graph,
+/// when a loop runs on some of its rows, and then each op says what becomes of them.
 void fused_type(TypeArgs& a) {
   const SubGraph& body = a.attr<FusedAttrs>().body;
   const Graph& graph = *body.graph;
   DimEnv env = DimEnv::renaming(body.env());
-  for (std::size_t i = 0; i < a.in.size(); ++i) env.bind(graph.types[graph.inputs[i]], a.in[i]);
-  for (const ValueId v : graph.outputs) a.out.push_back(env.resolve(graph.types[v]));
+  bool is_as_recorded = true;
+  for (std::size_t i = 0; i < a.in.size(); ++i) {
+    const TensorType& formal = graph.types[graph.inputs[i]];
+    env.bind(formal, a.in[i]);
+    is_as_recorded = is_as_recorded && (formal.is_named() || formal.sizes() == a.in[i].sizes());
+  }
+  if (is_as_recorded) {
+    for (const ValueId v : graph.outputs) a.out.push_back(env.resolve(graph.types[v]));
+    return;
+  }
+  std::vector<TensorType> types = graph.types;
+  for (std::size_t i = 0; i < a.in.size(); ++i) types[graph.inputs[i]] = a.in[i];
+  for (const OpRecord& record : graph.records) {
+    std::vector<TensorType> in;
+    for (const ValueId v : graph.inputs_of(record)) in.push_back(types[v]);
+    const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
+    TypeList out;
+    TypeArgs rule{*record.op, attrs.get(), in, out};
+    record.op->type(rule);
+    const auto made = graph.outputs_of(record);
+    for (std::size_t k = 0; k < made.size(); ++k) types[made[k]] = out[k];
+  }
+  for (const ValueId v : graph.outputs) a.out.push_back(types[v]);
 }
 
 void fused_kernel(KernelArgs& a) {
