@@ -92,6 +92,11 @@ int count_tapes(const Tensors& inputs) {
 
 }  // namespace
 
+std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph) {
+  const std::lock_guard lock(graph.derived.mutex);
+  return std::static_pointer_cast<const ReversibleGraph>(graph.derived.value);
+}
+
 Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& runner) {
   if (!thread_mode.tape && !thread_mode.entries) return runner(graph, std::move(inputs));
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};

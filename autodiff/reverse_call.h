@@ -1,6 +1,7 @@
 // autodiff/reverse_call.h — what a call of a whole graph must keep so that it can be reversed.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "reel/core/graph.h"
@@ -17,6 +18,9 @@ struct ReversibleGraph {
   std::vector<int> wanted;      ///< what it gives: cotangents of these inputs
   Tensors captured;             ///< and takes last
 };
+
+/// That with respect to all floating inputs, if it was called under a tape; else null.
+std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph);
 
 ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs);
 

@@ -25,6 +25,9 @@ struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
   Executor executor = Executor::plan;
   Passes passes = {};  ///< of the plan
+  /// Times every op of a plan, for explain(): costs some 30 ns each. ArgumentError with another
+  /// executor.
+  bool profile = false;
 };
 
 namespace detail {
@@ -78,6 +81,16 @@ class Jitted {
   int trace_count() const { return traced_->trace_count(); }
   /// The graph of the last call; print it with <<.
   const Graph& graph() const { return traced_->graph(); }
+  /// What the graph of the last call became, in words: how many kinds of arguments were recorded,
+  /// the bytes of each class of buffers, and of each loop what was hoisted and sunk out of it,
+  /// packed, fused and saved for its gradient, how it is cut into blocks of rows, and for what was
+  /// not done, why. Then the time that it is predicted to take, by its multiplications, bytes and
+  /// elements at the rates of this machine (measured when first asked for), and with
+  /// JitOptions::profile the time that calls took, the first one left out as soon as there are
+  /// others. Of a call under a tape, its gradient too. docs/explain.md reads one line by line.
+  ///
+  /// Throws ArgumentError before the first call.
+  std::string explain() const { return traced_->explain(); }
   /// The tensors from outside that the graph of the last call holds, by reference.
   const Tensors& captures() const { return traced_->captures(); }
 

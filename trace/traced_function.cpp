@@ -275,6 +275,14 @@ const Graph& TracedFunction::graph() const {
     throw ArgumentError(str("jit \"", name_, "\": there is no graph before the first call"));
   return *last_->graph;
 }
+std::string TracedFunction::explain() const {
+  if (!last_)
+    throw ArgumentError(
+        str("jit \"", name_, "\": there is nothing to explain before the first call"));
+  const std::size_t kinds = entries_.size();
+  return str("jit \"", name_, "\", recorded for ", kinds, kinds == 1 ? " kind" : " kinds",
+             " of arguments; as of the last call:\n", explain_(*last_->graph));
+}
 const Tensors& TracedFunction::captures() const {
   if (!last_)
     throw ArgumentError(str("jit \"", name_, "\": there are no captures before the first call"));

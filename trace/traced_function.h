@@ -32,7 +32,11 @@ class TracedFunction {
   /// tape.)
   using Run = std::function<Tensors(const GraphRef& graph, Tensors inputs)>;
 
-  TracedFunction(std::string name, Run run) : name_(std::move(name)), run_(std::move(run)) {}
+  /// What a graph became for the executor, in words.
+  using Explain = std::function<std::string(const Graph& graph)>;
+
+  TracedFunction(std::string name, Run run, Explain explain)
+      : name_(std::move(name)), run_(std::move(run)), explain_(std::move(explain)) {}
 
   /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
   /// the arguments that nobody else holds may be used up.
@@ -41,6 +45,8 @@ class TracedFunction {
   int trace_count() const { return trace_count_; }
   /// The graph of the last call. Throws ArgumentError before the first one.
   const Graph& graph() const;
+  /// What the executor made of it. Throws ArgumentError before the first call.
+  std::string explain() const;
   /// What the graph of the last call holds by reference.
   const Tensors& captures() const;
 
@@ -51,6 +57,7 @@ class TracedFunction {
 
   std::string name_;
   Run run_;
+  Explain explain_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::shared_ptr<Entry> last_;
   int trace_count_ = 0;

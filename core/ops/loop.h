@@ -2,6 +2,7 @@
 // of this op.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "reel/core/str.h"
 
 namespace reel {
+
+struct LoopNote;  // trace/passes/notes.h
 
 /// What a loop's ended entries see of a carry or a slice while others still run (their results are
 /// thrown away).
@@ -71,6 +74,8 @@ struct LoopAttrs {
   std::vector<Dims> last_dims;
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
+
+  std::shared_ptr<const std::vector<LoopNote>> notes;  ///< what passes did to it, for explain()
 
   /// Of an input of the body, the position not counted.
   Fill fill_of(std::size_t input) const {

@@ -76,6 +76,10 @@ void packed_dot_kernel(KernelArgs& args) {
 
 }  // namespace
 
+bool is_worth_packing(const TensorType& type, int contract) {
+  return Packing(type, contract).has_panels;
+}
+
 const Op pack_op{
     .name = "pack",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },

@@ -18,6 +18,8 @@ struct PackAttrs {
 /// order in which a product reads them. Its type is still that of the tensor, which is not to be
 /// read by anything else. Worth it where many products follow.
 extern const Op pack_op;
+/// Whether pack puts a matrix of this type into another order: a small one stays as it is.
+bool is_worth_packing(const TensorType& type, int contract);
 /// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
 extern const Op packed_dot_op;
 

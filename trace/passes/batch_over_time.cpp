@@ -9,6 +9,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop.h"
+#include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/time_split.h"
 
 namespace reel {
@@ -140,7 +141,7 @@ class LoopSplitter {
       const OpRecord& record = body_.records[r];
       if (!split_.is_sunk(r) || body_.outputs_of(record)[0] != term) continue;
       if (record.op->gains_over_time) return put_graph(record, true)[0];
-      if (is_linear(record)) return apply_to_sums(record);
+      if (split_.is_linear(record)) return apply_to_sums(record);
     }
     const RecordedGraph part =
         record_graph("part", {split_.outside(term, true)},
@@ -148,16 +149,6 @@ class LoopSplitter {
     return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
   }
 
-  /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
-  /// without constants (its gradient reads nothing) in inputs that are others in every step.
-  bool is_linear(const OpRecord& record) const {
-    const auto in = body_.inputs_of(record);
-    const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
-    return record.op->vjp && !reads.inputs && !reads.outputs &&
-           body_.outputs_of(record).size() == 1 &&
-           std::all_of(in.begin(), in.end(),
-                       [&](ValueId v) { return is_many(v) && !split_.has_own_rows(v); });
-  }
   ValueId apply_to_sums(const OpRecord& record) {
     std::vector<ValueId> inputs;
     std::vector<TensorType> types;
@@ -328,13 +319,20 @@ Ref<Graph> batch_over_time(const Graph& graph) {
     attrs.body = make_sub_graph(batch_over_time(*attrs.body.graph), names);
     std::vector<TensorType> types;
     for (const ValueId v : in) types.push_back(to.graph().types[v]);
-    if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types)) {
+    LoopNotes notes;
+    std::string why;
+    if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why)) {
       TimeSplit split(attrs, types, *time);
+      split.write_notes(notes);
       if (split.changes_anything()) {
+        attrs.notes = notes.finish();
         LoopSplitter(to, attrs, in, graph.outputs_of(record), split).run();
         continue;
       }
+    } else {
+      notes.say(LoopNote::Kind::stays, "anything, because " + why);
     }
+    attrs.notes = notes.finish();
     to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
   }
   return to.finish(graph.outputs);

@@ -44,10 +44,11 @@ void RowAxes::follow() {
       axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
     }
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
+    const bool is_mixed =
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
+    if (is_mixed && !first_mixing_) first_mixing_ = record.op;
   }
 }
-
-bool RowAxes::any_mixed() const { return std::count(axes_.begin(), axes_.end(), kMixed) != 0; }
 
 /// Of an op whose inputs have rows, or not, and whose outputs all have them in one place.
 int RowAxes::axis_of(const OpRecord& record) const {
@@ -142,8 +143,11 @@ void RowAxes::follow_fused(const OpRecord& record) {
     inside.is_uniform_[body.inputs[i]] = is_uniform_[in[i]];
   }
   inside.follow();
-  for (std::size_t k = 0; k < out.size(); ++k)
-    if (axes_[out[k]] != kMixed) axes_[out[k]] = inside[body.outputs[k]];
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (axes_[out[k]] == kMixed) continue;
+    axes_[out[k]] = inside[body.outputs[k]];
+    if (axes_[out[k]] == kMixed && !first_mixing_) first_mixing_ = inside.first_mixing_;
+  }
 }
 
 Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs) {

@@ -25,7 +25,8 @@ class RowAxes {
 
   /// Where the rows of a value are; kNone, kMixed.
   int operator[](ValueId v) const { return axes_[v]; }
-  bool any_mixed() const;
+  /// The op that mixed rows first, or may have; null if none did.
+  const Op* first_mixing() const { return first_mixing_; }
 
  private:
   int axis_of(const OpRecord& record) const;
@@ -39,6 +40,7 @@ class RowAxes {
   Dim rows_;
   std::vector<int> axes_;                 // by value
   std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
+  const Op* first_mixing_ = nullptr;
 };
 
 /// Some dim of the type has a length for each element of `dim`: a row is no tensor like the others.

@@ -20,10 +20,16 @@ bool is_known_outside(const TensorType& type, const DimEnv& env) {
 
 }  // namespace
 
-std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (!attrs.is_full || attrs.makes_lengths() || attrs.entry_dims.size() > 1 ||
-      !changing_dims(attrs).empty())
+std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                      std::string& why) {
+  const auto no = [&](const char* reason) {
+    why = reason;
     return std::nullopt;
+  };
+  if (attrs.makes_lengths()) return no("a condition ends its entries one by one");
+  if (attrs.entry_dims.size() > 1) return no("its entries end one by one along several dims");
+  if (!attrs.is_full) return no("the number of its steps is not known beforehand");
+  if (!changing_dims(attrs).empty()) return no("its carries change their dims from step to step");
   std::optional<Dim> time;
   const auto add = [&](const Dim& dim) {
     if (!time) time = dim;
@@ -31,14 +37,17 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   };
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType& slices = inputs[attrs.first_slice() + i];
-    if (!slices.is_list() && !add(slices.dims()[0])) return std::nullopt;
+    if (!slices.is_list() && !add(slices.dims()[0]))
+      return no("its slices and stacks run along dims of their own");
   }
   for (int i = 0; i < attrs.stacks; ++i)
-    if (!attrs.is_list(i) && !add(attrs.stack_dims[i])) return std::nullopt;
-  if (!time) return std::nullopt;
-  if (attrs.entry_dims.empty()) return time->is_ragged() ? std::nullopt : time;
-  const bool are_entries = time->length_dims() == Dims{entry_dim(attrs, inputs)};
-  return are_entries ? time : std::nullopt;
+    if (!attrs.is_list(i) && !add(attrs.stack_dims[i]))
+      return no("its slices and stacks run along dims of their own");
+  if (!time) return no("it has no slices and no stacks");
+  if (attrs.entry_dims.empty() && time->is_ragged()) return no("the dim of its steps is ragged");
+  if (!attrs.entry_dims.empty() && time->length_dims() != Dims{entry_dim(attrs, inputs)})
+    return no("its entries end elsewhere than its slices and stacks");
+  return time;
 }
 
 TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time)
@@ -211,19 +220,37 @@ void TimeSplit::keep_cheap_inside() {
   }
 }
 
-/// What no carry and no list needs, from the first op on that gains by it.
-void TimeSplit::sink() {
+/// By value: whether a carry needs it, or what else keeps each step's own.
+std::vector<std::uint8_t> TimeSplit::find_needed(bool by_carries_only) const {
   std::vector<std::uint8_t> is_needed(body_.types.size());
   for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
   for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
-    if (!can_stack_outside(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
+    if (!by_carries_only && !can_stack_outside(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);
-    if (has_effects(record) ||
+    if ((!by_carries_only && has_effects(record)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
       for (const ValueId v : body_.inputs_of(record)) is_needed[v] = 1;
   }
+  return is_needed;
+}
+
+/// By value: whether it is made of a carry.
+std::vector<std::uint8_t> TimeSplit::find_waiting() const {
+  std::vector<std::uint8_t> is_waiting(body_.types.size());
+  for (int i = 0; i < attrs_.carries; ++i) is_waiting[body_.inputs[1 + i]] = 1;
+  for (const OpRecord& record : body_.records) {
+    const auto in = body_.inputs_of(record);
+    if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_waiting[v]; }))
+      for (const ValueId v : body_.outputs_of(record)) is_waiting[v] = 1;
+  }
+  return is_waiting;
+}
+
+/// What no carry and no list needs, from the first op on that gains by it.
+void TimeSplit::sink() {
+  const std::vector<std::uint8_t> is_needed = find_needed(false);
   const std::vector<std::uint8_t> is_only_summed = find_only_summed();
   std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -251,6 +278,74 @@ void TimeSplit::sink() {
     if (!is_sunk_[r] && !is_hoisted_[r])
       for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
   }
+}
+
+bool TimeSplit::is_linear(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record);
+  const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
+  return record.op->vjp && !reads.inputs && !reads.outputs &&
+         body_.outputs_of(record).size() == 1 && std::all_of(in.begin(), in.end(), [&](ValueId v) {
+           return home_[v] != Home::once && !has_own_rows(v);
+         });
+}
+
+/// By value: whether sums of the loop take it, as it is or through linear ops that leave it.
+std::vector<std::uint8_t> TimeSplit::find_terms() const {
+  std::vector<std::uint8_t> is_term(body_.types.size());
+  const auto first = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
+  for (auto it = first; it != body_.outputs.end(); ++it) is_term[*it] = 1;
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    if (is_sunk_[r] && is_term[body_.outputs_of(record)[0]] && !record.op->gains_over_time &&
+        is_linear(record))
+      for (const ValueId v : body_.inputs_of(record)) is_term[v] = 1;
+  }
+  return is_term;
+}
+
+void TimeSplit::write_notes(LoopNotes& notes) const {
+  using Kind = LoopNote::Kind;
+  const std::vector<std::uint8_t> terms = find_terms();
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    const bool moves = is_hoisted_[r] || is_sunk_[r];
+    const bool is_once = moves && home_[out[0]] == Home::once;
+    const bool is_term = is_sunk_[r] && record.op->gains_over_time && terms[out[0]];
+    // What cannot leave may have dims that stand for nothing outside.
+    const auto seen = [&](ValueId v, bool is_many) {
+      return can_leave(record) ? outside(v, is_many) : body_.types[v];
+    };
+    std::vector<TensorType> from, to;
+    for (const ValueId v : in) from.push_back(seen(v, moves && home_[v] != Home::once));
+    for (const ValueId v : out) to.push_back(seen(v, moves && !is_once && !is_term));
+    if (moves)
+      notes.say(is_sunk_[r] ? Kind::sunk : Kind::hoisted, *record.op, from, to,
+                is_once   ? "once"
+                : is_term ? "for all steps at once, added up over them"
+                          : "for all steps at once");
+    else if (record.op->gains_over_time)
+      notes.say(Kind::stays, *record.op, from, to, why_inside(record));
+  }
+}
+
+/// Why an op that gains by leaving the loop stays in it.
+std::string TimeSplit::why_inside(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {
+    return std::any_of(values.begin(), values.end(), [&](ValueId v) { return is[v]; });
+  };
+  if (!can_leave(record)) return "its sizes are known in a step only";
+  if (any(in, find_waiting()) && any(out, find_needed(false)))
+    return any(out, find_needed(true)) ? "it waits for the step before, and the next one for it"
+                                       : "a list, a print or a gradient takes what each step gives";
+  if (is_fast_inside(record))
+    return "so many rows by so small a matrix are as fast there, and stay in the cache";
+  if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
+    return "it may mix entries, of which some have ended";
+  if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
+    return "entries that have ended would see other values of it";
+  return "it cannot be done for all steps at once";
 }
 
 TensorType TimeSplit::outside(ValueId v, bool is_many) const {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/ended_values.h"
+#include "reel/trace/passes/notes.h"
 
 namespace reel {
 
@@ -27,10 +29,13 @@ class TimeSplit {
   /// time: the dim of the steps (time_of). inputs: types of the op's.
   TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time);
 
-  /// The dim of the steps, if it is one that this can work with.
-  static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+  /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
+  static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                    std::string& why);
 
   bool changes_anything() const;
+  /// What leaves the loop, and of what would gain by it but stays, why.
+  void write_notes(LoopNotes& notes) const;
 
   Home home(ValueId v) const { return home_[v]; }
   bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
@@ -42,6 +47,9 @@ class TimeSplit {
   }
   /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
+  /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
+  /// without constants (its gradient reads nothing) in inputs that are others in every step.
+  bool is_linear(const OpRecord& record) const;
   /// What ended entries see of a value that comes as a slice instead.
   Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
 
@@ -55,6 +63,8 @@ class TimeSplit {
   void hoist();
   void keep_cheap_inside();
   void sink();
+  std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
+  std::vector<std::uint8_t> find_waiting() const;
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
@@ -63,6 +73,8 @@ class TimeSplit {
   bool mentions_time(ValueId v) const;
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const;
   bool is_fast_inside(const OpRecord& record) const;
+  std::vector<std::uint8_t> find_terms() const;
+  std::string why_inside(const OpRecord& record) const;
 
   const LoopAttrs& attrs_;
   const Graph& body_;

@@ -30,7 +30,9 @@ bool LoopBlocks::plan(std::size_t number) {
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
   std::unique_ptr<PlannedLoop>& block = blocks_[number];
-  if (!block) block = std::make_unique<PlannedLoop>();  // else of other dims: most of it stays
+  if (!block)  // else of other dims: most of it stays
+    block =
+        std::make_unique<PlannedLoop>(child_of(whole_->profile, PlannedLoop::kFirstBlock + number));
   try {
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;

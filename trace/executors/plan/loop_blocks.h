@@ -22,6 +22,7 @@ class LoopBlocks {
   void run(OpInputs in, std::span<Tensor> out);
 
  private:
+  friend class PlanView;
   bool plan(std::size_t number);
 
   const PlannedLoop* whole_ = nullptr;

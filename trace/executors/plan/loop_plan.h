@@ -12,10 +12,14 @@ namespace reel {
 /// (row_cut.h), else as a whole. One whose carries change their sizes is left to the interpreter.
 class LoopPlan {
  public:
+  /// profile: its children are those of PlannedLoop, then one for each block of rows.
+  explicit LoopPlan(Profile* profile = nullptr) : whole_(profile) {}
+
   /// in, out: those of the op. Outputs are written where a tensor is given, else set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 
  private:
+  friend class PlanView;
   bool prepare(const AttrsRef& attrs, OpInputs in);
 
   AttrsRef attrs_;

@@ -14,14 +14,15 @@
 namespace reel {
 
 Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-           const std::vector<Outputs>& outputs, Inputs owner)
-    : graph_(&graph), owner_(owner), types_(plan_types(*graph_, inputs, env)) {
+           const std::vector<Outputs>& outputs, Inputs owner, Profile* profile)
+    : graph_(&graph), owner_(owner), profile_(profile), types_(plan_types(*graph_, inputs, env)) {
   make_instructions(outputs);
   choose_places(outputs);
   make_headers();
   place_in_memory();
   find_flat_ops();
   compute_constants();
+  if (profile_) profile_->records.resize(std::max(profile_->records.size(), graph.records.size()));
 }
 
 Plan::~Plan() = default;
@@ -56,11 +57,11 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     if (record.op == &loop_op) {
       at.kind = Kind::loop;
       at.child = static_cast<std::int32_t>(loops_.size());
-      loops_.push_back(std::make_unique<LoopPlan>());
+      loops_.push_back(std::make_unique<LoopPlan>(child_of(profile_, r)));
     } else if (record.op == &cond_op) {
       at.kind = Kind::cond;
       at.child = static_cast<std::int32_t>(conds_.size());
-      conds_.push_back(std::make_unique<CondPlan>());
+      conds_.push_back(std::make_unique<CondPlan>(child_of(profile_, r)));
     } else if (!types_.has_types[r] || !all_known) {
       at.kind = Kind::untyped;
       has_untyped_ = true;
@@ -310,9 +311,15 @@ void Plan::run_untyped(Instruction& at, DimEnv& env) {
   }
 }
 
-void Plan::run() {
+template <bool is_counted>
+void Plan::run_all() {
   DimEnv env;
   if (has_untyped_) env = types_.env;
+  std::int64_t before = 0;
+  if constexpr (is_counted) {
+    profile_->runs += 1;
+    before = nanoseconds_now();
+  }
   for (Instruction& at : instructions_) {
     const auto out = outputs_of(at);
     switch (at.kind) {
@@ -381,8 +388,17 @@ void Plan::run() {
         break;
     }
     for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
+    if constexpr (is_counted) {
+      const std::int64_t now = nanoseconds_now();
+      Profile::Count& count = profile_->records[at.record];
+      count.calls += 1;
+      count.nanoseconds += now - before;
+      before = now;
+    }
   }
 }
+template void Plan::run_all<true>();
+template void Plan::run_all<false>();
 
 void Plan::release() {
   for (std::size_t s = 0; s < slots_.size(); ++s)

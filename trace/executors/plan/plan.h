@@ -6,6 +6,7 @@
 
 #include "reel/trace/executors/plan/flat_op.h"
 #include "reel/trace/executors/plan/memory.h"
+#include "reel/trace/executors/plan/profile.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
@@ -43,9 +44,10 @@ class Plan {
             ///< input(i) then, but by no instruction that may fail or has such behind it
   };
 
-  /// graph: outlives the plan. env: what its free symbols stand for.
+  /// graph: outlives the plan. env: what its free symbols stand for. profile: where runs are
+  /// counted, if they are; outlives the plan too.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-       const std::vector<Outputs>& outputs, Inputs owner = Inputs::lent);
+       const std::vector<Outputs>& outputs, Inputs owner, Profile* profile);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -83,7 +85,7 @@ class Plan {
     return graph_->outputs[i] == graph_->outputs[k];
   }
 
-  void run();
+  void run() { profile_ ? run_all<true>() : run_all<false>(); }
   /// Lets go of all tensors that are not the plan's own.
   void release();
 
@@ -94,6 +96,8 @@ class Plan {
   void give_back_memory() { reel::give_back(std::move(memory_)); }
 
  private:
+  friend class PlanView;
+
   enum class Kind : std::uint8_t {
     kernel,   ///< writes outputs where they are placed
     flat,     ///< the same, of an element-wise op whose loop is known
@@ -128,6 +132,8 @@ class Plan {
   void make_headers();
   void find_flat_ops();
   void compute_constants();
+  template <bool is_counted>
+  void run_all();
   void run_untyped(Instruction& at, DimEnv& env);
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
@@ -138,6 +144,7 @@ class Plan {
 
   const Graph* graph_;
   Inputs owner_;  ///< of the inputs
+  Profile* profile_;
   PlannedTypes types_;
   std::vector<Instruction> instructions_;
   static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker

@@ -3,21 +3,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "reel/core/str.h"
+
 namespace reel {
 
-bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share) {
+bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share,
+                       std::string* why) {
   attrs = of;
   input_types = types;
-  if (!find_types()) return false;
+  if (!find_types(why)) return false;
   lay_out(may_share);
   return true;
 }
 
-bool PlannedLoop::find_types() {
+bool PlannedLoop::find_types(std::string* why) {
+  const auto no = [&](const auto&... text) {
+    if (why) *why = str(text...);
+    return false;
+  };
   const LoopAttrs& loop = this->loop();
   if (!changing_dims(loop).empty() || std::any_of(loop.last_dims.begin(), loop.last_dims.end(),
                                                   [](const Dims& dims) { return !dims.empty(); }))
-    return false;
+    return no("its carries change their dims from step to step");
   std::vector<TensorType> types{TensorType(i64)}, cond_types{TensorType(i64)};
   for (int i = 0; i < loop.carries; ++i) {
     types.push_back(input_types[loop.first_carry() + i]);
@@ -39,12 +46,19 @@ bool PlannedLoop::find_types() {
   if (loop.cond) cond.prepare(attrs, loop.cond, cond_types);
   for (int i = 0; i < loop.carries; ++i) {
     const bool is_list = types[1 + i].is_list();
-    if (!is_list && !(body->output_is_known(i) && body->output_type(i) == types[1 + i]))
-      return false;
+    if (!is_list && !body->output_is_known(i))
+      return no("of carry ", i, ", ", types[1 + i],
+                ", only a run knows the sizes it comes back with");
+    if (!is_list && !(body->output_type(i) == types[1 + i]))
+      return no("carry ", i, " comes back as ", body->output_type(i), " and went in as ",
+                types[1 + i]);
   }
   for (std::size_t k = loop.carries; k < is_block.size(); ++k)
-    if (!is_block[k] && !body->output_is_known(k)) return false;
-  return !loop.cond || cond->output_is_known(0);
+    if (!is_block[k] && !body->output_is_known(k))
+      return no("the sizes of what it stacks or adds up, ",
+                loop.body.graph->types[loop.body.graph->outputs[k]], ", are known to a run only");
+  return !loop.cond || cond->output_is_known(0) ||
+         no("the type of its condition is known to a run only");
 }
 
 void PlannedLoop::lay_out(bool may_share) {

@@ -6,6 +6,7 @@
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/passes/row_axes.h"
@@ -48,11 +49,9 @@ std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, std::i
 
 /// The dim of the rows: that of entries, or else the first one of the first carry that has dims.
 std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (attrs.entry_dims.size() > 1) return std::nullopt;
   if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
   for (int i = 0; i < attrs.carries; ++i) {
     const TensorType& carry = inputs[attrs.first_carry() + static_cast<std::size_t>(i)];
-    if (carry.is_list()) return std::nullopt;
     if (carry.rank() > 0) return carry.dims()[0];
   }
   return std::nullopt;
@@ -60,61 +59,87 @@ std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType>
 
 }  // namespace
 
-std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   std::string* why) {
+  const auto no = [&](const auto&... text) {
+    if (why) *why = str(text...);
+    return std::nullopt;
+  };
   const Graph& body = *attrs.body.graph;
   const bool ends = !attrs.entry_dims.empty();  // rows do, one by one
-  if (!attrs.is_full || attrs.cond || attrs.has_lengths != ends || (ends && !attrs.has_bound) ||
-      attrs.sums || attrs.makes_dim || attrs.carries == 0)
-    return std::nullopt;
+  if (!attrs.is_full || attrs.cond || attrs.makes_dim)
+    return no("the number of its steps is not known beforehand");
+  if (attrs.entry_dims.size() > 1)
+    return no("its entries end one by one along several dims, ", join(attrs.entry_dims));
+  if (attrs.has_lengths != ends || (ends && !attrs.has_bound))
+    return no("nothing bounds its steps but the lengths of its entries");
+  if (attrs.sums) return no("it adds up over the rows what its steps give");
+  if (attrs.carries == 0) return no("its steps hand nothing on");
+  for (int i = 0; i < attrs.carries; ++i)
+    if (inputs[attrs.first_carry() + static_cast<std::size_t>(i)].is_list())
+      return no("carry ", i, " is a list");
   const std::optional<Dim> rows = find_rows(attrs, inputs);
-  if (!rows || rows->is_ragged() || rows->size() < 2) return std::nullopt;
+  if (!rows) return no("its carries have no dims");
+  if (rows->is_ragged()) return no("dim ", *rows, " is ragged");
+  if (rows->size() < 2) return no("the rows, ", *rows, ", are fewer than two");
 
   RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, {}};
   std::vector<TensorType> types{TensorType(i64)};
   std::vector<std::uint8_t> has_rows{0};  // by input of the body: the position has none
   Dim formal = *rows;
-  // -> whether its rows, if it has some, are where they have to be.
-  const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) {
-    if (inputs[i].is_list() || has_lengths_over(seen, *rows)) return false;
+  // -> null if its rows, if it has some, are where they have to be, else what is wrong.
+  const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) -> const char* {
+    if (inputs[i].is_list()) return " is a list, without the rows, ";
+    if (has_lengths_over(seen, *rows)) return " has a dim with lengths over the rows, ";
     const ValueId v = body.inputs[types.size()];
     types.push_back(seen);
     int axis = find(seen.dims(), *rows);
     if (!rows->is_named() && (!may_have_rows || axis != 0)) axis = -1;
     has_rows.push_back(axis >= 0);
-    if (axis < 0) return true;
+    if (axis < 0) return nullptr;
     cut.has_rows[i] = 1;
     formal = body.types[v].dims()[static_cast<std::size_t>(axis)];
-    return axis == 0;
+    return axis == 0 ? nullptr : " does not begin with the rows, ";
   };
   for (int i = 0; i < attrs.carries; ++i)
-    if (!mark(attrs.first_carry() + i, inputs[attrs.first_carry() + i], true)) return std::nullopt;
+    if (const std::size_t k = attrs.first_carry() + i; const char* wrong = mark(k, inputs[k], true))
+      return no("carry ", i, ", ", inputs[k], ',', wrong, *rows);
   for (int i = 0; i < attrs.slices; ++i)
     if (const std::size_t k = attrs.first_slice() + i;
-        inputs[k].is_list() || !mark(k, slice_type(inputs[k]), true))
-      return std::nullopt;
+        const char* wrong = mark(k, slice_type(inputs[k]), true))
+      return no("a slice of ", inputs[k], wrong, *rows);
   for (const int capture : attrs.body_captures)
-    if (const std::size_t k = attrs.first_capture() + capture; !mark(k, inputs[k], false))
-      return std::nullopt;
+    if (const std::size_t k = attrs.first_capture() + capture;
+        const char* wrong = mark(k, inputs[k], false))
+      return no("what it captures, ", inputs[k], ',', wrong, *rows);
 
   RowAxes axes(body, formal);
   for (std::size_t i = 0; i < has_rows.size(); ++i)
     if (has_rows[i]) axes.seed(body.inputs[i], 0);
   axes.follow();
-  if (axes.any_mixed()) return std::nullopt;
+  if (const Op* op = axes.first_mixing()) return no("op ", op->name, " mixes the rows, ", *rows);
   for (int i = 0; i < attrs.carries; ++i) {
     const int axis = axes[body.outputs[static_cast<std::size_t>(i)]];
-    if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]]) return std::nullopt;
+    if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]])
+      return no("carry ", i, " comes back with its rows, ", *rows, ", elsewhere");
     if (ends && axis == 0 && attrs.fills[static_cast<std::size_t>(i)] == Fill::as_is)
-      return std::nullopt;  // goes on where its entry has ended
+      return no("carry ", i, " goes on where its entry has ended");
     cut.carry_has_rows.push_back(axis == 0);
   }
-  for (int j = 0; j < attrs.stacks; ++j)
-    if (attrs.is_list(j) || (ends && attrs.is_raw(j) && !attrs.is_unread(j)) ||
-        axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
-      return std::nullopt;
-  cut.blocks = blocks_of(rows->size(), work_of(body, plan_types(body, types, attrs.body.env())),
-                         ends ? kRowsThatEnd : kRows);
-  if (cut.blocks.size() == 1 && !ends) return std::nullopt;
+  for (int j = 0; j < attrs.stacks; ++j) {
+    if (attrs.is_list(j) || axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
+      return no("the rows, ", *rows, ", are not the first dim of what stack ", j, " takes");
+    if (ends && attrs.is_raw(j) && !attrs.is_unread(j))
+      return no("what stack ", j, " takes of entries that have ended is read");
+  }
+  const std::int64_t work = work_of(body, plan_types(body, types, attrs.body.env()));
+  cut.blocks = blocks_of(rows->size(), work, ends ? kRowsThatEnd : kRows);
+  if (cut.blocks.size() == 1 && !ends) {
+    if (rows->size() < 2 * kRows)
+      return no("the rows, ", *rows, ", are fewer than two blocks of ", kRows);
+    return no("too little to do: ", work / rows->size(), " multiplications per row and step, ",
+              kRows * kWork, " are worth a block of rows");
+  }
   return cut;
 }
 

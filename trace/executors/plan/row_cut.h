@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
@@ -34,8 +35,9 @@ struct RowCut {
 };
 
 /// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too
-/// little work, to be worth it.
-std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+/// little work, to be worth it; `why` says so in words.
+std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   std::string* why = nullptr);
 
 /// The loop for a block of rows: `part` stands for the dim that is cut.
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);

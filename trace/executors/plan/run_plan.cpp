@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "reel/core/dim_env.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/interpreter.h"
+#include "reel/trace/executors/plan/explain.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
@@ -45,19 +47,21 @@ class PlannedGraph {
   struct Entry {
     Sizes sizes;
     std::vector<TensorType> types;
+    std::unique_ptr<Profile> profile;  ///< of profiled runs
     std::shared_ptr<Plan> plan;
   };
 
-  static PlannedGraph& of(const Graph& graph, const Passes& passes) {
-    using All = std::vector<std::pair<Passes, std::unique_ptr<PlannedGraph>>>;
+  static PlannedGraph& of(const Graph& graph, const Passes& passes, bool is_profiled) {
+    using All = std::vector<std::unique_ptr<PlannedGraph>>;
     const std::lock_guard lock(graph.plans.mutex);
     if (!graph.plans.value) graph.plans.value = std::make_shared<All>();
     All& all = *static_cast<All*>(const_cast<void*>(graph.plans.value.get()));
-    for (const auto& [made_by, planned] : all)
-      if (made_by == passes) return *planned;
-    return *all.emplace_back(passes, std::make_unique<PlannedGraph>(graph, passes)).second;
+    for (const auto& planned : all)
+      if (planned->passes_ == passes && planned->is_profiled_ == is_profiled) return *planned;
+    return *all.emplace_back(std::make_unique<PlannedGraph>(graph, passes, is_profiled));
   }
-  PlannedGraph(const Graph& graph, const Passes& passes) : formal_count_(graph.formal_count) {
+  PlannedGraph(const Graph& graph, const Passes& passes, bool is_profiled)
+      : passes_(passes), is_profiled_(is_profiled), formal_count_(graph.formal_count) {
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
     captures_ = std::move(optimised.kept_captures);
@@ -85,16 +89,19 @@ class PlannedGraph {
                                       [&](const Entry& e) { return e.sizes == entry.sizes; });
       if (found != entries_.end()) {
         entry.plan = std::move(found->plan);
+        entry.profile = std::move(found->profile);
+        if (entry.profile && std::exchange(entry.profile->is_first, false)) entry.profile->clear();
         is_same = found->types == entry.types && !bears_dims_;
         entries_.erase(found);
       }
     }
     if (entry.plan) entry.plan->take_memory();
     if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
+    if (is_profiled_) entry.profile = std::make_unique<Profile>();
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
-        Plan::Inputs::given);
+        Plan::Inputs::given, entry.profile.get());
     return entry;
   }
   void give_back(Entry entry) {
@@ -104,9 +111,17 @@ class PlannedGraph {
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
   }
+  std::optional<std::string> explain(std::size_t wanted) {
+    const std::lock_guard lock(mutex_);
+    if (entries_.empty()) return std::nullopt;
+    const Entry& last = entries_.front();
+    return reel::explain(*last.plan, passes_, last.profile.get(), wanted);
+  }
 
  private:
   static constexpr std::size_t kMost = 8;
+  Passes passes_;
+  bool is_profiled_;
   std::size_t formal_count_;
   Ref<Graph> graph_;
   std::vector<int> captures_;  ///< those of the graph's captures that the plans take
@@ -115,11 +130,9 @@ class PlannedGraph {
   std::vector<Entry> entries_;
 };
 
-}  // namespace
-
-Tensors run_plan(const GraphRef& graph, Tensors all_inputs, const Passes& passes) {
+Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, bool is_profiled) {
   ModeScope plain({});
-  PlannedGraph& planned = PlannedGraph::of(*graph, passes);
+  PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled);
   Tensors inputs = planned.inputs_of(all_inputs);
   // Where the run throws, the plan goes too: what it holds then is of no use.
   PlannedGraph::Entry entry = planned.take(inputs);
@@ -142,6 +155,22 @@ Tensors run_plan(const GraphRef& graph, Tensors all_inputs, const Passes& passes
   for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
   planned.give_back(std::move(entry));
   return outputs;
+}
+
+}  // namespace
+
+Tensors run_plan(const GraphRef& graph, Tensors inputs, const Passes& passes) {
+  return run(graph, std::move(inputs), passes, false);
+}
+Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const Passes& passes) {
+  return run(graph, std::move(inputs), passes, true);
+}
+
+std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled,
+                                        std::size_t wanted) {
+  if (!graph.plans.value) return std::nullopt;
+  ModeScope plain({});
+  return PlannedGraph::of(graph, passes, is_profiled).explain(wanted);
 }
 
 }  // namespace reel

@@ -1,6 +1,9 @@
 // trace/executors/plan/run_plan.h — running a graph through its plans.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "reel/core/graph.h"
 #include "reel/core/passes.h"
 
@@ -10,5 +13,12 @@ namespace reel {
 /// when such sizes first come and kept with the graph. Results are written over formal inputs that
 /// nobody else holds, where they are not needed any more and nothing can fail from there on.
 Tensors run_plan(const GraphRef& graph, Tensors inputs, const Passes& passes);
+/// The same, and what each instruction takes is counted.
+Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const Passes& passes);
+
+/// What the plan of the last of such runs is (explain.h); nothing if there is none, or it threw.
+/// wanted: how many of the outputs are results; others are saved for a gradient.
+std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled,
+                                        std::size_t wanted);
 
 }  // namespace reel

@@ -17,7 +17,8 @@ bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
         sub.graph->types[sub.graph->outputs[k]].is_list() || (k < is_block.size() && is_block[k]);
     outputs.push_back(block ? Plan::Outputs::blocks : Plan::Outputs::placed);
   }
-  plan_ = std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs);
+  plan_ =
+      std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs, Plan::Inputs::lent, profile_);
   return true;
 }
 

@@ -12,6 +12,8 @@ namespace reel {
 /// Makes the plan of a sub-graph when it is first needed, and again when sizes change.
 class SubPlan {
  public:
+  explicit SubPlan(Profile* profile = nullptr) : profile_(profile) {}
+
   /// The plan for inputs of these types -> whether it is another one, or for other dims, than at
   /// the call before. attrs: of the op, which `sub` is a part of. Outputs that are lists are
   /// blocks, and those that is_block names; others are placed.
@@ -22,6 +24,7 @@ class SubPlan {
   Plan* operator->() const { return plan_.get(); }
 
  private:
+  Profile* profile_;
   std::unique_ptr<Plan> plan_;
   AttrsRef attrs_;
   SubGraph sub_;

@@ -1,0 +1,377 @@
+#include "reel/trace/executors/plan/explain.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "reel/core/ops/element_loop.h"
+#include "reel/core/ops/fused.h"
+#include "reel/core/ops/packed.h"
+#include "reel/core/ops/products.h"
+#include "reel/core/parallel.h"
+#include "reel/core/str.h"
+#include "reel/trace/executors/plan/gradient_values.h"
+#include "reel/trace/executors/plan/plan_times.h"
+#include "reel/trace/executors/plan/plan_view.h"
+#include "reel/trace/executors/plan/rates.h"
+#include "reel/trace/executors/plan/words.h"
+#include "reel/trace/passes/notes.h"
+
+namespace reel {
+namespace {
+
+/// Element-wise ops of a body: how many are fused, in how many ops, and which are not.
+struct Fusions {
+  int ops = 0, programs = 0;
+  std::vector<std::string_view> alone;
+};
+
+Fusions fusions_of(const Graph& body) {
+  Fusions result;
+  for (const OpRecord& record : body.records) {
+    if (record.op == &fused_op) {
+      const Graph& inside = *get<FusedAttrs>(record.attrs.get()).body.graph;
+      result.programs += 1;
+      result.ops += static_cast<int>(inside.records.size());
+    } else if (element_loop(*record.op)) {
+      result.alone.push_back(record.op->name);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+/// Writes the text, top down.
+class PlanText {
+ public:
+  PlanText(const Passes& passes, const Profile* profile) : passes_(passes), times_(profile) {}
+
+  std::string write(const Plan& plan, std::size_t wanted) {
+    const Rates& rates = machine_rates();
+    std::vector<std::uint8_t> is_wanted(plan.graph().outputs.size());
+    std::fill_n(is_wanted.begin(), std::min(wanted, is_wanted.size()), 1);
+    out_ << counted(count(plan), "instruction") << ", those in loops not counted\n";
+    line("", "rates: on one thread ", rate_text(rates.flops, "FLOP/s"), " in products, ",
+         rate_text(rates.bytes, "B/s"), " in copies, ", rate_text(rates.elements, ""),
+         " elements a second, ", time_text(rates.call), " a call");
+    write_times("", times_.of_whole(plan));
+    write_bytes(plan, is_wanted);
+    write_loops(plan, times_.profiles(), is_wanted, "", "");
+    return out_.str();
+  }
+
+ private:
+  using Instruction = PlanView::Instruction;
+  template <class... Text>
+  void line(const std::string& indent, const Text&... text) {
+    ((out_ << indent) << ... << text) << '\n';
+  }
+
+  static std::int64_t count(const Plan& plan) {
+    const auto& all = PlanView::instructions(plan);
+    return std::count_if(all.begin(), all.end(),
+                         [](const Instruction& at) { return at.kind != PlanView::Kind::nothing; });
+  }
+  void write_times(const std::string& indent, const std::vector<std::string>& lines) {
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      line(i ? indent + "  " : indent, "time: ", lines[i]);
+  }
+
+  // ---- Bytes ------------------------------------------------------------------------------------
+
+  struct LoopBytes {
+    std::int64_t stacks = 0, saved = 0, carries = 0, steps = 0;
+  };
+
+  static std::int64_t carry_bytes(const PlannedLoop& loop) {
+    std::int64_t bytes = 0;
+    for (const PlannedLoop::Carry& carry : loop.carries) bytes += 2 * carry.bytes;
+    return bytes;
+  }
+  /// Of the loops in a plan, and of those in them, but for the stacks of those.
+  void add_loops(const Plan& plan, LoopBytes& sum) const {
+    const auto add_plan = [&](const SubPlan& sub) {
+      if (!sub) return;
+      sum.steps += PlanView::memory_bytes(*sub);
+      add_loops(*sub, sum);
+    };
+    const auto add = [&](const PlannedLoop& loop) {
+      sum.carries += carry_bytes(loop);
+      add_plan(loop.body);
+      add_plan(loop.cond);
+      add_plan(loop.ended);
+    };
+    for (const Instruction& at : PlanView::instructions(plan)) {
+      if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at))) {
+        add(PlanView::whole(PlanView::loop_of(plan, at)));
+        for (const auto& block : PlanView::blocks(PlanView::loop_of(plan, at))) add(*block);
+      }
+      if (at.kind == PlanView::Kind::cond)
+        for (std::size_t b = 0; b < 2; ++b)
+          add_plan(PlanView::branch(PlanView::cond_of(plan, at), b));
+    }
+  }
+
+  void write_bytes(const Plan& plan, const std::vector<std::uint8_t>& wanted) {
+    const Graph& graph = plan.graph();
+    std::int64_t arguments = 0, captures = 0, constants = 0, values = 0, blocks = 0, results = 0;
+    std::vector<std::uint8_t> is_read(graph.types.size());
+    for (const ValueId v : graph.outputs) is_read[v] = 1;
+    for (const OpRecord& record : graph.records)
+      for (const ValueId v : graph.inputs_of(record)) is_read[v] = 1;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+      if (is_read[graph.inputs[i]])
+        (i < graph.formal_count ? arguments : captures) +=
+            dense_bytes(PlanView::types(plan).types[graph.inputs[i]]);
+    for (std::size_t s = graph.inputs.size(); s < PlanView::slot_count(plan); ++s) {
+      const PlanView::Slot slot = PlanView::slot(plan, s);
+      const std::int64_t bytes = dense_bytes(slot.type);
+      if (slot.place == Place::constant) constants += bytes;
+      if (slot.place == Place::buffer) values += bytes;
+      if (slot.place == Place::block) (slot.is_output ? results : blocks) += bytes;
+    }
+    LoopBytes loops;
+    add_loops(plan, loops);
+    for (const Instruction& at : PlanView::instructions(plan)) {
+      if (at.kind != PlanView::Kind::loop) continue;
+      const Stacks stacks = stacks_of(plan, at, wanted);
+      loops.stacks += stacks.bytes;
+      loops.saved += stacks.saved_bytes;
+    }
+    line("", "bytes:");
+    line("  ", "arguments that are read: ", bytes_text(arguments));
+    line("  ", "captures: ", bytes_text(captures));
+    line("  ", "constants: ", bytes_text(constants));
+    line("  ", "values: ", bytes_text(values), ", in ", bytes_text(PlanView::memory_bytes(plan)),
+         " of memory, in which they take turns");
+    line("  ", "values in blocks of their own: ", bytes_text(blocks));
+    line("  ", "stacks of loops, among those: ", bytes_text(loops.stacks), ", ",
+         bytes_text(loops.saved), " of it saved for gradients");
+    line("  ", "carries of loops, two buffers each: ", bytes_text(loops.carries));
+    line("  ", "values inside loops: ", bytes_text(loops.steps));
+    line("  ", "results: ", bytes_text(results));
+  }
+
+  // ---- Loops ------------------------------------------------------------------------------------
+
+  struct Stacks {
+    std::vector<std::uint8_t> is_saved;  ///< by stack
+    std::int64_t bytes = 0, saved_bytes = 0;
+  };
+  static Stacks stacks_of(const Plan& plan, const Instruction& at,
+                          const std::vector<std::uint8_t>& wanted) {
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    const auto saved = for_gradients_only(plan.graph(), gradient_order(attrs), wanted);
+    const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
+    Stacks result;
+    for (int j = 0; j < attrs.stacks; ++j) {
+      const ValueId v = out[attrs.first_stack() + static_cast<std::size_t>(j)];
+      result.is_saved.push_back(saved[v]);
+      const std::int64_t bytes =
+          PlanView::types(plan).is_known[v] ? dense_bytes(PlanView::types(plan).types[v]) : 0;
+      result.bytes += bytes;
+      if (saved[v]) result.saved_bytes += bytes;
+    }
+    return result;
+  }
+
+  void write_loops(const Plan& plan, const Profiles& profiles,
+                   const std::vector<std::uint8_t>& wanted, const std::string& number,
+                   const std::string& indent) {
+    int count = 0;
+    write_loops(plan, profiles, wanted, number, indent, count);
+  }
+  void write_loops(const Plan& plan, const Profiles& profiles,
+                   const std::vector<std::uint8_t>& wanted, const std::string& number,
+                   const std::string& indent, int& count) {
+    for (const Instruction& at : PlanView::instructions(plan)) {
+      const Profiles own = children_of(profiles, at.record);
+      if (at.kind == PlanView::Kind::loop)
+        write_loop(plan, at, profiles, wanted, str(number, ++count), indent);
+      if (at.kind != PlanView::Kind::cond) continue;
+      for (std::size_t b = 0; b < 2; ++b)
+        if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b); !branch)
+          line(indent, "a branch of cond that has not been taken: not planned");
+        else
+          write_loops(*branch, children_of(own, b),
+                      std::vector<std::uint8_t>(branch->graph().outputs.size(), 1), number, indent,
+                      count);
+    }
+  }
+
+  void list(const std::string& indent, const char* label, const std::vector<TensorType>& types) {
+    if (!types.empty()) line(indent, label, ": ", types_text(types));
+  }
+
+  void write_loop(const Plan& plan, const Instruction& at, const Profiles& profiles,
+                  const std::vector<std::uint8_t>& wanted, const std::string& number,
+                  const std::string& indent) {
+    const LoopPlan& loop = PlanView::loop_of(plan, at);
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    const OpRecord& record = plan.graph().records[at.record];
+    std::vector<TensorType> in = PlanView::types(plan, plan.graph().inputs_of(record));
+    if (PlanView::is_planned(loop)) in = PlanView::input_types(loop);
+    const LoopTypes known =
+        types_of(attrs, in, PlanView::types(plan, plan.graph().outputs_of(record)));
+    const Profiles own = children_of(profiles, at.record);
+
+    out_ << indent << "loop " << number << ": " << attrs.name << ", " << steps_text(attrs, in);
+    if (const auto steps = PlanTimes::counted_steps(at, profiles); steps && !steps_of(attrs, in))
+      out_ << " (" << *steps << " steps a run, counted)";
+    if (PlanView::is_planned(loop))
+      out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
+    out_ << '\n';
+    const std::string inner = indent + "  ";
+    list(inner, "carries", known.carries);
+    list(inner, "slices", known.slices);
+    list(inner, "captures", known.captures);
+    list(inner, "stacks", known.stacks);
+    list(inner, "sums", known.sums);
+    write_moves(inner, attrs);
+    write_saved(inner, plan, at, wanted);
+    if (!PlanView::is_planned(loop)) {
+      line(inner, "no plan: ", why_not_planned(loop));
+      out_ << explain_op_by_op(*attrs.body.graph, inner);
+      return;
+    }
+    const PlannedLoop& planned = PlanView::shown(loop);
+    write_packed(inner, *planned.body);
+    write_fused(inner, *attrs.body.graph);
+    write_cut(inner, loop);
+    write_times(inner, times_.of_loop(plan, at, profiles));
+    std::vector<std::uint8_t> needed(attrs.body.graph->outputs.size(), 1);
+    const Stacks stacks = stacks_of(plan, at, wanted);
+    for (int j = 0; j < attrs.stacks; ++j)
+      needed[static_cast<std::size_t>(attrs.carries + j)] = !stacks.is_saved[j];
+    write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), needed,
+                number + ".", inner);
+  }
+
+  void write_moves(const std::string& indent, const LoopAttrs& attrs) {
+    if (!passes_.batch_over_time)
+      return line(indent, "not moved: anything, because the pass batch_over_time is left out");
+    bool any = false;
+    const auto write = [&](LoopNote::Kind kind, const char* label) {
+      if (!attrs.notes) return;
+      for (const LoopNote& note : *attrs.notes)
+        if (note.kind == kind) {
+          line(indent, label, ": ", note.text);
+          any = true;
+        }
+    };
+    write(LoopNote::Kind::hoisted, "hoisted");
+    write(LoopNote::Kind::sunk, "sunk");
+    if (!any) line(indent, "hoisted, sunk: nothing");
+    write(LoopNote::Kind::stays, "not moved");
+  }
+
+  void write_saved(const std::string& indent, const Plan& plan, const Instruction& at,
+                   const std::vector<std::uint8_t>& wanted) {
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    const Stacks stacks = stacks_of(plan, at, wanted);
+    const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
+    std::vector<TensorType> saved;
+    std::int64_t step = 0;
+    for (int j = 0; j < attrs.stacks; ++j) {
+      if (!stacks.is_saved[static_cast<std::size_t>(j)]) continue;
+      saved.push_back(
+          PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
+      const TensorType term = saved.back().is_list() ? saved.back() : slice_type(saved.back());
+      step += dense_bytes(term);
+    }
+    if (saved.empty()) return;
+    line(indent, "saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
+         bytes_text(step), " a step, ", bytes_text(stacks.saved_bytes),
+         " in all: ", types_text(saved));
+  }
+
+  static std::string why_not_planned(const LoopPlan& loop) {
+    if (!PlanView::attrs(loop))
+      return PlanView::input_types(loop).empty()
+                 ? "no step of it has run"
+                 : "left to the interpreter, because elements of a list differ in their sizes";
+    std::string why;
+    PlannedLoop().make(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
+    return "left to the interpreter, because " + why;
+  }
+
+  void write_packed(const std::string& indent, const Plan& body) {
+    std::vector<ValueId> seen;
+    for (const OpRecord& record : body.graph().records) {
+      const auto in = body.graph().inputs_of(record);
+      if (record.op == &dot_op && !passes_.pack_weights)
+        return line(indent, "not packed: anything, because the pass pack_weights is left out");
+      if (record.op != &packed_dot_op || std::count(seen.begin(), seen.end(), in[1])) continue;
+      seen.push_back(in[1]);
+      const TensorType& type = PlanView::types(body).types[in[1]];
+      if (is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
+        line(indent, "packed: ", type, ", before the loop");
+      else
+        line(indent, "not packed: ", type, ", so small a matrix is read as it is");
+    }
+  }
+
+  void write_fused(const std::string& indent, const Graph& body) {
+    const Fusions fusions = fusions_of(body);
+    if (fusions.programs)
+      line(indent, "fused: ", counted(fusions.ops, "op"), " in ",
+           counted(fusions.programs, "tile program"));
+    if (!fusions.alone.empty())
+      line(indent, "not fused: ", join(fusions.alone), ", ",
+           passes_.fuse_pointwise ? "with no other element-wise op of that size beside it"
+                                  : "because the pass fuse_pointwise is left out");
+  }
+
+  void write_cut(const std::string& indent, const LoopPlan& loop) {
+    const auto& blocks = PlanView::blocks(loop);
+    std::string why = "an op of it knows how many rows there are";
+    const std::optional<RowCut> cut =
+        find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), &why);
+    if (blocks.empty()) return line(indent, "not cut: ", why);
+    const char* ends = PlanView::whole(loop).loop().entry_dims.empty() ? ""
+                       : blocks.size() == 1 ? ", to the end of the longest"
+                                            : ", those of similar lengths together";
+    const auto [least, most] = std::minmax_element(cut->blocks.begin(), cut->blocks.end());
+    line(indent, "cut: ", counted(std::ssize(blocks), "block"), " of ", *least,
+         *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, ends, ", on ",
+         counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"));
+  }
+
+  const Passes& passes_;
+  PlanTimes times_;
+  std::ostringstream out_;
+};
+
+std::string explain(const Plan& plan, const Passes& passes, const Profile* profile,
+                    std::size_t wanted) {
+  return PlanText(passes, profile).write(plan, wanted);
+}
+
+std::string explain_op_by_op(const Graph& graph, const std::string& indent) {
+  std::string result;
+  for (const OpRecord& record : graph.records) {
+    if (record.op == &cond_op) {
+      const auto& attrs = get<CondAttrs>(record.attrs.get());
+      result += explain_op_by_op(*attrs.on_true.graph, indent);
+      result += explain_op_by_op(*attrs.on_false.graph, indent);
+    }
+    if (record.op != &loop_op) continue;
+    const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    std::vector<TensorType> in, out;
+    for (const ValueId v : graph.inputs_of(record)) in.push_back(graph.types[v]);
+    for (const ValueId v : graph.outputs_of(record)) out.push_back(graph.types[v]);
+    const LoopTypes types = types_of(attrs, in, out);
+    result += str(indent, "loop, op by op: ", attrs.name, ", ", steps_text(attrs, in), '\n');
+    const auto list = [&](const char* label, const std::vector<TensorType>& of) {
+      if (!of.empty()) result += str(indent, "  ", label, ": ", types_text(of), '\n');
+    };
+    list("carries", types.carries);
+    list("slices", types.slices);
+    list("stacks", types.stacks);
+    list("sums", types.sums);
+    result += explain_op_by_op(*attrs.body.graph, indent + "  ");
+  }
+  return result;
+}
+
+}  // namespace reel
