@@ -96,6 +96,32 @@ TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
   expect_same_results(step, plain_problem());
 }
 
+TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
+  // Not one for each of four steps, summed afterwards; that of the output's weights, of which the
+  // loop makes neither operand, no more than the others.
+  const auto [before, after] = graphs(grad(rnn), plain_problem());
+  for (const TensorType& type : after->types)
+    for (const Dims& weights : {Dims{3, 5}, Dims{5, 5}, Dims{5, 2}})
+      EXPECT_FALSE(type == TensorType(f64, {4, weights[0], weights[1]})) << type;
+}
+
+TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
+  const Dim batch("batch", 2), in("in", 3), out("out", 2), time("time", tensor({4, 2}, {batch}));
+  manual_seed(5);
+  const Tensor w = random_normal({batch, in, out}, f64), x = random_normal({batch, time, in}, f64);
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{matmul(x, w, x.dim("in")), tanh(h + x)};
+    };
+    const auto [ys, last, dim] = scan(Scan{.spatial_dim = x.dim("time"),
+                                           .initial = zeros({x.dim("batch"), x.dim("in")}, f64),
+                                           .xs = x,
+                                           .body = body});
+    return sum(square(ys)) + sum(last);
+  };
+  expect_same_results(grad(f), w, x);
+}
+
 TEST(BatchOverTimeTest, WorksWithoutSteps) {
   expect_same_results(rnn, plain_problem(0));
   expect_same_results(grad(rnn), plain_problem(0));

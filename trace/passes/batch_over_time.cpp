@@ -139,7 +139,8 @@ class LoopSplitter {
   ValueId sum_over_time(ValueId term) {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
-      if (!split_.is_sunk(r) || body_.outputs_of(record)[0] != term) continue;
+      const bool leaves = split_.is_sunk(r) || split_.is_hoisted(r);
+      if (!leaves || body_.outputs_of(record)[0] != term) continue;
       if (record.op->gains_over_time) return put_graph(record, true)[0];
       if (split_.is_linear(record)) return apply_to_sums(record);
     }

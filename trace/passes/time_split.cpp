@@ -296,8 +296,8 @@ std::vector<std::uint8_t> TimeSplit::find_terms() const {
   for (auto it = first; it != body_.outputs.end(); ++it) is_term[*it] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
-    if (is_sunk_[r] && is_term[body_.outputs_of(record)[0]] && !record.op->gains_over_time &&
-        is_linear(record))
+    if ((is_sunk_[r] || is_hoisted_[r]) && is_term[body_.outputs_of(record)[0]] &&
+        !record.op->gains_over_time && is_linear(record))
       for (const ValueId v : body_.inputs_of(record)) is_term[v] = 1;
   }
   return is_term;
@@ -311,7 +311,7 @@ void TimeSplit::write_notes(LoopNotes& notes) const {
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
     const bool moves = is_hoisted_[r] || is_sunk_[r];
     const bool is_once = moves && home_[out[0]] == Home::once;
-    const bool is_term = is_sunk_[r] && record.op->gains_over_time && terms[out[0]];
+    const bool is_term = moves && !is_once && record.op->gains_over_time && terms[out[0]];
     // What cannot leave may have dims that stand for nothing outside.
     const auto seen = [&](ValueId v, bool is_many) {
       return can_leave(record) ? outside(v, is_many) : body_.types[v];
