@@ -17,14 +17,14 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
   if (options.executor == Executor::interpreter)
     return "run op by op, by the interpreter\n" + explain_op_by_op(graph);
   std::string result;
-  const auto add = [&](const char* title, const Graph& part, std::size_t wanted) {
-    const auto text = explain_plan(part, options.passes, options.profile, wanted);
+  const auto add = [&](const char* title, const Graph& part) {
+    const auto text = explain_plan(part, options.passes, options.profile);
     if (text) result += title + *text;
   };
-  add("", graph, graph.outputs.size());
+  add("", graph);
   if (const auto reversal = reversal_of(graph)) {
-    add("under a tape:\n", *reversal->forward, graph.outputs.size());
-    add("its gradient:\n", *reversal->reverse, reversal->reverse->outputs.size());
+    add("under a tape:\n", *reversal->forward);
+    add("its gradient:\n", *reversal->reverse);
   }
   return result.empty() ? "it has not run to its end\n" : result;
 }

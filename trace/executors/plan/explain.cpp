@@ -9,7 +9,6 @@
 #include "reel/core/ops/products.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
-#include "reel/trace/executors/plan/gradient_values.h"
 #include "reel/trace/executors/plan/plan_times.h"
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/rates.h"
@@ -46,17 +45,15 @@ class PlanText {
  public:
   PlanText(const Passes& passes, const Profile* profile) : passes_(passes), times_(profile) {}
 
-  std::string write(const Plan& plan, std::size_t wanted) {
+  std::string write(const Plan& plan) {
     const Rates& rates = machine_rates();
-    std::vector<std::uint8_t> is_wanted(plan.graph().outputs.size());
-    std::fill_n(is_wanted.begin(), std::min(wanted, is_wanted.size()), 1);
     out_ << counted(count(plan), "instruction") << ", those in loops not counted\n";
     line("", "rates: on one thread ", rate_text(rates.flops, "FLOP/s"), " in products, ",
          rate_text(rates.bytes, "B/s"), " in copies, ", rate_text(rates.elements, ""),
          " elements a second, ", time_text(rates.call), " a call");
     write_times("", times_.of_whole(plan));
-    write_bytes(plan, is_wanted);
-    write_loops(plan, times_.profiles(), is_wanted, "", "");
+    write_bytes(plan);
+    write_loops(plan, times_.profiles(), "", "");
     return out_.str();
   }
 
@@ -112,7 +109,7 @@ class PlanText {
     }
   }
 
-  void write_bytes(const Plan& plan, const std::vector<std::uint8_t>& wanted) {
+  void write_bytes(const Plan& plan) {
     const Graph& graph = plan.graph();
     std::int64_t arguments = 0, captures = 0, constants = 0, values = 0, blocks = 0, results = 0;
     std::vector<std::uint8_t> is_read(graph.types.size());
@@ -134,9 +131,8 @@ class PlanText {
     add_loops(plan, loops);
     for (const Instruction& at : PlanView::instructions(plan)) {
       if (at.kind != PlanView::Kind::loop) continue;
-      const Stacks stacks = stacks_of(plan, at, wanted);
-      loops.stacks += stacks.bytes;
-      loops.saved += stacks.saved_bytes;
+      loops.stacks += sum_of_bytes(stacks_of(plan, at, false));
+      loops.saved += sum_of_bytes(stacks_of(plan, at, true));
     }
     line("", "bytes:");
     line("  ", "arguments that are read: ", bytes_text(arguments));
@@ -154,48 +150,42 @@ class PlanText {
 
   // ---- Loops ------------------------------------------------------------------------------------
 
-  struct Stacks {
-    std::vector<std::uint8_t> is_saved;  ///< by stack
-    std::int64_t bytes = 0, saved_bytes = 0;
-  };
-  static Stacks stacks_of(const Plan& plan, const Instruction& at,
-                          const std::vector<std::uint8_t>& wanted) {
+  /// What a loop stacks up; those that are there for its gradient's sake, or all.
+  static std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at,
+                                           bool only_saved) {
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    const auto saved = for_gradients_only(plan.graph(), gradient_order(attrs), wanted);
     const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
-    Stacks result;
-    for (int j = 0; j < attrs.stacks; ++j) {
-      const ValueId v = out[attrs.first_stack() + static_cast<std::size_t>(j)];
-      result.is_saved.push_back(saved[v]);
-      const std::int64_t bytes =
-          PlanView::types(plan).is_known[v] ? dense_bytes(PlanView::types(plan).types[v]) : 0;
-      result.bytes += bytes;
-      if (saved[v]) result.saved_bytes += bytes;
-    }
+    std::vector<TensorType> result;
+    for (int j = 0; j < attrs.stacks; ++j)
+      // Only what a gradient reads keeps what ended entries gave.
+      if (!only_saved || attrs.is_raw(static_cast<std::size_t>(j)))
+        result.push_back(
+            PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
     return result;
   }
+  static std::int64_t sum_of_bytes(const std::vector<TensorType>& types) {
+    std::int64_t sum = 0;
+    for (const TensorType& type : types) sum += dense_bytes(type);
+    return sum;
+  }
 
-  void write_loops(const Plan& plan, const Profiles& profiles,
-                   const std::vector<std::uint8_t>& wanted, const std::string& number,
+  void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent) {
     int count = 0;
-    write_loops(plan, profiles, wanted, number, indent, count);
+    write_loops(plan, profiles, number, indent, count);
   }
-  void write_loops(const Plan& plan, const Profiles& profiles,
-                   const std::vector<std::uint8_t>& wanted, const std::string& number,
+  void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, int& count) {
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop)
-        write_loop(plan, at, profiles, wanted, str(number, ++count), indent);
+        write_loop(plan, at, profiles, str(number, ++count), indent);
       if (at.kind != PlanView::Kind::cond) continue;
       for (std::size_t b = 0; b < 2; ++b)
         if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b); !branch)
           line(indent, "a branch of cond that has not been taken: not planned");
         else
-          write_loops(*branch, children_of(own, b),
-                      std::vector<std::uint8_t>(branch->graph().outputs.size(), 1), number, indent,
-                      count);
+          write_loops(*branch, children_of(own, b), number, indent, count);
     }
   }
 
@@ -204,8 +194,7 @@ class PlanText {
   }
 
   void write_loop(const Plan& plan, const Instruction& at, const Profiles& profiles,
-                  const std::vector<std::uint8_t>& wanted, const std::string& number,
-                  const std::string& indent) {
+                  const std::string& number, const std::string& indent) {
     const LoopPlan& loop = PlanView::loop_of(plan, at);
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
     const OpRecord& record = plan.graph().records[at.record];
@@ -228,7 +217,7 @@ class PlanText {
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
     write_moves(inner, attrs);
-    write_saved(inner, plan, at, wanted);
+    write_saved(inner, plan, at);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
       out_ << explain_op_by_op(*attrs.body.graph, inner);
@@ -239,12 +228,8 @@ class PlanText {
     write_fused(inner, *attrs.body.graph);
     write_cut(inner, loop);
     write_times(inner, times_.of_loop(plan, at, profiles));
-    std::vector<std::uint8_t> needed(attrs.body.graph->outputs.size(), 1);
-    const Stacks stacks = stacks_of(plan, at, wanted);
-    for (int j = 0; j < attrs.stacks; ++j)
-      needed[static_cast<std::size_t>(attrs.carries + j)] = !stacks.is_saved[j];
-    write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), needed,
-                number + ".", inner);
+    write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), number + ".",
+                inner);
   }
 
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {
@@ -265,23 +250,14 @@ class PlanText {
     write(LoopNote::Kind::stays, "not moved");
   }
 
-  void write_saved(const std::string& indent, const Plan& plan, const Instruction& at,
-                   const std::vector<std::uint8_t>& wanted) {
-    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    const Stacks stacks = stacks_of(plan, at, wanted);
-    const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
-    std::vector<TensorType> saved;
-    std::int64_t step = 0;
-    for (int j = 0; j < attrs.stacks; ++j) {
-      if (!stacks.is_saved[static_cast<std::size_t>(j)]) continue;
-      saved.push_back(
-          PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
-      const TensorType term = saved.back().is_list() ? saved.back() : slice_type(saved.back());
-      step += dense_bytes(term);
-    }
+  void write_saved(const std::string& indent, const Plan& plan, const Instruction& at) {
+    const std::vector<TensorType> saved = stacks_of(plan, at, true);
     if (saved.empty()) return;
+    std::int64_t step = 0;
+    for (const TensorType& type : saved)
+      if (!type.is_list()) step += dense_bytes(slice_type(type));
     line(indent, "saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
-         bytes_text(step), " a step, ", bytes_text(stacks.saved_bytes),
+         bytes_text(step), " a step, ", bytes_text(sum_of_bytes(saved)),
          " in all: ", types_text(saved));
   }
 
@@ -342,9 +318,8 @@ class PlanText {
   std::ostringstream out_;
 };
 
-std::string explain(const Plan& plan, const Passes& passes, const Profile* profile,
-                    std::size_t wanted) {
-  return PlanText(passes, profile).write(plan, wanted);
+std::string explain(const Plan& plan, const Passes& passes, const Profile* profile) {
+  return PlanText(passes, profile).write(plan);
 }
 
 std::string explain_op_by_op(const Graph& graph, const std::string& indent) {

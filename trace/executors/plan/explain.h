@@ -13,10 +13,8 @@ namespace reel {
 /// what was moved out of it, packed, fused and saved, how it is cut and what it takes; and why not,
 /// where that is so.
 ///
-/// profile: of the plan, if its runs are counted. wanted: how many of the outputs are results;
-/// others are saved for a gradient.
-std::string explain(const Plan& plan, const Passes& passes, const Profile* profile,
-                    std::size_t wanted);
+/// profile: of the plan, if its runs are counted.
+std::string explain(const Plan& plan, const Passes& passes, const Profile* profile);
 
 /// The loops of a graph that the interpreter runs, a line for each and for what it takes and gives.
 std::string explain_op_by_op(const Graph& graph, const std::string& indent = "");

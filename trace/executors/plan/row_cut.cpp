@@ -117,7 +117,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   for (std::size_t i = 0; i < has_rows.size(); ++i)
     if (has_rows[i]) axes.seed(body.inputs[i], 0);
   axes.follow();
-  if (const Op* op = axes.first_mixing()) return no("op ", op->name, " mixes the rows, ", *rows);
+  if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
   for (int i = 0; i < attrs.carries; ++i) {
     const int axis = axes[body.outputs[static_cast<std::size_t>(i)]];
     if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]])

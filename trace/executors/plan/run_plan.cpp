@@ -111,11 +111,11 @@ class PlannedGraph {
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
   }
-  std::optional<std::string> explain(std::size_t wanted) {
+  std::optional<std::string> explain() {
     const std::lock_guard lock(mutex_);
     if (entries_.empty()) return std::nullopt;
     const Entry& last = entries_.front();
-    return reel::explain(*last.plan, passes_, last.profile.get(), wanted);
+    return reel::explain(*last.plan, passes_, last.profile.get());
   }
 
  private:
@@ -166,11 +166,11 @@ Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const Passes& p
   return run(graph, std::move(inputs), passes, true);
 }
 
-std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled,
-                                        std::size_t wanted) {
+std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes,
+                                        bool is_profiled) {
   if (!graph.plans.value) return std::nullopt;
   ModeScope plain({});
-  return PlannedGraph::of(graph, passes, is_profiled).explain(wanted);
+  return PlannedGraph::of(graph, passes, is_profiled).explain();
 }
 
 }  // namespace reel

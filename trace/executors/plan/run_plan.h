@@ -17,8 +17,6 @@ Tensors run_plan(const GraphRef& graph, Tensors inputs, const Passes& passes);
 Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const Passes& passes);
 
 /// What the plan of the last of such runs is (explain.h); nothing if there is none, or it threw.
-/// wanted: how many of the outputs are results; others are saved for a gradient.
-std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled,
-                                        std::size_t wanted);
+std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled);
 
 }  // namespace reel
