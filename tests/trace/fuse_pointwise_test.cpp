@@ -8,42 +8,21 @@
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
-#include "reel/tests/check.h"
+#include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
 
-/// The ops of a graph in their order; those of a fused op in brackets.
-std::string ops(const Graph& graph) {
-  std::string result;
-  for (const OpRecord& record : graph.records) {
-    if (!result.empty()) result += ' ';
-    result += record.op->name;
-    if (record.op == &fused_op)
-      result += '[' + ops(*get<FusedAttrs>(record.attrs.get()).body.graph) + ']';
-    if (record.op == &loop_op)
-      result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
-  }
-  return result;
-}
-
 template <class F, class... Args>
 std::string fused_ops(const F& f, const Args&... args) {
-  const auto jitted = jit(f);
-  jitted(args...);
-  return ops(*fuse_pointwise(jitted.graph()));
+  return ops_behind(fuse_pointwise, f, args...);
 }
 
 /// Done tile by tile, every bit is what each op done for itself gives.
 template <class F, class... Args>
 void expect_same(const F& f, const Args&... args) {
-  const auto fused = flatten(jit(f, {.executor = Executor::plan})(args...)),
-             apart = flatten(jit(
-                 f, {.executor = Executor::plan, .passes = {.fuse_pointwise = false}})(args...));
-  ASSERT_EQ(fused.size(), apart.size());
-  for (std::size_t i = 0; i < fused.size(); ++i)
-    if (fused[i].kind == TreeLeaf::Kind::tensor) expect_same_bits(fused[i].tensor, apart[i].tensor);
+  expect_same_without({.fuse_pointwise = false}, true, f, args...);
 }
 
 class FusePointwiseTest : public ::testing::Test {

@@ -6,40 +6,20 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
-#include "reel/tests/check.h"
+#include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
 
-std::string ops(const Graph& graph) {
-  std::string result;
-  for (const OpRecord& record : graph.records) {
-    if (!result.empty()) result += ' ';
-    result += record.op->name;
-    if (record.op == &loop_op)
-      result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
-  }
-  return result;
-}
-
 template <class F, class... Args>
 std::string packed_ops(const F& f, const Args&... args) {
-  const auto jitted = jit(f);
-  jitted(args...);
-  return ops(*pack_weights(jitted.graph()));
+  return ops_behind(pack_weights, f, args...);
 }
 
 template <class F, class... Args>
 void expect_same(const F& f, const Args&... args) {
-  const auto packed = flatten(jit(f, {.executor = Executor::plan})(args...)),
-             apart = flatten(
-                 jit(f, {.executor = Executor::plan, .passes = {.pack_weights = false}})(args...));
-  ASSERT_EQ(packed.size(), apart.size());
-  for (std::size_t i = 0; i < packed.size(); ++i)
-    if (packed[i].kind == TreeLeaf::Kind::tensor)
-      expect_all_close(packed[i].tensor, apart[i].tensor,
-                       packed[i].tensor.dtype() == f64 ? 1e-12 : 1e-5);
+  expect_same_without({.pack_weights = false}, false, f, args...);
 }
 
 /// h = tanh(h w + x), some steps.

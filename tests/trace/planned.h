@@ -1,0 +1,53 @@
+// tests/trace/planned.h — graphs as the names of their ops, and plans with and without a pass.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reel/core/ops/fused.h"
+#include "reel/core/ops/loop.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+
+/// The ops of a graph in their order; those of a fused op in brackets, those of a loop in braces.
+inline std::string ops(const Graph& graph) {
+  std::string result;
+  for (const OpRecord& record : graph.records) {
+    if (!result.empty()) result += ' ';
+    result += record.op->name;
+    if (record.op == &fused_op)
+      result += '[' + ops(*get<FusedAttrs>(record.attrs.get()).body.graph) + ']';
+    if (record.op == &loop_op)
+      result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
+  }
+  return result;
+}
+
+/// The ops of f's graph behind one pass.
+template <class Pass, class F, class... Args>
+std::string ops_behind(Pass pass, const F& f, const Args&... args) {
+  const auto jitted = jit(f);
+  jitted(args...);
+  return ops(*pass(jitted.graph()));
+}
+
+/// A plan gives what one without some passes gives: its bits, or (not `to_the_bit`) what differs by
+/// rounding.
+template <class F, class... Args>
+void expect_same_without(const Passes& passes, bool to_the_bit, const F& f, const Args&... args) {
+  const auto all = flatten(jit(f, {.executor = Executor::plan})(args...)),
+             less = flatten(jit(f, {.executor = Executor::plan, .passes = passes})(args...));
+  ASSERT_EQ(all.size(), less.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kind != TreeLeaf::Kind::tensor) continue;
+    if (to_the_bit)
+      expect_same_bits(all[i].tensor, less[i].tensor);
+    else
+      expect_all_close(all[i].tensor, less[i].tensor, all[i].tensor.dtype() == f64 ? 1e-12 : 1e-5);
+  }
+}
+
+}  // namespace reel
