@@ -19,10 +19,14 @@
 namespace reel {
 namespace {
 
-void check([[maybe_unused]] const Graph& graph, [[maybe_unused]] const char* pass) {
+/// What a pass made, with the names of dims of the graph that it was made from, which passes need
+/// not know.
+Ref<Graph> checked(Ref<Graph> graph, const Graph& from, [[maybe_unused]] const char* pass) {
+  graph->renames = from.renames;
 #ifndef NDEBUG
-  verify(graph, pass);
+  verify(*graph, pass);
 #endif
+  return graph;
 }
 
 /// How much there is, sub-graphs included: what shrinks until the fixpoint.
@@ -45,48 +49,35 @@ std::size_t size_of_text(const Graph& graph) {
 }  // namespace
 
 Optimised optimise(Ref<Graph> graph) {
-  check(*graph, "recording");
-  const auto renames = graph->renames;
+  graph = checked(graph, *graph, "recording");
   std::vector<int> captures(graph->capture_count());
   std::iota(captures.begin(), captures.end(), 0);
   for (std::size_t before = 0; before != size_of_text(*graph);) {
     before = size_of_text(*graph);
-    graph = merge_equal(*graph);
-    check(*graph, "merge_equal");
-    graph = invariant_carries(*graph);
-    check(*graph, "invariant_carries");
-    graph = forwarded_outputs(*graph);
-    check(*graph, "forwarded_outputs");
-    graph = join_loops(*graph);
-    check(*graph, "join_loops");
+    graph = checked(merge_equal(*graph), *graph, "merge_equal");
+    graph = checked(invariant_carries(*graph), *graph, "invariant_carries");
+    graph = checked(forwarded_outputs(*graph), *graph, "forwarded_outputs");
+    graph = checked(join_loops(*graph), *graph, "join_loops");
     std::vector<int> kept;
-    graph = drop_dead(*graph, &kept);
-    check(*graph, "drop_dead");
+    graph = checked(drop_dead(*graph, &kept), *graph, "drop_dead");
     for (int& i : kept) i = captures[static_cast<std::size_t>(i)];
     captures = std::move(kept);
   }
-  graph->renames = renames;
   return {std::move(graph), std::move(captures)};
 }
 
 Optimised optimise_for_interpreter(const Graph& graph) {
-  Ref<Graph> hoisted = hoist_invariants(graph);
-  check(*hoisted, "hoist_invariants");
-  return optimise(std::move(hoisted));
+  return optimise(checked(hoist_invariants(graph), graph, "hoist_invariants"));
 }
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  Ref<Graph> start = saved_of_ended(graph);
-  check(*start, "saved_of_ended");
-  if (passes.batch_over_time) start = batch_over_time(*start);
-  check(*start, "batch_over_time");
-  start = constant_slices(*start);
-  check(*start, "constant_slices");
-  Optimised result = optimise(std::move(start));
-  if (passes.pack_weights) result.graph = pack_weights(*result.graph);
-  check(*result.graph, "pack_weights");
-  if (passes.fuse_pointwise) result.graph = fuse_pointwise(*result.graph);
-  check(*result.graph, "fuse_pointwise");
+  Ref<Graph> start = checked(saved_of_ended(graph), graph, "saved_of_ended");
+  if (passes.batch_over_time) start = checked(batch_over_time(*start), graph, "batch_over_time");
+  Optimised result = optimise(checked(constant_slices(*start), graph, "constant_slices"));
+  if (passes.pack_weights)
+    result.graph = checked(pack_weights(*result.graph), graph, "pack_weights");
+  if (passes.fuse_pointwise)
+    result.graph = checked(fuse_pointwise(*result.graph), graph, "fuse_pointwise");
   return result;
 }
 
