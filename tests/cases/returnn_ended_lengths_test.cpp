@@ -359,5 +359,15 @@ TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
   });
 }
 
+TEST_P(CouplingBodies, SlicesAlongLengthsOverEntriesAreStackedAsTheBodySeesThem) {
+  const Dim time("time", tensor({0, 1}, {batch})), other("other", tensor({1, 0}, {batch}));
+  const auto f = [](const Tensor& x) {
+    const auto body = [](const Tensor& x) { return x; };
+    return sum(square(scan(Scan{.spatial_dim = x.dim("time"), .xs = x, .body = body}).ys));
+  };
+  const Tensor x = tensor({{1.}}, {time, other}, f64);
+  expect_values(run(f)(x), f(x).to_vector<double>());
+}
+
 }  // namespace
 }  // namespace reel

@@ -66,6 +66,9 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
     home_[body_.inputs[i]] = Home::once;
   if (!attrs.entry_dims.empty()) {
     ended_.emplace(attrs, inputs);
+    // Where lengths run over entries, the body sees those of a live one: not what is outside.
+    for (const ValueId v : body_.inputs)
+      if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
   hoist();
   sink();
