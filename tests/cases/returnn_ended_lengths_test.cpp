@@ -369,5 +369,32 @@ TEST_P(CouplingBodies, SlicesAlongLengthsOverEntriesAreStackedAsTheBodySeesThem)
   expect_values(run(f)(x), f(x).to_vector<double>());
 }
 
+TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
+  const Dim part("part", 2);
+  const auto f = [](const std::pair<Tensor, Tensor>& xw, const Tensor& most) {
+    const auto& [x, w] = xw;
+    const auto body = [&](const Tensor& x) {
+      const auto step = [&](const Tensor& s) { return std::pair{None{}, tanh(s + w * x)}; };
+      const auto always = [](const Tensor&) { return scalar(true); };
+      return scan(Scan{.spatial_dim = Dim("steps"),
+                       .cond_dims = Dims{},
+                       .initial = x,
+                       .cond = always,
+                       .body = step,
+                       .max_seq_len = most})
+          .state;
+    };
+    return sum(square(scan(Scan{.spatial_dim = x.dim("time"), .xs = x, .body = body}).ys));
+  };
+  // As many steps as the longest entry has, of a tensor without entries.
+  const Tensor x = tensor({.5, -.25, .75, .3}, {part, time}, f64), w = scalar(0.7, f64);
+  for (const int most : {2, 0}) {
+    const auto [dx, dw] = grad(f)(std::pair{x, w}, scalar(most));
+    const auto [same_dx, same_dw] = run(grad(f))(std::pair{x, w}, scalar(most));
+    expect_all_close(mask_padding(same_dx), mask_padding(dx), 1e-12);
+    expect_all_close(same_dw, dw, 1e-12);
+  }
+}
+
 }  // namespace
 }  // namespace reel

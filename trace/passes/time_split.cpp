@@ -18,6 +18,16 @@ bool is_known_outside(const TensorType& type, const DimEnv& env) {
   return result && !type.is_list();
 }
 
+/// The same inputs, but for what lists of slices have in them: dims that an element brings along
+/// may be others in every step.
+std::vector<TensorType> without_elements(const LoopAttrs& attrs,
+                                         std::span<const TensorType> inputs) {
+  std::vector<TensorType> result(inputs.begin(), inputs.end());
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    if (result[i].is_list()) result[i] = TensorType(result[i].dtype()).as_list();
+  return result;
+}
+
 }  // namespace
 
 std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -54,7 +64,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
     : attrs_(attrs),
       body_(*attrs.body.graph),
       time_(time),
-      env_(body_env(attrs, inputs)),
+      env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
