@@ -350,6 +350,33 @@ TEST_P(CouplingBodies, AGradientOfOnesOwn) {
   });
 }
 
+TEST_P(CouplingBodies, GradientsThroughEndedEntriesThatCount) {
+  const Tensor x = tensor({.1, kNan, .2, .3}, {batch, outer}, f64),
+               w = tensor({.5, -.7}, {batch}, f64);
+  const auto f = [&](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x) { return matmul(x, x, batch) * sum(w * x, batch); };
+    return sum(scan(Scan{.spatial_dim = outer, .xs = x, .body = body}).ys);
+  };
+  // (a a + b b) (.5 a - .7 b), then the second entry alone, which the first one shows as well:
+  // (c c + c c) (-.7 c - .7 c).
+  const double a = .1, b = .2, c = .3, s = .5 * a - .7 * b, p = a * a + b * b;
+  expect_values(mask_padding(run(grad(f))(x, w)),
+                {2 * a * s + p * .5, 0, 2 * b * s - p * .7, -8.4 * c * c});
+  expect_values(run(grad([&](const Tensor& w) { return f(x, w); }))(w),
+                {p * a, p * b + 4 * c * c * c});
+}
+
+TEST_P(CouplingBodies, GradientsOfProductsOverEntries) {
+  const Tensor x = tensor({.1, kNan, .2, .3}, {batch, outer}, f64);
+  const auto f = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x) { return matmul(x, x, batch); };
+    return sum(sin(scan(Scan{.spatial_dim = outer, .xs = x, .body = body}).ys));
+  };
+  const double a = .1, b = .2, c = .3, at = std::cos(a * a + b * b);
+  expect_values(mask_padding(run(grad(f))(x)),
+                {2 * a * at, 0, 2 * b * at, 4 * c * std::cos(2 * c * c)});
+}
+
 TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
   const Dim longer("longer", 4);
   expect_as_eager([&](const Tensor& x, const Tensor& s) {

@@ -22,15 +22,15 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
   for (const OpRecord& record : body_.records) {
     const auto in = body_.inputs_of(record);
     const bool is_live = std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
-    const bool is_zero = is_zero_result(record);
+    const bool is_zero = is_zero_in_ended(record);
     for (const ValueId v : body_.outputs_of(record)) {
       is_live_[v] = is_live;
-      is_zero_[v] = is_zero;
+      is_zero_[v] = is_zero && (rows_[v] >= 0 || makes_zeros(*record.op, record.attrs.get()));
     }
   }
 }
 
-bool EndedValues::is_zero_result(const OpRecord& record) const {
+bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const Op& op = *record.op;
   if (makes_zeros(op, record.attrs.get())) return true;

@@ -24,9 +24,10 @@ class EndedValues {
   /// fill does.
   std::optional<Fill> fill(ValueId v) const;
 
- private:
-  bool is_zero_result(const OpRecord& record) const;
+  /// The record gives zero for entries that have ended; a sum over entries, that they add nothing.
+  bool is_zero_in_ended(const OpRecord& record) const;
 
+ private:
   const Graph& body_;
   Dim entry_;
   RowAxes rows_;

@@ -36,9 +36,18 @@ std::vector<std::uint8_t> find_slices_only(const Graph& graph) {
   return result;
 }
 
-void mark_stacks(LoopAttrs& loop, std::span<const TensorType> inputs, std::span<const ValueId> out,
-                 const std::vector<std::uint8_t>& is_slices_only, Known& known) {
+void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
+                  const std::vector<std::uint8_t>& is_slices_only, Known& known) {
+  std::vector<TensorType> inputs;
+  for (const ValueId v : graph.inputs_of(record)) inputs.push_back(graph.types[v]);
   const EndedValues ended(loop, inputs);
+  const auto out = graph.outputs_of(record);
+  for (std::size_t k = 0; k < loop.collects.size(); ++k) {
+    const ValueId v = loop.body.graph->outputs[k];
+    if (!ended.has_entries(graph.types[out[k]]) || ended.rows()[v] == RowAxes::kNone ||
+        ended.fill(v) == Fill::zero)
+      loop.collects[k] = 0;
+  }
   for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j) {
     if (!loop.is_raw(j) || loop.is_list(j)) continue;
     const std::size_t k = loop.first_stack() + j;
@@ -62,10 +71,8 @@ Ref<Graph> saved_of_ended(const Graph& graph) {
     AttrsRef attrs = with_sub_graphs(record, saved_of_ended);
     if (record.op == &loop_op && get<LoopAttrs>(attrs.get()).entry_dims.size() == 1) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      std::vector<TensorType> types;
-      for (const ValueId v : in) types.push_back(graph.types[v]);
       fill_slices(loop, in, known);
-      mark_stacks(loop, types, out, is_slices_only, known);
+      mark_outputs(loop, graph, record, is_slices_only, known);
       attrs = make_attrs(std::move(loop));
     }
     result->append(*record.op, attrs, in, out);

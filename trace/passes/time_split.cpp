@@ -105,7 +105,7 @@ bool TimeSplit::is_sum_over_entries(const OpRecord& record,
   const ValueId out = body_.outputs_of(record)[0];
   return is_only_summed[out] &&
          std::none_of(in.begin(), in.end(), [&](ValueId v) { return ended_->is_mixed(v); }) &&
-         ended_->rows()[out] == RowAxes::kMixed &&
+         ended_->rows()[out] == RowAxes::kMixed && ended_->is_zero_in_ended(record) &&
          !ended_->has_entries(env_.resolve(body_.types[out]));
 }
 
@@ -239,6 +239,8 @@ std::vector<std::uint8_t> TimeSplit::find_needed(bool by_carries_only) const {
   for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
   for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
     if (!by_carries_only && !can_stack_outside(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
+  for (std::size_t k = attrs_.first_sum(); k < body_.outputs.size(); ++k)
+    if (!by_carries_only && collects(k)) is_needed[body_.outputs[k]] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);

@@ -43,8 +43,11 @@ class TimeSplit {
   /// A stack of it may be made outside: ended entries have padding there.
   bool can_stack_outside(int stack) const {
     const auto j = static_cast<std::size_t>(stack);
-    return !attrs_.is_list(j) && (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+    return !attrs_.is_list(j) && !collects(attrs_.first_stack() + j) &&
+           (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
   }
+  /// What ended entries give joins the entry whose values they saw: only the loop knows which.
+  bool collects(std::size_t output) const { return ended_ && attrs_.collects_output(output); }
   /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
   /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear

@@ -74,6 +74,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (attrs.has_lengths != ends || (ends && !attrs.has_bound))
     return no("nothing bounds its steps but the lengths of its entries");
   if (attrs.sums) return no("it adds up over the rows what its steps give");
+  if (ends && std::count(attrs.collects.begin(), attrs.collects.end(), 1))
+    return no("entries that have ended have a part in what it gives");
   if (attrs.carries == 0) return no("its steps hand nothing on");
   for (int i = 0; i < attrs.carries; ++i)
     if (inputs[attrs.first_carry() + static_cast<std::size_t>(i)].is_list())
