@@ -57,6 +57,22 @@ const Rule* crashes() {
       expression(REEL_EXPRESSION((std::raise(SIGABRT), a)), 40, kOfReals);
   return rule;
 }
+/// Infinite if a draw says so, with a gradient that is then NaN in a trace, and zero eagerly.
+Tensor infinite_at_times(const Tensor& x) {
+  const auto f = custom_vjp(
+      [](Tensor x) {
+        const Tensor is_finite = dropout(ones({}, x.dtype()), 0.5) > 0.0;
+        return std::pair{where(is_finite, x, full(x.dims(), HUGE_VAL, x.dtype())), is_finite};
+      },
+      [](Tensor is_finite, Tensor dy) {
+        return where(is_finite, dy, full(dy.dims(), dy.is_traced() ? NAN : 0.F, dy.dtype()));
+      });
+  return f(x);
+}
+const Rule* draws_infinity() {
+  static const Rule* const rule = expression(REEL_EXPRESSION(infinite_at_times(a)), 40, kOfReals);
+  return rule;
+}
 
 Rules with(const Rule* rule) {
   Rules rules = all_rules();
@@ -128,6 +144,18 @@ TEST(FuzzTest, FindsPaddingThatMatters) {
       });
   ASSERT_TRUE(found);
   expect_small(*found, reads_padding());
+}
+
+TEST(FuzzTest, NaNThatOnlyATraceHasIsNoFindingWhereADrawIsInfinite) {
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Program program = generate(seed, with(draws_infinity()));
+    if (!uses(program, draws_infinity())) continue;
+    ++count;
+    const auto finding = check(program, nullptr, "gradients");
+    EXPECT_FALSE(finding) << "seed " << seed << ": " << finding->message;
+  }
+  EXPECT_GT(count, 10);
 }
 
 TEST(FuzzTest, FindsErrors) {
