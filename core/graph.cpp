@@ -23,6 +23,12 @@ ValueId Graph::add_value(const TensorType& type) {
   return static_cast<ValueId>(types.size() - 1);
 }
 
+std::vector<TensorType> Graph::types_of(std::span<const ValueId> values) const {
+  std::vector<TensorType> result;
+  for (const ValueId v : values) result.push_back(types[v]);
+  return result;
+}
+
 void Graph::seal() {
   Schedule s;
   s.last_use.assign(operands.size(), 0);

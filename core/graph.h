@@ -57,6 +57,7 @@ class Graph : public RefCounted, public OpRecords {
   std::vector<std::pair<Dim, Dim>> renames;
 
   ValueId add_value(const TensorType& type);
+  std::vector<TensorType> types_of(std::span<const ValueId> values) const;
   std::size_t capture_count() const { return inputs.size() - formal_count; }
 
   /// What a run needs and the records do not say; computed once, by seal().

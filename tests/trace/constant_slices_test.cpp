@@ -51,5 +51,20 @@ TEST(ConstantSlicesTest, PartsOfAWeightAreNotSavedStepByStep) {
   expect_all_close(dw, eager_dw, 1e-5);
 }
 
+TEST(ConstantSlicesTest, SlicesThatCountTheStepsStay) {
+  // The stack is of the captured n alone, and only a run knows how long it is: no step.
+  const auto f = [](Tensor x, Tensor n) {
+    const auto first = scan(Scan{.xs = x,
+                                 .cond = [](None) { return full({}, true, boolean); },
+                                 .body = [&](Tensor) { return n; }});
+    const auto body = [](Tensor, Tensor) { return std::pair{None{}, full({}, 0.5, f64)}; };
+    return scan(Scan{.initial = scalar(0., f64), .xs = first.ys, .body = body, .max_seq_len = n})
+        .state;
+  };
+  const Tensor n = scalar(1, i32);
+  expect_values(jit(f)(zeros({0}), n), {0});
+  expect_values(jit(f)(zeros({3}), n), {.5});
+}
+
 }  // namespace
 }  // namespace reel

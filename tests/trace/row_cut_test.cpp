@@ -25,9 +25,8 @@ std::vector<Blocks> cuts(const F& f, const Args&... args) {
   std::vector<Blocks> result;
   for (const OpRecord& record : graph->records) {
     if (record.op != &loop_op) continue;
-    std::vector<TensorType> types;
-    for (const ValueId v : graph->inputs_of(record)) types.push_back(graph->types[v]);
-    const auto cut = find_row_cut(get<LoopAttrs>(record.attrs.get()), types);
+    const auto cut =
+        find_row_cut(get<LoopAttrs>(record.attrs.get()), graph->types_of(graph->inputs_of(record)));
     result.push_back(cut ? cut->blocks : Blocks());
   }
   return result;

@@ -318,8 +318,7 @@ Ref<Graph> batch_over_time(const Graph& graph) {
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(batch_over_time(*attrs.body.graph), names);
-    std::vector<TensorType> types;
-    for (const ValueId v : in) types.push_back(to.graph().types[v]);
+    const std::vector<TensorType> types = to.graph().types_of(in);
     LoopNotes notes;
     std::string why;
     if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why)) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "reel/core/ops/loop.h"
+#include "reel/trace/passes/liveness.h"
 #include "reel/trace/passes/sub_graphs.h"
 
 namespace reel {
@@ -67,7 +68,7 @@ Ref<Graph> constant_slices(const Graph& graph) {
     AttrsRef attrs = with_sub_graphs(record, constant_slices);
     if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      if (loop.has_bound) capture_constants(loop, in, constants);
+      if (bound_says_all(loop, graph.types_of(in))) capture_constants(loop, in, constants);
       find_constants(loop, in, out, constants);
       attrs = make_attrs(std::move(loop));
     }

@@ -159,9 +159,7 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
     }
     keeps[r] = 1;
     const std::vector<std::uint8_t> is_used = used_outputs(graph, r, live, whole.symbols, makers);
-    std::vector<TensorType> types;
-    for (const ValueId v : in) types.push_back(graph.types[v]);
-    Pruned pruned = prune(get<LoopAttrs>(record.attrs.get()), is_used, types);
+    Pruned pruned = prune(get<LoopAttrs>(record.attrs.get()), is_used, graph.types_of(in));
     for (const std::size_t i : pruned.inputs) live[in[i]] = 1;
     loops.emplace(r, std::move(pruned));
   }

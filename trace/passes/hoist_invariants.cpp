@@ -38,9 +38,7 @@ class Hoist {
 
   /// The loop without them; what it needs of them is appended to `inputs`, which are its own.
   LoopAttrs apply(Graph& outside, std::vector<ValueId>& inputs) const {
-    std::vector<TensorType> types;
-    for (const ValueId v : inputs) types.push_back(outside.types[v]);
-    DimEnv names = body_env(attrs_, types);
+    DimEnv names = body_env(attrs_, outside.types_of(inputs));
     std::vector<ValueId> place(body_.types.size(), ~0u);
     for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
       place[body_.inputs[body_.formal_count + i]] =

@@ -57,10 +57,8 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted, c
     live.records[r] = 1;
     const auto in = graph.inputs_of(record);
     if (record.op == &loop_op) {  // of what it takes, what it needs for those outputs
-      std::vector<TensorType> types;
-      for (const ValueId v : in) types.push_back(graph.types[v]);
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      const LoopLiveness needed = loop_liveness(attrs, is_used, types);
+      const LoopLiveness needed = loop_liveness(attrs, is_used, graph.types_of(in));
       for (const std::size_t i : live_inputs(attrs, needed)) live.values[in[i]] = 1;
       live.symbols.insert(needed.symbols.begin(), needed.symbols.end());
     } else {
@@ -136,15 +134,14 @@ bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
   return false;
 }
 
-/// The bound alone ends the loop. It does not know the length of slices along a plain axis of
-/// unknown size, which a scan with max_seq_len may reach before it.
-bool bound_says_all(const LoopAttrs& attrs, const std::vector<TensorType>& types) {
-  if (!attrs.has_bound || attrs.slices == 0) return attrs.has_bound;
-  const Dim dim = leading_dim(types[attrs.first_slice()]);
-  return attrs.is_full || dim.is_named() || dim.has_size();
-}
-
 }  // namespace
+
+bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  if (!attrs.has_bound || attrs.is_full) return attrs.has_bound;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    if (const Dim dim = leading_dim(inputs[i]); !dim.is_named() && !dim.has_size()) return false;
+  return true;
+}
 
 LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
                            const std::vector<TensorType>& input_types) {

@@ -30,6 +30,10 @@ std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
                                        const std::vector<std::uint8_t>& values,
                                        const Symbols& symbols, const DimMakers& makers);
 
+/// The bound alone ends the loop. It does not know the length of slices along a plain axis of
+/// unknown size, which a scan with max_seq_len may reach before it. inputs: types of the op's.
+bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
 /// What a loop needs for those of its outputs that are used.
 struct LoopLiveness {
   std::vector<std::uint8_t> carry, slice;

@@ -38,9 +38,7 @@ std::vector<std::uint8_t> find_slices_only(const Graph& graph) {
 
 void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
                   const std::vector<std::uint8_t>& is_slices_only, Known& known) {
-  std::vector<TensorType> inputs;
-  for (const ValueId v : graph.inputs_of(record)) inputs.push_back(graph.types[v]);
-  const EndedValues ended(loop, inputs);
+  const EndedValues ended(loop, graph.types_of(graph.inputs_of(record)));
   const auto out = graph.outputs_of(record);
   for (std::size_t k = 0; k < loop.collects.size(); ++k) {
     const ValueId v = loop.body.graph->outputs[k];
