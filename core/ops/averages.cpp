@@ -30,12 +30,14 @@ const Op axes_size_op{
 
 namespace {
 
-/// The product of the sizes if they are known, else -1.
+/// The product of the sizes if they are known, else -1. A loop whose entries end one by one shows
+/// its body ragged dims as long as those of a live entry: ops know how long, x does not.
 std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   std::int64_t result = 1;
   for (int axis : axes) {
+    const Dim& dim = x.dims()[static_cast<std::size_t>(axis)];
     const std::int64_t size = x.sizes()[static_cast<std::size_t>(axis)];
-    if (size < 0) return -1;
+    if (size < 0 || dim.is_ragged()) return -1;
     result *= size;
   }
   return result;

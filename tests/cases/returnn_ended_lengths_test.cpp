@@ -323,6 +323,26 @@ TEST_P(CouplingBodies, LengthsAsInEagerMode) {
   });
 }
 
+TEST_P(CouplingBodies, AveragesAlongLengthsAlone) {
+  // No entries in what is averaged: as long as the first entry's time, where that one alone lives.
+  const Dim time("time", tensor({1, 2}, {batch})), outer("outer", tensor({1, 0}, {batch}));
+  const Tensor x = tensor({3., 5.}, {time}, f64), y = tensor({1., 2.}, {batch, outer}, f64);
+  const auto f = [](const Tensor& x, const Tensor& y) {
+    const auto body = [&](const Tensor& y) {
+      const Dim time = x.dim("time");
+      const Tensor more = expand(x, {Dim("k", 2), time});
+      return std::array{mean(x, time) + y, variance(x) + y, variance(more) + y,
+                        sum(mean(more, {time})) + y};
+    };
+    return scan(Scan{.spatial_dim = y.dim("outer"), .xs = y, .body = body}).ys;
+  };
+  const auto [mean, variance, variance_of_more, mean_of_more] = run(f)(x, y);
+  expect_values(mask_padding(mean), {4, 0});
+  expect_values(mask_padding(variance), {1, 0});
+  expect_values(mask_padding(variance_of_more), {1, 0});
+  expect_values(mask_padding(mean_of_more), {7, 0});
+}
+
 TEST_P(CouplingBodies, DrawsLikeThatOfACapture) {
   const Tensor even = zeros({batch, time}, f64);
   const auto f = [&](const Tensor& logits) {
