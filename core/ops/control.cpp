@@ -89,8 +89,11 @@ void loop_type(TypeArgs& a) {
   const Dim fresh = attrs.makes_dim ? new_symbol(attrs) : Dim(0);
   for (int i = 0; i < attrs.stacks; ++i) {
     const TensorType& term = body.types[body.outputs[attrs.carries + i]];
-    if (attrs.is_list(i)) {
-      a.out.push_back(term.as_list());
+    if (attrs.is_list(i)) {  // elements may have dims that only their iteration knows
+      Dims dims;
+      for (const Dim& dim : term.dims())
+        dims.push_back(dim.is_named() && !last.has(dim) && env.knows(dim) ? env.resolve(dim) : dim);
+      a.out.push_back(term.with(dims).as_list());
       continue;
     }
     Dims dims{attrs.makes_dim ? fresh : attrs.stack_dims[i]};

@@ -341,6 +341,42 @@ TEST_F(ReversalTest, DimBornInABodyThatOnlyTheReverseMentions) {
   });
 }
 
+TEST_F(ReversalTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
+  // A loop in a loop saves a list, of elements with a dim of their own and one of outside.
+  const auto f = [&](const In& in) {
+    const Dim steps = scan(Scan{.spatial_dim = Dim("steps"),
+                                .cond_dims = {batch},
+                                .initial = scalar(0., f64),
+                                .cond = [&](Tensor) { return range(batch) < 2; },
+                                .body =
+                                    [](Tensor s) {
+                                      return std::pair{None{}, s};
+                                    },
+                                .max_seq_len = scalar(2, i32)})
+                          .dim;
+    const auto inner = [&] {
+      return scan(Scan{.cond_dims = {batch},
+                       .initial = full({steps}, 1., f64),
+                       .cond = [&](Tensor) { return range(batch) < 1; },
+                       .body =
+                           [&](Tensor s) {
+                             return std::pair{None{}, tanh(s + in[0])};
+                           },
+                       .max_seq_len = scalar(3, i32)})
+          .state;
+    };
+    const auto outer = scan(Scan{.initial = None{},
+                                 .cond = [](None) { return full({}, true, boolean); },
+                                 .body =
+                                     [&](None) {
+                                       return std::pair{inner(), None{}};
+                                     },
+                                 .max_seq_len = scalar(2, i32)});
+    return sum(square(outer.ys));
+  };
+  expect_all_forms_agree(f, {w});
+}
+
 TEST_F(ReversalTest, LoopsOverComputedDims) {
   expect_all_forms_agree(
       [](const In& in) {
