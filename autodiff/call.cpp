@@ -30,6 +30,15 @@ struct CallAttrs {
   }
 };
 
+/// Zeros where none comes. Those of a list are one of no elements, unless only what they belong to
+/// says how large they are.
+Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
+  const TensorType& type = at.output_type(output);
+  const bool says_sizes = !type.is_list() || type.element().is_known();
+  return says_sizes || at.has_cotangent(output) ? at.cotangent(output)
+                                                : list_zeros_like(at.output(output));
+}
+
 void call_vjp(Vjp& at) {
   const CallAttrs& attrs = at.attr<CallAttrs>();
   std::size_t last = 0;
@@ -39,7 +48,7 @@ void call_vjp(Vjp& at) {
   while (last >= attrs.ends[level]) ++level;
   const ReversibleGraph& reversible = *attrs.reversals[level];
   Tensors inputs;
-  for (const int i : reversible.cotangents) inputs.push_back(at.cotangent(i));
+  for (const int i : reversible.cotangents) inputs.push_back(cotangent_or_zeros(at, i));
   for (const int i : reversible.inputs) inputs.push_back(at.input(i));
   for (std::size_t i = attrs.ends[level]; i < attrs.ends[level + 1]; ++i)
     inputs.push_back(at.output(i));

@@ -377,6 +377,26 @@ TEST_F(ReversalTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
   expect_all_forms_agree(f, {w});
 }
 
+TEST_F(ReversalTest, SavedListThatNoSecondCotangentReaches) {
+  // How many steps the inner loop takes, and so what is saved of it, is known to a run only. It is
+  // read where it is largest alone, which second gradients do not come by.
+  const auto f = [](const In& in) {
+    using State = std::pair<Tensor, Tensor>;
+    const auto body = [](const State& s) {
+      const auto add_largest = [](Tensor s) { return std::pair{None{}, s + max(s, 1, Keep::yes)}; };
+      const auto inner = scan(Scan{.initial = s.second,
+                                   .cond = [](Tensor) { return full({}, true, boolean); },
+                                   .body = add_largest,
+                                   .max_seq_len = s.first});
+      return State{s.first + 1, inner.state};
+    };
+    const auto always = [](const State&) { return true; };
+    const State start{scalar(0, i32), in[0]};
+    return sum(sin(while_loop(always, body, start, {.maximum_iterations = 3}).second));
+  };
+  expect_all_forms_agree(f, {tensor({.1, .2, .4, .3}, {2, 2}, f64)});
+}
+
 TEST_F(ReversalTest, LoopsOverComputedDims) {
   expect_all_forms_agree(
       [](const In& in) {
