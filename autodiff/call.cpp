@@ -30,13 +30,10 @@ struct CallAttrs {
   }
 };
 
-/// Zeros where none comes. Those of a list are one of no elements, unless only what they belong to
-/// says how large they are.
+/// Zeros where none comes; those of a list as large as its elements, which may differ.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
-  const TensorType& type = at.output_type(output);
-  const bool says_sizes = !type.is_list() || type.element().is_known();
-  return says_sizes || at.has_cotangent(output) ? at.cotangent(output)
-                                                : list_zeros_like(at.output(output));
+  const bool makes_list = at.output_type(output).is_list() && !at.has_cotangent(output);
+  return makes_list ? list_zeros_like(at.output(output)) : at.cotangent(output);
 }
 
 void call_vjp(Vjp& at) {

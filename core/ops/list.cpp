@@ -329,9 +329,10 @@ const Op list_zeros_like_op{
         [](KernelArgs& a) {
           const PersistentList& items = items_of(a.input(0));
           Ref<ListData> data(new ListData);
-          if (is_open(a.types[0]))
-            items.each(
-                [&](std::int64_t i, const Tensor& x) { data->items.set(i, zeros(x.type())); });
+          const TensorType element = a.types[0].element();
+          items.each([&](std::int64_t i, const Tensor& x) {
+            if (x.type() != element) data->items.set(i, zeros(x.type()));  // others read as these
+          });
           data->items.resize(items.size());
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },

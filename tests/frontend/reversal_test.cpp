@@ -377,6 +377,28 @@ TEST_F(ReversalTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
   expect_all_forms_agree(f, {w});
 }
 
+TEST_F(ReversalTest, SavedListOfElementsWithDimsOfTheirOwnThatNoSecondCotangentReaches) {
+  // Each iteration makes the dim anew.
+  const auto f = [&](const In& in) {
+    using State = std::pair<Tensor, Tensor>;
+    const auto body = [&](const State& s) {
+      const auto inner = scan(Scan{.spatial_dim = Dim("steps"),
+                                   .cond_dims = {batch},
+                                   .initial = None{},
+                                   .cond = [&](None) { return range(batch) < 2; },
+                                   .body =
+                                       [&](None) {
+                                         return std::pair{in[0], None{}};
+                                       },
+                                   .max_seq_len = scalar(2, i32)});
+      return State{s.first + 1, max(inner.ys, inner.dim)};
+    };
+    const State start{scalar(0, i32), scalar(0., f64)};
+    return sum(sin(while_loop([](const State& s) { return s.first < 2; }, body, start).second));
+  };
+  expect_all_forms_agree(f, {w});
+}
+
 TEST_F(ReversalTest, SavedListThatNoSecondCotangentReaches) {
   // How many steps the inner loop takes, and so what is saved of it, is known to a run only. It is
   // read where it is largest alone, which second gradients do not come by.
