@@ -330,8 +330,12 @@ const Op list_zeros_like_op{
           const PersistentList& items = items_of(a.input(0));
           Ref<ListData> data(new ListData);
           const TensorType element = a.types[0].element();
+          ModeScope plain({});
           items.each([&](std::int64_t i, const Tensor& x) {
-            if (x.type() != element) data->items.set(i, zeros(x.type()));  // others read as these
+            if (x.type().is_list())
+              data->items.set(i, list_zeros_like(x));
+            else if (x.type() != element)  // others read as zeros of this
+              data->items.set(i, zeros(x.type()));
           });
           data->items.resize(items.size());
           a.out[0] = Tensor(allocate_list(a.types[0], data));
