@@ -71,7 +71,7 @@ class Merger {
     const OpRecord& record = from_.records[r];
     Emitted next{record.op, record.attrs, {}, {}};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
-    if (next.attrs && renames_) next.attrs = next.attrs->resolve(renamed_);
+    if (next.attrs && !merged_.empty()) next.attrs = next.attrs->resolve(renamed_);
     if (record.op->is_identity) {
       alias(from_.outputs_of(record)[0], next.in[0]);
       return;
@@ -95,10 +95,13 @@ class Merger {
     emit(record, std::move(next));
   }
 
+  TensorType renamed(ValueId v) {
+    return merged_.empty() ? from_.types[v] : renamed_.resolve(from_.types[v]);
+  }
+
   void emit(const OpRecord& record, Emitted next) {
     for (const ValueId v : from_.outputs_of(record))
-      next.out.push_back(
-          value_[v] = to_->add_value(renames_ ? renamed_.resolve(from_.types[v]) : from_.types[v]));
+      next.out.push_back(value_[v] = to_->add_value(renamed(v)));
     if (record.op == &loop_op) loops_.push_back(emitted_.size());
     known_.emplace(hash(next), emitted_.size());
     emitted_.push_back(std::move(next));
@@ -110,7 +113,10 @@ class Merger {
       const TensorType &type = from_.types[out[k]], &other = to_->types[same[k]];
       for (std::size_t i = 0; type != other && i < type.dims().size(); ++i) {
         const Dim &a = type.dims()[i], &b = other.dims()[i];
-        if (a.is_symbol() && a.node() != b.node() && meet(from_, a, b)) return true;
+        if (!a.is_symbol() || a.node() == b.node()) continue;
+        if (meet(from_, a, b)) return true;
+        for (const auto& [merged, into] : merged_)
+          if (into == b && meet(from_, a, merged)) return true;
       }
     }
     return false;
@@ -124,7 +130,7 @@ class Merger {
       const Dim &dim = from_.types[v].dims()[i], &other = to_->types[same].dims()[i];
       if (dim.node() == other.node() || !dim.is_symbol()) continue;
       renamed_.bind(dim, other);
-      renames_ = true;
+      merged_.emplace_back(dim, other);
     }
   }
 
@@ -235,8 +241,7 @@ class Merger {
     for (int i = 0; i < b.carries; ++i) alias(second[i], had[i]);
     for (int i = 0; i < b.stacks; ++i) {
       if (stack_place[i] >= out.size() - a.carries)
-        out.push_back(to_->add_value(renames_ ? renamed_.resolve(from_.types[second[b.carries + i]])
-                                              : from_.types[second[b.carries + i]]));
+        out.push_back(to_->add_value(renamed(second[b.carries + i])));
       alias(second[b.carries + i], out[a.carries + stack_place[i]]);
     }
     const std::size_t first_sum = out.size();
@@ -244,7 +249,7 @@ class Merger {
                had.begin() + a.carries + a.stacks + a.sums);
     for (int i = 0; i < b.sums; ++i) {
       const ValueId v = second[b.carries + b.stacks + i];
-      if (first_sum + sum_place[i] >= out.size()) out.push_back(to_->add_value(from_.types[v]));
+      if (first_sum + sum_place[i] >= out.size()) out.push_back(to_->add_value(renamed(v)));
       alias(v, out[first_sum + sum_place[i]]);
     }
     const std::size_t a_rest = a.trips_output(), b_rest = b.trips_output();
@@ -262,7 +267,7 @@ class Merger {
   std::vector<std::size_t> loops_;
   std::unordered_multimap<std::size_t, std::size_t> known_;
   DimEnv renamed_ = DimEnv::renaming();
-  bool renames_ = false;
+  std::vector<std::pair<Dim, Dim>> merged_;  // a dim of from_, and which one of *to_ it became
 };
 
 }  // namespace

@@ -273,6 +273,17 @@ TEST_P(TracedLoopsTest, DimsOfEqualStacksStayTwoWhereATensorHasBoth) {
   expect_values(value, {25 + 121 + 121 + 625}, 1e-6);  // tanh cancels out
   expect_all_close(traced_value, value, 1e-12);
   expect_all_close(traced_gradient, gradient, 1e-12);
+
+  // In a loop's body, which its gradient computes again: each of the stacks equals two others.
+  const auto looped = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& s) { return s * f(x); };
+    return fori_loop(
+        0, 2, [&](const Tensor&, const Tensor& s) { return body(s); }, ones({}, f64));
+  };
+  const auto [looped_value, looped_gradient] = value_and_grad(looped)(x);
+  const auto [traced_looped_value, traced_looped_gradient] = run(value_and_grad(looped))(x);
+  expect_all_close(traced_looped_value, looped_value, 1e-9);
+  expect_all_close(traced_looped_gradient, looped_gradient, 1e-9);
 }
 
 }  // namespace
