@@ -36,4 +36,7 @@ class Libtorch {
 /// Null in a build without it.
 const Libtorch* libtorch();
 
+/// Has both compute on one thread, and notes which libtorch it is.
+void start_on_one_thread();
+
 }  // namespace reel::bench

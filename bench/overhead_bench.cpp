@@ -93,13 +93,7 @@ void time_compiler(Group& group) {
 int main(int argc, char** argv) {
   using namespace reel::bench;
   Group group("overhead", argc, argv);
-  reel::set_threads(1);
-  if (libtorch()) {
-    libtorch()->set_threads(1);
-    note(libtorch()->describe());
-  } else {
-    note("libtorch: not in this build, so nothing is compared with it");
-  }
+  start_on_one_thread();
   note(
       "processor time of one thread each; the traced LSTM is the one that others are compared "
       "with");

@@ -308,13 +308,7 @@ void note_kernels() {
 int main(int argc, char** argv) {
   using namespace reel::bench;
   Group group("rnn", argc, argv);
-  reel::set_threads(1);
-  if (libtorch()) {
-    libtorch()->set_threads(1);
-    note(libtorch()->describe());
-  } else {
-    note("libtorch: not in this build, so nothing is compared with it");
-  }
+  start_on_one_thread();
   note_kernels();
   note("threads=1: processor time of one thread each; threads=2: the clock's");
   compare_all(group);

@@ -397,6 +397,17 @@ TEST_P(CouplingBodies, GradientsOfProductsOverEntries) {
                 {2 * a * at, 0, 2 * b * at, 4 * c * std::cos(2 * c * c)});
 }
 
+TEST_P(CouplingBodies, GradientsOfWhatAllStepsHaveInCommon) {
+  const Dim time("time", tensor({0, 1}, {batch}));
+  const Tensor x = tensor({.5, .2}, {batch}, f64), steps = zeros({batch, time}, f64);
+  const auto f = [&](const Tensor& x) {
+    const auto body = [&](const Tensor&) { return logsumexp(x, batch); };
+    return sum(square(scan(Scan{.spatial_dim = time, .xs = steps, .body = body}).ys));
+  };
+  // The second entry alone is live, and the first one shows it: log(2 exp(x1)) squared.
+  expect_values(run(grad(f))(x), {0, 2 * (.2 + std::log(2))});
+}
+
 TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
   const Dim longer("longer", 4);
   expect_as_eager([&](const Tensor& x, const Tensor& s) {

@@ -65,23 +65,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(CharRnnResumeTest, GoesOnAsIfItHadNotStopped) {
   Arguments arguments = small(GetParam());
   if (arguments.back() != "50") arguments.insert(arguments.end(), {"--steps", "24"});
-  train("whole", arguments);
-  Arguments half = arguments;
-  half.insert(half.end(), {"--stop-after", "12"});
-  train("parts", half);
-  train("parts", {"--resume"});
-  expect_same_training("whole", "parts");
+  expect_same_in_parts(arguments, "12");
 }
 
 TEST_F(CharRnnTest, RandomDataGoOnToo) {
   const Arguments adding{"--task", "adding",   "--length", "10",      "--batch",
                          "3",      "--hidden", "6",        "--steps", "20"};
-  train("whole", adding);
-  Arguments half = adding;
-  half.insert(half.end(), {"--stop-after", "10"});
-  train("parts", half);
-  train("parts", {"--resume"});
-  expect_same_training("whole", "parts");
+  expect_same_in_parts(adding, "10");
 }
 
 TEST_F(CharRnnTest, LossesAreTheSameOnAnyNumberOfThreads) {

@@ -92,6 +92,14 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(file(a + "/losses.csv"), file(b + "/losses.csv"));
     EXPECT_TRUE(file(a + "/model") == file(b + "/model")) << "checkpoints differ";
   }
+  /// Stopped after so many steps, and resumed.
+  void expect_same_in_parts(Arguments arguments, const std::string& steps) const {
+    train("whole", arguments);
+    arguments.insert(arguments.end(), {"--stop-after", steps});
+    train("parts", arguments);
+    train("parts", {"--resume"});
+    expect_same_training("whole", "parts");
+  }
   /// Of a model with enough to compute for traced loops to run on several threads: in blocks of the
   /// batch, of eight sequences at least.
   void expect_same_on_any_threads(Arguments arguments) const {

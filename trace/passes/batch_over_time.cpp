@@ -191,7 +191,7 @@ class LoopSplitter {
     for (int i = 0; i < attrs_.stacks; ++i) {
       const std::size_t output = attrs_.first_stack() + i;
       const ValueId term = body_.outputs[output], to = out_[output];
-      if (split_.can_stack_outside(i) &&
+      if (split_.can_make_outside(output) &&
           (is_sunk_value[term] || split_.home(term) == Home::steps)) {
         stacks_outside_.push_back({to, term, attrs_.is_raw(i)});
         continue;
@@ -227,7 +227,8 @@ class LoopSplitter {
     for (int i = 0; i < attrs_.sums; ++i) {
       const std::size_t output = attrs_.first_sum() + i;
       const ValueId term = body_.outputs[output], to = out_[output];
-      if (is_sunk_value[term] || split_.home(term) == Home::steps) {
+      if (split_.can_make_outside(output) &&
+          (is_sunk_value[term] || split_.home(term) == Home::steps)) {
         sums_outside_.emplace_back(to, term);
         continue;
       }

@@ -42,8 +42,7 @@ void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
   const auto out = graph.outputs_of(record);
   for (std::size_t k = 0; k < loop.collects.size(); ++k) {
     const ValueId v = loop.body.graph->outputs[k];
-    if (!ended.has_entries(graph.types[out[k]]) || ended.rows()[v] == RowAxes::kNone ||
-        ended.fill(v) == Fill::zero)
+    if (!ended.has_entries(graph.types[out[k]]) || ended.fill(v) == Fill::zero)
       loop.collects[k] = 0;
   }
   for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j) {

@@ -218,8 +218,8 @@ void TimeSplit::hoist() {
 /// where nothing of it is needed inside.
 void TimeSplit::keep_cheap_inside() {
   std::vector<std::uint8_t> is_read_outside(body_.types.size());
-  for (std::size_t k = static_cast<std::size_t>(attrs_.carries); k < body_.outputs.size(); ++k)
-    is_read_outside[body_.outputs[k]] = 1;
+  for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
+    if (can_make_outside(k)) is_read_outside[body_.outputs[k]] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);
@@ -237,10 +237,8 @@ void TimeSplit::keep_cheap_inside() {
 std::vector<std::uint8_t> TimeSplit::find_needed(bool by_carries_only) const {
   std::vector<std::uint8_t> is_needed(body_.types.size());
   for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
-  for (int i = 0; i < attrs_.stacks; ++i)  // a list has each step's own
-    if (!by_carries_only && !can_stack_outside(i)) is_needed[body_.outputs[attrs_.carries + i]] = 1;
-  for (std::size_t k = attrs_.first_sum(); k < body_.outputs.size(); ++k)
-    if (!by_carries_only && collects(k)) is_needed[body_.outputs[k]] = 1;
+  for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
+    if (!by_carries_only && !can_make_outside(k)) is_needed[body_.outputs[k]] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);

@@ -40,14 +40,14 @@ class TimeSplit {
   Home home(ValueId v) const { return home_[v]; }
   bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
   bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< after it
-  /// A stack of it may be made outside: ended entries have padding there.
-  bool can_stack_outside(int stack) const {
-    const auto j = static_cast<std::size_t>(stack);
-    return !attrs_.is_list(j) && !collects(attrs_.first_stack() + j) &&
-           (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+  /// An output of the body, a stack or a sum, may be made outside. Ended entries have padding
+  /// there, and of what joins the entry whose values they saw, only the loop knows which that is.
+  bool can_make_outside(std::size_t output) const {
+    if (ended_ && attrs_.collects_output(output)) return false;
+    if (output >= attrs_.first_sum()) return true;
+    const std::size_t j = output - attrs_.first_stack();
+    return !attrs_.is_list(j) && (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
   }
-  /// What ended entries give joins the entry whose values they saw: only the loop knows which.
-  bool collects(std::size_t output) const { return ended_ && attrs_.collects_output(output); }
   /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
   /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear

@@ -80,11 +80,6 @@ class Plan {
   /// Valid until the next run; a list or block is the caller's to keep.
   Tensor& output(std::size_t k) { return slots_[slot_of_[graph_->outputs[k]]]; }
 
-  /// Outputs i and k are the same value.
-  bool outputs_are_same(std::size_t i, std::size_t k) const {
-    return graph_->outputs[i] == graph_->outputs[k];
-  }
-
   void run() { profile_ ? run_all<true>() : run_all<false>(); }
   /// Lets go of all tensors that are not the plan's own.
   void release();
