@@ -48,12 +48,14 @@ bool CapturedEntries::is_made_inside(std::uint64_t id) const {
   return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
 }
 
-/// Made before the loop, or computed from such a dim.
+/// Made before the loop, or computed from such a dim; or the form in which a loop around this one
+/// shows such a dim, which may have been asked for inside only.
 bool CapturedEntries::is_captured(const Dim& dim) const {
   if (const DimExpression* expression = expression_of(dim))
     return std::any_of(expression->operands.begin(), expression->operands.end(),
                        [&](const Dim& of) { return is_captured(of); });
-  return dim.is_ragged() && !is_made_inside(dim.node()->lengths->id);
+  return dim.is_ragged() &&
+         (!is_made_inside(dim.node()->lengths->id) || (outer_ && outer_->shows(dim)));
 }
 
 }  // namespace reel

@@ -408,6 +408,28 @@ TEST_P(CouplingBodies, GradientsOfWhatAllStepsHaveInCommon) {
   expect_values(run(grad(f))(x), {0, 2 * (.2 + std::log(2))});
 }
 
+TEST_P(CouplingBodies, StatesAlongLengthsInALoopInALoop) {
+  // Entry 0 never lives: it shows entry 1 in both loops, and is as long as that.
+  const Dim batch("batch", 3);
+  const Dim time("time", tensor({0, 1, 2}, {batch})), other("other", tensor({0, 2, 0}, {batch}));
+  const Tensor xs = tensor({1., 2.}, {time}, f64), steps = zeros({batch, other}, f64);
+  const auto f = [&](const Tensor& xs) {
+    const auto inner = [&](const Tensor&, const Tensor& s) {
+      return std::pair{None{}, tanh(s + sum(softmax(s, {time}) * s))};
+    };
+    const auto outer = [&](const Tensor& x) {
+      const Scan loop{.spatial_dim = other, .initial = xs, .xs = steps, .body = inner};
+      return sum(scan(loop).state) * x;
+    };
+    return sum(scan(Scan{.spatial_dim = time, .xs = xs, .body = outer}).ys);
+  };
+  const auto [value, gradient] = value_and_grad(f)(xs);
+  expect_all_close(run(f)(xs), value, 1e-12);
+  const auto [same_value, same_gradient] = run(value_and_grad(f))(xs);
+  expect_all_close(same_value, value, 1e-12);
+  expect_all_close(same_gradient, gradient, 1e-12);
+}
+
 TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
   const Dim longer("longer", 4);
   expect_as_eager([&](const Tensor& x, const Tensor& s) {
