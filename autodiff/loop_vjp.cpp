@@ -9,6 +9,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/only_if.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -297,10 +298,20 @@ void loop_vjp(Vjp& at) {
   // last ones first.
   // What the body alone leads to has a cotangent only where it ran.
   const Tensor ran = outputs[forward.trips_output()] > 0;
-  for (std::size_t k = 0; k < sum_of.size(); ++k)
-    at.add(attrs.first_capture() + sum_of[k], results[back.first_sum() + k], ran);
-  for (std::size_t k = stack_of.size(); k-- > 0;)
-    at.add(attrs.first_slice() + stack_of[k], results[back.first_stack() + k]);
+  // Without an iteration, sizes that only iterations know count as zero.
+  const auto sized = [&](const Tensor& cotangent, std::size_t input) {
+    const TensorType& type = cotangent.type();
+    const bool is_open = !type.is_list() && has_unknown_size(type);
+    return is_open ? only_if(ran, cotangent, at.input(input)) : cotangent;
+  };
+  for (std::size_t k = 0; k < sum_of.size(); ++k) {
+    const std::size_t i = attrs.first_capture() + sum_of[k];
+    at.add(i, sized(results[back.first_sum() + k], i), ran);
+  }
+  for (std::size_t k = stack_of.size(); k-- > 0;) {
+    const std::size_t i = attrs.first_slice() + stack_of[k];
+    at.add(i, sized(results[back.first_stack() + k], i));
+  }
   int last = back.carries;
   for (int i = attrs.carries; i-- > 0;)
     if (active[i]) {

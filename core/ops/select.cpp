@@ -102,7 +102,7 @@ namespace {
 
 const Op only_if_op{
     .name = "only_if",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[1]); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or what it is like
     .kernel =
         [](KernelArgs& a) {
           const Tensor& x = a.input(1);
@@ -112,8 +112,9 @@ const Op only_if_op{
             a.out[0] = Tensor(allocate_list(x.type(), data));
             return;
           }
-          const auto bytes = static_cast<std::size_t>(x.type().bytes());
-          char* out = a.make().data<char>();
+          Tensor& result = a.make();
+          const auto bytes = static_cast<std::size_t>(result.type().bytes());
+          char* out = result.data<char>();
           if (!bytes) return;
           if (*a.input(0).data<bool>())
             std::memcpy(out, x.data<char>(), bytes);
@@ -126,9 +127,11 @@ const Op only_if_op{
         [] {
           const Dim batch("batch", 3);
           const SampleInput present{TensorType(boolean), 0, 1, false};
-          return OpSamples{{{present, {TensorType(f32, {batch, Dim("width", 2)})}}},
-                           {{present, {TensorType(f64)}}},
-                           {{present, {TensorType(f32, {0, 3})}}}};
+          return OpSamples{
+              {{present, {TensorType(f32, {batch, Dim("width", 2)})}}},
+              {{present, {TensorType(f64)}}},
+              {{present, {TensorType(f32, {0, 3})}}},
+              {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
         },
 };
 
@@ -136,6 +139,9 @@ const Op only_if_op{
 
 Tensor only_if(const Tensor& present, Tensor x) {
   return bind(only_if_op, {present, std::move(x)});
+}
+Tensor only_if(const Tensor& present, Tensor x, const Tensor& like) {
+  return bind(only_if_op, {present, std::move(x), like});
 }
 
 Tensor where(const Arg& condition, const Arg& a, const Arg& b) {

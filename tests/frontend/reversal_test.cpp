@@ -419,6 +419,28 @@ TEST_F(ReversalTest, SavedListThatNoSecondCotangentReaches) {
   expect_all_forms_agree(f, {tensor({.1, .2, .4, .3}, {2, 2}, f64)});
 }
 
+TEST_F(ReversalTest, UnknownSizesInLoopsThatDoNotRun) {
+  // How many rows there are is known to a run only; no loop but the first takes a step.
+  const auto f = [](const In& in) {
+    const auto rows = scan(Scan{.xs = ones({3}),
+                                .body = [&](Tensor) { return in[0]; },
+                                .max_seq_len = scalar(2, i32)})
+                          .ys;
+    const auto never = [&](Tensor) { return sum(in[0]) > 100.0; };
+    const auto squares = [&](const Tensor& x) {
+      const auto body = [](Tensor s) { return std::pair{None{}, s * s}; };
+      return scan(Scan{.cond_dims = {}, .initial = x, .cond = never, .body = body}).state;
+    };
+    const auto captured = while_loop(
+        never, [&](Tensor) { return squares(rows); }, rows);
+    const auto body = [&](Tensor x, Tensor s) { return std::pair{squares(x), s}; };
+    const auto sliced = scan(Scan{
+        .initial = scalar(0., f64), .xs = stack({rows, rows}, 0), .cond = never, .body = body});
+    return sum(sin(captured)) + sum(sliced.ys);
+  };
+  expect_all_forms_agree(f, {w});
+}
+
 TEST_F(ReversalTest, LoopsOverComputedDims) {
   expect_all_forms_agree(
       [](const In& in) {
