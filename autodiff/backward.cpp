@@ -206,6 +206,16 @@ void Backward::want(const std::vector<ValueId>& sources) {
   }
 }
 
+void Backward::leave_iteration(Loop& loop) {
+  for (auto& [number, cotangent] : loop.iteration)
+    add_into(loop.total[number], std::move(cotangent));
+  loop.iteration.clear();
+  mark_tapes(Recorder::Mark::iteration_begins);
+  for (auto& [number, cotangent] : loop.carried)
+    add_into(cotangents_[number], std::move(cotangent));
+  loop.carried.clear();
+}
+
 void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends:
@@ -216,19 +226,14 @@ void Backward::visit_mark(const OpRecord& mark) {
       break;
     case Recorder::Mark::iteration_begins: {
       if (loops_.empty()) break;
-      Loop& loop = loops_.back();
-      for (auto& [number, cotangent] : loop.iteration)
-        add_into(loop.total[number], std::move(cotangent));
-      loop.iteration.clear();
-      mark_tapes(Recorder::Mark::iteration_begins);
-      for (auto& [number, cotangent] : loop.carried)
-        add_into(cotangents_[number], std::move(cotangent));
-      loop.carried.clear();
-      loop.values_before_iteration = mark.first;
+      leave_iteration(loops_.back());
+      loops_.back().values_before_iteration = mark.first;
       break;
     }
     case Recorder::Mark::loop_begins: {
       if (loops_.empty()) break;
+      if (Loop& loop = loops_.back(); !loop.iteration.empty() || !loop.carried.empty())
+        leave_iteration(loop);  // what the first condition made, and others have read
       const Loop loop = std::move(loops_.back());
       loops_.pop_back();
       mark_tapes(Recorder::Mark::loop_ends);

@@ -50,6 +50,7 @@ class Backward {
   bool is_needed(const OpRecord& record) const;
   void visit(const OpRecord& record);
   void visit_mark(const OpRecord& mark);
+  void leave_iteration(Loop& loop);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
   void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
   void settle(ValueId number);

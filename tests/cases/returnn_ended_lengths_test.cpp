@@ -430,6 +430,26 @@ TEST_P(CouplingBodies, StatesAlongLengthsInALoopInALoop) {
   expect_all_close(same_gradient, gradient, 1e-12);
 }
 
+TEST_P(CouplingBodies, WhatAConditionInsideReadsFirst) {
+  // As ended entries see w is made where the inner loop first asks; the outer body returns it.
+  const Dim time("time", tensor({1, 0}, {batch}));
+  const Tensor w = tensor({.5, .2}, {batch}, f64), steps = tensor({.3}, {time}, f64);
+  const auto f = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& x) {
+      scan(Scan{.cond_dims = {batch},
+                .initial = x,
+                .cond = [&](Tensor) { return w < 0.0; },
+                .body =
+                    [](Tensor s) {
+                      return std::pair{None{}, s * s};
+                    }});
+      return w;
+    };
+    return sum(square(scan(Scan{.spatial_dim = time, .xs = steps, .body = body}).ys));
+  };
+  expect_values(run(grad(f))(w), {1, 0});
+}
+
 TEST_P(CouplingBodies, RowsThatAreMadeOfOtherDims) {
   const Dim longer("longer", 4);
   expect_as_eager([&](const Tensor& x, const Tensor& s) {
