@@ -158,6 +158,21 @@ TEST(FuzzTest, NaNThatOnlyATraceHasIsNoFindingWhereADrawIsInfinite) {
   EXPECT_GT(count, 10);
 }
 
+TEST(FuzzTest, RipplesThatDifferencesDoNotSeeAreNoFinding) {
+  static const Rule* const rule =
+      expression(REEL_EXPRESSION(a + 3e-11 * sin(3e6 * a)), 40, kOfReals);
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Program program = generate(seed, with(rule));
+    if (!uses(program, rule)) continue;
+    Statistics statistics;
+    const auto finding = check(program, &statistics, "differences");
+    EXPECT_FALSE(finding) << "seed " << seed << ": " << finding->message;
+    count += statistics.programs;
+  }
+  EXPECT_GT(count, 5);
+}
+
 TEST(FuzzTest, FindsErrors) {
   const auto found =
       find(refuses(), "eager values throws: slice: axis  is out of range for f", check_all);
