@@ -149,7 +149,9 @@ const Op ensure_shape_op{
           }
           if (!fits)
             throw ShapeError(
-                str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted)));
+                str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted),
+                    "; say what holds of every x, with unknown where sizes may differ: it checks, "
+                    "and changes nothing"));
           a.out.push_back(x.with(dims));
         },
     .kernel = share,

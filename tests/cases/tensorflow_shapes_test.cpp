@@ -139,7 +139,8 @@ TEST_P(TensorFlowShapes, EnsureShapeIsCheckedWhenTheLoopRuns) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{wrong, 3, PartialShape{unknown, 2}})(ones({1, 2}));
             }),
-            "ensure_shape: f32[4,2] does not have the shape [2,2]\n"
+            "ensure_shape: f32[4,2] does not have the shape [2,2]; say what holds of every x, with "
+            "unknown where sizes may differ: it checks, and changes nothing\n"
             "in iteration 1 of while_loop \"while\"");
 }
 
