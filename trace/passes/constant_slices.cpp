@@ -58,24 +58,13 @@ void capture_constants(LoopAttrs& loop, std::vector<ValueId>& in, const Constant
 }  // namespace
 
 Ref<Graph> constant_slices(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
   Constants constants;
-  for (const OpRecord& record : graph.records) {
-    const auto given = graph.inputs_of(record), out = graph.outputs_of(record);
-    std::vector<ValueId> in(given.begin(), given.end());
-    AttrsRef attrs = with_sub_graphs(record, constant_slices);
-    if (record.op == &loop_op) {
-      LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      if (bound_says_all(loop, graph.types_of(in))) capture_constants(loop, in, constants);
-      find_constants(loop, in, out, constants);
-      attrs = make_attrs(std::move(loop));
-    }
-    result->append(*record.op, attrs, in, out);
-  }
-  result->seal();
-  return result;
+  return with_loops(graph, constant_slices,
+                    [&](const OpRecord& record, LoopAttrs& loop, std::vector<ValueId>& inputs) {
+                      if (bound_says_all(loop, graph.types_of(inputs)))
+                        capture_constants(loop, inputs, constants);
+                      find_constants(loop, inputs, graph.outputs_of(record), constants);
+                    });
 }
 
 }  // namespace reel

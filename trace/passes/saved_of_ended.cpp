@@ -58,24 +58,14 @@ void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
 }  // namespace
 
 Ref<Graph> saved_of_ended(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
   Known known;
   const std::vector<std::uint8_t> is_slices_only = find_slices_only(graph);
-  for (const OpRecord& record : graph.records) {
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    AttrsRef attrs = with_sub_graphs(record, saved_of_ended);
-    if (record.op == &loop_op && get<LoopAttrs>(attrs.get()).entry_dims.size() == 1) {
-      LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      fill_slices(loop, in, known);
-      mark_outputs(loop, graph, record, is_slices_only, known);
-      attrs = make_attrs(std::move(loop));
-    }
-    result->append(*record.op, attrs, in, out);
-  }
-  result->seal();
-  return result;
+  return with_loops(graph, saved_of_ended,
+                    [&](const OpRecord& record, LoopAttrs& loop, std::vector<ValueId>& inputs) {
+                      if (loop.entry_dims.size() != 1) return;
+                      fill_slices(loop, inputs, known);
+                      mark_outputs(loop, graph, record, is_slices_only, known);
+                    });
 }
 
 }  // namespace reel

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/loop.h"
-
 namespace reel {
 namespace {
 
@@ -36,6 +34,26 @@ AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&
     return make_attrs(std::move(attrs));
   }
   return record.attrs;
+}
+
+Ref<Graph> with_loops(const Graph& graph, Ref<Graph> (*pass)(const Graph&),
+                      const LoopChange& change) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const auto given = graph.inputs_of(record);
+    std::vector<ValueId> inputs(given.begin(), given.end());
+    AttrsRef attrs = with_sub_graphs(record, pass);
+    if (record.op == &loop_op) {
+      LoopAttrs loop = get<LoopAttrs>(attrs.get());
+      change(record, loop, inputs);
+      attrs = make_attrs(std::move(loop));
+    }
+    result->append(*record.op, attrs, inputs, graph.outputs_of(record));
+  }
+  result->seal();
+  return result;
 }
 
 }  // namespace reel
