@@ -107,219 +107,270 @@ Ref<Graph> with_outputs(const ReversedGraph& reversed, const LoopAttrs& attrs) {
   return body;
 }
 
-}  // namespace
+/// Makes the loop that runs backwards, and has the forward one save what that reads.
+class LoopReversal {
+ public:
+  explicit LoopReversal(Vjp& at)
+      : at_(at),
+        attrs_(at.attr<LoopAttrs>()),
+        body_(*attrs_.body.graph),
+        active_(active_carries(attrs_, at)),
+        reversed_(reverse_graph(body_, spec())) {}
 
-void loop_vjp(Vjp& at) {
-  const LoopAttrs& attrs = at.attr<LoopAttrs>();
-  const Graph& body = *attrs.body.graph;
-  const std::vector<std::uint8_t> active = active_carries(attrs, at);
+  void run() {
+    run_forward();
+    start();
+    take_inputs();
+    name_outputs();
+    finish();
+    add_cotangents(bind_all(loop_op, back_inputs_, make_attrs(back_)));
+  }
 
-  ReversalSpec spec;
-  spec.has_cotangent.assign(active.begin(), active.end());
-  for (int i = attrs.carries; i < attrs.carries + attrs.stacks + attrs.sums; ++i)
-    spec.has_cotangent.push_back(at.has_cotangent(i));
-  spec.is_wanted.assign(body.inputs.size(), 0);
-  spec.is_free.assign(body.inputs.size(), 1);
-  for (int i = 0; i < attrs.carries; ++i) {
-    spec.is_wanted[1 + i] = active[i];
-    spec.is_free[1 + i] = 0;
+ private:
+  ReversalSpec spec() {
+    ReversalSpec spec;
+    spec.has_cotangent.assign(active_.begin(), active_.end());
+    for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks + attrs_.sums; ++i)
+      spec.has_cotangent.push_back(at_.has_cotangent(i));
+    spec.is_wanted.assign(body_.inputs.size(), 0);
+    spec.is_free.assign(body_.inputs.size(), 1);
+    for (int i = 0; i < attrs_.carries; ++i) {
+      spec.is_wanted[1 + i] = active_[i];
+      spec.is_free[1 + i] = 0;
+    }
+    spec.is_varying.assign(body_.inputs.size(), 0);
+    for (int i = 0; i < attrs_.carries; ++i) spec.is_varying[1 + i] = changes_dims(attrs_, i);
+    for (int i = 0; i < attrs_.slices; ++i) {
+      spec.is_wanted[1 + attrs_.carries + i] = at_.needs(attrs_.first_slice() + i);
+      spec.is_varying[1 + attrs_.carries + i] = at_.input_type(attrs_.first_slice() + i).is_list();
+    }
+    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
+      spec.is_wanted[body_.formal_count + i] =
+          at_.needs(attrs_.first_capture() + attrs_.body_captures[i]);
+    // What is stacked anyway has zeros where entries have ended, which the body may have seen
+    // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
+    for (int i = 0; attrs_.entry_dims.empty() && i < attrs_.stacks; ++i)
+      if (!hides_elements(at_.output_type(attrs_.carries + i)))
+        spec.kept_anyway.push_back(attrs_.carries + i);
+    return spec;
   }
-  spec.is_varying.assign(body.inputs.size(), 0);
-  for (int i = 0; i < attrs.carries; ++i) spec.is_varying[1 + i] = changes_dims(attrs, i);
-  for (int i = 0; i < attrs.slices; ++i) {
-    spec.is_wanted[1 + attrs.carries + i] = at.needs(attrs.first_slice() + i);
-    spec.is_varying[1 + attrs.carries + i] = at.input_type(attrs.first_slice() + i).is_list();
-  }
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    spec.is_wanted[body.formal_count + i] =
-        at.needs(attrs.first_capture() + attrs.body_captures[i]);
-  // What is stacked anyway has zeros where entries have ended, which the body may have seen
-  // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
-  for (int i = 0; attrs.entry_dims.empty() && i < attrs.stacks; ++i)
-    if (!hides_elements(at.output_type(attrs.carries + i)))
-      spec.kept_anyway.push_back(attrs.carries + i);
-  const ReversedGraph reversed = reverse_graph(body, spec);
 
-  // The forward loop once more, with what is to be saved. A pass makes the two one
-  // (core/merge_equal.cpp).
-  Tensors inputs;
-  for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(at.input(i));
-  std::optional<Dim> dim;
-  if (attrs.makes_dim) {
-    dim = at.output_type(attrs.token_output()).dims()[1];
-  } else if (attrs.cond) {  // once more already: along the dim that the first one makes, not that
-                            // of xs
-    if (attrs.stacks && !(attrs.stack_dims[0] == Dim(0))) dim = attrs.stack_dims[0];
-  } else if (attrs.slices > 0 && !at.input_type(attrs.first_slice()).is_list()) {
-    dim = leading_dim(at.input_type(attrs.first_slice()));
+  /// What the forward loop runs along, if that has a Dim.
+  std::optional<Dim> forward_dim() const {
+    if (attrs_.makes_dim) return at_.output_type(attrs_.token_output()).dims()[1];
+    if (attrs_.cond) {  // once more already: along the dim that the first one makes, not that of xs
+      if (attrs_.stacks && !(attrs_.stack_dims[0] == Dim(0))) return attrs_.stack_dims[0];
+      return std::nullopt;
+    }
+    if (attrs_.slices > 0 && !at_.input_type(attrs_.first_slice()).is_list())
+      return leading_dim(at_.input_type(attrs_.first_slice()));
+    return std::nullopt;
   }
-  std::vector<TensorType> types;
-  for (std::size_t i = 0; i < at.input_count(); ++i) types.push_back(at.input_type(i));
-  DimEnv env = body_env(attrs, types);
-  LoopAttrs forward = with_saved(attrs, reversed, dim, env);
-  forward.body = make_sub_graph(with_outputs(reversed, attrs), env);
-  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(forward));
 
-  // The reverse loop: its body's inputs are position, cotangents of carries, slices, captures.
-  LoopAttrs back;
-  back.name = "the gradient of " + attrs.name;
-  back.is_reverse = !attrs.is_reverse;
-  back.counts_down = !attrs.counts_down;
-  back.is_scan = true;
-  back.is_full = attrs.is_full || attrs.makes_dim;
-  back.entry_dims = attrs.entry_dims;
-  back.has_bound = true;
-  Tensors back_inputs{outputs[forward.trips_output()]};
-  if (attrs.has_lengths || attrs.makes_lengths()) {
-    back.has_lengths = true;
-    back_inputs.push_back(attrs.makes_lengths() ? outputs[forward.lengths_output()]
-                                                : at.input(attrs.has_bound));
+  /// The forward loop once more, with what is to be saved. A pass makes the two one
+  /// (core/merge_equal.cpp).
+  void run_forward() {
+    Tensors inputs;
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < at_.input_count(); ++i) {
+      inputs.push_back(at_.input(i));
+      types.push_back(at_.input_type(i));
+    }
+    env_ = body_env(attrs_, types);
+    forward_ = with_saved(attrs_, reversed_, forward_dim(), env_);
+    forward_.body = make_sub_graph(with_outputs(reversed_, attrs_), env_);
+    outputs_ = bind_all(loop_op, inputs, make_attrs(forward_));
   }
-  Ref<Graph> graph(new Graph(*reversed.graph));
-  const std::vector<ValueId> given = graph->inputs;  // in the order of the lists of `reversed`
-  std::vector<ValueId> carries, slices, captures;
-  Tensors slice_values, capture_values;
-  std::vector<Fill> slice_fills, capture_fills;
-  ValueId position = ~0u;
-  std::size_t next = 0;
-  const auto take_slice = [&](const Tensor& value, Fill fill) {
-    slices.push_back(given[next++]);
-    slice_values.push_back(value);
-    slice_fills.push_back(fill);
-  };
-  const auto take_capture = [&](const Tensor& value, Fill fill) {
-    captures.push_back(given[next++]);
-    capture_values.push_back(value);
-    capture_fills.push_back(fill);
-  };
-  // An ended entry's output was thrown away, or joined that of the first live one, whose cotangent
-  // it then has.
-  const auto cotangent_fill = [&](int output) {
-    const int stack = output - attrs.carries;
-    if (stack < 0 && attrs.fills[output] == Fill::as_is) return Fill::as_is;
-    if (stack >= 0 && stack < attrs.stacks && attrs.is_raw(stack)) return Fill::as_is;
-    return attrs.collects_output(output) ? Fill::live : Fill::zero;
-  };
-  for (const int i : reversed.cotangents) {
-    if (i < attrs.carries) {
-      carries.push_back(given[next++]);
-      Tensor cotangent = at.has_cotangent(i) ? at.cotangent(i) : Tensor();
+
+  void start() {
+    back_.name = "the gradient of " + attrs_.name;
+    back_.is_reverse = !attrs_.is_reverse;
+    back_.counts_down = !attrs_.counts_down;
+    back_.is_scan = true;
+    back_.is_full = attrs_.is_full || attrs_.makes_dim;
+    back_.entry_dims = attrs_.entry_dims;
+    back_.has_bound = true;
+    back_inputs_.push_back(outputs_[forward_.trips_output()]);
+    if (attrs_.has_lengths || attrs_.makes_lengths()) {
+      back_.has_lengths = true;
+      back_inputs_.push_back(attrs_.makes_lengths() ? outputs_[forward_.lengths_output()]
+                                                    : at_.input(attrs_.has_bound));
+    }
+  }
+
+  void take_slice(const Tensor& value, Fill fill) {
+    slices_.push_back(reversed_.graph->inputs[next_++]);
+    slice_values_.push_back(value);
+    slice_fills_.push_back(fill);
+  }
+  void take_capture(const Tensor& value, Fill fill) {
+    captures_.push_back(reversed_.graph->inputs[next_++]);
+    capture_values_.push_back(value);
+    capture_fills_.push_back(fill);
+  }
+  /// An ended entry's output was thrown away, or joined that of the first live one, whose cotangent
+  /// it then has.
+  Fill cotangent_fill(int output) const {
+    const int stack = output - attrs_.carries;
+    if (stack < 0 && attrs_.fills[output] == Fill::as_is) return Fill::as_is;
+    if (stack >= 0 && stack < attrs_.stacks && attrs_.is_raw(stack)) return Fill::as_is;
+    return attrs_.collects_output(output) ? Fill::live : Fill::zero;
+  }
+  void take_cotangent(int output) {
+    if (output < attrs_.carries) {
+      carries_.push_back(reversed_.graph->inputs[next_++]);
+      Tensor cotangent = at_.has_cotangent(output) ? at_.cotangent(output) : Tensor();
       if (!cotangent.is_defined()) {
-        const Tensor& last = outputs[i];
+        const Tensor& last = outputs_[output];
         cotangent = last.type().is_list() ? empty_list(last.type()) : zeros_like(last);
       }
-      back_inputs.push_back(std::move(cotangent));
-      back.fills.push_back(cotangent_fill(i));
-      back.last_dims.push_back(
-          changes_dims(attrs, i) ? at.input_type(attrs.first_carry() + i).dims() : Dims{});
-    } else if (i < attrs.carries + attrs.stacks) {
+      back_inputs_.push_back(std::move(cotangent));
+      back_.fills.push_back(cotangent_fill(output));
+      back_.last_dims.push_back(changes_dims(attrs_, output)
+                                    ? at_.input_type(attrs_.first_carry() + output).dims()
+                                    : Dims{});
+    } else if (output < attrs_.carries + attrs_.stacks) {
       // Where lengths run over the stack's dim, what is padding there is an element inside.
-      const Tensor cotangent = at.cotangent(i);
+      const Tensor cotangent = at_.cotangent(output);
       take_slice(cotangent.type().is_list() ? cotangent : clear_padding(cotangent, 0),
-                 cotangent_fill(i));
+                 cotangent_fill(output));
     } else {
-      take_capture(at.cotangent(i), cotangent_fill(i));
+      take_capture(at_.cotangent(output), cotangent_fill(output));
     }
   }
-  back.carries = static_cast<int>(carries.size());
-  for (const int i : reversed.inputs) {
-    if (i == 0) {
-      position = given[next++];
-    } else if (i < static_cast<int>(body.formal_count)) {
-      take_slice(at.input(attrs.first_slice() + i - 1 - attrs.carries), attrs.fills[i - 1]);
-    } else {
-      const int capture = attrs.body_captures[i - body.formal_count];
-      take_capture(at.input(attrs.first_capture() + capture),
-                   attrs.fills[attrs.carries + attrs.slices + capture]);
+
+  /// The inputs of the reversed body, in the order of the lists of `reversed`: they become its
+  /// position, cotangents of carries, slices, captures.
+  void take_inputs() {
+    for (const int i : reversed_.cotangents) take_cotangent(i);
+    back_.carries = static_cast<int>(carries_.size());
+    for (const int i : reversed_.inputs) {
+      if (i == 0) {
+        position_ = reversed_.graph->inputs[next_++];
+      } else if (i < static_cast<int>(body_.formal_count)) {
+        take_slice(at_.input(attrs_.first_slice() + i - 1 - attrs_.carries), attrs_.fills[i - 1]);
+      } else {
+        const int capture = attrs_.body_captures[i - body_.formal_count];
+        take_capture(at_.input(attrs_.first_capture() + capture),
+                     attrs_.fills[attrs_.carries + attrs_.slices + capture]);
+      }
     }
+    for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
+    for (std::size_t i = 0; i < reversed_.saved.size(); ++i)
+      take_slice(outputs_[attrs_.carries + attrs_.stacks + i], Fill::as_is);
+    for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);
+    back_.slices = static_cast<int>(slices_.size());
+    back_.fills.insert(back_.fills.end(), slice_fills_.begin(), slice_fills_.end());
   }
-  for (const int i : reversed.kept) take_slice(outputs[i], Fill::live);
-  for (std::size_t i = 0; i < reversed.saved.size(); ++i)
-    take_slice(outputs[attrs.carries + attrs.stacks + i], Fill::as_is);
-  for (const Tensor& constant : reversed.captured) take_capture(constant, Fill::live);
-  if (position == ~0u) position = graph->add_value(TensorType(i64));
-  graph->inputs = {position};
-  graph->inputs.insert(graph->inputs.end(), carries.begin(), carries.end());
-  graph->inputs.insert(graph->inputs.end(), slices.begin(), slices.end());
-  graph->formal_count = graph->inputs.size();
-  graph->inputs.insert(graph->inputs.end(), captures.begin(), captures.end());
-  back.slices = static_cast<int>(slices.size());
-  back.fills.insert(back.fills.end(), slice_fills.begin(), slice_fills.end());
 
-  // Its outputs, in the order of the forward body's inputs: cotangents of carries, slices,
-  // captures.
-  const std::vector<ValueId> outs = graph->outputs;
-  std::vector<ValueId> stacks, sums, lasts;
-  std::vector<std::uint8_t> collect_stacks, collect_sums;
-  std::vector<int> stack_of, sum_of;  // slices and captures of the forward loop
-  for (std::size_t k = 0; k < reversed.wanted.size(); ++k) {
-    const int i = reversed.wanted[k];
-    if (i <= attrs.carries) {
-      lasts.push_back(outs[k]);
-      back.collects.push_back(attrs.fills[i - 1] == Fill::live);
-    } else if (i < static_cast<int>(body.formal_count)) {
-      const int slice = i - 1 - attrs.carries;
-      const TensorType& type = at.input_type(attrs.first_slice() + slice);
-      stack_of.push_back(slice);
-      stacks.push_back(outs[k]);
-      collect_stacks.push_back(attrs.fills[i - 1] == Fill::live);
-      back.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
-                                 (attrs.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
-      back.stack_dims.push_back(leading_dim(type));
-    } else {
-      sum_of.push_back(attrs.body_captures[i - body.formal_count]);
-      collect_sums.push_back(attrs.fills[attrs.carries + attrs.slices + sum_of.back()] ==
-                             Fill::live);
-      sums.push_back(outs[k]);
+  /// The outputs of the reversed body, in the order of the forward body's inputs, become cotangents
+  /// of carries, slices, captures.
+  void name_outputs() {
+    std::vector<ValueId> stacks, sums, lasts;
+    std::vector<std::uint8_t> collect_stacks, collect_sums;
+    for (std::size_t k = 0; k < reversed_.wanted.size(); ++k) {
+      const ValueId v = reversed_.graph->outputs[k];
+      const int i = reversed_.wanted[k];
+      if (i <= attrs_.carries) {
+        lasts.push_back(v);
+        back_.collects.push_back(attrs_.fills[i - 1] == Fill::live);
+      } else if (i < static_cast<int>(body_.formal_count)) {
+        const int slice = i - 1 - attrs_.carries;
+        const TensorType& type = at_.input_type(attrs_.first_slice() + slice);
+        stack_of_.push_back(slice);
+        stacks.push_back(v);
+        collect_stacks.push_back(attrs_.fills[i - 1] == Fill::live);
+        back_.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
+                                    (attrs_.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
+        back_.stack_dims.push_back(leading_dim(type));
+      } else {
+        sum_of_.push_back(attrs_.body_captures[i - body_.formal_count]);
+        sums.push_back(v);
+        collect_sums.push_back(attrs_.fills[attrs_.carries + attrs_.slices + sum_of_.back()] ==
+                               Fill::live);
+      }
     }
+    back_.stacks = static_cast<int>(stacks.size());
+    back_.sums = static_cast<int>(sums.size());
+    for (const auto* more : {&collect_stacks, &collect_sums})
+      back_.collects.insert(back_.collects.end(), more->begin(), more->end());
+    outputs_of_body_ = std::move(lasts);
+    for (const auto* more : {&stacks, &sums})
+      outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
   }
-  back.collects.insert(back.collects.end(), collect_stacks.begin(), collect_stacks.end());
-  back.collects.insert(back.collects.end(), collect_sums.begin(), collect_sums.end());
-  back.stacks = static_cast<int>(stacks.size());
-  back.sums = static_cast<int>(sums.size());
-  graph->outputs = lasts;
-  graph->outputs.insert(graph->outputs.end(), stacks.begin(), stacks.end());
-  graph->outputs.insert(graph->outputs.end(), sums.begin(), sums.end());
-  graph->name = body.name + " reversed";
-  graph->seal();
-  back.body = make_sub_graph(graph, env);
 
-  back_inputs.insert(back_inputs.end(), slice_values.begin(), slice_values.end());
-  CaptureList list;
-  back.body_captures = list.add(capture_values);
-  std::vector<Fill> fills(list.tensors().size(), Fill::live);
-  for (std::size_t i = 0; i < capture_values.size(); ++i)
-    fills[back.body_captures[i]] = capture_fills[i];
-  back.fills.insert(back.fills.end(), fills.begin(), fills.end());
-  back_inputs.insert(back_inputs.end(), list.tensors().begin(), list.tensors().end());
-  const Tensors results = bind_all(loop_op, back_inputs, make_attrs(back));
+  void finish() {
+    Ref<Graph> graph(new Graph(*reversed_.graph));
+    graph->inputs = {position_ == ~0u ? graph->add_value(TensorType(i64)) : position_};
+    graph->inputs.insert(graph->inputs.end(), carries_.begin(), carries_.end());
+    graph->inputs.insert(graph->inputs.end(), slices_.begin(), slices_.end());
+    graph->formal_count = graph->inputs.size();
+    graph->inputs.insert(graph->inputs.end(), captures_.begin(), captures_.end());
+    graph->outputs = outputs_of_body_;
+    graph->name = body_.name + " reversed";
+    graph->seal();
+    back_.body = make_sub_graph(std::move(graph), env_);
 
-  // In the order in which the tape of eager mode meets them: captures, slices, initial values, the
-  // last ones first.
-  // What the body alone leads to has a cotangent only where it ran.
-  const Tensor ran = outputs[forward.trips_output()] > 0;
-  // Without an iteration, sizes that only iterations know count as zero.
-  const auto sized = [&](const Tensor& cotangent, std::size_t input) {
-    const TensorType& type = cotangent.type();
-    const bool is_open = !type.is_list() && has_unknown_size(type);
-    return is_open ? only_if(ran, cotangent, at.input(input)) : cotangent;
-  };
-  for (std::size_t k = 0; k < sum_of.size(); ++k) {
-    const std::size_t i = attrs.first_capture() + sum_of[k];
-    at.add(i, sized(results[back.first_sum() + k], i), ran);
+    CaptureList list;
+    back_.body_captures = list.add(capture_values_);
+    std::vector<Fill> fills(list.tensors().size(), Fill::live);
+    for (std::size_t i = 0; i < capture_values_.size(); ++i)
+      fills[back_.body_captures[i]] = capture_fills_[i];
+    back_.fills.insert(back_.fills.end(), fills.begin(), fills.end());
+    for (const Tensors& more : {slice_values_, list.tensors()})
+      back_inputs_.insert(back_inputs_.end(), more.begin(), more.end());
   }
-  for (std::size_t k = stack_of.size(); k-- > 0;) {
-    const std::size_t i = attrs.first_slice() + stack_of[k];
-    at.add(i, sized(results[back.first_stack() + k], i));
-  }
-  int last = back.carries;
-  for (int i = attrs.carries; i-- > 0;)
-    if (active[i]) {
-      if (at.has_cotangent(i))
-        at.add(attrs.first_carry() + i, results[--last]);
+
+  /// In the order in which the tape of eager mode meets them: captures, slices, initial values, the
+  /// last ones first. What the body alone leads to has a cotangent only where it ran.
+  void add_cotangents(const Tensors& results) {
+    const Tensor ran = outputs_[forward_.trips_output()] > 0;
+    // Without an iteration, sizes that only iterations know count as zero.
+    const auto sized = [&](const Tensor& cotangent, std::size_t input) {
+      const TensorType& type = cotangent.type();
+      const bool is_open = !type.is_list() && has_unknown_size(type);
+      return is_open ? only_if(ran, cotangent, at_.input(input)) : cotangent;
+    };
+    for (std::size_t k = 0; k < sum_of_.size(); ++k) {
+      const std::size_t i = attrs_.first_capture() + sum_of_[k];
+      at_.add(i, sized(results[back_.first_sum() + k], i), ran);
+    }
+    for (std::size_t k = stack_of_.size(); k-- > 0;) {
+      const std::size_t i = attrs_.first_slice() + stack_of_[k];
+      at_.add(i, sized(results[back_.first_stack() + k], i));
+    }
+    int last = back_.carries;
+    for (int i = attrs_.carries; i-- > 0;) {
+      if (!active_[i]) continue;
+      if (at_.has_cotangent(i))
+        at_.add(attrs_.first_carry() + i, results[--last]);
       else
-        at.add(attrs.first_carry() + i, results[--last], ran);
+        at_.add(attrs_.first_carry() + i, results[--last], ran);
     }
-}
+  }
+
+  Vjp& at_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  const std::vector<std::uint8_t> active_;  // by carry
+  const ReversedGraph reversed_;
+
+  DimEnv env_;         // what dims of the body are called where the loop stands
+  LoopAttrs forward_;  // once more, saving
+  Tensors outputs_;    // of that
+
+  LoopAttrs back_;
+  Tensors back_inputs_;
+  std::size_t next_ = 0;  // of the reversed body's inputs
+  ValueId position_ = ~0u;
+  std::vector<ValueId> carries_, slices_, captures_, outputs_of_body_;
+  Tensors slice_values_, capture_values_;
+  std::vector<Fill> slice_fills_, capture_fills_;
+  std::vector<int> stack_of_, sum_of_;  // slices and captures of the forward loop
+};
+
+}  // namespace
+
+void loop_vjp(Vjp& at) { LoopReversal(at).run(); }
 
 }  // namespace reel
