@@ -187,7 +187,6 @@ class LoopReversal {
     back_.is_reverse = !attrs_.is_reverse;
     back_.counts_down = !attrs_.counts_down;
     back_.is_scan = true;
-    back_.is_full = attrs_.is_full || attrs_.makes_dim;
     back_.entry_dims = attrs_.entry_dims;
     back_.has_bound = true;
     back_inputs_.push_back(outputs_[forward_.trips_output()]);
@@ -299,7 +298,19 @@ class LoopReversal {
       outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
   }
 
+  /// The loop made its dim, and nothing goes along another one, which may be longer than it ran.
+  bool runs_along_made_dim() const {
+    if (!attrs_.makes_dim) return false;
+    const Dim made = *forward_dim();
+    for (const Tensor& slices : slice_values_)
+      if (!slices.type().is_list() && leading_dim(slices.type()) != made) return false;
+    for (std::size_t j = 0; j < back_.stack_dims.size(); ++j)
+      if (!back_.is_list(j) && back_.stack_dims[j] != made) return false;
+    return true;
+  }
+
   void finish() {
+    back_.is_full = attrs_.is_full || runs_along_made_dim();
     Ref<Graph> graph(new Graph(*reversed_.graph));
     graph->inputs = {position_ == ~0u ? graph->add_value(TensorType(i64)) : position_};
     graph->inputs.insert(graph->inputs.end(), carries_.begin(), carries_.end());

@@ -441,6 +441,19 @@ TEST_F(ReversalTest, UnknownSizesInLoopsThatDoNotRun) {
   expect_all_forms_agree(f, {w});
 }
 
+TEST_F(ReversalTest, SlicesThatTheLoopDoesNotReach) {
+  // Their cotangents are zero, and nothing is divided by what was not saved for them.
+  const auto f = [](const In& in) {
+    const auto body = [](Tensor x, Tensor s) { return std::pair{None{}, s + log(1.5 + sin(x))}; };
+    const auto until = [&](Tensor s) { return max(s) < 0.75; };
+    const Scan loop{.initial = in[1], .xs = in[0], .cond = until, .body = body};
+    return sum(sin(scan(loop).state));
+  };
+  const Tensor xs = tensor({.1, .2, .3, .4}, {4}, f64);
+  expect_all_forms_agree(f, {xs, tensor({0., -.1}, {2}, f64)});
+  expect_all_forms_agree(f, {xs, tensor({1., -.1}, {2}, f64)});
+}
+
 TEST_F(ReversalTest, LoopsOverComputedDims) {
   expect_all_forms_agree(
       [](const In& in) {
