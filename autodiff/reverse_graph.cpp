@@ -177,10 +177,17 @@ class Cut {
       if (!std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
       for (const ValueId v : graph.inputs_of(graph.records[r])) live[v] = 1, reads.push_back(v);
     }
-    if (!spec_.recomputes_all)
-      for (const ValueId v : reads)
-        if (source_[v] == Source::unknown && (maker_[v] < 0 || !is_cheap(graph.records[maker_[v]])))
-          source_[v] = Source::saved;
+    if (!spec_.recomputes_all) {
+      const auto save_if = [&](const auto& has_to) {
+        for (const ValueId v : reads)
+          if (source_[v] == Source::unknown && has_to(v)) source_[v] = Source::saved;
+      };
+      save_if([&](ValueId v) { return maker_[v] < 0 || !is_cheap(graph.records[maker_[v]]); });
+      // Then what is not element-wise from what is at hand: in the order in which it is made, since
+      // what is saved is at hand for what comes behind it.
+      std::sort(reads.begin(), reads.end());
+      save_if([&](ValueId v) { return !can_recompute(v); });
+    }
     for (const ValueId v : graph.outputs) pending_.push_back(v);
     while (!pending_.empty()) {
       const ValueId v = pending_.back();

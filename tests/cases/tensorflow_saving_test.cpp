@@ -160,6 +160,16 @@ TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
   expect_values(jit(grad(f))(tensor({{1., 2.}})), {3, 3});
 }
 
+// Of an LSTM's step its four gates and both states: tanh of the new c is element-wise from these.
+TEST(TensorFlowSaving, R07_WhatIsElementWiseFromWhatIsSavedIsMadeAgain) {
+  const Dim in("in", 2), hidden("hidden", 3), time("time", 4), batch("batch", 2);
+  const LstmCell cell = LstmCell::init(in, hidden);
+  const auto loss = [&](const LstmCell& cell, const Tensor& x) {
+    return sum(square(recur(cell, x, time).state.h));
+  };
+  EXPECT_EQ(saved(graph_of(grad(loss), cell, ones({time, batch, in})), "recur"), 6);
+}
+
 TEST(TensorFlowSaving, R08_WhatNobodyReadsIsNotPushed) {
   const auto squares = [](Tensor v) {
     return while_loop([](const Pushing& s) { return s.x < 100.0; },
