@@ -6,7 +6,7 @@
 namespace reel {
 
 /// x where `present`, a boolean scalar, holds, else zeros, whatever x is: NaN too. Its cotangent
-/// comes only then. Of a list one without elements.
+/// comes only then.
 Tensor only_if(const Tensor& present, Tensor x);
 /// The same with zeros of the sizes of `like`: where it does not hold, x need not have them.
 Tensor only_if(const Tensor& present, Tensor x, const Tensor& like);

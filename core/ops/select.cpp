@@ -3,9 +3,10 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
+#include "reel/core/mode.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/elementwise.h"
-#include "reel/core/ops/list_data.h"
+#include "reel/core/ops/list.h"
 #include "reel/core/ops/only_if.h"
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/registry.h"
@@ -106,10 +107,9 @@ const Op only_if_op{
     .kernel =
         [](KernelArgs& a) {
           const Tensor& x = a.input(1);
-          if (x.type().is_list()) {  // one without elements stands for zeros
-            const auto data = *a.input(0).data<bool>() ? x.block()->attachment
-                                                       : Ref<BlockAttachment>(new ListData);
-            a.out[0] = Tensor(allocate_list(x.type(), data));
+          if (x.type().is_list()) {
+            ModeScope plain({});
+            a.out[0] = *a.input(0).data<bool>() ? x : list_zeros_like(x);
             return;
           }
           Tensor& result = a.make();

@@ -377,6 +377,30 @@ TEST_F(ReversalTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
   expect_all_forms_agree(f, {w});
 }
 
+TEST_F(ReversalTest, SavedListThatOnlyALoopThatDoesNotRunLeadsTo) {
+  // The loop in the loop saves as many steps as it takes; its result is read in a third one alone.
+  const auto f = [](const In& in) {
+    using State = std::pair<Tensor, Tensor>;
+    const auto some = [](const Tensor& steps, const Tensor& s) {
+      const auto later = [&](Tensor) { return steps > 0; };
+      const auto body = [](Tensor s) { return std::pair{None{}, tanh(s)}; };
+      return scan(Scan{.cond_dims = {},
+                       .initial = s / (1.5 + square(s)),
+                       .cond = later,
+                       .body = body,
+                       .max_seq_len = scalar(2, i32)})
+          .state;
+    };
+    const auto body = [&](const State& s) { return State{s.first + 1, some(s.first, s.second)}; };
+    const State start{scalar(0, i32), in[0]};
+    const State last = while_loop([](const State& s) { return s.first < 2; }, body, start);
+    const auto never = [&](Tensor s) { return sum(s) > 100.0; };
+    return sum(sin(while_loop(
+        never, [&](Tensor) { return last.second; }, in[0])));
+  };
+  expect_all_forms_agree(f, {tensor({.1, .2}, {2}, f64)});
+}
+
 TEST_F(ReversalTest, SavedListOfElementsWithDimsOfTheirOwnThatNoSecondCotangentReaches) {
   // Each iteration makes the dim anew.
   const auto f = [&](const In& in) {
