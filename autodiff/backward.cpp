@@ -33,11 +33,19 @@ void Backward::accumulate(ValueId number, Tensor cotangent) {
   add_into(cotangents_[number], std::move(cotangent));
 }
 
+/// The number that tells before which loops and iterations a value was made.
+inline ValueId Backward::place_of(ValueId number) const {
+  if (tape_.moved_values_.empty()) return number;
+  const auto moved = tape_.moved_values_.find(number);
+  return moved == tape_.moved_values_.end() ? number : moved->second;
+}
+
 void Backward::accumulate_in_loop(ValueId number, Tensor cotangent) {
   Loop& loop = loops_.back();
-  if (number <= loop.values_before)
+  const ValueId place = place_of(number);
+  if (place <= loop.values_before)
     add_into(loop.iteration[number], std::move(cotangent));
-  else if (number <= loop.values_before_iteration)
+  else if (place <= loop.values_before_iteration)
     add_into(loop.carried[number], std::move(cotangent));
   else
     add_into(cotangents_[number], std::move(cotangent));
@@ -69,10 +77,10 @@ void Backward::accumulate_if(ValueId number, Tensor cotangent, Presence presence
 }
 
 /// Whether a run has any of the cotangents of a record.
-void Backward::find_arriving(const OpRecord& record) {
+void Backward::find_arriving(std::span<const TapeOperand> outputs) {
   bool is_certain = false;
   std::vector<ValueId> numbers;
-  for (const TapeOperand& output : tape_.storage_.outputs_of(record)) {
+  for (const TapeOperand& output : outputs) {
     if (!cotangents_[output.number].is_defined()) continue;
     numbers.push_back(output.number);
     is_certain = is_certain || !presences_.count(output.number);
@@ -89,11 +97,8 @@ void Backward::find_arriving(const OpRecord& record) {
 /// no cotangent.
 class TapeVjp final : public Vjp {
  public:
-  TapeVjp(Backward& backward, const OpRecord& record)
-      : backward_(backward),
-        record_(record),
-        in_(backward.tape_.storage_.inputs_of(record).data()),
-        out_(in_ + record.input_count) {
+  TapeVjp(Backward& backward, const OpRecord& record, const TapeOperand* operands)
+      : backward_(backward), record_(record), in_(operands), out_(operands + record.input_count) {
     op_ = record.op;
     attrs_ = &record.attrs;
   }
@@ -200,7 +205,7 @@ void Backward::want(const std::vector<ValueId>& sources) {
     return;
   }
   for (const OpRecord& record : tape_.records_) {
-    if (!record.op || !is_needed(record)) continue;
+    if (!record.op || !is_needed(tape_.storage_.inputs_of(record))) continue;
     for (const TapeOperand& output : tape_.storage_.outputs_of(record))
       is_needed_[output.number] = output.number != RecordingTape::kUntracked;
   }
@@ -219,7 +224,7 @@ void Backward::leave_iteration(Loop& loop) {
 void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends:
-      loops_.push_back({mark.output_count, mark.first, {}, {}, {}});
+      loops_.push_back({mark.output_count, mark.first, {}, {}, {}, {}});
       // To a tape around this walk, going back over a loop is a loop.
       mark_tapes(Recorder::Mark::loop_begins);
       mark_tapes(Recorder::Mark::iteration_begins);
@@ -238,27 +243,28 @@ void Backward::visit_mark(const OpRecord& mark) {
       loops_.pop_back();
       mark_tapes(Recorder::Mark::loop_ends);
       for (const auto& [number, cotangent] : loop.total) accumulate(number, cotangent);
+      for (const MovedRecord& moved : loop.moved) visit(moved.record, moved.operands.data());
       break;
     }
   }
 }
 
-inline bool Backward::is_needed(const OpRecord& record) const {
+inline bool Backward::is_needed(std::span<const TapeOperand> inputs) const {
   bool result = false;
-  for (const TapeOperand& input : tape_.storage_.inputs_of(record))
-    result |= is_needed_[input.number];
+  for (const TapeOperand& input : inputs) result |= is_needed_[input.number];
   return result;
 }
 
-inline void Backward::visit(const OpRecord& record) {
-  const auto outputs = tape_.storage_.outputs_of(record);
+inline void Backward::visit(const OpRecord& record, const TapeOperand* operands) {
+  const std::span inputs(operands, record.input_count);
+  const std::span outputs(operands + record.input_count, record.output_count);
   bool has_cotangent = false;
   for (const TapeOperand& output : outputs)
     has_cotangent |= cotangents_[output.number].is_defined();
   if (!has_cotangent) return;
-  if (is_needed(record)) {
-    if (!presences_.empty()) find_arriving(record);
-    TapeVjp at(*this, record);
+  if (is_needed(inputs)) {
+    if (!presences_.empty()) find_arriving(outputs);
+    TapeVjp at(*this, record, operands);
     record.op->vjp(at);
     arriving_.reset();
   }
@@ -269,15 +275,36 @@ inline void Backward::visit(const OpRecord& record) {
     }
 }
 
+Backward::MovedRecord::MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record)
+    : record(record) {
+  const TapeOperand* const first = storage.operands.data() + record.first;
+  for (std::size_t i = 0; i < record.input_count + record.output_count; ++i)
+    operands.push_back(first[i].shared());
+}
+
+Backward::MovedRecord::~MovedRecord() {
+  for (TapeOperand& operand : operands) operand.let_go();
+}
+
+/// Keeps a record for the beginning of the loop that it belongs before; or of the outermost one
+/// that this walk has found, where it began inside the other.
+[[gnu::noinline]] void Backward::visit_moved(const OpRecord& record, std::size_t loops_to_leave) {
+  if (loops_.empty()) return visit(record, tape_.storage_.inputs_of(record).data());
+  Loop& loop = loops_[loops_.size() - std::min(loops_to_leave, loops_.size())];
+  loop.moved.emplace_back(tape_.storage_, record);
+}
+
 void Backward::run() {
   RecordingTape::Storage& storage = tape_.storage_;
   for (std::size_t r = storage.records.size(); r-- > 0;) {
     if (r >= RecordingTape::kAhead) storage.prefetch(storage.records[r - RecordingTape::kAhead]);
     const OpRecord& record = storage.records[r];
-    if (record.op)
-      visit(record);
-    else
+    if (!record.op)
       visit_mark(record);
+    else if (!tape_.moved_records_.empty() && tape_.moved_records_.count(r))
+      visit_moved(record, tape_.moved_records_.at(r));
+    else
+      visit(record, storage.inputs_of(record).data());
     if (let_go_) storage.drop_last();
   }
 }

@@ -36,10 +36,20 @@ class Backward {
 
  private:
   friend class TapeVjp;
+  /// What outlives its place on the tape.
+  struct MovedRecord {
+    OpRecord record;
+    std::vector<TapeOperand> operands;
+    MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record);
+    MovedRecord(MovedRecord&&) = default;
+    MovedRecord& operator=(MovedRecord&&) = default;
+    ~MovedRecord();
+  };
   struct Loop {
     ValueId values_before, values_before_iteration;
     std::unordered_map<ValueId, Tensor> iteration, total;  ///< of values from before the loop
     std::unordered_map<ValueId, Tensor> carried;           ///< of values from the iteration before
+    std::vector<MovedRecord> moved;                        ///< out of the loop
   };
   /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
   /// such zeros may be NaN.
@@ -47,14 +57,16 @@ class Backward {
     Tensor present;
     bool is_exact;
   };
-  bool is_needed(const OpRecord& record) const;
-  void visit(const OpRecord& record);
+  bool is_needed(std::span<const TapeOperand> inputs) const;
+  void visit(const OpRecord& record, const TapeOperand* operands);
+  void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
   void leave_iteration(Loop& loop);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
   void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
   void settle(ValueId number);
-  void find_arriving(const OpRecord& record);
+  void find_arriving(std::span<const TapeOperand> outputs);
+  ValueId place_of(ValueId number) const;
   static void add_into(Tensor& sum, Tensor&& term);
 
   RecordingTape& tape_;

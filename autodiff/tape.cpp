@@ -1,5 +1,7 @@
 #include "reel/autodiff/tape.h"
 
+#include <algorithm>
+
 #include "reel/autodiff/backward.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
@@ -132,6 +134,7 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     if (operand->number != kUntracked) set_number(output, operand->number);
     ++operand;
   }
+  if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                         static_cast<std::uint32_t>(inputs.size()),
                         static_cast<std::uint32_t>(outputs.size()));
@@ -152,12 +155,26 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   storage_.operand_count += count;
 }
 
+[[gnu::noinline]] void RecordingTape::move_out_of_loops(std::span<const TapeOperand> outputs) {
+  const auto loop = std::find_if(open_loops_.begin(), open_loops_.end(), [](const OpenLoop& open) {
+    return open.begin >= thread_mode.belongs_at;
+  });
+  if (loop == open_loops_.end()) return;
+  moved_records_[records_.size()] = static_cast<std::size_t>(open_loops_.end() - loop);
+  for (const TapeOperand& output : outputs) moved_values_[output.number] = loop->values_before;
+}
+
 bool RecordingTape::is_tracked(const Tensor& tensor) const {
   return number_of(tensor) != kUntracked;
 }
 
 void RecordingTape::mark(Mark what) {
-  if (what == Mark::loop_begins) open_loops_.push_back({count_, count_});
+  // The number that is left out is that of what is moved out of the loop: greater than those of
+  // what was made before the loop, and not one of the loop's.
+  if (what == Mark::loop_begins) {
+    ++count_;
+    open_loops_.push_back({next_block_id(), count_, count_});
+  }
   if (open_loops_.empty()) return;  // the loop began before the tape
   // A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
   // iteration in front of it: `first` says how many values that one found, output_count how many

@@ -31,6 +31,17 @@ class TapeOperand {
     else
       new (bytes_) TensorType(tensor.type());
   }
+  /// Another one of the same, that holds it as well.
+  TapeOperand shared() const {
+    TapeOperand result;
+    result.number = number;
+    result.is_tensor_ = is_tensor_;
+    if (is_tensor_)
+      new (result.bytes_) Tensor(tensor());
+    else
+      new (result.bytes_) TensorType(held_type());
+    return result;
+  }
   void let_go() {
     if (is_tensor_)
       tensor().~Tensor();
@@ -94,9 +105,9 @@ class RecordingTape final : public Recorder {
 
  private:
   friend class Backward;
-  friend class TapeVjp;
   static constexpr ValueId kUntracked = 0;
 
+  void move_out_of_loops(std::span<const TapeOperand> outputs);
   ValueId number_of(const Tensor& tensor) const;
   ValueId number_of_older(std::uint64_t id) const;
   void set_number(const Tensor& tensor, ValueId number);
@@ -147,11 +158,16 @@ class RecordingTape final : public Recorder {
   std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> watched_;
   struct OpenLoop {
+    std::uint64_t begin;              // the newest block id before it
     ValueId values_before;            // how many values there were when it began
     ValueId values_before_iteration;  // and when its last iteration did
   };
-  std::vector<OpenLoop> open_loops_;  // how many values there were when each began
-  ValueId count_ = 0;                 // values are numbered from 1 in the order of their making
+  std::vector<OpenLoop> open_loops_;
+  // Records that belong before loops in which they were made: out of how many, by their index; and
+  // as which number their values count where a loop asks what was made before it.
+  std::unordered_map<std::size_t, std::size_t> moved_records_;
+  std::unordered_map<ValueId, ValueId> moved_values_;
+  ValueId count_ = 0;  // values are numbered from 1 in the order of their making
   // Tensors made before the tape, or on another thread; and what was asked for last by the last
   // bits of its id: a model has a handful of weights, made one after the other.
   std::unordered_map<std::uint64_t, ValueId> older_;

@@ -1,6 +1,7 @@
 #include "reel/core/merge_equal.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "reel/core/ops/loop.h"
@@ -14,6 +15,15 @@ struct Emitted {
   std::vector<ValueId> in, out;
 };
 
+/// What a body or branch calls a dim of the graph around it; nothing where the name is another's.
+std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
+  for (const auto& [symbol, outside] : sub.bindings)
+    if (outside == dim) return symbol;
+  for (const auto& [symbol, outside] : sub.bindings)
+    if (symbol == dim) return std::nullopt;
+  return dim;
+}
+
 /// Some value of the graph, or of a body or branch in it, has both dims.
 bool meet(const Graph& graph, const Dim& a, const Dim& b) {
   const auto has_both = [&](const TensorType& type) {
@@ -22,12 +32,8 @@ bool meet(const Graph& graph, const Dim& a, const Dim& b) {
   if (std::any_of(graph.types.begin(), graph.types.end(), has_both)) return true;
   const auto meet_inside = [&](const SubGraph& sub) {
     if (!sub) return false;
-    Dim inside_a = a, inside_b = b;
-    for (const auto& [symbol, outside] : sub.bindings) {
-      if (outside == a) inside_a = symbol;
-      if (outside == b) inside_b = symbol;
-    }
-    return meet(*sub.graph, inside_a, inside_b);
+    const std::optional<Dim> inside_a = inside(sub, a), inside_b = inside(sub, b);
+    return inside_a && inside_b && meet(*sub.graph, *inside_a, *inside_b);
   };
   for (const OpRecord& record : graph.records) {
     if (record.op == &loop_op) {

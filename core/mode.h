@@ -1,6 +1,7 @@
 // core/mode.h — what is active on this thread: a trace, tapes, a scan with ended entries.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "reel/core/op.h"
@@ -38,6 +39,9 @@ struct ThreadMode {
   GraphBuilder* builder = nullptr;  ///< the innermost trace; null in eager mode
   Recorder* tape = nullptr;         ///< the innermost tape that was opened inside it
   EntryScope* entries = nullptr;
+  /// Where not 0, what is recorded belongs where this was the newest block id, before loops and
+  /// branches that began since then.
+  std::uint64_t belongs_at = 0;
 };
 inline constinit thread_local ThreadMode thread_mode;
 

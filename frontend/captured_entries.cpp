@@ -7,12 +7,17 @@
 namespace reel {
 
 CapturedEntries::CapturedEntries(const Tensor& live, Dims kept, std::uint64_t loop_begin)
-    : outer_(thread_mode.entries), loop_begin_(loop_begin), dims_(std::move(kept)) {
+    : outer_(thread_mode.entries),
+      loop_begin_(loop_begin),
+      begin_(next_block_id()),
+      dims_(std::move(kept)) {
   dims_.set_live(live);
 }
 
 Tensor CapturedEntries::visible(const Tensor& input) {
-  ModeScope aside({nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
+  // Replacing an input applies ops itself. Who reads it first may stand in an inner loop, and what
+  // replaces it is of this iteration all the same.
+  ModeScope aside({nullptr, thread_mode.tape, nullptr, begin_});
   for (const Dim& dim : input.dims()) visible(dim);
   const Tensor seen = outer_ ? outer_->visible(input) : input;
   const std::uint64_t id = input.block()->id;

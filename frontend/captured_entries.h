@@ -39,7 +39,7 @@ class CapturedEntries final : public EntryScope {
   bool is_captured(const Dim& dim) const;
 
   EntryScope* outer_;
-  std::uint64_t loop_begin_;
+  std::uint64_t loop_begin_, begin_;
   ShownDims dims_;
   std::vector<Known> cache_;
 };

@@ -231,6 +231,50 @@ std::vector<Model> models(DType dtype) {
                    return sum(square(ys)) + sum(last * p[0]);
                  },
                  {abs(numbers({batch}, 0.8, dtype)), w, b}});
+  // Eager mode makes what ended entries see of a capture where that is read first.
+  const auto reads_in = [batch](const auto& inner) {
+    return [=](const In& p) {
+      auto [ys, last, dim] = scan(Scan{.spatial_dim = p[0].dim("time"),
+                                       .initial = p[1],
+                                       .xs = p[0],
+                                       .body = [&](const Tensor& x, const Tensor& s) {
+                                         const Tensor y = inner(x, s, p[2]);
+                                         const Tensor next = y + p[2] * s;
+                                         return std::pair{next, tanh(next)};
+                                       }});
+      return sum(square(ys)) + sum(last * p[2]);
+    };
+  };
+  const In of_entries{numbers({batch, ragged}, 0.3, dtype), numbers({batch}, 0.4, dtype),
+                      numbers({batch}, 0.6, dtype)};
+  all.push_back({"CaptureThatAnInnerLoopReadsFirst",
+                 reads_in([batch](const Tensor& x, const Tensor& s, const Tensor& capture) {
+                   return fori_loop(
+                       0, 3,
+                       [&](const Tensor&, const Tensor& y) {
+                         return tanh(y * capture + x) + y * sum(sin(capture * 1.3), batch) +
+                                capture * capture * x;
+                       },
+                       s);
+                 }),
+                 of_entries});
+  all.push_back(
+      {"CaptureThatABranchInTwoLoopsReadsFirst",
+       reads_in([](const Tensor& x, const Tensor& s, const Tensor& capture) {
+         const auto inner = [&](const Tensor& i, const Tensor& y) {
+           return fori_loop(
+               0, i + 1,
+               [&](const Tensor& k, const Tensor& z) {
+                 return cond(
+                     k % 2 == 0,
+                     [&] { return tanh(z * capture + x * sin(capture * 1.3)) + capture * x; },
+                     [&] { return z * y; });
+               },
+               y);
+         };
+         return fori_loop(0, 3, inner, s);
+       }),
+       of_entries});
   return all;
 }
 

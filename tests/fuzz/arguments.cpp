@@ -84,11 +84,14 @@ std::vector<double> input_values(const Program& program, std::size_t input, cons
 
 std::vector<double> direction_values(const Program& program, std::size_t input, const Call& call,
                                      int which) {
+  // So many that no two elements are likely to go the same way: those that are equal would stay so.
+  constexpr int kSteps = 1 << 20;
   const ValueType& type = program.values[program.main.params[input]];
   std::vector<double> values;
   for_each_element(program, type.dims, call, [&](std::uint64_t position, bool is_valid) {
     Random random(~program.inputs[input].salt + which + position * 0x632be59bd9b4e019);
-    values.push_back(is_valid ? random.between(1, 16) * (random.chance(50) ? 1 : -1) / 16. : 0.);
+    values.push_back(is_valid ? random.between(1, kSteps) * (random.chance(50) ? 1. : -1.) / kSteps
+                              : 0.);
   });
   return values;
 }

@@ -10,7 +10,9 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/custom_vjp.h"
+#include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/checks.h"
+#include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/isolation.h"
 #include "reel/tests/fuzz/printer.h"
 #include "reel/tests/fuzz/shrinker.h"
@@ -171,6 +173,22 @@ TEST(FuzzTest, RipplesThatDifferencesDoNotSeeAreNoFinding) {
     count += statistics.programs;
   }
   EXPECT_GT(count, 5);
+}
+
+TEST(FuzzTest, NoTwoElementsMoveTheSameWay) {
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Program program = generate(seed, all_rules());
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      if (program.values[program.main.params[i]].element != Element::real) continue;
+      std::vector<double> moves = direction_values(program, i, {.has_nan = false}, 1);
+      std::erase(moves, 0.);  // padding
+      std::sort(moves.begin(), moves.end());
+      EXPECT_EQ(std::adjacent_find(moves.begin(), moves.end()), moves.end()) << "seed " << seed;
+      count += static_cast<int>(moves.size());
+    }
+  }
+  EXPECT_GT(count, 1000);
 }
 
 TEST(FuzzTest, FindsErrors) {
