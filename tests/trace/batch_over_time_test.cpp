@@ -122,6 +122,29 @@ TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
   expect_same_results(grad(f), w, x);
 }
 
+TEST(BatchOverTimeTest, ManyElementsAreAddedUpWhereTheyAreMade) {
+  // The gradient of a bias: a sum over rows, which would have all steps kept for it.
+  const auto problem = [](std::int64_t rows) {
+    const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+    return std::tuple{draw({32}), draw({4, rows, 32}), draw({32, 32})};
+  };
+  const auto f = grad([](const Tensor& bias, const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(matmul(h, w) + x + bias);
+      return std::pair{None{}, y};
+    };
+    const Tensor zero = zeros({x.dims()[1], x.dims()[2]}, f64);
+    return sum(square(scan(Scan{.initial = zero, .xs = x, .body = body}).state));
+  });
+  const auto inside = [&](std::int64_t rows) {
+    const auto [bias, x, w] = problem(rows);
+    expect_same_results(f, bias, x, w);
+    return count(*graphs(f, bias, x, w).second, "sum").inside;
+  };
+  EXPECT_EQ(inside(16), 1);
+  EXPECT_EQ(inside(2), 0);
+}
+
 TEST(BatchOverTimeTest, WorksWithoutSteps) {
   expect_same_results(rnn, plain_problem(0));
   expect_same_results(grad(rnn), plain_problem(0));

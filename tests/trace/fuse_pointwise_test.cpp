@@ -40,6 +40,14 @@ TEST_F(FusePointwiseTest, LeavesOneOpAlone) {
   EXPECT_EQ(fused_ops([](Tensor x) { return tanh(x); }, zeros({3})), "tanh");
 }
 
+TEST_F(FusePointwiseTest, OneOpReadsWhatIsRepeatedForIt) {
+  const auto f = grad([](Tensor x, Tensor y) { return sum(square(sum(tanh(x), 1)) * y); });
+  EXPECT_EQ(fused_ops(f, zeros({2, 3}), zeros({2})),
+            "tanh sum full fused[spread mul add mul] fused[spread tanh_grad]");
+  for (const std::int64_t columns : {1, 3, 300})
+    expect_same(f, random_normal({5, columns}), random_normal({5}));
+}
+
 TEST_F(FusePointwiseTest, StopsAtWhatIsNotElementWise) {
   // The product stands between: what reads it cannot be done with what it reads.
   const auto f = [](Tensor x, Tensor w) {

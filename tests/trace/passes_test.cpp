@@ -3,6 +3,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/merge_equal.h"
+#include "reel/core/ops/loop.h"
 #include "reel/reel.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/forwarded_outputs.h"
@@ -119,6 +120,40 @@ TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
             "f(%0: f32[4], %1: f32[]) {\n  return %0\n}\n");
   const auto until = recorded(true);
   EXPECT_NE(forwarded_outputs(*until)->outputs[0], until->inputs[0]);
+}
+
+TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
+  // Both biases have the same gradient, and the loop gives one value twice.
+  const auto loss = [](const std::pair<Tensor, Tensor>& biases, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      const Tensor y = tanh(x + biases.first + biases.second) * s;
+      return std::pair{std::pair{y, y}, y};
+    };
+    const auto [first, second] = scan(Scan{.initial = scalar(1.0), .xs = x, .body = body}).ys;
+    return sum(first * second * second);
+  };
+  const Ref<Graph> recorded =
+      merge_equal(*record_graph("f", {TensorType(f32, {4}), TensorType(f32), TensorType(f32)},
+                                [&](const Tensors& x) {
+                                  const auto [a, b] = grad(loss)(std::pair{x[1], x[2]}, x[0]);
+                                  return Tensors{a, b};
+                                })
+                       .graph);
+  const auto outputs = [](const Graph& graph) {
+    std::vector<std::pair<int, int>> result;  // stacks and sums
+    for (const OpRecord& record : graph.records)
+      if (record.op == &loop_op) {
+        const auto& attrs = get<LoopAttrs>(record.attrs.get());
+        result.emplace_back(attrs.stacks, attrs.sums);
+      }
+    return result;
+  };
+  const std::vector<std::pair<int, int>> before = outputs(*recorded),
+                                         after = outputs(*drop_dead(*forwarded_outputs(*recorded)));
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_EQ(after[0].first, before[0].first - 1);
+  EXPECT_EQ(before[1].second, 2);
+  EXPECT_EQ(after[1].second, 1);
 }
 
 TEST(HoistInvariantsTest, TakesElementWiseOpsOfCapturesOut) {

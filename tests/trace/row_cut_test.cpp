@@ -100,6 +100,31 @@ TEST_F(RowCutTest, OpsAlongOtherAxes) {
   expect_same_on_threads(value_and_grad(f), rnn(18));
 }
 
+TEST_F(RowCutTest, SumsOverRowsAddUpThoseOfBlocks) {
+  // Of sums of a gradient: over the rows, of each row for itself, and of what has none.
+  struct Parameters {
+    Tensor x, w, bias, h;
+  };
+  const Dim time("time", 5), hidden("hidden", 160), next("next", 160);
+  const auto f = value_and_grad([&](const Parameters& p) {
+    const Tensor scale = 1. + sum(p.h, hidden) * 0.01, norm = sum(square(p.bias));
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor product = rename(matmul(h, p.w, hidden), next, hidden);
+      const Tensor y = tanh((product + x) * scale + p.bias);
+      return std::pair{y + norm, y * scale + p.h * 0.1};
+    };
+    return mean(
+        square(scan(Scan{.spatial_dim = time, .initial = p.h, .xs = p.x, .body = body}).ys));
+  });
+  const auto parameters = [&](std::int64_t rows) {
+    const Dim batch("batch", rows);
+    return Parameters{random_normal({time, batch, hidden}), random_normal({hidden, next}) * 0.08,
+                      random_normal({hidden}), random_normal({batch, hidden})};
+  };
+  EXPECT_EQ(cuts(f, parameters(24)), (std::vector<Blocks>{{8, 8, 8}, {8, 8, 8}}));
+  for (const std::int64_t rows : {16, 19, 40}) expect_same_on_threads(f, parameters(rows));
+}
+
 TEST_F(RowCutTest, RowsThatMeetAreNotCut) {
   for (const auto& next : std::vector<std::function<Tensor(const Tensor&)>>{
            [](const Tensor& x) { return tanh(x - mean(x, 0)); },
@@ -214,7 +239,7 @@ class EndedRowsTest : public RowCutTest {
 };
 
 TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
-  const RowCut cut{Dim("batch", 6), {}, {}, {2, 2, 2}};
+  const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
   attrs.has_bound = attrs.has_lengths = true;

@@ -19,7 +19,9 @@ class EndedValues {
   /// A type outside the body has the dim of the entries.
   bool has_entries(const TensorType& type) const { return find(type.dims(), entry_) >= 0; }
   const RowAxes& rows() const { return rows_; }
-  bool is_mixed(ValueId v) const { return rows_[v] == RowAxes::kMixed; }
+  bool is_mixed(ValueId v) const {
+    return rows_[v] == RowAxes::kMixed || rows_[v] == RowAxes::kSummed;
+  }
   /// The fill that gives ended entries the value that the body computed for them; none where no
   /// fill does.
   std::optional<Fill> fill(ValueId v) const;

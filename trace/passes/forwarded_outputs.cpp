@@ -1,5 +1,7 @@
 #include "reel/trace/passes/forwarded_outputs.h"
 
+#include <optional>
+
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/sub_graphs.h"
 
@@ -18,6 +20,24 @@ int slices_of(const LoopAttrs& attrs, int stack, const TensorType& type,
     if (is_known && graph.types[in[place]] == type) return static_cast<int>(place);
   }
   return -1;
+}
+
+/// An output before this one that takes the same in the same way.
+std::optional<std::size_t> same_before(const LoopAttrs& attrs, std::size_t output) {
+  const Graph& body = *attrs.body.graph;
+  const std::size_t first = output < attrs.first_sum() ? attrs.first_stack() : attrs.first_sum();
+  const auto is_same = [&](std::size_t other) {
+    if (body.outputs[other] != body.outputs[output] ||
+        attrs.collects_output(other) != attrs.collects_output(output))
+      return false;
+    if (output >= attrs.first_sum()) return true;
+    const std::size_t i = output - first, j = other - first;
+    return attrs.stack_kinds[i] == attrs.stack_kinds[j] &&
+           (attrs.makes_dim || attrs.stack_dims[i] == attrs.stack_dims[j]);
+  };
+  for (std::size_t other = first; other < output; ++other)
+    if (is_same(other)) return other;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -40,6 +60,10 @@ Ref<Graph> forwarded_outputs(const Graph& graph) {
       const ValueId stack = out[attrs.first_stack() + i];
       const int slices = slices_of(attrs, i, graph.types[stack], in, graph);
       if (slices >= 0) value[stack] = in[slices];
+    }
+    for (std::size_t i = attrs.first_stack(); i < attrs.trips_output(); ++i) {
+      const auto same = value[out[i]] == out[i] ? same_before(attrs, i) : std::nullopt;
+      if (same && graph.types[out[i]] == graph.types[out[*same]]) value[out[i]] = value[out[*same]];
     }
     const ValueId trips = out[attrs.trips_output()];
     if (!attrs.cond && attrs.has_bound && is_trips[in[0]])

@@ -40,7 +40,7 @@ struct Group {
   const Dims* whole = nullptr;  ///< dims of values that are split, or joined
   int axis = 0, parts = 1;      ///< of those
   std::vector<std::size_t> records;
-  int work = 0;  ///< records that compute something
+  int walks = 0;  ///< over elements, that its records would be alone
 };
 
 /// Which of `count` things are in a set, for each of as many.
@@ -98,7 +98,7 @@ class Grouping {
   }
   const std::optional<Group>& group(std::size_t head) const { return groups_[head]; }
   /// The records of a group stay apart if nothing is saved by it.
-  bool is_fused(std::size_t head) const { return groups_[head] && groups_[head]->work >= 2; }
+  bool is_fused(std::size_t head) const { return groups_[head] && groups_[head]->walks >= 2; }
   bool needs(std::size_t head, std::size_t other) const { return needs_.has(head, other); }
 
  private:
@@ -155,13 +155,17 @@ class Grouping {
       group.whole = &type(out[0]).dims();
       group.axis = get<ConcatAttrs>(record.attrs.get()).axis;
       group.parts = static_cast<int>(in.size());
+      group.walks = 1;
       return group;
     }
-    if (record.op == &spread_op) return group;
+    if (record.op == &spread_op) {
+      group.walks = 1;
+      return group;
+    }
     if (!element_loop(*record.op)) return std::nullopt;
     for (const ValueId v : in)
       if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
-    group.work = 1;
+    group.walks = 1;
     return group;
   }
 
@@ -206,14 +210,14 @@ class Grouping {
       if (!has_dims(a, b.dims) && !has_dims(a, *b.whole)) return std::nullopt;
       result = b;
       result.records = a.records;
-      result.work = a.work;
+      result.walks = a.walks;
     } else if (a.whole) {
       if (!has_dims(b, a.dims) && !has_dims(b, *a.whole)) return std::nullopt;
     } else if (!has_dims(a, b.dims)) {
       return std::nullopt;
     }
     result.records.insert(result.records.end(), b.records.begin(), b.records.end());
-    result.work += b.work;
+    result.walks += b.walks;
     return result;
   }
 

@@ -33,7 +33,7 @@ void RowAxes::follow() {
     const auto is = [&](int kind) {
       return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
     };
-    if (record.op->has_effect || has_effects(record) || is(kMixed))
+    if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed))
       axis = kMixed;
     else if (!std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
       axis = axis_of(record);
@@ -46,8 +46,16 @@ void RowAxes::follow() {
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
     const bool is_mixed =
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
-    if (is_mixed && !first_mixing_) first_mixing_ = record.op;
+    if (is_mixed && !first_mixing_) first_mixing_ = is(kSummed) ? summing_op(in) : record.op;
   }
+}
+
+/// The op that made a sum over rows, of which something else was made: that is what mixes them.
+const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
+  for (const OpRecord& record : graph_.records)
+    for (const ValueId v : graph_.outputs_of(record))
+      if (axes_[v] == kSummed && std::find(in.begin(), in.end(), v) != in.end()) return record.op;
+  return nullptr;
 }
 
 /// Of an op whose inputs have rows, or not, and whose outputs all have them in one place.
@@ -72,7 +80,7 @@ int RowAxes::axis_of(const OpRecord& record) const {
   for (const Op* op : {&sum_op, &prod_op, &max_op, &min_op, &logsumexp_op})
     if (record.op == op) {
       const std::vector<int>& reduced = get<ReduceAttrs>(record.attrs.get()).axes;
-      if (has(reduced, axis)) return kMixed;
+      if (has(reduced, axis)) return op == &sum_op ? kSummed : kMixed;
       return axis - static_cast<int>(std::count_if(reduced.begin(), reduced.end(),
                                                    [&](int other) { return other < axis; }));
     }
@@ -106,13 +114,15 @@ int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) 
   return place;
 }
 
-/// A free axis of one operand, or a pair of axes that both run along.
+/// A free axis of one operand, or a pair of axes that both run along, or are summed over.
 int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) const {
   const auto& dot = get<DotAttrs>(record.attrs.get());
   const int a = axes_[in[0]], b = axes_[in[1]];
   if (a != kNone && b != kNone) {
     for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
       if (dot.a_batch[i] == a) return dot.b_batch[i] == b ? static_cast<int>(i) : kMixed;
+    for (std::size_t i = 0; i < dot.a_contract.size(); ++i)
+      if (dot.a_contract[i] == a) return dot.b_contract[i] == b ? kSummed : kMixed;
     return kMixed;
   }
   const bool is_a = a != kNone;

@@ -13,8 +13,9 @@ namespace reel {
 /// treats rows each for itself.
 class RowAxes {
  public:
-  static constexpr int kNone = -1;   ///< the same for all rows
-  static constexpr int kMixed = -2;  ///< made of several rows, or by an op that is not known
+  static constexpr int kNone = -1;    ///< the same for all rows
+  static constexpr int kMixed = -2;   ///< made of several rows, or by an op that is not known
+  static constexpr int kSummed = -3;  ///< a sum over all rows of what each has
 
   /// rows: what the graph calls the dim.
   RowAxes(const Graph& graph, const Dim& rows);
@@ -29,6 +30,7 @@ class RowAxes {
   const Op* first_mixing() const { return first_mixing_; }
 
  private:
+  const Op* summing_op(std::span<const ValueId> in) const;
   int axis_of(const OpRecord& record) const;
   int of_elements(std::span<const ValueId> in, const TensorType& result) const;
   int of_product(const OpRecord& record, std::span<const ValueId> in) const;

@@ -105,7 +105,7 @@ bool TimeSplit::is_sum_over_entries(const OpRecord& record,
   const ValueId out = body_.outputs_of(record)[0];
   return is_only_summed[out] &&
          std::none_of(in.begin(), in.end(), [&](ValueId v) { return ended_->is_mixed(v); }) &&
-         ended_->rows()[out] == RowAxes::kMixed && ended_->is_zero_in_ended(record) &&
+         ended_->is_mixed(out) && ended_->is_zero_in_ended(record) &&
          !ended_->has_entries(env_.resolve(body_.types[out]));
 }
 
@@ -186,6 +186,17 @@ bool TimeSplit::is_fast_inside(const OpRecord& record) const {
   for (const int axis : get<DotAttrs>(record.attrs.get()).a_contract)
     inner *= a.sizes()[static_cast<std::size_t>(axis)];
   return a.numel() >= kRows * inner;
+}
+
+/// A sum of so many elements costs little more in every step, where they are still in the cache; of
+/// all steps at once they would have to be kept until then, and read once more.
+bool TimeSplit::is_warm_inside(const OpRecord& record) const {
+  constexpr std::int64_t kElements = 512;
+  if (ended_ || !record.op->gains_over_time || record.op == &dot_op) return false;
+  const auto in = body_.inputs_of(record);
+  return std::all_of(in.begin(), in.end(), [&](ValueId v) {
+    return body_.types[v].is_known() && body_.types[v].numel() >= kElements;
+  });
 }
 
 /// Values that depend on no carry.
@@ -273,7 +284,7 @@ void TimeSplit::sink() {
         !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
       continue;
-    if ((!record.op->gains_over_time || is_fast_inside(record)) &&
+    if ((!record.op->gains_over_time || is_fast_inside(record) || is_warm_inside(record)) &&
         std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
       continue;
     std::vector<std::uint8_t> is_many;
@@ -354,6 +365,7 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
                                        : "a list, a print or a gradient takes what each step gives";
   if (is_fast_inside(record))
     return "so many rows by so small a matrix are as fast there, and stay in the cache";
+  if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))

@@ -76,6 +76,7 @@ class TimeSplit {
   bool mentions_time(ValueId v) const;
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const;
   bool is_fast_inside(const OpRecord& record) const;
+  bool is_warm_inside(const OpRecord& record) const;
   std::vector<std::uint8_t> find_terms() const;
   std::string why_inside(const OpRecord& record) const;
 

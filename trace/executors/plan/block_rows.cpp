@@ -18,7 +18,7 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
 
 BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
                      std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out,
-                     bool is_first)
+                     bool is_first, const Tensors& partial_sums)
     : attrs_(block.loop()),
       rows_(std::move(rows)),
       lengths_(std::move(lengths)),
@@ -62,6 +62,15 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
     Part part{whole.data<char>(), bytes, bytes * all_, {}};
     if (!are_neighbours_) part.gathered = Tensor(allocate_block(term));
     stacks_.push_back(std::move(part));
+  }
+  for (std::size_t i = 0; i < cut.sums.size(); ++i) {
+    const std::size_t k = attrs_.first_sum() + i;
+    if (cut.sums[i] == RowCut::Sum::has_rows)
+      outputs_[k] = rows_of(out[k], block.body->output_type(k));
+    else if (is_first)
+      outputs_[k] = out[k];
+    else if (cut.sums[i] == RowCut::Sum::over_rows)
+      outputs_[k] = partial_sums[i];
   }
   if (is_first) outputs_[attrs_.trips_output()] = out[attrs_.trips_output()];
 }

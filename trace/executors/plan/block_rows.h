@@ -23,11 +23,13 @@ class BlockRows {
   /// none: all run to the end. in, out: those of the whole loop. is_first: writes what is the same
   /// for all blocks, too.
   BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
-            std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first);
+            std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first,
+            const Tensors& partial_sums);
 
   /// What a run of the block takes as inputs; slices are those of all rows.
   const Tensors& inputs() const { return inputs_; }
   /// Where it writes outputs; what is not defined there is of no use, or comes through finish().
+  /// Sums over rows are those of the block's, in partial_sums but for the first block.
   Tensors& outputs() { return outputs_; }
 
   /// The rows of slice i at a position, and where those of stack j go.

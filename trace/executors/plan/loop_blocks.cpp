@@ -14,6 +14,18 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(number)) blocks_.clear();
+  make_partial_sums();
+}
+
+void LoopBlocks::make_partial_sums() {
+  partial_sums_.resize(blocks_.size());
+  for (std::size_t number = 1; number < blocks_.size(); ++number) {
+    partial_sums_[number].resize(cut_->sums.size());
+    for (std::size_t i = 0; i < cut_->sums.size(); ++i)
+      if (cut_->sums[i] == RowCut::Sum::over_rows)
+        partial_sums_[number][i] =
+            Tensor(allocate_block(whole_->body->output_type(whole_->loop().first_sum() + i)));
+  }
 }
 
 bool LoopBlocks::plan(std::size_t number) {
@@ -43,13 +55,19 @@ bool LoopBlocks::plan(std::size_t number) {
     const std::size_t k = static_cast<std::size_t>(loop.carries + j);
     if (!(block->body->output_type(k) == on_part(whole_->body->output_type(k), 0))) return false;
   }
+  for (std::size_t i = 0; i < cut_->sums.size(); ++i) {
+    const TensorType &of_block = block->body->output_type(loop.first_sum() + i),
+                     &of_all = whole_->body->output_type(loop.first_sum() + i);
+    if (!(of_block == (cut_->sums[i] == RowCut::Sum::has_rows ? on_part(of_all, 0) : of_all)))
+      return false;
+  }
   return true;
 }
 
 bool LoopBlocks::can_run(std::span<const Tensor> out) const {
   return !blocks_.empty() &&
          std::all_of(out.begin(),
-                     out.begin() + static_cast<std::ptrdiff_t>(whole_->loop().first_sum()),
+                     out.begin() + static_cast<std::ptrdiff_t>(whole_->loop().trips_output()),
                      [](const Tensor& tensor) { return tensor.is_defined(); });
 }
 
@@ -58,11 +76,15 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];
     PlannedLoop& block = *blocks_[static_cast<std::size_t>(i)];
-    BlockRows here(block, *cut_, rows, lengths, in, out, i == 0);
+    BlockRows here(block, *cut_, rows, lengths, in, out, i == 0,
+                   partial_sums_[static_cast<std::size_t>(i)]);
     const std::vector<OpInput> views(here.inputs().begin(), here.inputs().end());
     LoopRun(block, views, here.outputs(), &here).run();
     here.finish();
   });
+  for (const Tensors& of_block : partial_sums_)
+    for (std::size_t i = 0; i < of_block.size(); ++i)
+      if (of_block[i].is_defined()) add_to(out[whole_->loop().first_sum() + i], of_block[i]);
 }
 
 }  // namespace reel

@@ -24,10 +24,12 @@ class LoopBlocks {
  private:
   friend class PlanView;
   bool plan(std::size_t number);
+  void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
+  std::vector<Tensors> partial_sums_;  ///< by block but the first, which has the loop's outputs
 };
 
 }  // namespace reel

@@ -11,9 +11,7 @@
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {
-namespace {
 
-/// to += term, element by element.
 void add_to(const Tensor& to, const Tensor& term) {
   const Tensor copy = to;
   Tensor out = to;
@@ -21,6 +19,8 @@ void add_to(const Tensor& to, const Tensor& term) {
   KernelArgs args{add_op, nullptr, in, false, {&to.type(), 1}, {&out, 1}};
   add_op.kernel(args);
 }
+
+namespace {
 
 void place_input(Plan& plan, std::size_t i, void* data) {
   if (plan.keeps_input(i))

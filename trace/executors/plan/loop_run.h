@@ -14,6 +14,8 @@ namespace reel {
 
 /// What a stack of such terms is.
 TensorType stacked(const TensorType& term, const Dim& dim);
+/// to += term, element by element.
+void add_to(const Tensor& to, const Tensor& term);
 
 /// Carries lie in two buffers in turn, what an iteration stacks is written into its place, slices
 /// are read where they lie.

@@ -73,7 +73,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     return no("its entries end one by one along several dims, ", join(attrs.entry_dims));
   if (attrs.has_lengths != ends || (ends && !attrs.has_bound))
     return no("nothing bounds its steps but the lengths of its entries");
-  if (attrs.sums) return no("it adds up over the rows what its steps give");
+  if (ends && attrs.sums) return no("it adds up over entries, of which some have ended");
   if (ends && std::count(attrs.collects.begin(), attrs.collects.end(), 1))
     return no("entries that have ended have a part in what it gives");
   if (attrs.carries == 0) return no("its steps hand nothing on");
@@ -85,7 +85,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (rows->is_ragged()) return no("dim ", *rows, " is ragged");
   if (rows->size() < 2) return no("the rows, ", *rows, ", are fewer than two");
 
-  RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, {}};
+  RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, {}, {}};
   std::vector<TensorType> types{TensorType(i64)};
   std::vector<std::uint8_t> has_rows{0};  // by input of the body: the position has none
   Dim formal = *rows;
@@ -133,6 +133,15 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
       return no("the rows, ", *rows, ", are not the first dim of what stack ", j, " takes");
     if (ends && attrs.is_raw(j) && !attrs.is_unread(j))
       return no("what stack ", j, " takes of entries that have ended is read");
+  }
+  for (int i = 0; i < attrs.sums; ++i) {
+    const ValueId term = body.outputs[static_cast<std::size_t>(attrs.first_sum() + i)];
+    const int axis = axes[term];
+    if (body.types[term].is_list() || axis > 0 || axis == RowAxes::kMixed)
+      return no("sum ", i, " mixes the rows, ", *rows);
+    cut.sums.push_back(axis == 0                  ? RowCut::Sum::has_rows
+                       : axis == RowAxes::kSummed ? RowCut::Sum::over_rows
+                                                  : RowCut::Sum::same);
   }
   const std::int64_t work = work_of(body, plan_types(body, types, attrs.body.env()));
   cut.blocks = blocks_of(rows->size(), work, ends ? kRowsThatEnd : kRows);

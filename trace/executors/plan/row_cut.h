@@ -26,6 +26,9 @@ struct RowCut {
   std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one
                                        ///< (of slices: behind the dim of the steps)
   std::vector<std::uint8_t> carry_has_rows;
+  /// By sum: where its rows are, or whether it is the same for all blocks, or adds up theirs.
+  enum class Sum : std::uint8_t { has_rows, same, over_rows };
+  std::vector<Sum> sums;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
 
