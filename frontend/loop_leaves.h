@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reel/core/leaf.h"
@@ -14,21 +16,24 @@
 
 namespace reel {
 
-/// A count that is a C++ number or an integer tensor.
+/// A count that is a C++ number (the largest i64 where it is larger) or an integer tensor.
 class IterationCount {
  public:
   template <std::integral I>
-  IterationCount(I number) : number_(static_cast<std::int64_t>(number)) {}
+  IterationCount(I number)
+      : number_(std::in_range<std::int64_t>(number) ? static_cast<std::int64_t>(number)
+                                                    : std::numeric_limits<std::int64_t>::max()) {}
   IterationCount(const Tensor& tensor) : tensor_(tensor) {}
 
-  bool is_number() const { return !tensor_.is_defined(); }
+  bool is_number() const { return !tensor_; }
   std::int64_t number() const { return number_; }
-  /// As an i32 or i64 tensor. Throws DTypeError for other dtypes; `what` names the option.
+  /// As an i32 or i64 tensor. Throws ArgumentError for an empty Tensor, DTypeError for other
+  /// dtypes; `what` names the option.
   Tensor tensor(const std::string& what) const;
 
  private:
   std::int64_t number_ = 0;
-  Tensor tensor_;
+  std::optional<Tensor> tensor_;
 };
 
 /// What cond returned: a C++ bool, or a tensor.

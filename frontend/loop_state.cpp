@@ -59,18 +59,25 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
     throw ArgumentError(str(what_, ": shape_invariants has ", invariants->size(),
                             " entries, but the state has ", tensors,
                             " tensors; give one entry per tensor, std::nullopt for the default"));
+  std::string lines;
+  bool knows_less = false;
   for (std::size_t i = 0; i < initial.size(); ++i) {
     if (!invariants_[i]) continue;
     const TensorType& type = initial[i].tensor.type();
-    if (!allows(i, type, {}))
-      throw ShapeError(
-          str(what_, ": the shape invariant ", *invariants_[i], " of ", paths_()[i],
-              " is not compatible with its initial value, ", type,
-              is_more_general(type.dims(), invariants_[i]->dims()) && is_tracing()
-                  ? ", of which the trace knows less; say what is known with ensure_shape"
-                  : ""));
-    if (type.is_list()) initial_[i].tensor = relax_elements(initial_[i].tensor, invariant(i));
+    if (!allows(i, type, {})) {
+      lines += str("\n  ", paths_()[i], ": ", type, ", shape invariant ", *invariants_[i]);
+      knows_less =
+          knows_less || (is_tracing() && is_more_general(type.dims(), invariants_[i]->dims()));
+    } else if (type.is_list()) {
+      initial_[i].tensor = relax_elements(initial_[i].tensor, invariant(i));
+    }
   }
+  if (!lines.empty())
+    throw ShapeError(
+        str(what_, ": initial values do not have the shape that their invariant says", lines,
+            "\nGive an invariant that allows the initial value: unknown for a ",
+            "size that changes, std::nullopt for the value's own shape.",
+            knows_less ? " What a trace does not know can be said with ensure_shape." : ""));
 }
 
 void StateRule::find_slots() {
@@ -135,13 +142,17 @@ TreeLeaves StateRule::unchanged() const {
   return result;
 }
 
-std::string StateRule::why_not(std::size_t leaf, const TensorType& type) const {
+std::string StateRule::why_not(std::size_t leaf, const TensorType& type,
+                               const DimChanges& changes) const {
   const auto& given = invariants_[leaf];
   if (given && !given->has_rank()) return "its rank changes";
   if (is_more_general(type.dims(), invariant(leaf).dims()))
     return given ? str("more general than its shape invariant ", *given) : "more general";
-  return given ? str("its shape invariant ", *given, " does not allow that")
-               : detail::dims_differ(initial_[leaf].tensor.type(), type);
+  if (given) return str("its shape invariant ", *given, " does not allow that");
+  const TensorType& before = initial_[leaf].tensor.type();
+  return changes.affects(before) && !before.is_list()
+             ? str("dims differ: wanted is ", changes(before))
+             : detail::dims_differ(before, type);
 }
 
 std::string StateRule::advice(const TreeLeaves& returned,
@@ -202,7 +213,7 @@ void StateRule::refuse_structure(const TreeLeaves& returned) const {
           why = " (dtypes differ)";
         else if (!allows(place(before), to, changes) &&
                  !is_permutation(changes(from.dims()), to.dims()))
-          why = str(" (", why_not(place(before), to), ')');
+          why = str(" (", why_not(place(before), to, changes), ')');
         else
           continue;
       } else if (before->kind == TreeLeaf::Kind::dim) {
@@ -263,7 +274,7 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
       has_size_change =
           has_size_change || (takes_invariants_ && !from.is_named() && !to.is_named() &&
                               from.rank() == to.rank() && invariant(i).has_rank());
-      complain(i, shape, why_not(i, to));
+      complain(i, shape, why_not(i, to, changes));
     } else if (to.is_list()) {
       after.tensor = relax_elements(after.tensor, invariant(i));
     }

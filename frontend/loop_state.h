@@ -57,7 +57,7 @@ class StateRule {
   [[noreturn]] void refuse_structure(const TreeLeaves& returned) const;
   /// What an error says of the Dims that decide about the leaves that differ.
   std::string advice(const TreeLeaves& returned, const std::vector<std::size_t>& wrong) const;
-  std::string why_not(std::size_t leaf, const TensorType& type) const;
+  std::string why_not(std::size_t leaf, const TensorType& type, const DimChanges& changes) const;
 
   std::string what_;
   TreeLeaves initial_;

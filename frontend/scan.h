@@ -13,10 +13,15 @@
 
 namespace reel {
 
-/// The dims of what cond returns: none given, {} for one scalar condition, or {batch}.
+/// The dims of what cond returns: {} for one scalar condition, {batch}, or none given.
 class CondDims {
  public:
-  CondDims() = default;
+  CondDims() : dims_(Dims()) {}
+  static CondDims none() {
+    CondDims result;
+    result.dims_.reset();
+    return result;
+  }
   CondDims(std::initializer_list<Dim> dims) : dims_(Dims(dims)) {}
   CondDims(const Dims& dims) : dims_(dims) {}
   const std::optional<Dims>& dims() const { return dims_; }
@@ -31,7 +36,7 @@ template <class State = None, class Xs = None, class Ys = None, class Cond = Non
 struct Scan {
   std::optional<Dim>
       spatial_dim{};  ///< with a size; or undefined, a name for what comes out; or a plain size
-  CondDims cond_dims{};
+  CondDims cond_dims = CondDims::none();
   bool cond_before_body = true;  ///< false: cond is not asked of the initial state
   State initial{};               ///< a tree; numbers in a tuple, a pair or alone become tensors
   Xs xs{};      ///< a tree of tensors that have spatial_dim, each iteration takes a slice

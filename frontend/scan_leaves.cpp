@@ -2,6 +2,7 @@
 #include "reel/frontend/scan_leaves.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
@@ -87,12 +88,20 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
   if (!plan.is_named) find_plain_length(spec, plan);
 }
 
-bool has_plain_tensors(const ScanSpec& spec) {
-  for (const TreeLeaf& leaf : spec.initial)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() &&
-        !leaf.tensor.type().is_named())
-      return true;
-  return false;
+/// Some tensor has axes, with names or without.
+bool has_axes(const TreeLeaves& leaves, bool are_named) {
+  return std::any_of(leaves.begin(), leaves.end(), [&](const TreeLeaf& leaf) {
+    return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() &&
+           leaf.tensor.type().is_named() == are_named;
+  });
+}
+
+/// As i32, in which lengths are counted: no loop runs on for longer.
+Tensor most_iterations(const IterationCount& given, const std::string& what) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (given.is_number()) return scalar(std::min(given.number(), kMost), i32);
+  const Tensor most = given.tensor(what);
+  return most.dtype() == i64 ? cast(minimum(most, scalar(kMost, i64)), i32) : most;
 }
 
 /// Where iterations end, other than by cond.
@@ -107,7 +116,7 @@ void find_ends(const ScanSpec& spec, ScanPlan& plan) {
   for (const Dim& dim : canonical(spec.cond_dims.value_or(Dims{})))
     if (!contains(plan.entry_dims, dim)) plan.entry_dims.push_back(dim);
   if (!spec.max_seq_len) return;
-  const Tensor most = cast(spec.max_seq_len->tensor(plan.what + ": max_seq_len"), i32);
+  const Tensor most = most_iterations(*spec.max_seq_len, plan.what + ": max_seq_len");
   for (const Dim& dim : most.dims())
     if (!contains(plan.entry_dims, dim))
       throw ShapeError(str(plan.what, ": max_seq_len is ", most.type(), ", but entries end by ",
@@ -170,8 +179,10 @@ ScanPlan make_plan(const ScanSpec& spec) {
   if (plan.makes_dim) {
     if (spec.spatial_dim && spec.spatial_dim->is_named())
       plan.new_dim = spec.spatial_dim->name();
-    else if (!plan.dim && (!plan.entry_dims.empty() || !has_plain_tensors(spec)))
+    else if (!plan.dim && (!plan.entry_dims.empty() || !has_axes(spec.initial, false)))
       plan.new_dim = "scan_dim";
+    plan.ys_name_it = !spec.spatial_dim && !plan.dim && plan.entry_dims.empty() &&
+                      !has_axes(spec.initial, false) && !has_axes(spec.initial, true);
   }
   // Known ends without a condition: the new dim is known before the loop.
   if (plan.makes_dim && !spec.cond && !plan.new_dim.empty()) {
@@ -197,6 +208,11 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
                          result.type(), "; compare, as in s < 10"));
   bool fits = result.dims().size() == wanted.size();
   for (const Dim& dim : result.dims()) fits = fits && contains(wanted, dim);
+  if (!fits && !spec.cond_dims && !wanted.empty())
+    throw ArgumentError(
+        str(plan.what, ": cond returns ", result.type(), ", but entries end over ", wanted,
+            "; return ", TensorType(boolean, wanted),
+            ", or say in cond_dims which dims it has: {} for one condition for all"));
   if (!fits && !spec.cond_dims)
     throw ArgumentError(str(
         plan.what, ": cond returns ", result.type(), ", so cond_dims must name its dims; without ",
@@ -206,6 +222,10 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
         plan.what, ": cond must return booleans over cond_dims ", wanted, ", got ", result.type(),
         "; return one for every entry, or name the dims that it has in cond_dims"));
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
+}
+
+std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys) {
+  return plan.ys_name_it && has_axes(ys, false) ? "" : plan.new_dim;
 }
 
 Tensor transpose_to(const Tensor& x, const Dims& dims) {
@@ -373,15 +393,16 @@ class EagerScan {
   ScanResult finish() {
     ScanResult result;
     result.state = as_own_values(state_);
+    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_);
+    const std::string name = name_of_made_dim(plan_, first_y_);
     if (!plan_.makes_dim)
       result.dim = plan_.dim ? *plan_.dim : Dim(trips_);
-    else if (plan_.new_dim.empty())
+    else if (name.empty())
       result.dim = Dim(trips_);
     else if (reached_.is_defined())
-      result.dim = Dim(plan_.new_dim, reached_);
+      result.dim = Dim(name, reached_);
     else
-      result.dim = Dim(plan_.new_dim, scalar(trips_, i32));
-    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_);
+      result.dim = Dim(name, scalar(trips_, i32));
     if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
     result.ys = first_y_;
     std::size_t place = 0;

@@ -21,6 +21,7 @@ struct ScanPlan {
   Dims entry_dims = {};      ///< entries end one by one over these
   bool makes_dim = false;    ///< the loop finds out how long the result is
   std::string new_dim = {};  ///< the name of that dim; empty for a plain one
+  bool ys_name_it = false;   ///< nothing but y says which
 };
 ScanPlan make_plan(const ScanSpec& spec);
 /// The largest length of the plan's dim (i64).
@@ -33,6 +34,8 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
 /// body is the one of the first iteration. Throws StructureError, DTypeError or ShapeError.
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
                       const TreeLeaves* before);
+/// The name of the dim that a loop with such ys makes; empty for a plain one.
+std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 /// The types of y where no iteration ran: those of the template, or of a recorded body that is
 /// thrown away.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);

@@ -194,7 +194,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.fills = recording.fills(captures.tensors().size());
   attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
   attrs.makes_dim = plan.makes_dim;
-  attrs.new_dim = plan.new_dim;
+  attrs.new_dim = name_of_made_dim(plan, body.ys);
   attrs.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
   if (!plan.makes_dim) attrs.stack_dims.assign(ys.size(), *plan.dim);
   Tensors inputs;

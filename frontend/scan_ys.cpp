@@ -110,6 +110,33 @@ void check_structure(const ScanSpec& spec, const ScanPlan& plan, const Leaves& y
                            " leaves, the template ys ", wanted.size()));
 }
 
+/// ys are stacked along a dim, so all of them have named dims, or none has.
+void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& ys) {
+  if (spec.return_tensor_arrays) return;
+  const bool is_named =
+      plan.makes_dim ? !name_of_made_dim(plan, ys).empty() : plan.dim && plan.dim->is_named();
+  std::string lines;
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
+    const TensorType& type = ys[i].tensor.type();
+    if (type.rank() && type.is_named() != is_named)
+      lines += str("\n  ", spec.y_paths()[i], ": ", type, ", whose dims ",
+                   is_named ? "have no names" : "are named");
+  }
+  if (lines.empty()) return;
+  if (is_named)
+    throw ShapeError(str(plan.what, ": ys are stacked along a dim with a name, ",
+                         plan.dim && !plan.makes_dim ? str(*plan.dim) : plan.new_dim,
+                         ", which these y cannot be", lines,
+                         "\nGive every axis of y a Dim with a name, or let xs, state and "
+                         "spatial_dim have none."));
+  throw ShapeError(str(plan.what,
+                       ": ys are stacked along a dim without a name, which these y "
+                       "cannot be",
+                       lines,
+                       "\nGive spatial_dim, and what is scanned, a name, as in Dim(\"time\", 3)."));
+}
+
 }  // namespace
 
 void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim) {
@@ -160,6 +187,7 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
     }
   }
   objections.throw_if_any(plan.what, !before);
+  if (!before) check_names(spec, plan, ys);
   return ys;
 }
 

@@ -17,9 +17,11 @@ namespace reel {
 
 Tensor IterationCount::tensor(const std::string& what) const {
   if (is_number()) return scalar(number_, i64);
-  if (!is_integer(tensor_.dtype()))
-    throw DTypeError(str(what, " must be an integer, got ", tensor_.type()));
-  return tensor_;
+  if (!tensor_->is_defined())
+    throw ArgumentError(str(what, " is an empty Tensor; give a number, or leave it out"));
+  if (!is_integer(tensor_->dtype()))
+    throw DTypeError(str(what, " must be an integer, got ", tensor_->type()));
+  return *tensor_;
 }
 
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs) {

@@ -27,6 +27,7 @@ std::span<const Op* const> draw_ops();
 std::span<const Op* const> identity_ops();
 std::span<const Op* const> list_ops();
 std::span<const Op* const> list_part_ops();
+std::span<const Op* const> whole_list_ops();
 std::span<const Op* const> entry_ops();
 std::span<const Op* const> control_ops();
 std::span<const Op* const> custom_ops();

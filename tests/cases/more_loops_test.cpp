@@ -359,9 +359,9 @@ TEST_P(MoreLoops, R4_BoundEndsALoopWithoutEnd) {
   expect_values(length, {4});
 }
 
-TEST_P(MoreLoops, L1_TwoHundredThousandIterationsWithAGradient) {
+TEST_P(MoreLoops, L1_AMillionIterationsWithAGradient) {
   const auto f = [](const Tensor& x) {
-    return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 200000; },
+    return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 1000000; },
                                   [&](Tensor i, Tensor s) {
                                     return std::tuple{i + 1, s * 0.999 + x};
                                   },

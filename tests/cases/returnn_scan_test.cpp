@@ -404,10 +404,17 @@ TEST_P(ReturnnScan, Case46_scan_param_grad_long) {
   gradient(w, full({Dim("time", 5)}, 0.1));
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
   const double before = mebibytes("VmRSS");
-  const double short_time = seconds_of(5000), small = mebibytes("VmHWM") - before;
-  const double long_time = seconds_of(10000), large = mebibytes("VmHWM") - before;
-  EXPECT_LT(long_time, 6 * short_time + 0.1);  // twice is linear; quadratic would be 4 times
-  EXPECT_LT(large, 2.6 * small + 10);
+  // The shorter of several times: others use the machine, too.
+  const auto least_of = [&](int steps) {
+    double least = seconds_of(steps);
+    for (int again = 0; again < 4; ++again) least = std::min(least, seconds_of(steps));
+    return least;
+  };
+  const double short_time = least_of(5000), small = mebibytes("VmHWM") - before;
+  const double long_time = least_of(10000), large = mebibytes("VmHWM") - before;
+  EXPECT_LT(long_time, 3 * short_time + 0.02);  // twice is linear; quadratic would be 4 times
+  // Tests before may have left memory that the short loop takes: 5000 states of 2 KiB at least.
+  EXPECT_LT(large, 2.6 * std::max(small, 10.) + 10);
   EXPECT_LT(large, 150);  // 2 KiB for each state, and a few of them per step
 }
 

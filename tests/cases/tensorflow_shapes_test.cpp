@@ -13,6 +13,10 @@ const std::string kAdvice =
     "\nReturn every leaf with the type it had on entry. To let a size change, give a less specific "
     "one in shape_invariants, as in PartialShape{unknown, 2}.";
 
+const std::string kGiveAnInvariant =
+    "Give an invariant that allows the initial value: unknown for a size that changes, "
+    "std::nullopt for the value's own shape.";
+
 /// Counts to n, and hands the other part of the state to `body`. `static_type` is what body saw of
 /// it last, `result_type` what the code behind the loop sees.
 template <class Body>
@@ -74,14 +78,15 @@ TEST_P(TensorFlowShapes, P03_InvariantThatTheInitialValueDoesNotFit) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{same, 2, PartialShape{5}})(ones({2}));
             }),
-            "while_loop \"while\": the shape invariant [5] of state.1 is not compatible with its "
-            "initial value, f32[2]");
-  EXPECT_EQ(
-      message_of<ShapeError>([&] {
-        run(Growing{same, 2, PartialShape{unknown}})(ones({2, 2}));
-      }),
-      "while_loop \"while\": the shape invariant [?] of state.1 is not compatible with its initial "
-      "value, f32[2,2]");
+            "while_loop \"while\": initial values do not have the shape that their invariant "
+            "says\n  state.1: f32[2], shape invariant [5]\n" +
+                kGiveAnInvariant);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run(Growing{same, 2, PartialShape{unknown}})(ones({2, 2}));
+            }),
+            "while_loop \"while\": initial values do not have the shape that their invariant says\n"
+            "  state.1: f32[2,2], shape invariant [?]\n" +
+                kGiveAnInvariant);
 }
 
 // The documentation's examples: of [11, 17], [11, ?] is more general, [11, 21] incompatible.
@@ -128,9 +133,9 @@ TEST(TracedTensorFlowShapes, AnInitialValueOfWhichTheTraceKnowsLess) {
     });
   };
   EXPECT_EQ(message_of<ShapeError>([&] { loop(false)(ones({1})); }),
-            "while_loop \"while\": the shape invariant [4] of state.1 is not compatible with its "
-            "initial value, f32[?], of which the trace knows less; say what is known with "
-            "ensure_shape");
+            "while_loop \"while\": initial values do not have the shape that their invariant "
+            "says\n  state.1: f32[?], shape invariant [4]\n" +
+                kGiveAnInvariant + " What a trace does not know can be said with ensure_shape.");
   expect_values(loop(true)(ones({1})), {2, 2, 2, 2});
 }
 
@@ -266,8 +271,9 @@ TEST_P(TensorFlowShapes, P11_InvariantOfATensorArrayIsItsElementsShape) {
   for (const auto& invariant : {std::optional<PartialShape>(), {PartialShape{}}})
     expect_values(loop(invariant)(scalar(3.0)), {3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1});
   EXPECT_EQ(message_of<ShapeError>([&] { loop(PartialShape{10})(scalar(3.0)); }),
-            "while_loop \"while\": the shape invariant [10] of state.1 is not compatible with its "
-            "initial value, list of f32[]");
+            "while_loop \"while\": initial values do not have the shape that their invariant "
+            "says\n  state.1: list of f32[], shape invariant [10]\n" +
+                kGiveAnInvariant);
 }
 
 TEST_P(TensorFlowShapes, InvariantLetsElementsOfATensorArrayDiffer) {

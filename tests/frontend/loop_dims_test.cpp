@@ -284,7 +284,7 @@ TEST_P(LoopDimsTest, Case106_ATensorAndItsDimChangeTogether) {
             "while_loop \"search\": the state returned by the body differs from the state it was "
             "given\n"
             "  state.h: f32[batch=2,hist=0] going in, f32[batch=2,hist=0] coming out (dims "
-            "differ)\n"
+            "differ: wanted is f32[batch=2,hist+1=1])\n"
             "Return every leaf with the type it had on entry. state.d came back as hist+1=1, so "
             "tensors that had hist=0 have that instead.");
 }

@@ -213,6 +213,30 @@ TEST_F(ReversalDimsTest, SavedListThatNoSecondCotangentReaches) {
   expect_all_forms_agree(f, {tensor({.1, .2, .4, .3}, {2, 2}, f64)});
 }
 
+TEST_F(ReversalDimsTest, SavedElementsOfOtherSizesInStepsWithEndedEntries) {
+  // What the innermost scan saves is longer in every iteration of the loop around it, and has a dim
+  // that ended entries of the outermost one show otherwise.
+  const Dim own("own", tensor({1, 2, 1}, {batch}));
+  const auto f = [&](const In& in) {
+    const auto replace = [&](const Tensor& i, const Tensor& s) {
+      const auto body = [&](const Tensor& s) { return std::pair{None{}, tanh(s) * s * in[1]}; };
+      return scan(Scan{.spatial_dim = Dim("steps"),
+                       .cond_dims = {batch},
+                       .initial = s,
+                       .cond = [&](const Tensor& s) { return sum(s, s.dim("own")) < 9.0; },
+                       .body = body,
+                       .max_seq_len = i})
+          .state;
+    };
+    const auto step = [&](const Tensor& x, const Tensor& s) {
+      return std::pair{None{}, fori_loop(0, 3, replace, s) + x};
+    };
+    return sum(
+        square(scan(Scan{.spatial_dim = time, .initial = in[0], .xs = x, .body = step}).state));
+  };
+  expect_all_forms_agree(f, {tensor({.5, kNan, .8, 1.2, .4, kNan}, {batch, own}, f64), w});
+}
+
 TEST_F(ReversalDimsTest, UnknownSizesInLoopsThatDoNotRun) {
   // How many rows there are is known to a run only; no loop but the first takes a step.
   const auto f = [](const In& in) {

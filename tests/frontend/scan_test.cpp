@@ -141,5 +141,191 @@ TEST(ScanBits, StateThatIsUsedTwiceAndStackedHasTheSameGradientTraced) {
   expect_same_bits(jit(grad(loss))(w), grad(loss)(w));
 }
 
+// ---- Named dims in a body over plain steps ------------------------------------------------------
+
+TEST_P(ScanTest, NamedTensorsInTheBodyOfAMapOverPlainTensors) {
+  const Dim in("in", 3), out("out", 2);
+  const Tensor w = tensor({.1, .2, .3, .4, .5, .6}, {in, out}, f64);
+  const auto products = [&](const Tensor& w, const Tensor& x) {
+    return sum(map(
+        [&](const Tensor& x) {
+          const Tensor y = matmul(w, w * x, in);
+          return sum(softmax(y, {out}) * y) + sum(gather(w, scalar(1), in));
+        },
+        x));
+  };
+  const Tensor x = tensor({1., 2., 3.}, Dims{}, f64);
+  const auto f = [&](const std::pair<Tensor, Tensor>& p) { return products(p.first, p.second); };
+  const auto [value, gradient] = run(value_and_grad(f))(std::pair{w, x});
+  double expected = 0;
+  for (const double step : {1., 2., 3.})
+    expected += products(w, tensor({step}, Dims{}, f64)).item<double>();
+  expect_values(value, {expected}, 1e-12);
+  const auto at = [&](double by) { return products(w, x + by).item<double>(); };
+  expect_values(sum(gradient.second), {(at(1e-6) - at(-1e-6)) / 2e-6}, 1e-6);
+  const auto wider = [&](double by) { return products(w + by, x).item<double>(); };
+  expect_values(sum(gradient.first), {(wider(1e-6) - wider(-1e-6)) / 2e-6}, 1e-6);
+}
+
+TEST_P(ScanTest, NamedStateOverPlainSteps) {
+  const Dim z("z", 2);
+  const auto f = [&](const Tensor& x) {
+    const auto [ys, last, dim] =
+        scan(Scan{.initial = ones({z}), .xs = x, .body = [](const Tensor& x, const Tensor& s) {
+                    return std::pair{sum(s), s * x};
+                  }});
+    return std::pair{ys, sum(last)};
+  };
+  const Tensor x = tensor({2., 3., 4.});
+  const auto [ys, last] = run(f)(x);
+  expect_values(ys, {2, 4, 12});
+  expect_values(last, {48});
+  const auto gradient = run(grad([&](const Tensor& x) { return f(x).second + sum(f(x).first); }));
+  expect_values(gradient(x), {24 + 2 + 6, 16 + 4, 12});
+}
+
+TEST_P(ScanTest, YsAreNamedAsWhatTheyAreStackedAlong) {
+  const Dim b("b", 2), time("time", 3);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run([&](const Tensor& x) {
+                return map([&](const Tensor& v) { return v * ones({b}); }, x, {.name = "m"});
+              })(ones({3}));
+            }),
+            "map \"m\": ys are stacked along a dim without a name, which these y cannot be\n"
+            "  y: f32[b=2], whose dims are named\n"
+            "Give spatial_dim, and what is scanned, a name, as in Dim(\"time\", 3).");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        run([&](const Tensor& x) {
+          const auto body = [&](const Tensor& s) {
+            return std::pair{std::pair{s, s * ones({2})}, s + 1.0};
+          };
+          return scan(Scan{.spatial_dim = time, .initial = x, .body = body}).ys.second;
+        })(scalar(1.0));
+      }),
+      "scan \"scan\": ys are stacked along a dim with a name, time=3, which these y cannot be\n"
+      "  y.1: f32[2], whose dims have no names\n"
+      "Give every axis of y a Dim with a name, or let xs, state and spatial_dim have none.");
+}
+
+TEST_P(ScanTest, OfAStateWithoutAxesYSaysWhetherWhatComesOutIsNamed) {
+  const Dim z("z", 2);
+  const auto decode = [](const Tensor& y) {
+    return [y](const Tensor& token) {
+      const auto [ys, last, dim] = scan(Scan{.cond_dims = {},
+                                             .initial = token,
+                                             .cond = [](const Tensor& s) { return s < 3.0; },
+                                             .body =
+                                                 [&](const Tensor& s) {
+                                                   return std::pair{s * y, s + 1.0};
+                                                 },
+                                             .max_seq_len = 9});
+      return ys;
+    };
+  };
+  const Tensor plain = run(decode(ones({2})))(scalar(1.0)),
+               named = run(decode(ones({z})))(scalar(1.0)),
+               none = run(decode(ones({2})))(scalar(5.0));
+  EXPECT_EQ(plain.dims(), (Dims{2, 2}));
+  expect_values(plain, {1, 1, 2, 2});
+  EXPECT_TRUE(named.type().is_named());
+  expect_values(named, {1, 1, 2, 2});
+  EXPECT_EQ(none.dims(), (Dims{0, 2}));
+  EXPECT_EQ(run(decode(scalar(1.0)))(scalar(1.0)).dims()[0].name(), "scan_dim");
+  expect_values(run(grad([&](const Tensor& x) { return sum(decode(ones({2}))(x)); }))(scalar(1.0)),
+                {4});
+}
+
+TEST_P(ScanTest, ASizeOfYThatAnIterationChangesIsAnErrorThatSaysWhich) {
+  const auto f = [](const Tensor& x) {
+    const auto grown = [&](const Tensor& times) {
+      return while_loop([](const Tensor&) { return true; },
+                        [](const Tensor& m) {
+                          return concat({m, m}, 0);
+                        },
+                        x,
+                        {.shape_invariants = {PartialShape{unknown}}, .maximum_iterations = times});
+    };
+    return map(grown, range(3), {.name = "grow"});
+  };
+  const std::string text = message_of<ShapeError>([&] { run(f)(ones({1})); });
+  EXPECT_NE(text.find("map \"grow\""), std::string::npos) << text;
+  EXPECT_NE(text.find("iteration 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("f32[2]"), std::string::npos) << text;
+  EXPECT_NE(text.find("f32[1]"), std::string::npos) << text;
+}
+
+TEST_P(ScanTest, OneConditionForEntriesWithLengthsOfTheirOwn) {
+  const Ragged r;
+  const auto f = [&](const Tensor& x) {
+    return scan(Scan{.spatial_dim = r.time,
+                     .cond_dims = {},
+                     .initial = zeros({r.batch}),
+                     .xs = x,
+                     .cond = [](const Tensor& s) { return sum(s) < 12.0; },
+                     .body =
+                         [](const Tensor& x, const Tensor& s) {
+                           return std::pair{None{}, s + x};
+                         }})
+        .state;
+  };
+  // 1 + 4 + 7 = 12 ends it for all.
+  expect_values(run(f)(r.x()), {1, 4, 7});
+  const auto without = [&](const Tensor& x) {
+    return scan(Scan{.spatial_dim = r.time,
+                     .initial = zeros({r.batch}),
+                     .xs = x,
+                     .cond = [](const Tensor& s) { return sum(s) < 12.0; },
+                     .body =
+                         [](const Tensor& x, const Tensor& s) {
+                           return std::pair{None{}, s + x};
+                         }})
+        .state;
+  };
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] { run(without)(r.x()); }),
+      "scan \"scan\": cond returns boolean[], but entries end over [batch=3]; return "
+      "boolean[batch=3], or say in cond_dims which dims it has: {} for one condition for all");
+  const auto alone = [&](const Tensor& x) {
+    return scan(Scan{.spatial_dim = r.time,
+                     .cond_dims = {},
+                     .initial = zeros({r.batch}),
+                     .xs = x,
+                     .body =
+                         [](const Tensor& x, const Tensor& s) {
+                           return std::pair{None{}, s + x};
+                         }})
+        .state;
+  };
+  EXPECT_EQ(message_of<ArgumentError>([&] { run(alone)(r.x()); }),
+            "scan \"scan\": cond_dims is given, but no cond; give both, or neither");
+}
+
+TEST_P(ScanTest, CountsThatAreNone) {
+  const auto count = [](const IterationCount& most) {
+    return [most](const Tensor& x) {
+      return scan(Scan{.cond_dims = {},
+                       .initial = x,
+                       .cond = [](const Tensor& s) { return s < 9; },
+                       .body =
+                           [](const Tensor& s) {
+                             return std::pair{None{}, s + 1};
+                           },
+                       .max_seq_len = most})
+          .state;
+    };
+  };
+  expect_values(run(count(std::numeric_limits<std::size_t>::max()))(scalar(2)), {9});
+  EXPECT_EQ(message_of<ArgumentError>([&] { run(count(Tensor()))(scalar(2)); }),
+            "scan \"scan\": max_seq_len is an empty Tensor; give a number, or leave it out");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              run([](const Tensor& x) {
+                return fori_loop(
+                    0, Tensor(), [](const Tensor&, const Tensor& s) { return s + 1; }, x);
+              })(scalar(2));
+            }),
+            "fori_loop \"fori_loop\": upper is an empty Tensor; give a number, or leave it out");
+}
+
 }  // namespace
 }  // namespace reel

@@ -86,8 +86,30 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
             "while_loop \"while\": maximum_iterations must be a scalar, got i32[2]");
   EXPECT_EQ(
       message_of<ShapeError>([&] { with({.shape_invariants = {PartialShape{5}}})(scalar(0)); }),
-      "while_loop \"while\": the shape invariant [5] of state is not compatible with its initial "
-      "value, i32[]");
+      "while_loop \"while\": initial values do not have the shape that their invariant says\n"
+      "  state: i32[], shape invariant [5]\n"
+      "Give an invariant that allows the initial value: unknown for a size that changes, "
+      "std::nullopt for the value's own shape.");
+  // All of them, not the first.
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run([](const Tensor& x) {
+                return std::get<0>(while_loop(
+                    [](const Tensor& a, const Tensor&) { return sum(a) < 3.0; },
+                    [](const Tensor& a, const Tensor& b) {
+                      return std::pair{a, b};
+                    },
+                    std::pair{x, x}, {.shape_invariants = {PartialShape{3}, PartialShape{4}}}));
+              })(ones({2}));
+            }),
+            "while_loop \"while\": initial values do not have the shape that their invariant says\n"
+            "  state.0: f32[2], shape invariant [3]\n"
+            "  state.1: f32[2], shape invariant [4]\n"
+            "Give an invariant that allows the initial value: unknown for a size that changes, "
+            "std::nullopt for the value's own shape.");
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] { with({.maximum_iterations = Tensor()})(scalar(0)); }),
+      "while_loop \"while\": maximum_iterations is an empty Tensor; give a number, or leave it "
+      "out");
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([](Tensor x) {
                 return while_loop([](Tensor x) { return x < 3; }, [](Tensor x) { return x + 1; },

@@ -95,7 +95,8 @@ class LoopRun {
     for (int i = 0; i < attrs_.stacks; ++i) {
       Tensor term = std::move(terms[i]);
       if (!attrs_.is_list(i)) {
-        stacks_[i].put(position, std::move(term));
+        in_iteration(iterations_.number(), attrs_.name,
+                     [&] { stacks_[i].put(position, std::move(term)); });
         continue;
       }
       if (attrs_.is_reverse && lists_[i].empty()) lists_[i].resize(iterations_.limit);

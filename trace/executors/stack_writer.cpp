@@ -11,8 +11,7 @@ namespace reel {
 
 Tensor StackWriter::in_order(Tensor slice) const {
   if (slice.type() == slice_) return slice;
-  if (slice.type().is_named()) return transpose(slice, Axes(slice_.dims()));
-  return stack({zeros(slice_), slice}, 0);  // which says how they differ
+  return transpose(slice, Axes(slice_.dims()));
 }
 
 void StackWriter::put(std::int64_t position, Tensor slice) {
@@ -25,6 +24,9 @@ void StackWriter::put(std::int64_t position, Tensor slice) {
       whole_ = Tensor(allocate_block(slice_.with(dims)));
     }
   }
+  if (slice.type() != slice_ && !slice.type().is_named())
+    throw ShapeError(str("what is stacked is ", slice.type(), ", and was ", slice_,
+                         " before; every iteration has to give the same type"));
   low_ = std::min(low_, position);
   high_ = std::max(high_, position + 1);
   if (!dim_) {

@@ -136,10 +136,11 @@ bool TimeSplit::can_leave(const OpRecord& record) const {
   return true;
 }
 
-/// One step has the dim of the steps, or lengths over it: all steps would have it twice, or
-/// padding that a step has not.
-bool TimeSplit::mentions_time(ValueId v) const {
+/// No tensor has all steps of the value: dims are all named or all plain; the dim of the steps would
+/// be there twice, or padding that a step has not, where lengths run over it.
+bool TimeSplit::clashes_with_time(ValueId v) const {
   const TensorType step = env_.resolve(body_.types[v]);
+  if (step.rank() > 0 && step.is_named() != time_.is_named()) return true;
   return time_.is_named() &&
          std::any_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
            return dim == time_ || contains(dim.length_dims(), time_);
@@ -152,9 +153,9 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
   if (!rule) return false;
   const auto in = body_.inputs_of(record);
   for (const ValueId v : in)
-    if (mentions_time(v)) return false;
+    if (clashes_with_time(v)) return false;
   for (const ValueId v : body_.outputs_of(record))
-    if (mentions_time(v)) return false;
+    if (clashes_with_time(v)) return false;
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
   bool result = false;

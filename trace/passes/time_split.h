@@ -73,7 +73,7 @@ class TimeSplit {
   std::vector<std::uint8_t> find_only_summed() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;
-  bool mentions_time(ValueId v) const;
+  bool clashes_with_time(ValueId v) const;
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const;
   bool is_fast_inside(const OpRecord& record) const;
   bool is_warm_inside(const OpRecord& record) const;
