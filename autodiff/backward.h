@@ -33,6 +33,11 @@ class Backward {
     if (!presences_.empty()) settle(number);
     return cotangents_[number];
   }
+  /// Whether a run has it, where only that tells; else an empty Tensor.
+  Tensor presence(ValueId number) const {
+    const auto found = presences_.find(number);
+    return found == presences_.end() ? Tensor() : found->second.present;
+  }
 
  private:
   friend class TapeVjp;

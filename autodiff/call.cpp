@@ -52,7 +52,10 @@ void call_vjp(Vjp& at) {
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());
   const Tensors results = call_graph(reversible.reverse, inputs, attrs.runner);
   for (std::size_t k = 0; k < reversible.wanted.size(); ++k)
-    at.add(reversible.wanted[k], results[k]);
+    if (const int presence = reversible.presences[k]; presence >= 0)
+      at.add(reversible.wanted[k], results[k], results[presence] > 0);
+    else
+      at.add(reversible.wanted[k], results[k]);
 }
 
 const Op call_op{

@@ -1,5 +1,6 @@
 // The vjp of a cond is a cond: each branch computes its own again, and then backwards.
 #include <algorithm>
+#include <optional>
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/core/bind.h"
@@ -38,15 +39,30 @@ ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& pla
   return reverse_graph(forward, spec);
 }
 
+/// Which of its outputs is the cotangent of a capture of the cond, if the branch leads to it.
+std::optional<std::size_t> output_for(const ReversedGraph& reversed, const std::vector<int>& places,
+                                      int capture) {
+  for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
+    if (places[reversed.wanted[k]] == capture) return k;
+  return std::nullopt;
+}
+
+/// Only a run of the branch tells whether it leads there.
+bool is_uncertain(const ReversedGraph& reversed, const std::vector<int>& places, int capture) {
+  const auto k = output_for(reversed, places, capture);
+  return k && reversed.presences[*k] >= 0;
+}
+
 /// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
-/// captures.
+/// captures; then, for those of which only a run tells, whether (i32) there is a path to them.
 struct WrappedBranch {
   Ref<Graph> graph;
   Tensors captured;  // of the new cond
 };
 
 WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
-                   const std::vector<int>& places, Vjp& at, const std::vector<int>& wanted) {
+                   const std::vector<int>& places, Vjp& at, const std::vector<int>& wanted,
+                   const std::vector<int>& uncertain) {
   const Graph& forward = *branch.graph;
   // Wrapped so that both branches return the same list: zeros for captures that this one does not
   // use.
@@ -65,14 +81,17 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
   const Tensors gradients = replay(*reversed.graph, inputs, env);
   Tensors outputs;
   for (const int capture : wanted) {
-    Tensor sum;
-    for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
-      if (places[reversed.wanted[k]] == capture) sum = gradients[k];
-    if (!sum.is_defined()) {
-      const Tensor& like = at.input(1 + capture);
-      sum = like.type().is_list() ? empty_list(like.type()) : zeros_like(like);
+    if (const auto k = output_for(reversed, places, capture)) {
+      outputs.push_back(gradients[*k]);
+      continue;
     }
-    outputs.push_back(std::move(sum));
+    const Tensor& like = at.input(1 + capture);
+    outputs.push_back(like.type().is_list() ? empty_list(like.type()) : zeros_like(like));
+  }
+  for (const int capture : uncertain) {
+    const auto k = output_for(reversed, places, capture);
+    outputs.push_back(is_uncertain(reversed, places, capture) ? gradients[reversed.presences[*k]]
+                                                              : scalar(k ? 1 : 0, i32));
   }
   Ref<Graph> graph = builder.finish(outputs);
   return {std::move(graph), builder.captured()};
@@ -90,8 +109,15 @@ void cond_vjp(Vjp& at) {
   for (const int i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  const WrappedBranch yes = wrap(attrs.on_true, yes_reversed, attrs.true_captures, at, wanted);
-  const WrappedBranch no = wrap(attrs.on_false, no_reversed, attrs.false_captures, at, wanted);
+  std::vector<int> uncertain;
+  for (const int capture : wanted)
+    if (is_uncertain(yes_reversed, attrs.true_captures, capture) ||
+        is_uncertain(no_reversed, attrs.false_captures, capture))
+      uncertain.push_back(capture);
+  const WrappedBranch yes =
+      wrap(attrs.on_true, yes_reversed, attrs.true_captures, at, wanted, uncertain);
+  const WrappedBranch no =
+      wrap(attrs.on_false, no_reversed, attrs.false_captures, at, wanted, uncertain);
   CondAttrs back;
   CaptureList list;
   back.true_captures = list.add(yes.captured);
@@ -102,15 +128,13 @@ void cond_vjp(Vjp& at) {
   inputs.insert(inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(cond_op, inputs, make_attrs(back));
   // What one branch alone leads to has a cotangent only where that is taken.
-  const auto leads_to = [](const ReversedGraph& reversed, const std::vector<int>& places,
-                           int capture) {
-    return std::any_of(reversed.wanted.begin(), reversed.wanted.end(),
-                       [&](int i) { return places[i] == capture; });
-  };
+  std::size_t next = wanted.size();
   for (std::size_t k = 0; k < wanted.size(); ++k) {
-    const bool if_true = leads_to(yes_reversed, attrs.true_captures, wanted[k]),
-               if_false = leads_to(no_reversed, attrs.false_captures, wanted[k]);
-    if (if_true && if_false)
+    const bool if_true = output_for(yes_reversed, attrs.true_captures, wanted[k]).has_value(),
+               if_false = output_for(no_reversed, attrs.false_captures, wanted[k]).has_value();
+    if (next - wanted.size() < uncertain.size() && uncertain[next - wanted.size()] == wanted[k])
+      at.add(1 + wanted[k], results[k], results[next++] > 0);
+    else if (if_true && if_false)
       at.add(1 + wanted[k], results[k]);
     else
       at.add(1 + wanted[k], results[k], if_true ? at.input(0) : logical_not(at.input(0)));

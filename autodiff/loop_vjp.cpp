@@ -265,8 +265,13 @@ class LoopReversal {
   /// The outputs of the reversed body, in the order of the forward body's inputs, become cotangents
   /// of carries, slices, captures.
   void name_outputs() {
-    std::vector<ValueId> stacks, sums, lasts;
+    std::vector<ValueId> stacks, sums, lasts, presences;
     std::vector<std::uint8_t> collect_stacks, collect_sums;
+    const auto note_presence = [&](std::size_t k, std::vector<int>& presence_of) {
+      const int presence = reversed_.presences[k];
+      presence_of.push_back(presence < 0 ? -1 : static_cast<int>(presences.size()));
+      if (presence >= 0) presences.push_back(reversed_.graph->outputs[presence]);
+    };
     for (std::size_t k = 0; k < reversed_.wanted.size(); ++k) {
       const ValueId v = reversed_.graph->outputs[k];
       const int i = reversed_.wanted[k];
@@ -278,6 +283,7 @@ class LoopReversal {
         const TensorType& type = at_.input_type(attrs_.first_slice() + slice);
         stack_of_.push_back(slice);
         stacks.push_back(v);
+        note_presence(k, stack_presences_);
         collect_stacks.push_back(attrs_.fills[i - 1] == Fill::live);
         back_.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
                                     (attrs_.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
@@ -285,10 +291,15 @@ class LoopReversal {
       } else {
         sum_of_.push_back(attrs_.body_captures[i - body_.formal_count]);
         sums.push_back(v);
+        note_presence(k, sum_presences_);
         collect_sums.push_back(attrs_.fills[attrs_.carries + attrs_.slices + sum_of_.back()] ==
                                Fill::live);
       }
     }
+    // In how many iterations there was a path.
+    first_presence_ = sums.size();
+    sums.insert(sums.end(), presences.begin(), presences.end());
+    collect_sums.resize(sums.size());
     back_.stacks = static_cast<int>(stacks.size());
     back_.sums = static_cast<int>(sums.size());
     for (const auto* more : {&collect_stacks, &collect_sums})
@@ -336,6 +347,9 @@ class LoopReversal {
   /// last ones first. What the body alone leads to has a cotangent only where it ran.
   void add_cotangents(const Tensors& results) {
     const Tensor ran = outputs_[forward_.trips_output()] > 0;
+    const auto presence = [&](int number) {
+      return results[back_.first_sum() + first_presence_ + static_cast<std::size_t>(number)] > 0;
+    };
     // Without an iteration, sizes that only iterations know count as zero.
     const auto sized = [&](const Tensor& cotangent, std::size_t input) {
       const TensorType& type = cotangent.type();
@@ -344,11 +358,16 @@ class LoopReversal {
     };
     for (std::size_t k = 0; k < sum_of_.size(); ++k) {
       const std::size_t i = attrs_.first_capture() + sum_of_[k];
-      at_.add(i, sized(results[back_.first_sum() + k], i), ran);
+      at_.add(i, sized(results[back_.first_sum() + k], i),
+              sum_presences_[k] < 0 ? ran : presence(sum_presences_[k]));
     }
     for (std::size_t k = stack_of_.size(); k-- > 0;) {
       const std::size_t i = attrs_.first_slice() + stack_of_[k];
-      at_.add(i, sized(results[back_.first_stack() + k], i));
+      Tensor cotangent = sized(results[back_.first_stack() + k], i);
+      if (stack_presences_[k] < 0)
+        at_.add(i, std::move(cotangent));
+      else
+        at_.add(i, std::move(cotangent), presence(stack_presences_[k]));
     }
     int last = back_.carries;
     for (int i = attrs_.carries; i-- > 0;) {
@@ -378,6 +397,9 @@ class LoopReversal {
   Tensors slice_values_, capture_values_;
   std::vector<Fill> slice_fills_, capture_fills_;
   std::vector<int> stack_of_, sum_of_;  // slices and captures of the forward loop
+  // For each of those the number of the sum that counts its paths; -1 where every iteration is one.
+  std::vector<int> stack_presences_, sum_presences_;
+  std::size_t first_presence_ = 0;  // among the sums
 };
 
 }  // namespace

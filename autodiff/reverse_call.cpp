@@ -24,6 +24,7 @@ ReversibleGraph make_reversible(const Graph& graph,
   result.cotangents = reversed.cotangents;
   result.inputs = reversed.inputs;
   result.wanted = reversed.wanted;
+  result.presences = reversed.presences;
   result.captured = reversed.captured;
   return result;
 }

@@ -16,6 +16,7 @@ struct ReversibleGraph {
   std::vector<int> cotangents;  ///< which outputs' cotangents `reverse` takes first
   std::vector<int> inputs;      ///< then these inputs
   std::vector<int> wanted;      ///< what it gives: cotangents of these inputs
+  std::vector<int> presences;   ///< and which of its outputs says whether there is one, or -1
   Tensors captured;             ///< and takes last
 };
 

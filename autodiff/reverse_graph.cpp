@@ -27,7 +27,7 @@ struct Both {
   Tensors captured;
   std::size_t forward_records = 0;
   std::vector<ValueId> forward_outputs;  // the value here of each output of the forward graph
-  std::vector<int> cotangents, wanted;   // as in ReversedGraph
+  std::vector<int> cotangents, wanted, presences;  // as in ReversedGraph
   std::vector<std::pair<Dim, Dim>>
       dims;  // the forward graph's own dims, and what they are called here
 };
@@ -65,7 +65,8 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   // The last output first, as the tape of eager mode meets them.
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
-  const Tensors gradients = tape.gradient(targets, cotangents, sources);
+  Tensors presences;
+  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences);
   // Where there is no path there is nothing: zeros that go on from here would meet infinite
   // derivatives. A carry is handed on in any case.
   const std::vector<int> asked = std::exchange(both.wanted, {});
@@ -74,6 +75,13 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
     if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
     both.wanted.push_back(asked[i]);
     found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
+    both.presences.push_back(presences[i].is_defined() ? 1 : -1);
+  }
+  for (std::size_t k = 0, i = 0; k < both.wanted.size(); ++k) {
+    while (asked[i] != both.wanted[k]) ++i;
+    if (both.presences[k] < 0) continue;
+    both.presences[k] = static_cast<int>(found.size());
+    found.push_back(cast(presences[i], i32));
   }
   std::vector<ValueId> forward_outputs, renumbered;
   for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
@@ -233,6 +241,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   result.graph = Ref<Graph>(new Graph);
   result.cotangents = both.cotangents;
   result.wanted = both.wanted;
+  result.presences = both.presences;
   Graph& to = *result.graph;
   to.name = from.name;
   std::vector<ValueId> value(from.types.size(), ~0u);

@@ -40,6 +40,9 @@ struct ReversedGraph {
   Tensors captured;         ///< constants that a vjp took from outside
   std::vector<int> wanted;  ///< what its outputs are cotangents of: all wanted inputs that are not
                             ///< free, and free ones that a cotangent reaches
+  /// For each of those, the output that is 1 (i32) where there is a path to it, if only a run
+  /// tells; else -1.
+  std::vector<int> presences;
 };
 
 /// Saved is only what the reversed graph reads and cannot have more cheaply: not inputs that are

@@ -198,7 +198,7 @@ Tensor seed(const Tensor& target, const Tensor& cotangent) {
 }
 
 Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents,
-                                const Tensors& sources) {
+                                const Tensors& sources, Tensors* presences) {
   if (is_spent_)
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
@@ -231,6 +231,8 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   Tensors result;
   for (const ValueId number : wanted)
     result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
+  if (presences)
+    for (const ValueId number : wanted) presences->push_back(backward.presence(number));
   return result;
 }
 

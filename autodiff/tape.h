@@ -89,8 +89,10 @@ class RecordingTape final : public Recorder {
   ///
   /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is
   /// not persistent records no more from then on, lets go of what it kept while it walks, and
-  /// throws ArgumentError when asked a second time.
-  Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources);
+  /// throws ArgumentError when asked a second time. presences, if given: by source, a boolean where
+  /// only a run tells whether there is a path, empty elsewhere.
+  Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
+                   Tensors* presences = nullptr);
 
   void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
               std::span<const Tensor> outputs) override;

@@ -167,6 +167,101 @@ TEST_P(LoopGradientsTest, WhatNoPathLeadsToGetsNoZeros) {
   expect_values(run(grad(loss))(tensor({0., 4.}, {in}, f64)), {1, 1});
 }
 
+// ---- What no iteration reads --------------------------------------------------------------------
+
+/// Where nobody reads `bad`, which is not differentiable, its cotangent is none, and not zeros.
+Tensor bad(const Tensor& x) { return sqrt(x - x); }
+
+TEST_P(LoopGradientsTest, OfABranchThatNoIterationTakes) {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = bad(x);
+    return fori_loop(
+        0, 2,
+        [&](const Tensor& i, const Tensor& s) {
+          return cond(
+              i > 5, [&] { return s * y; }, [&] { return s * x; });
+        },
+        x);
+  };
+  expect_values(run(grad(f))(scalar(0.8, f64)), {3 * 0.64}, 1e-12);
+  expect_values(run(grad(grad(f)))(scalar(0.8, f64)), {6 * 0.8}, 1e-12);
+  expect_values(grad(run(f))(scalar(0.8, f64)), {3 * 0.64}, 1e-12);
+}
+
+TEST_P(LoopGradientsTest, OfABranchThatSomeIterationsTake) {
+  const auto f = [](const std::pair<Tensor, Tensor>& p) {
+    const Tensor y = sin(p.first);
+    return fori_loop(
+        0, 4,
+        [&](const Tensor& i, const Tensor& s) {
+          return cond(
+              i == 2, [&] { return s * y; }, [&] { return s * p.second; });
+        },
+        p.first);
+  };
+  const double a = 0.8, b = 1.1;  // a b³ sin(a)
+  const auto [da, db] = run(grad(f))(std::pair{scalar(a, f64), scalar(b, f64)});
+  expect_values(da, {b * b * b * (std::sin(a) + a * std::cos(a))}, 1e-12);
+  expect_values(db, {3 * b * b * a * std::sin(a)}, 1e-12);
+}
+
+TEST_P(LoopGradientsTest, OfAnInnerLoopThatNeverRuns) {
+  const auto f = [](const Tensor& x, const Tensor& times) {
+    const Tensor y = bad(x);
+    return fori_loop(
+        0, 2,
+        [&](const Tensor&, const Tensor& s) {
+          return fori_loop(
+                     0, times, [&](const Tensor&, const Tensor& t) { return t * y; }, s) *
+                 x;
+        },
+        x);
+  };
+  expect_values(run(grad(f))(scalar(0.8, f64), scalar(0)), {3 * 0.64}, 1e-12);
+}
+
+TEST_P(LoopGradientsTest, OfSlicesThatNoIterationReads) {
+  const auto f = [](const Tensor& x) {
+    const Tensor xs = bad(x * ones({3}, f64));
+    return fori_loop(
+        0, 2,
+        [&](const Tensor& i, const Tensor& s) {
+          return scan(Scan{.initial = s,
+                           .xs = xs,
+                           .body =
+                               [&](const Tensor& y, const Tensor& s) {
+                                 return std::pair{None{}, cond(
+                                                              i > 5, [&] { return s * y; },
+                                                              [&] { return s * x; })};
+                               }})
+              .state;
+        },
+        x);
+  };
+  expect_values(run(grad(f))(scalar(0.8, f64)), {7 * std::pow(0.8, 6)}, 1e-12);
+}
+
+TEST_P(LoopGradientsTest, OfABranchInABranchAndOfOneInACalledFunction) {
+  const auto nested = [](const Tensor& x) {
+    const Tensor y = bad(x);
+    return cond(
+        x > 0.0,
+        [&] {
+          return cond(
+              x > 5.0, [&] { return x * y; }, [&] { return x * x; });
+        },
+        [&] { return x + y; });
+  };
+  expect_values(run(grad(nested))(scalar(0.8, f64)), {1.6}, 1e-12);
+  const auto inner = run([](const Tensor& y, const Tensor& x) {
+    return cond(
+        x > 5.0, [&] { return y * x; }, [&] { return x * x; });
+  });
+  const auto f = [&](const Tensor& x) { return inner(bad(x), x); };
+  expect_values(grad(f)(scalar(0.8, f64)), {1.6}, 1e-12);
+  expect_values(run(grad(f))(scalar(0.8, f64)), {1.6}, 1e-12);
+}
+
 TEST_P(LoopGradientsTest, OfWhatALoopInALoopSavesAndNobodyReads) {
   // Each iteration saves a list; the cotangent of these lists is a list of empty ones.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));

@@ -136,8 +136,8 @@ bool TimeSplit::can_leave(const OpRecord& record) const {
   return true;
 }
 
-/// No tensor has all steps of the value: dims are all named or all plain; the dim of the steps would
-/// be there twice, or padding that a step has not, where lengths run over it.
+/// No tensor has all steps of the value: dims are all named or all plain; the dim of the steps
+/// would be there twice, or padding that a step has not, where lengths run over it.
 bool TimeSplit::clashes_with_time(ValueId v) const {
   const TensorType step = env_.resolve(body_.types[v]);
   if (step.rank() > 0 && step.is_named() != time_.is_named()) return true;
@@ -308,9 +308,10 @@ void TimeSplit::sink() {
 bool TimeSplit::is_linear(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
-  return record.op->vjp && !reads.inputs && !reads.outputs &&
-         body_.outputs_of(record).size() == 1 && std::all_of(in.begin(), in.end(), [&](ValueId v) {
-           return home_[v] != Home::once && !has_own_rows(v);
+  const auto out = body_.outputs_of(record);
+  return record.op->vjp && !reads.inputs && !reads.outputs && out.size() == 1 &&
+         is_float(body_.types[out[0]].dtype()) && std::all_of(in.begin(), in.end(), [&](ValueId v) {
+           return is_float(body_.types[v].dtype()) && home_[v] != Home::once && !has_own_rows(v);
          });
 }
 
