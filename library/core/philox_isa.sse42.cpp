@@ -1,0 +1,1 @@
+#include "reel/core/ops/philox_isa.cpp"

@@ -1,0 +1,1 @@
+#include "reel/core/ops/pointwise_isa.cpp"

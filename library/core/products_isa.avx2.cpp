@@ -1,0 +1,1 @@
+#include "reel/core/ops/products_isa.cpp"

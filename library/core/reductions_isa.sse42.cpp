@@ -1,0 +1,1 @@
+#include "reel/core/ops/reductions_isa.cpp"

@@ -1,0 +1,86 @@
+// autodiff/backward.h — Backward, one walk over a list of records from its end.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "reel/autodiff/tape.h"
+
+namespace reel {
+
+/// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record
+/// that has any.
+///
+/// Contributions made inside a loop to a value from before it are added up per iteration first,
+/// then over iterations, and then join the others: that is what *sum* outputs of a traced loop do.
+/// Those to a value of the iteration before are added up first too, as a carry's cotangent is. A
+/// branch counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007
+/// says where not).
+///
+/// In a trace only a run tells whether a branch was taken, or a loop ran at all. A cotangent that
+/// comes from there alone carries a boolean, `present`, on its way back: without it, zeros that
+/// stand for no cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
+class Backward {
+ public:
+  Backward(RecordingTape& tape, bool let_go);
+
+  /// Only paths from these values matter.
+  void want(const std::vector<ValueId>& sources);
+  void accumulate(ValueId number, Tensor cotangent);
+  void run();
+  const Tensor& cotangent(ValueId number) {
+    if (!presences_.empty()) settle(number);
+    return cotangents_[number];
+  }
+  /// Whether a run has it, where only that tells; else an empty Tensor.
+  Tensor presence(ValueId number) const {
+    const auto found = presences_.find(number);
+    return found == presences_.end() ? Tensor() : found->second.present;
+  }
+
+ private:
+  friend class TapeVjp;
+  /// What outlives its place on the tape.
+  struct MovedRecord {
+    OpRecord record;
+    std::vector<TapeOperand> operands;
+    MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record);
+    MovedRecord(MovedRecord&&) = default;
+    MovedRecord& operator=(MovedRecord&&) = default;
+    ~MovedRecord();
+  };
+  struct Loop {
+    ValueId values_before, values_before_iteration;
+    std::unordered_map<ValueId, Tensor> iteration, total;  ///< of values from before the loop
+    std::unordered_map<ValueId, Tensor> carried;           ///< of values from the iteration before
+    std::vector<MovedRecord> moved;                        ///< out of the loop
+  };
+  /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
+  /// such zeros may be NaN.
+  struct Presence {
+    Tensor present;
+    bool is_exact;
+  };
+  bool is_needed(std::span<const TapeOperand> inputs) const;
+  void visit(const OpRecord& record, const TapeOperand* operands);
+  void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
+  void visit_mark(const OpRecord& mark);
+  void leave_iteration(Loop& loop);
+  void accumulate_in_loop(ValueId number, Tensor cotangent);
+  void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
+  void settle(ValueId number);
+  void find_arriving(std::span<const TapeOperand> outputs);
+  ValueId place_of(ValueId number) const;
+  static void add_into(Tensor& sum, Tensor&& term);
+
+  RecordingTape& tape_;
+  bool let_go_;
+  Tensors cotangents_;
+  std::vector<std::uint8_t> is_needed_, is_source_;
+  std::vector<Loop> loops_;
+  std::unordered_map<ValueId, Presence> presences_;
+  std::optional<Presence> arriving_;  ///< of all cotangents that the visited record has
+};
+
+}  // namespace reel

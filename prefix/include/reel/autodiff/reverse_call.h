@@ -1,0 +1,28 @@
+// autodiff/reverse_call.h — what a call of a whole graph must keep so that it can be reversed.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A graph with more outputs, and the graph that reads them: cotangents of its floating outputs
+/// (all of them), then inputs, then what was saved -> cotangents of its wanted inputs.
+struct ReversibleGraph {
+  Ref<Graph> forward;  ///< outputs: those of the graph, then what is saved
+  Ref<Graph> reverse;
+  std::vector<int> cotangents;  ///< which outputs' cotangents `reverse` takes first
+  std::vector<int> inputs;      ///< then these inputs
+  std::vector<int> wanted;      ///< what it gives: cotangents of these inputs
+  std::vector<int> presences;   ///< and which of its outputs says whether there is one, or -1
+  Tensors captured;             ///< and takes last
+};
+
+/// That with respect to all floating inputs, if it was called under a tape; else null.
+std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph);
+
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs);
+
+}  // namespace reel

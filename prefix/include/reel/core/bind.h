@@ -1,0 +1,26 @@
+// core/bind.h — applying an op to tensors: the one door through which eager mode, traces and tapes
+// see it.
+#pragma once
+
+#include <initializer_list>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// Applies an op with one output in the active context: computes it, or records it in the active
+/// trace, and records it on the active tapes.
+Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs = {});
+inline Tensor bind(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
+  return bind(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));
+}
+Tensor bind(const Op& op, const Tensors& inputs, AttrsRef attrs = {});
+
+/// The same for ops with any number of outputs.
+Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs = {});
+inline Tensors bind_all(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
+  return bind_all(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));
+}
+Tensors bind_all(const Op& op, const Tensors& inputs, AttrsRef attrs = {});
+
+}  // namespace reel

@@ -1,0 +1,121 @@
+// core/graph.h — Records, the list of applied ops that is both tape and graph; Graph, such a list
+// with inputs and outputs.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// "This op was applied to these values, and gave those."
+struct OpRecord {
+  const Op* op;
+  AttrsRef attrs;
+  std::uint32_t first;  ///< of its operands in Records::operands: inputs, then outputs
+  std::uint32_t input_count, output_count;
+};
+
+/// Records in the order in which they were made; values are numbers.
+struct OpRecords {
+  std::vector<OpRecord> records;
+  std::vector<ValueId> operands;
+
+  std::span<const ValueId> inputs_of(const OpRecord& r) const {
+    return {operands.data() + r.first, r.input_count};
+  }
+  std::span<const ValueId> outputs_of(const OpRecord& r) const {
+    return {operands.data() + r.first + r.input_count, r.output_count};
+  }
+  std::span<ValueId> inputs_of(const OpRecord& r) {
+    return {operands.data() + r.first, r.input_count};
+  }
+  std::span<ValueId> outputs_of(const OpRecord& r) {
+    return {operands.data() + r.first + r.input_count, r.output_count};
+  }
+  void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
+              std::span<const ValueId> out);
+};
+
+/// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
+///
+/// Immutable once shared. Each value is made once: by being an input, or by one record.
+class Graph : public RefCounted, public OpRecords {
+ public:
+  std::string name;
+  std::vector<TensorType> types;  ///< by value
+  std::vector<ValueId> inputs;
+  std::size_t formal_count = 0;  ///< inputs[formal_count..] are captures
+  std::vector<ValueId> outputs;
+  /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording
+  /// the graph again has to know them, because lengths of captured dims may run over them.
+  std::vector<std::pair<Dim, Dim>> renames;
+
+  ValueId add_value(const TensorType& type);
+  std::vector<TensorType> types_of(std::span<const ValueId> values) const;
+  std::size_t capture_count() const { return inputs.size() - formal_count; }
+
+  /// What a run needs and the records do not say; computed once, by seal().
+  struct Schedule {
+    std::vector<std::uint8_t> last_use;  ///< by operand: a run may drop the value after this record
+    std::vector<std::uint8_t> attrs_have_symbols, outputs_have_symbols;  ///< by record
+    std::vector<Dim> free_symbols;  ///< mentioned here, bound by an enclosing graph
+  };
+  void seal();
+  const Schedule& schedule() const { return schedule_; }
+
+  /// Something derived from this graph that is costly to make, kept with it (autodiff/call.cpp
+  /// keeps its reversal).
+  struct Derived {
+    std::mutex mutex;
+    std::shared_ptr<const void> value;
+    Derived() = default;
+    Derived(const Derived&) {}  // a copy of a graph may be changed
+    Derived& operator=(const Derived&) { return *this; }
+  };
+  mutable Derived derived;
+  /// The same for executors: what they run instead, and prepare for inputs of some sizes.
+  mutable Derived interpreted, plans;
+
+  static void destroy(const Graph* graph) { delete graph; }
+
+ private:
+  Schedule schedule_;
+};
+using GraphRef = Ref<const Graph>;
+
+/// The text dump: one line per record, sub-graphs indented, values numbered in order of appearance.
+std::ostream& operator<<(std::ostream& out, const Graph& graph);
+
+/// Throws InternalError when a record reads what is not made before it, a type differs from its
+/// op's rule, or a symbol is mentioned that nothing binds. `after` names the transformation to
+/// blame.
+void verify(const Graph& graph, const char* after);
+
+/// A graph as an attribute, with what its free symbols stand for where it is used.
+struct SubGraph {
+  GraphRef graph;
+  std::vector<std::pair<Dim, Dim>> bindings;
+  explicit operator bool() const { return static_cast<bool>(graph); }
+  bool operator==(const SubGraph& other) const {
+    return graph == other.graph && bindings == other.bindings;
+  }
+  /// An environment for a run of the graph, the bindings in place.
+  DimEnv env() const;
+};
+std::ostream& operator<<(std::ostream& out, const SubGraph& sub);
+SubGraph make_sub_graph(GraphRef graph);
+/// The same where the graph's free symbols are known under other names, which `env` gives.
+SubGraph make_sub_graph(GraphRef graph, DimEnv& env);
+
+// As a field of attributes (core/attrs.h).
+std::size_t hash_of(const SubGraph& sub);
+SubGraph resolve(const SubGraph& sub, DimEnv& env);
+void each_symbol(const SubGraph& sub, const attr::SymbolFn& fn);
+
+}  // namespace reel

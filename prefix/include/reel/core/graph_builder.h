@@ -1,0 +1,99 @@
+// core/graph_builder.h — GraphBuilder, a graph while it is being recorded.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "reel/core/graph.h"
+#include "reel/core/mode.h"
+
+namespace reel {
+
+/// Records the ops applied on this thread while it is the innermost builder of `mode`.
+///
+/// An eager tensor, or a value of an enclosing builder, that an op reads becomes a capture: an
+/// input behind the formal ones, held by reference. Values of builders that do not enclose this one
+/// are a TraceError.
+class GraphBuilder {
+ public:
+  /// Encloses: the builder that is active now. Recording starts with a ModeScope on scope().
+  explicit GraphBuilder(std::string name);
+  ThreadMode scope() { return {this, nullptr, nullptr}; }
+
+  Tensor add_input(const TensorType& type);
+  Tensors record(const Op& op, const AttrsRef& attrs, OpInputs inputs);
+  /// The value in this graph of a tensor from anywhere: itself, or the capture of it.
+  Tensor lift(const Tensor& tensor);
+  /// The value number of a tensor of this graph, lifted first.
+  ValueId value(const Tensor& tensor);
+
+  /// Ends recording. What each capture stands for, in order, is captured().
+  Ref<Graph> finish(const Tensors& outputs);
+  const Tensors& captured() const { return captured_; }
+
+  /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code
+  /// says `actual`.
+  void rename(const Dim& actual, const Dim& symbol);
+  /// This is the body of a loop whose entries end one by one: a dim from outside with a length for
+  /// each of them becomes a symbol here, because ended entries show another one.
+  void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
+  /// What such symbols stand for around the body.
+  DimEnv dims_outside() const;
+  /// The symbol for a dim, noting that code named it although it is the dim of an argument.
+  Dim canonical(const Dim& dim);
+  /// Whether traced code named the dim behind this symbol itself instead of taking it from an
+  /// argument.
+  bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }
+
+  std::uint64_t serial() const { return serial_; }
+  std::size_t record_count() const { return graph_->records.size(); }
+  GraphBuilder* outer() const { return outer_; }
+  GraphBuilder& root();
+
+ private:
+  Dim renamed(const Dim& dim);
+  Dim in_body(const Dim& dim);
+
+  GraphBuilder* outer_;
+  EntryScope* entries_;  ///< of the eager scan in whose body this trace began
+  std::uint64_t serial_;
+  Ref<Graph> graph_;
+  Tensors captured_;
+  std::vector<ValueId> capture_values_;
+  std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
+  std::unordered_map<const DimNode*, Dim> renames_;
+  std::unordered_set<const DimNode*> guarded_;
+  Dims entry_dims_;
+  std::vector<std::pair<Dim, Dim>> body_dims_;  ///< from outside, and their symbols
+};
+
+/// Records fn(inputs of these types) as a graph; captured says what its captures stand for.
+struct RecordedGraph {
+  Ref<Graph> graph;
+  Tensors captured;
+};
+template <class Fn>
+RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn) {
+  GraphBuilder builder(name);
+  ModeScope scope(builder.scope());
+  Tensors inputs;
+  for (const TensorType& type : types) inputs.push_back(builder.add_input(type));
+  const Tensors outputs = fn(inputs);
+  Ref<Graph> graph = builder.finish(outputs);
+  return {std::move(graph), builder.captured()};
+}
+
+/// Applies the records of a graph again in the active context: runs it, inlines it into a trace, or
+/// puts it on a tape.
+///
+/// inputs: formal ones and captures. env: what its free symbols stand for; filled with what the run
+/// binds. `values`, if given, receives every value of the graph that the context made, by number.
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
+               Tensors* values = nullptr);
+
+/// A value of an op that decides its types, for one of type `formal` in a graph: a dim that is born
+/// again, in a graph that computes once more what a cotangent came from, is the one it was.
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
+
+}  // namespace reel

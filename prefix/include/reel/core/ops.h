@@ -1,0 +1,20 @@
+// core/ops.h — the functions on tensors that users call. Each works in eager mode, in a trace and
+// on a tape.
+//
+// Shapes: "x: any" means any dims; where two operands meet, named dims are matched by identity and
+// missing ones are broadcast if one operand has all dims of the result, plain dims follow NumPy.
+// Errors: ShapeError where dims do not fit, DTypeError where dtypes do not, and never a silent
+// conversion.
+#pragma once
+
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/dims.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/operands.h"
+#include "reel/core/functions/others.h"
+#include "reel/core/functions/pack.h"
+#include "reel/core/functions/products.h"
+#include "reel/core/functions/random.h"
+#include "reel/core/functions/reductions.h"
+#include "reel/core/functions/shape.h"

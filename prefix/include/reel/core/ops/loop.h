@@ -1,0 +1,205 @@
+// core/ops/loop.h — the one structured loop: while_loop, scan, and every gradient of them are nodes
+// of this op.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reel/core/errors.h"
+#include "reel/core/graph.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+struct LoopNote;  // trace/passes/notes.h
+
+/// What a loop's ended entries see of a carry or a slice while others still run (their results are
+/// thrown away).
+enum class Fill : std::uint8_t {
+  live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on
+         ///< their account
+  as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
+          ///< included; a carry that the body itself keeps as it should be
+  zero,   ///< zeros: cotangents, which must not count in sums over entries
+};
+
+/// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
+///
+/// inputs of the op:   [bound] [lengths] carries... slices... captures...
+/// inputs of body:     position (i64), carries..., one slice each..., captures (those of
+/// body_captures)... outputs of body:    carries..., terms of stacks..., terms of sums... inputs of
+/// cond:     trips so far (i64), carries..., captures (those of cond_captures)... outputs of the
+/// op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)],
+/// [token of a new dim]
+///
+/// A named dim of a carry may be another one when it comes back (a state with a Dim that grows):
+/// each iteration binds it anew, and the last value has a new dim.
+///
+/// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
+/// one element per iteration. Iteration k works at position k, or in a reverse loop at trips - 1 -
+/// k.
+struct LoopAttrs {
+  static constexpr std::uint8_t kList =
+      1;  ///< a list with one element per iteration instead of a tensor
+  static constexpr std::uint8_t kRaw =
+      2;  ///< ended entries as the body gave them, instead of zeros
+  static constexpr std::uint8_t kUnread = 4;  ///< with kRaw: nobody reads what ended entries gave
+  std::string name;                           ///< as messages have it: while_loop "decode"
+  SubGraph cond, body;                        ///< cond may be absent
+  std::vector<int> cond_captures,
+      body_captures;  ///< which captures of the op each graph takes, in its order
+  int carries = 0, slices = 0, stacks = 0, sums = 0;
+  bool has_bound = false, has_lengths = false;
+  bool is_reverse = false;
+  bool counts_down =
+      false;  ///< the gradient of a loop: its iterations have the numbers of that one's
+  /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body,
+  /// and before the first one if cond_before_body.
+  bool is_scan = false, cond_before_body = true;
+  /// There are as many iterations as the dim of its slices and stacks is long.
+  bool is_full = false;
+  Dims entry_dims;  ///< entries end one by one: the dims of lengths, or of what cond returns
+  std::vector<Fill> fills;  ///< of carries, slices and captures
+  /// By output of the body: what ended entries give joins the first live one, whose values they saw
+  /// (cotangents of what was filled that way).
+  std::vector<std::uint8_t> collects;
+  bool makes_dim = false;  ///< stacks run along a new dim, whose size the loop finds out
+  std::string new_dim;     ///< its name; empty for a plain one
+  Dims stack_dims;         ///< otherwise: the dim of each stack
+  std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw, kUnread
+  /// By carry, the dims that it leaves with, where iterations change them and the result is known:
+  /// cotangents leave with the dims of what they belong to. Empty for others: those it came with,
+  /// and new ones where they change.
+  std::vector<Dims> last_dims;
+  GraphRef
+      origin;  ///< the body as it was first recorded; later ones have the same records, and more
+
+  std::shared_ptr<const std::vector<LoopNote>> notes;  ///< what passes did to it, for explain()
+
+  /// Of an input of the body, the position not counted.
+  Fill fill_of(std::size_t input) const {
+    const std::size_t own = static_cast<std::size_t>(carries + slices);
+    return fills[input < own ? input : own + static_cast<std::size_t>(body_captures[input - own])];
+  }
+  bool makes_lengths() const { return static_cast<bool>(cond) && !entry_dims.empty(); }
+
+  bool is_list(std::size_t stack) const { return stack_kinds[stack] & kList; }
+  bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
+  bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
+  bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
+  std::size_t first_carry() const { return has_bound + has_lengths; }
+  std::size_t first_slice() const { return first_carry() + carries; }
+  std::size_t first_capture() const { return first_slice() + slices; }
+  std::size_t first_stack() const { return carries; }
+  std::size_t first_sum() const { return first_stack() + stacks; }
+  std::size_t trips_output() const { return first_sum() + sums; }
+  std::size_t lengths_output() const { return trips_output() + 1; }
+  std::size_t token_output() const { return trips_output() + 1 + makes_lengths(); }
+
+  template <class F>
+  static void fields(F&& f) {
+    f("name", &LoopAttrs::name);
+    f("carries", &LoopAttrs::carries);
+    f("slices", &LoopAttrs::slices);
+    f("stacks", &LoopAttrs::stacks);
+    f("sums", &LoopAttrs::sums);
+    f("has_bound", &LoopAttrs::has_bound);
+    f("has_lengths", &LoopAttrs::has_lengths);
+    f("is_reverse", &LoopAttrs::is_reverse);
+    f("counts_down", &LoopAttrs::counts_down);
+    f("is_scan", &LoopAttrs::is_scan);
+    f("cond_before_body", &LoopAttrs::cond_before_body);
+    f("is_full", &LoopAttrs::is_full);
+    f("entry_dims", &LoopAttrs::entry_dims);
+    f("fills", &LoopAttrs::fills);
+    f("collects", &LoopAttrs::collects);
+    f("makes_dim", &LoopAttrs::makes_dim);
+    f("new_dim", &LoopAttrs::new_dim);
+    f("stack_dims", &LoopAttrs::stack_dims);
+    f("stack_kinds", &LoopAttrs::stack_kinds);
+    f("last_dims", &LoopAttrs::last_dims);
+    f("cond_captures", &LoopAttrs::cond_captures);
+    f("body_captures", &LoopAttrs::body_captures);
+    f("cond", &LoopAttrs::cond);
+    f("body", &LoopAttrs::body);
+  }
+};
+
+extern const Op loop_op;
+
+/// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types
+/// agree but for dims: where they differ, or are made in the branches, the output has a new one.
+struct CondAttrs {
+  SubGraph on_true, on_false;
+  std::vector<int> true_captures,
+      false_captures;  ///< which captures of the op each branch takes, in its order
+  template <class F>
+  static void fields(F&& f) {
+    f("true_captures", &CondAttrs::true_captures);
+    f("false_captures", &CondAttrs::false_captures);
+    f("on_true", &CondAttrs::on_true);
+    f("on_false", &CondAttrs::on_false);
+  }
+};
+
+extern const Op cond_op;
+
+/// Whether running the record, or anything inside its sub-graphs, does something besides giving its
+/// result.
+bool has_effects(const OpRecord& record);
+bool has_effects(const Graph& graph);
+
+// Each floor gives its part of these ops: running them (trace/executors), and differentiating them
+// (autodiff).
+void run_loop(KernelArgs& args);
+void run_cond(KernelArgs& args);
+void loop_vjp(Vjp& at);
+void cond_vjp(Vjp& at);
+
+/// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
+inline Dim leading_dim(const TensorType& slices) {
+  return slices.is_list() ? Dim(0) : slices.dims()[0];
+}
+
+/// Runs a part of a loop. An Error that it throws says in which iteration of which loop that was;
+/// while recording, code runs as the first one.
+template <class Fn>
+auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
+  try {
+    return fn();
+  } catch (Error& error) {
+    error.add_line(str("in iteration ", iteration, " of ", loop));
+    throw;
+  }
+}
+
+/// The type of one slice, as the body takes it.
+TensorType slice_type(const TensorType& slices);
+
+/// Whether the graph's own records make a dim whose size only a run knows, or one that it is
+/// computed from.
+bool makes_dim(const Graph& graph, const Dim& dim);
+
+/// The dims of the body's carries that are others when they come back.
+Dims changing_dims(const LoopAttrs& attrs);
+/// Whether a carry has one of them.
+bool changes_dims(const LoopAttrs& attrs, int carry);
+
+/// What the dims of a loop's body are called where the loop stands, given the types of the op's
+/// inputs.
+DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+/// The same of its condition.
+DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+/// Captures of several graphs in one list without repetition, and where each graph finds its own.
+class CaptureList {
+ public:
+  std::vector<int> add(const Tensors& captured);
+  const Tensors& tensors() const { return tensors_; }
+
+ private:
+  Tensors tensors_;
+};
+
+}  // namespace reel

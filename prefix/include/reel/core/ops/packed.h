@@ -1,0 +1,26 @@
+// core/ops/packed.h — products with a matrix that was put into another order for them.
+#pragma once
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// Which axis of a matrix will be contracted: its first or its last.
+struct PackAttrs {
+  int contract = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("contract", &PackAttrs::contract);
+  }
+};
+
+/// A tensor of floats for packed_dot: the elements of its columns, some columns at a time, in the
+/// order in which a product reads them. Its type is still that of the tensor, which is not to be
+/// read by anything else. Worth it where many products follow.
+extern const Op pack_op;
+/// Whether pack puts a matrix of this type into another order: a small one stays as it is.
+bool is_worth_packing(const TensorType& type, int contract);
+/// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
+extern const Op packed_dot_op;
+
+}  // namespace reel

@@ -1,0 +1,108 @@
+// core/ops/pointwise_table.h — PointwiseTable, the loops of element-wise ops for an instruction
+// set.
+//
+// Read by pointwise_isa.cpp, which is compiled for several processors: includes nothing that could
+// leave a shared inline function compiled for the newest of them.
+#pragma once
+
+#include <cstdint>
+
+namespace reel {
+
+/// Ops on one operand whose loops are in the table; rows of PointwiseTable::unary.
+enum class Unary : std::uint8_t {
+  neg,
+  abs,
+  sign,
+  floor,
+  ceil,
+  round,
+  square,
+  relu,
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  softplus,
+  erf,
+  gelu,
+  logical_not,
+  count
+};
+
+/// Ops on two operands; rows of PointwiseTable::binary.
+enum class Binary : std::uint8_t {
+  add,
+  sub,
+  mul,
+  div,
+  remainder,
+  floor_divide,
+  mod,
+  pow,
+  maximum,
+  minimum,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  tanh_grad,
+  sigmoid_grad,
+  gelu_grad,
+  count
+};
+
+inline constexpr int kDTypes = 5;  ///< columns are DTypes in their order
+inline constexpr int kMostOperands = 3;
+
+/// What one call of a loop walks over: rows of a result, and how operands lie beside it.
+struct Rows {
+  std::int64_t columns;
+  std::int64_t rows = 1;
+  std::int64_t step[kMostOperands] = {};  ///< elements of an operand from one row to the next
+  bool repeats[kMostOperands] =
+      {};                     ///< one element per row, which all columns share; never all operands
+  std::int64_t out_step = 0;  ///< elements of the result from one row to the next; 0: no gaps
+
+  std::int64_t next_row() const { return out_step ? out_step : columns; }
+};
+
+/// out[i] = f(x[i]); x and out are contiguous, and may be the same.
+using UnaryLoop = void (*)(const void* x, void* out, std::int64_t count);
+/// The same for several operands; out may be an operand that neither repeats nor skips.
+using RowsLoop = void (*)(const void* const* in, void* out, const Rows& rows);
+/// out[i] = f(a[i], b[i]); all are contiguous, and out may be a or b.
+using FlatLoop = void (*)(const void* a, const void* b, void* out, std::int64_t count);
+
+/// Loops are null where the op does not take the dtype. What an element becomes depends neither on
+/// its place nor on the number of elements: tails go through the same vector code.
+struct PointwiseTable {
+  const char* name;
+  UnaryLoop unary[static_cast<int>(Unary::count)][kDTypes];
+  RowsLoop binary[static_cast<int>(Binary::count)][kDTypes];  ///< in: a, b
+  FlatLoop flat[static_cast<int>(Binary::count)][kDTypes];  ///< the same, for operands of one type
+  RowsLoop where[kDTypes];           ///< in: condition, a, b; by the dtype of a and b
+  UnaryLoop cast[kDTypes][kDTypes];  ///< from, to
+};
+
+namespace sse42 {
+extern const PointwiseTable table;
+}
+namespace avx2 {
+extern const PointwiseTable table;
+}
+namespace avx512 {
+extern const PointwiseTable table;
+}
+
+}  // namespace reel

@@ -1,0 +1,31 @@
+// core/ops/products.h — dot, the op behind matmul: which axes of two tensors go together.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/op.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Axes by position, in pairs: a_contract[i] of a goes with b_contract[i] of b.
+struct DotAttrs {
+  std::vector<int> a_contract, b_contract, a_batch, b_batch;
+  template <class F>
+  static void fields(F&& f) {
+    f("a_contract", &DotAttrs::a_contract);
+    f("b_contract", &DotAttrs::b_contract);
+    f("a_batch", &DotAttrs::a_batch);
+    f("b_batch", &DotAttrs::b_batch);
+  }
+};
+/// make_attrs(attrs); one object for each single pair of contracted axes.
+AttrsRef dot_attrs(DotAttrs attrs);
+/// dot_attrs for nearly every product there is: one pair of contracted axes, no batch.
+AttrsRef single_pair(int in_a, int in_b);
+
+extern const Op dot_op;
+/// dot of operands without padding along the contracted axes.
+Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
+
+}  // namespace reel

@@ -1,0 +1,107 @@
+// core/ops/reduce.h — what reductions share: axes as attributes, type rules, walks, samples, and
+// cotangents spread along the axes again.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "reel/core/axis.h"
+#include "reel/core/functions/operands.h"
+#include "reel/core/functions/reductions.h"
+#include "reel/core/op.h"
+#include "reel/core/ops/reduction_table.h"
+
+namespace reel {
+
+const ReductionTable& reduction_table();
+
+// Of reductions.cpp, extremes.cpp, averages.cpp and softmax.cpp.
+extern const Op sum_op, prod_op, max_op, min_op, argmax_op, argmin_op, axes_size_op;
+extern const Op logsumexp_op, softmax_op, log_softmax_op;
+
+struct ReduceAttrs {
+  std::vector<int> axes;  ///< positions, ascending
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &ReduceAttrs::axes);
+  }
+};
+/// make_attrs(ReduceAttrs{axes}), one shared object for the lists that are common.
+AttrsRef reduce_attrs(const std::vector<int>& axes);
+
+/// The input repeated along new axes: what a sum is the cotangent of.
+struct SpreadAttrs {
+  std::vector<int> axes;  ///< of the result, ascending
+  Dims dims;              ///< what they are
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &SpreadAttrs::axes);
+    f("dims", &SpreadAttrs::dims);
+  }
+};
+extern const Op spread_op;
+
+/// The positions of the axes in x, ascending; of all axes.
+std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op);
+std::vector<int> all_positions(const Tensor& x);
+
+bool has(const std::vector<int>& axes, int axis);
+Axes axes_of(const std::vector<int>& positions);
+
+/// x with `value` in its padding if a reduction over the axes would read any.
+Tensor without_padding(const Tensor& x, const std::vector<int>& axes, const NestedList& value);
+/// The op over the axes, padding taken for `neutral`.
+Tensor reduce(const Op& op, const Tensor& x, const std::vector<int>& axes,
+              const NestedList& neutral);
+
+/// What no element is smaller than: max over nothing.
+NestedList lowest(DType dtype);
+
+/// Throws DTypeError unless x holds floats; `repair` says what to do about it.
+void check_float(std::string_view op, const TensorType& x, std::string_view repair);
+void check_number(std::string_view op, const TensorType& x, std::string_view repair);
+
+/// The type of x without the axes of the attributes.
+TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
+void reduced_rule(TypeArgs& a);
+
+/// A reduction of many steps: the same axes, behind the dim of the steps.
+Tensors reduction_over_time(const OverTime& at);
+
+/// The same of an op over axes that is no sum.
+Tensors axes_over_time(const OverTime& at);
+
+/// Reduces one group of neighbouring axes after the other, the last first.
+void run_reduction(KernelArgs& args, ReductionLoop loop);
+template <ReductionLoop (ReductionTable::*kLoops)[5]>
+void reduction_kernel(KernelArgs& args) {
+  run_reduction(args, (reduction_table().*kLoops)[static_cast<int>(args.input(0).dtype())]);
+}
+
+/// Shapes for any reduction; integers and booleans lie between low and high.
+OpSamples reduction_samples(DType dtype, double low, double high, bool over_nothing);
+/// Those of them that reduce one axis.
+OpSamples one_axis_samples(DType dtype, double low, double high, bool over_nothing);
+
+/// x lies around adjacent axes as [outer, n, inner].
+Reduced view_axes(const TensorType& x, const std::vector<int>& axes);
+
+/// The reverse of a sum over axes: x repeated along `dims`, which become axes `axes` of the result.
+Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims);
+/// y, made by reducing axes of a tensor of type x, with x's dims; and such that it broadcasts to
+/// them.
+Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
+Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
+
+/// Throws ArgumentError when the dims of x are named.
+void check_may_keep(std::string_view op, const TensorType& x);
+/// reduce(axes), with axes of size 1 in their places if they are to be kept.
+template <class Fn>
+Tensor over(std::string_view op, const Tensor& x, const Axes& axes, Keep keep, const Fn& reduce) {
+  const std::vector<int> at = positions(x, axes, op);
+  if (keep == Keep::no || at.empty()) return reduce(at);
+  check_may_keep(op, x.type());
+  return spread(reduce(at), at, Dims(at.size(), Dim(1)));
+}
+
+}  // namespace reel

@@ -1,0 +1,35 @@
+// core/ops/registry.h — the list of ops of each family; all_ops() is all of them.
+#pragma once
+
+#include <span>
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+std::span<const Op* const> elementwise_ops();
+std::span<const Op* const> select_ops();
+std::span<const Op* const> reduction_ops();
+std::span<const Op* const> cumulative_ops();
+std::span<const Op* const> product_ops();
+std::span<const Op* const> creation_ops();
+std::span<const Op* const> shape_ops();
+std::span<const Op* const> join_ops();
+std::span<const Op* const> index_ops();
+std::span<const Op* const> pack_ops();
+std::span<const Op* const> packed_ops();
+std::span<const Op* const> label_ops();
+std::span<const Op* const> scatter_ops();
+std::span<const Op* const> sort_ops();
+std::span<const Op* const> dim_ops();
+std::span<const Op* const> random_ops();
+std::span<const Op* const> draw_ops();
+std::span<const Op* const> identity_ops();
+std::span<const Op* const> list_ops();
+std::span<const Op* const> list_part_ops();
+std::span<const Op* const> whole_list_ops();
+std::span<const Op* const> entry_ops();
+std::span<const Op* const> control_ops();
+std::span<const Op* const> custom_ops();
+
+}  // namespace reel

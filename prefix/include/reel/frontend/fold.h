@@ -1,0 +1,148 @@
+// frontend/fold.h — fori_loop, map, foldl, foldr: what scan is mostly used for, in short.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "reel/frontend/scan.h"
+
+namespace reel {
+
+struct ForiOptions {
+  int unroll = 1;  ///< at least 1; never changes a result
+  std::string name = "fori_loop";
+};
+struct FoldOptions {
+  std::optional<Dim> spatial_dim = {};  ///< of the xs; left out for plain tensors
+  std::string name = {};                ///< by default that of the function
+};
+
+namespace detail {
+
+struct ForiSpec {
+  IterationCount lower, upper;
+  int unroll = 1;
+  std::string name;
+  TreeLeaves initial;
+  PathsFn paths, returned_paths;
+  std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
+};
+TreeLeaves fori_loop_leaves(const ForiSpec& spec);
+
+/// xs without its first element (the last one if from_end), and that.
+struct EndAndRest {
+  TreeLeaves end, rest;
+  std::optional<Dim> dim;  ///< of the rest
+};
+EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
+                    bool from_end);
+
+inline const char* function_of(bool from_end) { return from_end ? "foldr" : "foldl"; }
+
+/// state = f(state, x) for each x, from one end.
+template <class F, class Xs, class State>
+auto fold(F& f, const Xs& xs, const State& initial, const std::optional<Dim>& dim,
+          const std::string& name, bool from_end) {
+  using S = typename StateOf<State>::type;
+  const auto body = [&](const Xs& x, const S& state) {
+    return std::pair{None{}, as_state(f(state, x))};
+  };
+  return scan_as(function_of(from_end), Scan{.spatial_dim = dim,
+                                             .initial = initial,
+                                             .xs = xs,
+                                             .body = body,
+                                             .reverse = from_end,
+                                             .name = name})
+      .state;
+}
+
+template <class F, class Xs>
+Xs fold(F& f, const Xs& xs, const FoldOptions& options, bool from_end) {
+  const EndAndRest parts = take_end(
+      flatten(xs), [&] { return leaf_paths(xs, "xs"); }, options, from_end);
+  return fold(f, unflatten(xs, parts.rest), unflatten(xs, parts.end), parts.dim, options.name,
+              from_end);
+}
+
+inline FoldOptions named(FoldOptions options, const char* function) {
+  if (options.name.empty()) options.name = function;
+  return options;
+}
+
+}  // namespace detail
+
+/// for (i = lower; i < upper; ++i) state = body(i, state).
+///
+/// lower, upper: numbers, or integer scalars of one dtype, which i has (numbers alone: i32, or i64
+/// where one needs it); body: (i, State) -> State; initial: a tree, numbers in a tuple, a pair or
+/// alone become tensors -> the last state, which is `initial` where upper <= lower. unroll is taken
+/// for programs that come from JAX. Throws as scan does; DTypeError or ShapeError for bounds,
+/// ArgumentError for unroll. Source: jax.lax.fori_loop.
+template <class Body, class Initial>
+typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
+                                                  const IterationCount& upper, Body&& body,
+                                                  const Initial& initial,
+                                                  const ForiOptions& options = {}) {
+  using State = typename detail::StateOf<Initial>::type;
+  const State start = detail::as_state(initial);
+  using Returned = std::decay_t<decltype(detail::as_state(body(Tensor(), start)))>;
+  static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
+  const TreeLeaves first = flatten(start);
+  std::vector<std::string> returned_paths;
+  const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
+    return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
+                                    returned_paths);
+  };
+  return unflatten(start,
+                   detail::fori_loop_leaves({lower, upper, options.unroll, options.name, first,
+                                             [&] { return leaf_paths(start, "state"); },
+                                             [&] { return returned_paths; }, on_leaves}));
+}
+
+/// f of every slice of xs, stacked: scan without a state.
+///
+/// xs: a tree of tensors; f: (slice of xs) -> a tree -> that tree, the scanned dim in front; along
+/// a ragged dim exact zeros beyond an entry's end. No iteration: zero-size tensors of the types
+/// that f gives. Source: tf.map_fn, jax.lax.map.
+template <class F, class Xs>
+auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
+  const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
+  return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
+                                     .xs = xs,
+                                     .body = body,
+                                     .name = detail::named(options, "map").name})
+      .ys;
+}
+
+/// f(... f(f(initial, x_0), x_1) ..., x_n).
+///
+/// f: (State, slice of xs) -> State; initial: a tree, numbers in a tuple, a pair or alone become
+/// tensors -> State. Along a ragged dim each entry ends with its last element. Source: tf.foldl.
+template <class F, class Xs, class Initial>
+auto foldl(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
+  return detail::fold(f, xs, initial, options.spatial_dim, detail::named(options, "foldl").name,
+                      false);
+}
+/// The same from the first element on; a ragged entry without elements gives zeros, xs without any
+/// are an ArgumentError (IndexError where only a run of the trace knows).
+template <class F, class Xs>
+Xs foldl(F&& f, const Xs& xs, const FoldOptions& options = {}) {
+  return detail::fold(f, xs, detail::named(options, "foldl"), false);
+}
+
+/// f(... f(f(initial, x_n), x_n-1) ..., x_0); along a ragged dim each entry begins with its last
+/// element. Otherwise as foldl. Source: tf.foldr.
+template <class F, class Xs, class Initial>
+auto foldr(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
+  return detail::fold(f, xs, initial, options.spatial_dim, detail::named(options, "foldr").name,
+                      true);
+}
+/// The same from the last element on; as foldl without an initial value.
+template <class F, class Xs>
+Xs foldr(F&& f, const Xs& xs, const FoldOptions& options = {}) {
+  return detail::fold(f, xs, detail::named(options, "foldr"), true);
+}
+
+}  // namespace reel

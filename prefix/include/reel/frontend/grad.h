@@ -1,0 +1,96 @@
+// frontend/grad.h — grad, value_and_grad and vjp: functions on functions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "reel/frontend/tape.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+namespace detail {
+
+void own_tensors(TreeLeaves& leaves);
+/// The argument with tensors of its own: a gradient is that of the argument, not of whatever else
+/// is the same tensor.
+template <class T>
+T fresh_argument(const T& argument) {
+  TreeLeaves leaves = flatten(argument);
+  own_tensors(leaves);
+  return unflatten(argument, leaves);
+}
+/// Throws ShapeError or DTypeError unless y is a floating scalar.
+void check_scalar(const Tensor& y, const char* what);
+/// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
+void check_cotangents(const Tensors& values, const Tensors& cotangents);
+
+/// value_and_grad for the function that errors name.
+template <class F>
+auto value_and_grad_as(const char* function, F f) {
+  return [function, f](const auto& first, const auto&... rest) {
+    RecordingTape tape;
+    const auto x = fresh_argument(first);
+    const Tensors sources = tensors_of(flatten(x));
+    for (const Tensor& source : sources)
+      if (source.is_defined()) tape.watch(source);
+    auto value = f(x, rest...);
+    Tensor y;
+    if constexpr (std::is_same_v<decltype(value), Tensor>)
+      y = value;
+    else
+      y = value.first;
+    check_scalar(y, function);
+    auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
+    return std::pair{std::move(value), std::move(gradient)};
+  };
+}
+
+template <class F>
+auto grad_as(const char* function, F f) {
+  return [both = value_and_grad_as(function, std::move(f))](
+             const auto& first, const auto&... rest) { return both(first, rest...).second; };
+}
+
+}  // namespace detail
+
+/// value_and_grad(f)(x, rest...) gives std::pair{f(x, rest...), gradient of it with respect to x}.
+///
+/// f: returns a floating scalar, or std::pair{scalar, auxiliary}; then the first of the pair is
+/// {scalar, auxiliary}. The gradient has the type of x: floating leaves their cotangents (exact
+/// zeros without a path), integer and boolean leaves zeros of their dtype, Dims and numbers as they
+/// were. Works in eager mode, in a trace, and inside itself.
+template <class F>
+auto value_and_grad(F f) {
+  return detail::value_and_grad_as("value_and_grad", std::move(f));
+}
+
+/// grad(f)(x, rest...) is the gradient alone.
+template <class F>
+auto grad(F f) {
+  return detail::grad_as("grad", std::move(f));
+}
+
+/// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as
+/// often as it is called.
+template <class F, class X>
+auto vjp(F&& f, const X& given) {
+  auto tape = std::make_shared<RecordingTape>(true);
+  const X x = detail::fresh_argument(given);
+  const Tensors sources = tensors_of(flatten(x));
+  for (const Tensor& source : sources)
+    if (source.is_defined()) tape->watch(source);
+  auto value = f(x);
+  tape->stop();
+  using Value = decltype(value);
+  std::function<X(const Value&)> pullback =
+      [tape, x, sources, targets = tensors_of(flatten(value))](const Value& cotangent) {
+        const Tensors cotangents = tensors_of(flatten(cotangent));
+        detail::check_cotangents(targets, cotangents);
+        return Tape::from(tape->gradient(targets, cotangents, sources), x);
+      };
+  return std::pair{std::move(value), std::move(pullback)};
+}
+
+}  // namespace reel

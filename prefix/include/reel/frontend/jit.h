@@ -1,0 +1,113 @@
+// frontend/jit.h — jit: a function that is recorded once and then runs as a graph.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "reel/core/mode.h"
+#include "reel/core/passes.h"
+#include "reel/frontend/tree.h"
+#include "reel/trace/traced_function.h"
+
+namespace reel {
+
+/// What runs a traced function.
+enum class Executor {
+  interpreter,  ///< the reference: op by op, the bits of eager mode
+  plan,  ///< a flat list of instructions over planned memory, what need not wait for a loop's
+         ///< steps done for all of them at once: faster, the same results up to rounding
+};
+
+struct JitOptions {
+  std::string name = "jit";  ///< for errors and dumps
+  Executor executor = Executor::plan;
+  Passes passes = {};  ///< of the plan
+  /// Times every op of a plan, for explain(): costs some 30 ns each. ArgumentError with another
+  /// executor.
+  bool profile = false;
+};
+
+namespace detail {
+
+std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
+
+/// The result of a trace as the next runs need it: without promises.
+template <class R>
+std::shared_ptr<const void> prototype_of(const R& result) {
+  TreeLeaves leaves = flatten(result);
+  for (TreeLeaf& leaf : leaves) leaf.tensor = Tensor();
+  return std::make_shared<R>(unflatten(result, leaves));
+}
+
+}  // namespace detail
+
+/// A traced function. Copies share their graphs. Calls from several threads at once need a lock of
+/// the caller's.
+template <class F>
+class Jitted {
+ public:
+  Jitted(F f, const JitOptions& options)
+      : f_(std::move(f)), traced_(detail::make_traced_function(options)) {}
+
+  /// The result of f. Records it first where the arguments have a new signature: dtypes, static
+  /// sizes, which axes share a Dim, and numbers that are no tensors. Inside another trace f is
+  /// simply recorded as part of that. Throws what f throws; ShapeError when f names a Dim that is
+  /// another one in this call's arguments; TraceError where f asks for a value that only a run of
+  /// the graph knows.
+  ///
+  /// Tensors that were moved in, and that nobody else holds, may give their memory to results: a
+  /// training step called as model = step(std::move(model), batch) updates its parameters in place.
+  /// Not under a tape, not by the interpreter, and not before the last op that may fail for what
+  /// values are.
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
+    if (is_tracing()) return R(f_(args...));
+    std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
+    TreeLeaves leaves = take_leaves(arguments);  // what was moved in is nobody else's then
+    const auto function = [&](const TreeLeaves& promises) {
+      const auto inside = unflatten(arguments, promises);
+      const R result = std::apply(f_, inside);
+      return TracedFunction::Traced{flatten(result), detail::prototype_of(result)};
+    };
+    const TracedFunction::Traced result = (*traced_)(std::move(leaves), function);
+    return unflatten(*static_cast<const R*>(result.prototype.get()), result.leaves);
+  }
+
+  /// How often f was recorded.
+  int trace_count() const { return traced_->trace_count(); }
+  /// The graph of the last call; print it with <<.
+  const Graph& graph() const { return traced_->graph(); }
+  /// What the graph of the last call became, in words: how many kinds of arguments were recorded,
+  /// the bytes of each class of buffers, and of each loop what was hoisted and sunk out of it,
+  /// packed, fused and saved for its gradient, how it is cut into blocks of rows, and for what was
+  /// not done, why. Then the time that it is predicted to take, by its multiplications, bytes and
+  /// elements at the rates of this machine (measured when first asked for), and with
+  /// JitOptions::profile the time that calls took, the first one left out as soon as there are
+  /// others. Of a call under a tape, its gradient too. docs/explain.md reads one line by line.
+  ///
+  /// Throws ArgumentError before the first call.
+  std::string explain() const { return traced_->explain(); }
+  /// The tensors from outside that the graph of the last call holds, by reference.
+  const Tensors& captures() const { return traced_->captures(); }
+
+ private:
+  F f_;
+  std::shared_ptr<TracedFunction> traced_;
+};
+
+/// f, recorded at its first call with a kind of arguments and run as a graph from then on; the same
+/// results.
+///
+/// f: takes and returns trees. It must not keep tensors or rely on being called: C++ code in it
+/// runs while recording only. Parameters are passed as arguments; a captured tensor becomes an
+/// operand of the graph, held by reference.
+template <class F>
+Jitted<std::decay_t<F>> jit(F&& f, const JitOptions& options = {}) {
+  return Jitted<std::decay_t<F>>(std::forward<F>(f), options);
+}
+
+}  // namespace reel

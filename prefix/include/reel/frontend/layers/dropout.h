@@ -1,0 +1,45 @@
+// frontend/layers/dropout.h — Dropout, features that are missing at random; set_training.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "reel/core/tensor.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+/// Each element is 0 with probability `rate`, and else divided by 1 - rate, so that its expectation
+/// stays. Without training, what comes in goes out.
+/// Source: Srivastava et al. (2014), in its inverted form.
+struct Dropout {
+  double rate = 0.5;
+  bool training = true;
+
+  /// x: floating, any. Throws ArgumentError when it drops and rate is not in [0, 1].
+  Tensor operator()(const Tensor& x) const;
+};
+
+namespace detail {
+
+struct SetTraining {
+  bool training;
+  template <class T>
+  void operator()(T& leaf, const std::string& path) const {
+    if constexpr (std::is_same_v<T, bool>)
+      if (path.substr(path.rfind('.') + 1) == "training") leaf = training;
+  }
+  void size(std::size_t, const std::string&) const {}
+  void key(const std::string&, const std::string&) const {}
+};
+
+}  // namespace detail
+
+/// Sets each boolean field `training` of a model, at any depth: true to train, false to use it.
+template <class Model>
+void set_training(Model& model, bool training) {
+  detail::SetTraining fn{training};
+  detail::walk<true>(model, {}, fn);
+}
+
+}  // namespace reel

@@ -1,0 +1,30 @@
+// frontend/layers/layer_norm.h — LayerNorm, features of mean 0 and variance 1.
+#pragma once
+
+#include "reel/core/dim.h"
+#include "reel/core/dtype.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+struct LayerNormOptions {
+  double epsilon = 1e-5;  ///< added to the variance
+  DType dtype = f32;
+};
+
+/// y = (x - mean) / √(variance + ε) · scale + bias, mean and (biased) variance over `feature`.
+/// Source: Ba, Kiros & Hinton (2016), eq. 3 and 4.
+struct LayerNorm {
+  Tensor scale, bias;  ///< {feature} each
+  Dim feature = 0;
+  double epsilon = 1e-5;
+
+  /// scale ones, bias zeros. Throws ArgumentError when the dim has no name or no known size, or
+  /// epsilon is negative.
+  static LayerNorm init(const Dim& feature, const LayerNormOptions& options = {});
+
+  /// x: [..., feature] -> the same dims. Each position is normalised alone.
+  Tensor operator()(const Tensor& x) const;
+};
+
+}  // namespace reel

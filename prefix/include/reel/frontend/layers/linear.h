@@ -1,0 +1,31 @@
+// frontend/layers/linear.h — Linear, a matrix product and a bias.
+#pragma once
+
+#include <optional>
+
+#include "reel/core/dim.h"
+#include "reel/core/dtype.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+struct LinearOptions {
+  bool has_bias = true;
+  DType dtype = f32;
+};
+
+/// y = x·W + b.
+struct Linear {
+  Tensor weight;               ///< {in, out}
+  std::optional<Tensor> bias;  ///< {out}
+  Dim in = 0, out = 0;
+
+  /// W by glorot_uniform, b zeros. Throws ArgumentError when a dim has no name or no known size, or
+  /// when both are the same.
+  static Linear init(const Dim& in, const Dim& out, const LinearOptions& options = {});
+
+  /// x: [..., in] -> [..., out].
+  Tensor operator()(const Tensor& x) const;
+};
+
+}  // namespace reel

@@ -1,0 +1,38 @@
+// frontend/layers/rnn_cell.h — RnnCell, the simple recurrent network.
+#pragma once
+
+#include <utility>
+
+#include "reel/core/dim.h"
+#include "reel/core/dtype.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+struct RnnCellOptions {
+  DType dtype = f32;
+};
+
+/// h' = tanh(x·W + h·U + b). Source: Elman (1990).
+struct RnnCell {
+  using State = Tensor;  ///< h
+
+  Tensor input_weight;      ///< W: {in, gate}
+  Tensor recurrent_weight;  ///< U: {hidden, gate}
+  Tensor bias;              ///< b: {gate}
+  Dim in = 0, hidden = 0;
+  Dim gate = 0;  ///< of hidden's size: the side of U where h' comes out
+
+  /// Weights by glorot_uniform, b zeros. Throws ArgumentError when a dim has no name or no known
+  /// size.
+  static RnnCell init(const Dim& in, const Dim& hidden, const RnnCellOptions& options = {});
+
+  const Dim& in_dim() const { return in; }
+  const Dim& out_dim() const { return hidden; }
+  /// Zeros over the given dims and `hidden`.
+  State initial_state(const Dims& dims) const;
+  /// One step. x: [..., in] -> {h', h'}: [..., hidden].
+  std::pair<Tensor, State> operator()(const Tensor& x, const State& h) const;
+};
+
+}  // namespace reel

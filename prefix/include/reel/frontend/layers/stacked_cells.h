@@ -1,0 +1,74 @@
+// frontend/layers/stacked_cells.h — stack_cells: cells one above another as one cell.
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "reel/core/errors.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Cells of which each takes what the one below gives; the state is a tuple of theirs.
+template <class... Cells>
+struct StackedCells {
+  using State = std::tuple<typename Cells::State...>;
+
+  std::tuple<Cells...> cells;
+
+  const Dim& in_dim() const { return std::get<0>(cells).in_dim(); }
+  const Dim& out_dim() const { return std::get<sizeof...(Cells) - 1>(cells).out_dim(); }
+  State initial_state(const Dims& dims) const {
+    return std::apply([&](const auto&... cell) { return State{cell.initial_state(dims)...}; },
+                      cells);
+  }
+  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
+    std::pair<Tensor, State> result{x, state};
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((std::tie(result.first, std::get<I>(result.second)) =
+            std::get<I>(cells)(result.first, std::get<I>(state))),
+       ...);
+    }
+    (std::index_sequence_for<Cells...>{});
+    return result;
+  }
+};
+
+/// The same for cells of one type, as many as the vector has; the state is a vector.
+template <class Cell>
+struct StackedCells<std::vector<Cell>> {
+  using State = std::vector<typename Cell::State>;
+
+  std::vector<Cell> cells;
+
+  const Dim& in_dim() const { return cells.front().in_dim(); }
+  const Dim& out_dim() const { return cells.back().out_dim(); }
+  State initial_state(const Dims& dims) const {
+    State state;
+    for (const Cell& cell : cells) state.push_back(cell.initial_state(dims));
+    return state;
+  }
+  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
+    std::pair<Tensor, State> result{x, state};
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      std::tie(result.first, result.second[i]) = cells[i](result.first, state[i]);
+    return result;
+  }
+};
+
+/// One cell from several, the lowest first: a cell's out_dim is the next one's in_dim.
+template <class... Cells>
+StackedCells<Cells...> stack_cells(const Cells&... cells) {
+  static_assert(sizeof...(Cells) > 0, "stack_cells takes at least one cell");
+  return {std::tuple<Cells...>(cells...)};
+}
+/// Throws ArgumentError when there are none.
+template <class Cell>
+StackedCells<std::vector<Cell>> stack_cells(const std::vector<Cell>& cells) {
+  if (cells.empty()) throw ArgumentError("stack_cells: takes at least one cell");
+  return {cells};
+}
+
+}  // namespace reel

@@ -1,0 +1,46 @@
+// frontend/loop_recording.h — what the eager and the traced form of loops share.
+#pragma once
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/leaf.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/random.h"
+#include "reel/frontend/loop_state.h"
+#include "reel/frontend/state_dims.h"
+
+namespace reel {
+
+/// Marks a loop on the active tapes for as long as it lives: exceptions end it too.
+class MarkedLoop {
+ public:
+  MarkedLoop() { mark_tapes(Recorder::Mark::loop_begins); }
+  ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends); }
+  MarkedLoop(const MarkedLoop&) = delete;
+  MarkedLoop& operator=(const MarkedLoop&) = delete;
+  void begin_iteration() { mark_tapes(Recorder::Mark::iteration_begins); }
+};
+
+/// Runs a check whose message names the loop itself: in the first iteration there is no more to
+/// say.
+template <class Fn>
+auto after_iteration(std::int64_t iteration, const std::string& what, Fn&& check) {
+  return iteration == 0 ? check() : in_iteration(iteration, what, check);
+}
+
+/// A state that the active tapes tell apart from the tensors it was made of: a loop of eager mode
+/// then adds up their cotangents as a traced one does. Going in, where a body may read them as well
+/// (a carry and a capture); coming out, where they may be stacked too.
+TreeLeaves as_own_values(TreeLeaves state);
+
+/// Ends the recording of a condition, a body or a branch. A gradient that was taken inside has
+/// asked for its loops again: those and the recorded ones become one here, since passes over the
+/// whole graph do not enter bodies.
+Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
+
+/// What an iteration, or a branch, that began at this block id hands on, as values of its own where
+/// the active tapes would take it for others: tensors from before, and (in a state) those that
+/// stand there twice. In a graph each has a cotangent of its own, which joins those inside first.
+TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin);
+TreeLeaves own_state(TreeLeaves state, std::uint64_t begin);
+
+}  // namespace reel

@@ -1,0 +1,59 @@
+// frontend/tape.h — Tape, gradients by hand.
+#pragma once
+
+#include "reel/autodiff/tape.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+/// What a gradient with respect to a tensor looks like where there is no path: exact zeros of its
+/// type.
+Tensor zero_gradient(const Tensor& source);
+/// A cotangent as it is given to users: zeros where there is none, an array of as many elements as
+/// the source has, where it ended with the last one that anything depends on.
+Tensor whole_gradient(Tensor cotangent, const Tensor& source);
+
+struct TapeOptions {
+  bool persistent = false;  ///< gradient may be asked more than once
+};
+
+/// Records what is done to watched tensors, for as long as it lives; tapes may be nested, for
+/// higher derivatives.
+///
+///   Tape tape;
+///   tape.watch(w);
+///   Tensor y = w * w;
+///   Tensor dw = tape.gradient(y, w);
+class Tape {
+ public:
+  explicit Tape(TapeOptions options = {}) : tape_(options.persistent) {}
+
+  /// Cotangents will be asked for the floating tensors of this tree.
+  template <class Tree>
+  void watch(const Tree& tree) {
+    for (const Tensor& tensor : tensors_of(flatten(tree)))
+      if (tensor.is_defined()) tape_.watch(tensor);
+  }
+  /// The gradient of the sum of y with respect to a tree: a tree of its type. Integers, booleans
+  /// and what y does not depend on get exact zeros. cotangent: what to start from instead of ones.
+  /// Throws ArgumentError when asked twice of a tape that is not persistent.
+  template <class Tree>
+  Tree gradient(const Tensor& y, const Tree& tree, const Tensor& cotangent = {}) {
+    return from(tape_.gradient({y}, {cotangent}, tensors_of(flatten(tree))), tree);
+  }
+
+  /// Fills cotangents in where tensors stand; an empty one becomes zeros.
+  template <class Tree>
+  static Tree from(Tensors cotangents, const Tree& tree) {
+    const TreeLeaves leaves = flatten(tree);
+    const Tensors sources = tensors_of(leaves);
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      cotangents[i] = whole_gradient(std::move(cotangents[i]), sources[i]);
+    return unflatten(tree, with_tensors(leaves, cotangents));
+  }
+
+ private:
+  RecordingTape tape_;
+};
+
+}  // namespace reel

@@ -1,0 +1,307 @@
+// frontend/tree.h — trees: what states, parameters and results of models are made of.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reel/core/errors.h"
+#include "reel/core/leaf.h"
+#include "reel/core/str.h"
+#include "reel/frontend/fields.h"
+#include "reel/frontend/tensor_array.h"
+
+namespace reel {
+
+/// Nothing: no state, no y.
+struct None {
+  bool operator==(const None&) const { return true; }
+};
+
+namespace detail {
+
+template <class T, template <class...> class Template>
+struct IsInstance : std::false_type {};
+template <template <class...> class Template, class... Args>
+struct IsInstance<Template<Args...>, Template> : std::true_type {};
+template <class T>
+struct IsArray : std::false_type {};
+template <class T, std::size_t N>
+struct IsArray<std::array<T, N>> : std::true_type {};
+
+template <class T>
+concept Fixed = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
+template <class T>
+concept TupleLike = IsInstance<T, std::tuple>::value || IsInstance<T, std::pair>::value;
+template <class T>
+concept WithMembers = requires(T& t) {
+  t.members();
+};
+/// Says what its members are called in paths.
+template <class T>
+concept WithMemberNames = requires {
+  T::member_names();
+};
+template <class T>
+concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
+
+/// All digits: other numbers are other signatures.
+std::string print_exactly(double number);
+
+template <class T>
+std::string print_fixed(const T& value) {
+  if constexpr (std::is_enum_v<T>)
+    return str(static_cast<long long>(value));
+  else if constexpr (std::is_floating_point_v<T>)
+    return print_exactly(static_cast<double>(value));
+  else
+    return str(value);
+}
+
+/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
+/// before its elements: two trees of one type have the same structure exactly when the sizes agree.
+/// Paths are made only if WithPaths.
+template <bool WithPaths, class Tree, class Fn>
+void walk(Tree& tree, const std::string& path, Fn& fn) {
+  using T = std::remove_const_t<Tree>;
+  const auto below = [&](const auto& name) {
+    if constexpr (WithPaths)
+      return path.empty() ? str(name) : str(path, '.', name);
+    else
+      return std::string();
+  };
+  if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
+                std::is_same_v<T, Dim> || std::is_same_v<T, None> ||
+                std::is_same_v<T, TensorType> || Fixed<T>) {
+    fn(tree, path);
+  } else if constexpr (IsInstance<T, std::vector>::value) {
+    fn.size(tree.size(), path);
+    for (std::size_t i = 0; i < tree.size(); ++i) walk<WithPaths>(tree[i], below(i), fn);
+  } else if constexpr (IsArray<T>::value) {
+    for (std::size_t i = 0; i < tree.size(); ++i) walk<WithPaths>(tree[i], below(i), fn);
+  } else if constexpr (IsInstance<T, std::optional>::value) {
+    fn.size(tree.has_value(), path);
+    if (tree) walk<WithPaths>(*tree, path, fn);
+  } else if constexpr (IsInstance<T, std::map>::value) {
+    static_assert(std::is_same_v<typename T::key_type, std::string>,
+                  "a map in a tree has std::string as keys");
+    fn.size(tree.size(), path);
+    for (auto& [key, value] : tree) {
+      fn.key(key, path);
+      walk<WithPaths>(value, below(key), fn);
+    }
+  } else if constexpr (TupleLike<T>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (walk<WithPaths>(std::get<I>(tree), below(I), fn), ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else if constexpr (WithMembers<Tree>) {
+    auto members = tree.members();
+    constexpr std::size_t kCount = std::tuple_size_v<decltype(members)>;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (WithMemberNames<T>) {
+        constexpr auto names = T::member_names();
+        static_assert(names.size() == kCount, "member_names() has one name for each of members()");
+        (walk<WithPaths>(std::get<I>(members), below(names[I]), fn), ...);
+      } else {
+        (walk<WithPaths>(std::get<I>(members), below(I), fn), ...);
+      }
+    }
+    (std::make_index_sequence<kCount>{});
+  } else if constexpr (WithMembers<T>) {
+    walk<WithPaths>(const_cast<T&>(tree), path,
+                    fn);  // members() that is not const changes nothing either
+  } else {
+    static_assert(Plain<T>,
+                  "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without "
+                  "constructors or base "
+                  "classes), pairs, tuples, arrays, vectors, optionals and string maps of trees; a "
+                  "class that is no plain "
+                  "struct joins with a function members() that returns std::tie of its members");
+    static_assert(!kHasCArray<T>,
+                  "a struct in a tree has no C arrays; write std::array<Tensor, 2> w{} for Tensor "
+                  "w[2]");
+    if constexpr (Plain<T> && !kHasCArray<T>) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
+      }
+      (std::make_index_sequence<kFieldCount<T>>{});
+    }
+  }
+}
+
+struct Flatten {
+  TreeLeaves& leaves;
+  void operator()(const Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(t)); }
+  void operator()(const TensorArray& a, const std::string&) {
+    leaves.push_back(TreeLeaf::of(a.list()));
+  }
+  void operator()(const Dim& d, const std::string&) { leaves.push_back(TreeLeaf::of(d)); }
+  void operator()(const None&, const std::string&) { leaves.push_back(TreeLeaf{}); }
+  template <Fixed T>
+  void operator()(const T& value, const std::string&) {
+    leaves.push_back(TreeLeaf::of(print_fixed(value)));
+  }
+  void size(std::size_t n, const std::string&) {
+    leaves.push_back(TreeLeaf::of(str("of size ", n)));
+  }
+  void key(const std::string& key, const std::string&) {
+    leaves.push_back(TreeLeaf::of(str("key ", key)));
+  }
+};
+
+/// Flattens, and leaves empty tensors behind.
+struct TakeLeaves : Flatten {
+  using Flatten::operator();
+  void operator()(Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(std::move(t))); }
+  void operator()(TensorArray& a, const std::string&) {
+    leaves.push_back(TreeLeaf::of(std::move(a).list()));
+  }
+};
+
+struct Unflatten {
+  const TreeLeaves& leaves;
+  std::size_t next = 0;
+  void operator()(Tensor& t, const std::string&) { t = leaves[next++].tensor; }
+  void operator()(TensorArray& a, const std::string&) {
+    a = TensorArray::of_list(leaves[next++].tensor);
+  }
+  void operator()(Dim& d, const std::string&) { d = leaves[next++].dim; }
+  void operator()(None&, const std::string&) { ++next; }
+  template <Fixed T>
+  void operator()(T&, const std::string&) {
+    ++next;
+  }
+  void size(std::size_t, const std::string&) { ++next; }
+  void key(const std::string&, const std::string&) { ++next; }
+};
+
+struct Paths {
+  std::vector<std::string>& paths;
+  template <class T>
+  void operator()(const T&, const std::string& path) {
+    paths.push_back(path);
+  }
+  void size(std::size_t, const std::string& path) { paths.push_back(path); }
+  void key(const std::string&, const std::string& path) { paths.push_back(path); }
+};
+
+/// What a tree becomes when it is the initial state of a loop: numbers are tensors.
+template <class T>
+struct StateOf {
+  using type = T;
+};
+template <class T>
+requires std::is_arithmetic_v<T>
+struct StateOf<T> {
+  using type = Tensor;
+};
+template <class... Ts>
+struct StateOf<std::tuple<Ts...>> {
+  using type = std::tuple<typename StateOf<Ts>::type...>;
+};
+template <class A, class B>
+struct StateOf<std::pair<A, B>> {
+  using type = std::pair<typename StateOf<A>::type, typename StateOf<B>::type>;
+};
+
+Tensor number_as_tensor(double number);
+Tensor number_as_tensor(std::int64_t number);
+Tensor number_as_tensor(bool number);
+
+template <class T>
+typename StateOf<T>::type as_state(const T& tree) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return number_as_tensor(tree);
+  } else if constexpr (std::is_integral_v<T>) {
+    return number_as_tensor(static_cast<std::int64_t>(tree));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return number_as_tensor(static_cast<double>(tree));
+  } else if constexpr (IsInstance<T, std::tuple>::value) {
+    return std::apply(
+        [](const auto&... item) { return typename StateOf<T>::type{as_state(item)...}; }, tree);
+  } else if constexpr (IsInstance<T, std::pair>::value) {
+    return {as_state(tree.first), as_state(tree.second)};
+  } else {
+    return tree;
+  }
+}
+
+}  // namespace detail
+
+/// The leaves of a tree in the order of its fields. Sizes of containers count as fixed leaves.
+template <class T>
+TreeLeaves flatten(const T& tree) {
+  TreeLeaves leaves;
+  detail::Flatten fn{leaves};
+  detail::walk<false>(tree, {}, fn);
+  return leaves;
+}
+
+/// The same, with the tree's own tensors: they are empty in the tree from then on.
+template <class T>
+TreeLeaves take_leaves(T& tree) {
+  TreeLeaves leaves;
+  detail::TakeLeaves fn{{leaves}};
+  detail::walk<false>(tree, {}, fn);
+  return leaves;
+}
+
+/// A copy of `like` with these leaves.
+template <class T>
+T unflatten(const T& like, const TreeLeaves& leaves) {
+  T tree = like;
+  detail::Unflatten fn{leaves};
+  detail::walk<false>(tree, {}, fn);
+  return tree;
+}
+
+/// The path of each leaf, as flatten orders them, under a common root: state.h.
+template <class T>
+std::vector<std::string> leaf_paths(const T& tree, const std::string& root = {}) {
+  std::vector<std::string> paths;
+  detail::Paths fn{paths};
+  detail::walk<true>(tree, root, fn);
+  return paths;
+}
+
+/// The paths of a tree's tensors, by the names of its fields: encoder.recurrent_weight; under a
+/// common root as leaf_paths gives them.
+template <class T>
+std::vector<std::string> tree_paths(const T& tree, const std::string& root = {}) {
+  const TreeLeaves leaves = flatten(tree);
+  const std::vector<std::string> paths = leaf_paths(tree, root);
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i].kind == TreeLeaf::Kind::tensor) result.push_back(paths[i]);
+  return result;
+}
+
+/// The tensors among leaves, and leaves with other tensors in their place.
+Tensors tensors_of(const TreeLeaves& leaves);
+TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
+
+/// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
+/// same structure.
+template <class Fn, class T, class... More>
+T tree_map(Fn&& f, const T& tree, const More&... more) {
+  const TreeLeaves leaves = flatten(tree);
+  const std::array<TreeLeaves, sizeof...(More)> others{flatten(more)...};
+  TreeLeaves result = leaves;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind != TreeLeaf::Kind::tensor || leaves[i].tensor.type().is_list()) continue;
+    result[i].tensor = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return f(leaves[i].tensor, others[I][i].tensor...);
+    }
+    (std::index_sequence_for<More...>{});
+  }
+  return unflatten(tree, result);
+}
+
+}  // namespace reel

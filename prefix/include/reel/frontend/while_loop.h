@@ -1,0 +1,137 @@
+// frontend/while_loop.h — while_loop and cond: control flow on tensors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reel/frontend/loop_leaves.h"
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+/// The options of tf.while_loop.
+struct WhileOptions {
+  /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the
+  /// initial value; of a TensorArray it is the shape of its elements. What goes in and what body
+  /// returns must be at least as specific: of the same rank, and equal wherever the invariant says
+  /// something. Eagerly every iteration's sizes are compared. While tracing, the invariant is all
+  /// that is known in cond, in body and behind the loop; a size of which body knows less is an
+  /// error too, until ensure_shape says it. PartialShape::unknown_rank() allows every shape
+  /// eagerly, and every size of the initial value's rank in a trace.
+  std::vector<std::optional<PartialShape>> shape_invariants = {};
+  int parallel_iterations = 10;  ///< at least 1; never changes a result
+  bool back_prop = true;         ///< false: no gradient goes through the loop
+  bool swap_memory = false;      ///< never changes a result
+  std::optional<IterationCount> maximum_iterations = {};
+  std::string name = "while";
+};
+
+namespace detail {
+
+template <class Fn, class State>
+struct TakesMembers : std::false_type {};
+template <class Fn, class... Ts>
+struct TakesMembers<Fn, std::tuple<Ts...>> : std::is_invocable<Fn&, const Ts&...> {};
+template <class Fn, class A, class B>
+struct TakesMembers<Fn, std::pair<A, B>> : std::is_invocable<Fn&, const A&, const B&> {};
+
+/// Calls fn with a state, taken apart into arguments where it is a tuple and fn wants that.
+template <class Fn, class State>
+decltype(auto) call_with_state(Fn& fn, const State& state) {
+  if constexpr (std::is_invocable_v<Fn&, const State&>) {
+    return fn(state);
+  } else {
+    static_assert(TakesMembers<Fn, State>::value,
+                  "cond and body are called with the state, or with the members of a tuple or pair "
+                  "as arguments; numbers in it have become tensors");
+    return std::apply(fn, state);
+  }
+}
+
+template <class C>
+LoopCondition as_condition(const C& value) {
+  static_assert(std::is_same_v<C, bool> || std::is_same_v<C, Tensor>,
+                "cond returns bool, or a boolean scalar Tensor");
+  if constexpr (std::is_same_v<C, bool>)
+    return {value, {}};
+  else
+    return {std::nullopt, value};
+}
+
+}  // namespace detail
+
+/// Runs body on a state for as long as cond holds: while (cond(s)) s = body(s).
+///
+/// cond: State -> bool, or a boolean scalar; body: State -> State, with every leaf of the type it
+/// had; initial: a tree with at least one tensor (numbers in a tuple, a pair or alone become
+/// tensors) -> the state for which cond did not hold, or that maximum_iterations bodies gave; the
+/// bound is asked first. A named Dim in the state may come back as another one, longer or shorter,
+/// with one size or with lengths over the dims that it had lengths over: tensors of the state that
+/// had the old one have the new one then, as in {h: [batch, hist], hist} where a history grows.
+/// Each such Dim is one leaf of the state. Eagerly a C++ loop; traced, cond and body are called
+/// once each (once more if a Dim of the state turns out to change) and become one node. The
+/// gradient of n iterations is a loop of n iterations. Throws StructureError, DTypeError or
+/// ShapeError when body returns another state than it took, DTypeError or ShapeError when cond is
+/// no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what body's gradient
+/// reads, per iteration. Source: tf.while_loop; RETURNN's while_loop for Dims.
+template <class Cond, class Body, class Initial>
+typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, const Initial& initial,
+                                                   const WhileOptions& options = {}) {
+  using State = typename detail::StateOf<Initial>::type;
+  const State start = detail::as_state(initial);
+  WhileSpec spec;
+  spec.name = options.name;
+  spec.cond = [&](const TreeLeaves& s) {
+    return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
+  };
+  std::vector<std::string> returned_paths;
+  spec.body = [&](const TreeLeaves& s) {
+    return detail::flatten_returned(
+        detail::as_state(detail::call_with_state(body, unflatten(start, s))), spec.initial,
+        returned_paths);
+  };
+  using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
+  static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
+  spec.initial = flatten(start);
+  spec.paths = [&] { return leaf_paths(start, "state"); };
+  spec.returned_paths = [&] { return returned_paths; };
+  spec.shape_invariants = options.shape_invariants;
+  spec.parallel_iterations = options.parallel_iterations;
+  spec.back_prop = options.back_prop;
+  spec.maximum_iterations = options.maximum_iterations;
+  return unflatten(start, while_loop_leaves(spec));
+}
+
+/// Runs one of two functions without arguments: on_true if pred holds, else on_false.
+///
+/// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch
+/// taken is called; traced, both are recorded and one runs. The gradient of what the other one
+/// reads is exact zeros. Named dims of the branches may differ where each branch makes its own, or
+/// where the tree has the Dim as a leaf: the result then has the Dim of the branch taken, a new one
+/// in a trace. Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced, where
+/// both can be seen) StructureError, DTypeError or ShapeError when the branches' types differ.
+template <class Pred, class OnTrue, class OnFalse>
+auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
+  static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
+                "pred is bool, or a boolean scalar Tensor");
+  using Result = typename detail::StateOf<std::decay_t<std::invoke_result_t<OnTrue&>>>::type;
+  static_assert(
+      std::is_same_v<Result,
+                     typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
+      "both branches return the same type");
+  std::optional<Result> if_true, if_false;  // what the branches return says how containers look
+  const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
+    return [&] {
+      returned = detail::as_state(branch());
+      return flatten(*returned);
+    };
+  };
+  const TreeLeaves leaves = cond_leaves(
+      detail::as_condition(pred), leaves_of(on_true, if_true), leaves_of(on_false, if_false),
+      [&] { return leaf_paths(*if_true, "result"); },
+      [&] { return leaf_paths(*if_false, "result"); });
+  return unflatten(if_true ? *if_true : *if_false, leaves);
+}
+
+}  // namespace reel

@@ -1,0 +1,23 @@
+// trace/executors/loop_types.h — types that only a run of a loop tells.
+#pragma once
+
+#include "reel/core/ops/loop.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// A type of the body where no iteration ran, given the types of the loop's inputs: sizes that only
+/// an iteration would know count as zero.
+TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   const TensorType& type);
+
+/// What a loop finds in a list that it runs along, where elements that nobody wrote are zeros: a
+/// cotangent ends at the last element that somebody read. slice: as the body takes it; limit: how
+/// many iterations there may be, INT64_MAX for as many as there are elements.
+Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
+
+/// What the elements of a list have in common: plain sizes that differ are unknown. One of them at
+/// least is defined.
+TensorType common_type(const Tensors& elements);
+
+}  // namespace reel

@@ -1,0 +1,35 @@
+// trace/executors/plan/loop_blocks.h — LoopBlocks, a loop that runs on some rows at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reel/trace/executors/plan/loop_run.h"
+#include "reel/trace/executors/plan/row_cut.h"
+
+namespace reel {
+
+/// A planned loop once more for each block of rows (row_cut.h), several of which run at once.
+class LoopBlocks {
+ public:
+  /// Plans the blocks of a loop where that can be done, and nothing but dims anew where sizes are
+  /// those of the call before.
+  void make(const PlannedLoop& whole);
+  /// Whether there are blocks, and the outputs have their places already.
+  bool can_run(std::span<const Tensor> out) const;
+  /// in, out: those of the op.
+  void run(OpInputs in, std::span<Tensor> out);
+
+ private:
+  friend class PlanView;
+  bool plan(std::size_t number);
+  void make_partial_sums();
+
+  const PlannedLoop* whole_ = nullptr;
+  std::optional<RowCut> cut_;
+  std::vector<std::unique_ptr<PlannedLoop>> blocks_;
+  std::vector<Tensors> partial_sums_;  ///< by block but the first, which has the loop's outputs
+};
+
+}  // namespace reel

@@ -1,0 +1,32 @@
+// trace/executors/plan/loop_plan.h — LoopPlan, a loop whose body and condition are plans.
+#pragma once
+
+#include <vector>
+
+#include "reel/trace/executors/plan/loop_blocks.h"
+#include "reel/trace/executors/plan/planned_loop.h"
+
+namespace reel {
+
+/// Runs one loop, for one set of sizes after the other: in blocks of rows where that can be done
+/// (row_cut.h), else as a whole. One whose carries change their sizes is left to the interpreter.
+class LoopPlan {
+ public:
+  /// profile: its children are those of PlannedLoop, then one for each block of rows.
+  explicit LoopPlan(Profile* profile = nullptr) : whole_(profile) {}
+
+  /// in, out: those of the op. Outputs are written where a tensor is given, else set.
+  void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
+
+ private:
+  friend class PlanView;
+  bool prepare(const AttrsRef& attrs, OpInputs in);
+
+  AttrsRef attrs_;
+  std::vector<TensorType> input_types_;
+  bool is_planned_ = false;
+  PlannedLoop whole_;
+  LoopBlocks blocks_;
+};
+
+}  // namespace reel

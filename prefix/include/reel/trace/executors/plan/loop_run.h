@@ -1,0 +1,109 @@
+// trace/executors/plan/loop_run.h — LoopRun, one run of a planned loop.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reel/trace/executors/ended_entries.h"
+#include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/plan/block_rows.h"
+#include "reel/trace/executors/plan/planned_loop.h"
+#include "reel/trace/executors/plan/slices.h"
+
+namespace reel {
+
+/// What a stack of such terms is.
+TensorType stacked(const TensorType& term, const Dim& dim);
+/// to += term, element by element.
+void add_to(const Tensor& to, const Tensor& term);
+
+/// Carries lie in two buffers in turn, what an iteration stacks is written into its place, slices
+/// are read where they lie.
+class LoopRun {
+ public:
+  /// in, out: those of the op. Outputs are written where a tensor is given, else set. rows: of a
+  /// block, where they lie; in and out are the block's then.
+  LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
+  void run();
+
+ private:
+  struct Slices {
+    char* data = nullptr;
+    std::int64_t bytes = 0;
+    Tensors elements;  ///< of a list
+  };
+  struct Stack {
+    char* data = nullptr;  ///< where its length is known
+    std::int64_t bytes = 0;
+    std::optional<GrowingStack> growing;
+  };
+
+  std::size_t first_sum() const { return attrs_.carries + attrs_.stacks; }
+  bool is_list(std::size_t body_output) const {
+    return attrs_.body.graph->types[attrs_.body.graph->outputs[body_output]].is_list();
+  }
+  char* memory(std::int64_t offset) const { return loop_.memory.data<char>() + offset; }
+  const TensorType& carry_type(int i) const { return loop_.input_types[attrs_.first_carry() + i]; }
+
+  char* slice_at(int i, std::int64_t position) {
+    const Slices& slices = slices_[static_cast<std::size_t>(i)];
+    return rows_ ? rows_->slice(i, position) : slices.data + position * slices.bytes;
+  }
+  char* stack_at(int j, std::int64_t position) {
+    if (rows_) return rows_->stack(j, position);
+    Stack& stack = stacks_[static_cast<std::size_t>(j)];
+    return stack.growing ? stack.growing->at(position) : stack.data + position * stack.bytes;
+  }
+
+  // Before the first iteration.
+  void find_slices(int i);
+  void find_stack(int j);
+  void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
+
+  // Iterations.
+  void put_first_carries();
+  void set_position(Plan& body);
+  Tensor& ask();
+  void step(std::int64_t position, const Tensor& live);
+  void step_with_all();
+  /// Entries that have ended see what Fill says, and what they compute is thrown away.
+  ///
+  /// Dims that they show are others than those of the body's plan: another plan runs then.
+  void step_with_ended(const Tensor& live);
+  /// A list is let go of by the instruction that reads it last, so that it can be written in place.
+  void set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
+  /// Where iteration `position_` writes carry i: the slice of a stack that it goes to as well, now
+  /// or one iteration later, or the buffer that does not hold it now.
+  char* next_place(int i);
+  void take_carry(int i, Plan& body);
+  void put_element(int j, Tensor element);
+  /// The first term of a sum is the sum.
+  void add_term(int i, const Tensor& term, bool is_in_place);
+  /// A list is written in place while nobody else holds it: the plan must not.
+  void release_lists(Plan& body);
+
+  // What comes of them.
+  void finish();
+  void finish_stack(int j, const Dim& fresh);
+  void finish_sum(int i);
+  void give_result(std::size_t k, const Tensor& value);
+
+  PlannedLoop& loop_;
+  const LoopAttrs& attrs_;
+  OpInputs in_;
+  std::span<Tensor> out_;
+  BlockRows* rows_;
+  Iterations iterations_;
+  std::vector<char*> carries_;  ///< where they lie; not those that are lists
+  Tensors carried_lists_;
+  std::vector<Slices> slices_;
+  std::vector<Stack> stacks_;
+  std::vector<Tensors> lists_;
+  Tensors sums_;  ///< those that are lists
+  Tensor condition_;
+  std::optional<EndedEntries> ended_;
+  bool captures_lists_ = false, gives_lists_ = false;
+  std::int64_t position_ = 0;  ///< of this iteration
+};
+
+}  // namespace reel

@@ -1,0 +1,13 @@
+// trace/executors/plan/never_fails.h — never_fails, which ops only sizes and dtypes can make fail.
+#pragma once
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// Where its types are right, the op gives a result for any values: element-wise ops, products,
+/// reductions, and what puts elements into another order. Not so what reads indices, lengths or
+/// lists; and what is not listed here may fail.
+bool never_fails(const Op& op);
+
+}  // namespace reel

@@ -1,0 +1,167 @@
+// trace/executors/plan/plan.h — Plan, a graph made ready to run with inputs of certain sizes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reel/trace/executors/plan/flat_op.h"
+#include "reel/trace/executors/plan/memory.h"
+#include "reel/trace/executors/plan/profile.h"
+#include "reel/trace/executors/plan/types.h"
+
+namespace reel {
+
+class LoopPlan;
+class CondPlan;
+class TileProgram;
+
+/// Where the value of a slot lies when the plan runs.
+enum class Place : std::uint8_t {
+  given,     ///< whoever runs the plan fills the slot: inputs
+  constant,  ///< computed when the plan was made
+  buffer,    ///< at a place of its own in the plan's memory
+  outside,   ///< whoever runs the plan says where, before every run: outputs
+  block,  ///< in a block that its op makes, because somebody may keep it or its size is not known
+};
+
+/// A graph as a list of instructions over slots; their types, attributes and places in memory are
+/// found once, so that running one is a call of its kernel.
+///
+/// What cannot be known beforehand (a size that depends on values) is run as the interpreter does.
+/// One run at a time.
+class Plan {
+ public:
+  /// How the outputs of the graph are wanted.
+  enum class Outputs : std::uint8_t {
+    blocks,  ///< as tensors that may be kept
+    placed,  ///< where set_output() says, if their types are known and they are no lists
+  };
+
+  /// Whose the inputs are.
+  enum class Inputs : std::uint8_t {
+    lent,   ///< somebody's who needs them after the run, or for the next one
+    given,  ///< the plan's: one that nobody else holds may be written over, and is gone from
+            ///< input(i) then, but by no instruction that may fail or has such behind it
+  };
+
+  /// graph: outlives the plan. env: what its free symbols stand for. profile: where runs are
+  /// counted, if they are; outlives the plan too.
+  Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
+       const std::vector<Outputs>& outputs, Inputs owner, Profile* profile);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// The same plan for other dims -> false, and nothing done, if sizes differ.
+  bool rebind(std::span<const TensorType> inputs, const DimEnv& env);
+
+  /// Input i: a tensor, or (move_input) the place of one in memory of the caller, which must be one
+  /// that nobody keeps (keeps_input).
+  void set_input(std::size_t i, Tensor tensor) { slots_[i] = std::move(tensor); }
+  void move_input(std::size_t i, void* data) {
+    TensorBlock* header = headers_[i].block();
+    if (slots_[i].block() != header) slots_[i] = headers_[i];
+    header->data = data;
+  }
+  Tensor& input(std::size_t i) { return slots_[i]; }
+  const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
+  bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
+
+  bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
+  const TensorType& output_type(std::size_t k) const { return types_.types[graph_->outputs[k]]; }
+  /// Output k is written where set_output() says; otherwise output(k) has to be read after the run.
+  bool output_is_placed(std::size_t k) const {
+    const std::size_t slot = slot_of_[graph_->outputs[k]];
+    return places_[slot] == Place::outside && outputs_of_slot_[slot] == static_cast<int>(k);
+  }
+  void set_output(std::size_t k, void* data) {
+    slots_[slot_of_[graph_->outputs[k]]].block()->data = data;
+  }
+  /// Valid until the next run; a list or block is the caller's to keep.
+  Tensor& output(std::size_t k) { return slots_[slot_of_[graph_->outputs[k]]]; }
+
+  void run() { profile_ ? run_all<true>() : run_all<false>(); }
+  /// Lets go of all tensors that are not the plan's own.
+  void release();
+
+  const Graph& graph() const { return *graph_; }
+  /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,
+  /// and may be given back until the next one.
+  void take_memory();
+  void give_back_memory() { reel::give_back(std::move(memory_)); }
+
+ private:
+  friend class PlanView;
+
+  enum class Kind : std::uint8_t {
+    kernel,   ///< writes outputs where they are placed
+    flat,     ///< the same, of an element-wise op whose loop is known
+    blocks,   ///< makes outputs itself, of types that are known
+    untyped,  ///< through the door, as the interpreter does
+    tiles,    ///< a fused op
+    loop,
+    cond,
+    nothing,  ///< done when the plan was made
+  };
+  struct Instruction {
+    Kind kind;
+    const Op* op;
+    const Attrs* attrs;
+    std::uint32_t record;
+    std::uint32_t first_in, in_count;    ///< in operands_
+    std::uint32_t first_out, out_count;  ///< slots
+    std::uint32_t first_free,
+        free_count;           ///< in freed_: slots whose tensors are not needed any more
+    std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
+  };
+
+  void make_instructions(const std::vector<Outputs>& outputs);
+  void choose_places(const std::vector<Outputs>& outputs);
+  struct LastUses {
+    std::vector<int> of_value;  ///< by slot: itself or a view of it
+    std::vector<int> of_views;  ///< by slot: views of it only; -1 if there are none
+  };
+  LastUses last_uses() const;
+  std::size_t first_that_cannot_fail() const;
+  void place_in_memory();
+  void make_headers();
+  void find_flat_ops();
+  void compute_constants();
+  template <bool is_counted>
+  void run_all();
+  void run_untyped(Instruction& at, DimEnv& env);
+  std::span<const OpInput> inputs_of(const Instruction& at) const {
+    return {operands_.data() + at.first_in, at.in_count};
+  }
+  std::span<Tensor> outputs_of(const Instruction& at) {
+    return {slots_.data() + at.first_out, at.out_count};
+  }
+
+  const Graph* graph_;
+  Inputs owner_;  ///< of the inputs
+  Profile* profile_;
+  PlannedTypes types_;
+  std::vector<Instruction> instructions_;
+  static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker
+  std::vector<std::uint32_t> slot_of_;           ///< by value: inputs first, then outputs by record
+  std::vector<TensorType> slot_types_;           ///< by slot
+  std::vector<Place> places_;                    ///< by slot
+  std::vector<int> outputs_of_slot_;       ///< the first output that is the slot's value, or -1
+  std::vector<std::uint8_t> keeps_input_;  ///< by input
+  std::vector<Tensor> slots_;              ///< what instructions read and write
+  std::vector<Tensor> headers_;            ///< by slot: for values that are placed, and inputs
+  std::vector<void*> own_data_;            ///< by slot: its place in the plan's memory
+  std::vector<OpInput> operands_;
+  std::vector<std::uint32_t> freed_;
+  std::vector<std::unique_ptr<LoopPlan>> loops_;
+  std::vector<std::unique_ptr<CondPlan>> conds_;
+  std::vector<std::unique_ptr<TileProgram>> tiles_;
+  std::vector<FlatOp> flats_;
+  std::vector<std::pair<std::size_t, std::int64_t>>
+      offsets_;  ///< in memory_, of slots placed there
+  PlanMemory memory_;
+  std::int64_t memory_bytes_ = 0;
+  bool has_untyped_ = false;
+};
+
+}  // namespace reel

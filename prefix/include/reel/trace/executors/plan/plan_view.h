@@ -1,0 +1,69 @@
+// trace/executors/plan/plan_view.h — PlanView, the inside of plans for who explains them.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "reel/trace/executors/plan/cond_plan.h"
+#include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/plan.h"
+
+namespace reel {
+
+/// Reads what Plan, LoopPlan, LoopBlocks and CondPlan keep to themselves.
+class PlanView {
+ public:
+  using Instruction = Plan::Instruction;
+  using Kind = Plan::Kind;
+
+  static const std::vector<Instruction>& instructions(const Plan& plan) {
+    return plan.instructions_;
+  }
+  static const PlannedTypes& types(const Plan& plan) { return plan.types_; }
+  static std::int64_t memory_bytes(const Plan& plan) { return plan.memory_bytes_; }
+
+  /// A value that an instruction makes, or that the plan is given.
+  struct Slot {
+    const TensorType& type;
+    Place place;
+    bool is_output;
+  };
+  static std::size_t slot_count(const Plan& plan) { return plan.slots_.size(); }
+  static Slot slot(const Plan& plan, std::size_t s) {
+    return {plan.slot_types_[s], plan.places_[s], plan.outputs_of_slot_[s] >= 0};
+  }
+
+  static const LoopPlan& loop_of(const Plan& plan, const Instruction& at) {
+    return *plan.loops_[static_cast<std::size_t>(at.child)];
+  }
+  static const CondPlan& cond_of(const Plan& plan, const Instruction& at) {
+    return *plan.conds_[static_cast<std::size_t>(at.child)];
+  }
+  static const LoopAttrs& attrs_of(const Plan& plan, const Instruction& at) {
+    const AttrsRef& resolved = plan.types_.attrs[at.record];
+    return get<LoopAttrs>((resolved ? resolved : plan.graph_->records[at.record].attrs).get());
+  }
+  static std::vector<TensorType> types(const Plan& plan, std::span<const ValueId> values) {
+    std::vector<TensorType> result;
+    for (const ValueId v : values) result.push_back(plan.types_.types[v]);
+    return result;
+  }
+
+  // Of a loop.
+  static bool is_planned(const LoopPlan& loop) { return loop.attrs_ && loop.is_planned_; }
+  static const AttrsRef& attrs(const LoopPlan& loop) { return loop.attrs_; }
+  static const std::vector<TensorType>& input_types(const LoopPlan& loop) {
+    return loop.input_types_;
+  }
+  static const PlannedLoop& whole(const LoopPlan& loop) { return loop.whole_; }
+  static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
+    return loop.blocks_.blocks_;
+  }
+  /// What it runs: the whole, or blocks of rows, which are alike.
+  static const PlannedLoop& shown(const LoopPlan& loop) {
+    return blocks(loop).empty() ? whole(loop) : *blocks(loop)[0];
+  }
+  static const SubPlan& branch(const CondPlan& cond, std::size_t b) { return cond.branches_[b]; }
+};
+
+}  // namespace reel

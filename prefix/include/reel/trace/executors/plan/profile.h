@@ -1,0 +1,60 @@
+// trace/executors/plan/profile.h — Profile, what the instructions of a plan took.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace reel {
+
+/// Calls and time of a plan's instructions, by record of its graph; and the same of the plans
+/// inside it, as a tree. It outlives them: a plan that is made again for other sizes goes on
+/// counting where the one before it stopped.
+///
+/// One plan counts at a time: blocks of a loop, which run on several threads, have a profile each.
+class Profile {
+ public:
+  struct Count {
+    std::int64_t calls = 0, nanoseconds = 0;
+  };
+  std::int64_t runs = 0;  ///< of the plan
+  /// The run that is counted is the one that made the plans of loops.
+  bool is_first = true;
+  std::vector<Count> records;
+
+  /// Child `i`, made when it is first asked for: of a plan one for each record that is a loop or a
+  /// cond, of those one for each plan (LoopPlan and CondPlan say which).
+  Profile& child(std::size_t i) {
+    std::unique_ptr<Profile>& found = children_[i];
+    if (!found) found = std::make_unique<Profile>();
+    return *found;
+  }
+  const Profile* find_child(std::size_t i) const {
+    const auto found = children_.find(i);
+    return found == children_.end() ? nullptr : found->second.get();
+  }
+  /// All numbers are zero again.
+  void clear() {
+    runs = 0;
+    records.assign(records.size(), {});
+    for (auto& [i, child] : children_) child->clear();
+  }
+
+ private:
+  std::map<std::size_t, std::unique_ptr<Profile>> children_;
+};
+
+/// Child `i` of a profile, if there is one to begin with.
+inline Profile* child_of(Profile* profile, std::size_t i) {
+  return profile ? &profile->child(i) : nullptr;
+}
+
+inline std::int64_t nanoseconds_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace reel

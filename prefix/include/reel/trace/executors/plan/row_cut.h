@@ -1,0 +1,48 @@
+// trace/executors/plan/row_cut.h — RowCut, whether a loop's iterations treat the rows of its values
+// each for itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+
+/// Rows that run together.
+struct BlockOfRows {
+  std::vector<std::int64_t> rows;     ///< their numbers, rising
+  std::vector<std::int64_t> lengths;  ///< iterations of each; none: all run to the end
+};
+
+/// A loop that can be run on some rows at a time: the first dim of its carries is one that no op of
+/// its body mixes. Where entries end one by one, they are the rows, and those of similar lengths
+/// run together.
+struct RowCut {
+  Dim dim;                             ///< what is cut
+  std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one
+                                       ///< (of slices: behind the dim of the steps)
+  std::vector<std::uint8_t> carry_has_rows;
+  /// By sum: where its rows are, or whether it is the same for all blocks, or adds up theirs.
+  enum class Sum : std::uint8_t { has_rows, same, over_rows };
+  std::vector<Sum> sums;
+  /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
+  std::vector<std::int64_t> blocks;
+
+  /// Which rows are in each block, in a run with these inputs; the first block is the one that runs
+  /// longest.
+  std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
+};
+
+/// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too
+/// little work, to be worth it; `why` says so in words.
+std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   std::string* why = nullptr);
+
+/// The loop for a block of rows: `part` stands for the dim that is cut.
+LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
+
+}  // namespace reel

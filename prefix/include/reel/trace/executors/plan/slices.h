@@ -1,0 +1,46 @@
+// trace/executors/plan/slices.h — GrowingStack, room for slices whose number is not known
+// beforehand.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Slices of equal size, one after the other, which stay where they are: each chunk holds as many
+/// as all before it.
+class GrowingStack {
+ public:
+  explicit GrowingStack(std::int64_t slice_bytes) : bytes_(slice_bytes) {}
+
+  /// The place of slice `i`: one of those before, or the next.
+  char* at(std::int64_t i) {
+    std::size_t chunk = 0;
+    std::int64_t first = 0, room = kFirst;
+    while (i >= first + room) {
+      first += room;
+      if (chunk++) room *= 2;
+    }
+    if (chunk == chunks_.size())
+      chunks_.push_back(Tensor(allocate_block(TensorType(boolean, {room * bytes_}))));
+    return chunks_[chunk].data<char>() + (i - first) * bytes_;
+  }
+
+  void copy_to(char* to, std::int64_t count) const {
+    for (const Tensor& chunk : chunks_) {
+      const std::int64_t bytes = std::min(chunk.type().bytes(), count * bytes_);
+      if (bytes > 0) std::memcpy(to, chunk.data<char>(), static_cast<std::size_t>(bytes));
+      to += bytes;
+      count -= bytes_ ? bytes / bytes_ : 0;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kFirst = 16;
+  std::int64_t bytes_;
+  Tensors chunks_;
+};
+
+}  // namespace reel

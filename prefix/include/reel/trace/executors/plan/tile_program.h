@@ -1,0 +1,85 @@
+// trace/executors/plan/tile_program.h — TileProgram, a fused op made ready for inputs of certain
+// sizes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reel/core/graph.h"
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/pointwise_table.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// The element-wise ops of a fused op, done one after the other for some hundred elements at a
+/// time: what one hands to the next stays in the first-level cache, and the bits are those of each
+/// op done for itself.
+///
+/// Elements are walked over in the order of the smallest values there are (`space`). A value that a
+/// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
+/// and spread only say where elements lie.
+class TileProgram {
+ public:
+  /// body: of FusedAttrs. env: what its free symbols stand for.
+  TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env);
+
+  /// in, out: those of the op. An output that is not there is made, of its type, in place of an
+  /// input where that can be done: a temporary that nobody else holds, read for the last time where
+  /// the output is written. One run at a time.
+  void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+
+ private:
+  class Builder;
+
+  enum class Home : std::uint8_t { input, output, tile };
+  /// Where an operand or result of a step lies beside the elements that are walked over.
+  struct Place {
+    Home home = Home::tile;
+    bool repeats = false;             ///< along columns
+    std::uint32_t index = 0;          ///< of the input or output
+    std::int64_t offset = 0;          ///< bytes
+    std::int64_t row = 0;             ///< elements from one row to the next; of a tile, its columns
+    std::int64_t item = 0;            ///< bytes of an element
+    char* tile = nullptr;             ///< where the tile begins
+    std::vector<std::int64_t> outer;  ///< elements, by outer axis
+  };
+  enum class Kind : std::uint8_t {
+    flat_unary,   ///< all operands lie without gaps within a tile, and none repeats
+    flat_binary,  ///< the same
+    unary,
+    rows,
+    copy,
+  };
+  struct Step {
+    Kind kind;
+    UnaryLoop unary = nullptr;
+    FlatLoop flat = nullptr;
+    RowsLoop rows = nullptr;
+    int operands = 0;
+    Place in[kMostOperands], out;
+  };
+  /// The elements that are walked over: outer axes, then rows of columns.
+  struct Tile {
+    std::int64_t outer_index[kMostBroadcastAxes];
+    std::int64_t row, column, rows, columns;
+  };
+
+  Tensor make(std::size_t k, OpInputs in, const TensorType& type);
+  char* at(const Place& place, const Tile& tile) const;
+  void run_tile(const Tile& tile);
+  static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
+
+  std::vector<Step> steps_;
+  std::vector<std::int64_t> outer_;  ///< sizes
+  bool is_one_tile_ = false;
+  std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
+  std::int64_t tile_bytes_ = 0;
+  std::unique_ptr<char[]> memory_;
+  char* tiles_ = nullptr;  ///< in memory_, aligned
+  std::vector<char*> inputs_, outputs_;
+  std::vector<std::vector<std::uint32_t>> replaced_;  ///< by output: inputs that it may lie over
+  std::vector<OpInput> candidates_;                   ///< of make()
+};
+
+}  // namespace reel

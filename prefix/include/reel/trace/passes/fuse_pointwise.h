@@ -1,0 +1,19 @@
+// trace/passes/fuse_pointwise.h — fuse_pointwise, element-wise ops that read each other become one.
+#pragma once
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// Puts element-wise ops on tensors of one size that read each other's results into one op `fused`,
+/// which a plan does tile by tile; splits into equal parts that they read, concats of what they
+/// give, and repetitions that they read (spread) go with them. The same bits.
+///
+///   %4 = add(%0, %1)                 %6 = fused(%0, %1, %2)
+///   %5 = sigmoid(%4)          →        body: %3 = add(%0, %1); %4 = sigmoid(%3);
+///   %6 = mul(%5, %2)                         %5 = mul(%4, %2); return %5
+///
+/// Loops and branches inside are done too. Goes last: other passes know nothing of `fused`.
+Ref<Graph> fuse_pointwise(const Graph& graph);
+
+}  // namespace reel

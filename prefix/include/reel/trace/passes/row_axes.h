@@ -1,0 +1,59 @@
+// trace/passes/row_axes.h — RowAxes, where the rows of a graph's values are, and which ops mix
+// them.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+
+/// Follows one dim, that of the rows, through the values of a graph: row r of a value depends on
+/// row r of the inputs that have rows, and on inputs without, for as long as every op on the way
+/// treats rows each for itself.
+class RowAxes {
+ public:
+  static constexpr int kNone = -1;    ///< the same for all rows
+  static constexpr int kMixed = -2;   ///< made of several rows, or by an op that is not known
+  static constexpr int kSummed = -3;  ///< a sum over all rows of what each has
+
+  /// rows: what the graph calls the dim.
+  RowAxes(const Graph& graph, const Dim& rows);
+
+  /// Input v has rows at that axis. Before follow().
+  void seed(ValueId v, int axis) { axes_[v] = axis; }
+  void follow();
+
+  /// Where the rows of a value are; kNone, kMixed.
+  int operator[](ValueId v) const { return axes_[v]; }
+  /// The op that mixed rows first, or may have; null if none did.
+  const Op* first_mixing() const { return first_mixing_; }
+
+ private:
+  const Op* summing_op(std::span<const ValueId> in) const;
+  int axis_of(const OpRecord& record) const;
+  int of_elements(std::span<const ValueId> in, const TensorType& result) const;
+  int of_product(const OpRecord& record, std::span<const ValueId> in) const;
+  int of_concat(const OpRecord& record, std::span<const ValueId> in) const;
+  void follow_fused(const OpRecord& record);
+  const TensorType& type(ValueId v) const { return graph_.types[v]; }
+
+  const Graph& graph_;
+  Dim rows_;
+  std::vector<int> axes_;                 // by value
+  std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
+  const Op* first_mixing_ = nullptr;
+};
+
+/// Some dim of the type has a length for each element of `dim`: a row is no tensor like the others.
+bool has_lengths_over(const TensorType& type, const Dim& dim);
+
+/// What the types of a loop's inputs call the dim that its entries have, of a loop that has one.
+/// (Its attributes may have it by the name that the traced function gives it.)
+Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+/// The body of a loop whose entries, along one dim, end one by one; its rows are entries. inputs:
+/// types of the op's.
+RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+}  // namespace reel

@@ -1,0 +1,93 @@
+// trace/passes/time_split.h — TimeSplit, which records of a loop's body can leave it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+#include "reel/trace/passes/ended_values.h"
+#include "reel/trace/passes/notes.h"
+
+namespace reel {
+
+/// Where a value of the body can be had.
+enum class Home : std::uint8_t {
+  inside,  ///< only in the loop, step by step
+  steps,   ///< outside, for all steps at once
+  once,    ///< outside, the same in every step
+};
+
+/// What is decided about a loop, before anything is done about it.
+///
+/// Where entries end one by one, only what treats each entry for itself leaves the loop: what is
+/// computed for the others in places where they have ended is padding then. A sum over entries
+/// leaves it for a sum over all steps, in which padding counts as zero.
+class TimeSplit {
+ public:
+  /// time: the dim of the steps (time_of). inputs: types of the op's.
+  TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time);
+
+  /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
+  static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                    std::string& why);
+
+  bool changes_anything() const;
+  /// What leaves the loop, and of what would gain by it but stays, why.
+  void write_notes(LoopNotes& notes) const;
+
+  Home home(ValueId v) const { return home_[v]; }
+  bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
+  bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< after it
+  /// An output of the body, a stack or a sum, may be made outside. Ended entries have padding
+  /// there, and of what joins the entry whose values they saw, only the loop knows which that is.
+  bool can_make_outside(std::size_t output) const {
+    if (ended_ && attrs_.collects_output(output)) return false;
+    if (output >= attrs_.first_sum()) return true;
+    const std::size_t j = output - attrs_.first_stack();
+    return !attrs_.is_list(j) && (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+  }
+  /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
+  bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
+  /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
+  /// without constants (its gradient reads nothing) in inputs that are others in every step.
+  bool is_linear(const OpRecord& record) const;
+  /// What ended entries see of a value that comes as a slice instead.
+  Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
+
+  /// The type of a value of the body outside, for one step or for all.
+  TensorType outside(ValueId v, bool is_many) const;
+  /// A record of the body, applied in the graph that is being recorded.
+  Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
+                bool is_summed) const;
+
+ private:
+  void hoist();
+  void keep_cheap_inside();
+  void sink();
+  std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
+  std::vector<std::uint8_t> find_waiting() const;
+  bool can_leave(const OpRecord& record) const;
+  bool keeps_rows(const OpRecord& record) const;
+  std::vector<std::uint8_t> find_only_summed() const;
+  bool is_sum_over_entries(const OpRecord& record,
+                           const std::vector<std::uint8_t>& is_only_summed) const;
+  bool clashes_with_time(ValueId v) const;
+  bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const;
+  bool is_fast_inside(const OpRecord& record) const;
+  bool is_warm_inside(const OpRecord& record) const;
+  std::vector<std::uint8_t> find_terms() const;
+  std::string why_inside(const OpRecord& record) const;
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  Dim time_;
+  mutable DimEnv env_;  // remembers what it has resolved
+  bool prints_;
+  std::optional<EndedValues> ended_;                // where entries end one by one
+  std::vector<Home> home_;                          // by value
+  std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
+};
+
+}  // namespace reel
