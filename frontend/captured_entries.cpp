@@ -49,6 +49,17 @@ void CapturedEntries::restore(TreeLeaves& leaves) {
       leaf.tensor = dims_.restored(visible(leaf.tensor));
 }
 
+void CapturedEntries::restore_state(TreeLeaves& state, const TreeLeaves& before) {
+  restore(state);
+  const auto is_tensor = [](const TreeLeaf& leaf) {
+    return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined();
+  };
+  for (std::size_t i = 0; i < std::min(state.size(), before.size()); ++i)
+    if (is_tensor(state[i]) && is_tensor(before[i]) &&
+        state[i].tensor.dtype() == before[i].tensor.dtype())
+      state[i].tensor = dims_.completed(state[i].tensor, before[i].tensor);
+}
+
 bool CapturedEntries::is_made_inside(std::uint64_t id) const {
   return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
 }

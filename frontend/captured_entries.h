@@ -28,6 +28,8 @@ class CapturedEntries final : public EntryScope {
   Tensor filled(const Tensor& x);
   /// Leaves that it returned, as it would read them, with the dims that they have outside.
   void restore(TreeLeaves& leaves);
+  /// The same of a state, with what no live entry shows of it as it was before.
+  void restore_state(TreeLeaves& state, const TreeLeaves& before);
 
  private:
   struct Known {

@@ -315,7 +315,7 @@ class EagerScan {
         ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
         call_body();
       }
-      entries.restore(result.state);
+      entries.restore_state(result.state, state_);
       entries.restore(result.y);
     } else {
       call_body();

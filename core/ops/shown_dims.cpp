@@ -5,6 +5,7 @@
 
 #include "reel/core/dim_expression.h"
 #include "reel/core/mode.h"
+#include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/slice.h"
@@ -64,6 +65,19 @@ void ShownDims::find(const Dim& dim) {
 Tensor ShownDims::filled(const Tensor& x) const {
   if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
   return fill_live(renamed(x), live_);
+}
+
+Tensor ShownDims::completed(const Tensor& made, const Tensor& before) const {
+  if (made.type().is_list() || before.type().is_list() || !affects(before.type())) return made;
+  for (const Dim& entry : live_.dims())
+    if (contains(before.dims(), entry)) return made;  // each entry has elements of its own
+  Tensor result = made;
+  for (const Dim& dim : before.dims()) {
+    const Dim shown = to_(dim);
+    if (shown == dim || shown.size() >= dim.size() || !contains(made.dims(), dim)) continue;
+    result = where(range(dim) < shown.size(), result, before);
+  }
+  return result;
 }
 
 Tensor ShownDims::with(const Tensor& x, const DimChanges& changes) {

@@ -41,6 +41,9 @@ class ShownDims {
   /// What a body made, with the dims that it has outside; a Dim likewise.
   Tensor restored(const Tensor& x) const { return with(x, back_); }
   Dim restored(const Dim& dim) const { return back_(dim); }
+  /// What comes of a state that all entries share: the elements that no live entry shows stay as
+  /// they were. made: restored.
+  Tensor completed(const Tensor& made, const Tensor& before) const;
 
  private:
   static Tensor with(const Tensor& x, const DimChanges& changes);

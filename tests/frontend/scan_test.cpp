@@ -301,6 +301,24 @@ TEST_P(ScanTest, OneConditionForEntriesWithLengthsOfTheirOwn) {
             "scan \"scan\": cond_dims is given, but no cond; give both, or neither");
 }
 
+TEST_P(ScanTest, OfAStateThatEntriesShareWhatNoLiveOneShowsStays) {
+  const Dim batch("batch", 3);
+  const Dim time("time", tensor({0, 2, 1}, {batch})), other("other", tensor({1, 1, 3}, {batch}));
+  const Tensor x = tensor({.3, .2}, {time}, f64), steps = zeros({batch, other}, f64);
+  const auto f = [&](const Tensor& x, double factor) {
+    const auto body = [factor](const Tensor& y, const Tensor& s) {
+      return std::pair{None{}, s * factor + mean(y) * 0.0};
+    };
+    return scan(Scan{.spatial_dim = other, .initial = x, .xs = steps, .body = body}).state;
+  };
+  const auto twice = [&](const Tensor& x) { return f(x, 2.0); };
+  // From the second step on entry 2 alone is live, which shows one element.
+  expect_values(run(twice)(x), {8 * .3, 2 * .2}, 1e-12);
+  expect_values(run(grad([&](const Tensor& x) { return sum(square(twice(x))) * 0.5; }))(x),
+                {64 * .3, 4 * .2}, 1e-12);
+  expect_values(run([&](const Tensor& x) { return f(x, 1.0); })(x), {.3, .2}, 1e-12);
+}
+
 TEST_P(ScanTest, CountsThatAreNone) {
   const auto count = [](const IterationCount& most) {
     return [most](const Tensor& x) {

@@ -70,7 +70,8 @@ Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
 }
 
 Tensor EndedEntries::next(const Tensor& made, const Tensor& before, int carry) const {
-  return attrs_.fills[carry] == Fill::as_is ? made : keep_ended(made, before, live_);
+  if (attrs_.fills[carry] == Fill::as_is) return made;
+  return keep_ended(dims_.completed(made, before), before, live_);
 }
 
 }  // namespace reel
