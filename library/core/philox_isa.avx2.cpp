@@ -1,1 +1,0 @@
-#include "reel/core/ops/philox_isa.cpp"

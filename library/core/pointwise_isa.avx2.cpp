@@ -1,1 +1,0 @@
-#include "reel/core/ops/pointwise_isa.cpp"

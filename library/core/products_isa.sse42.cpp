@@ -1,1 +1,0 @@
-#include "reel/core/ops/products_isa.cpp"

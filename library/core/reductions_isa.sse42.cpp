@@ -1,1 +1,0 @@
-#include "reel/core/ops/reductions_isa.cpp"
