@@ -299,10 +299,12 @@ void Backward::run() {
   for (std::size_t r = storage.records.size(); r-- > 0;) {
     if (r >= RecordingTape::kAhead) storage.prefetch(storage.records[r - RecordingTape::kAhead]);
     const OpRecord& record = storage.records[r];
+    const auto moved =
+        tape_.moved_records_.empty() ? tape_.moved_records_.end() : tape_.moved_records_.find(r);
     if (!record.op)
       visit_mark(record);
-    else if (!tape_.moved_records_.empty() && tape_.moved_records_.count(r))
-      visit_moved(record, tape_.moved_records_.at(r));
+    else if (moved != tape_.moved_records_.end())
+      visit_moved(record, moved->second);
     else
       visit(record, storage.inputs_of(record).data());
     if (let_go_) storage.drop_last();

@@ -47,7 +47,7 @@ class Backward {
     std::vector<TapeOperand> operands;
     MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record);
     MovedRecord(MovedRecord&&) = default;
-    MovedRecord& operator=(MovedRecord&&) = default;
+    MovedRecord& operator=(MovedRecord&&) = delete;  // would hold on to what it had
     ~MovedRecord();
   };
   struct Loop {

@@ -70,18 +70,16 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   // Where there is no path there is nothing: zeros that go on from here would meet infinite
   // derivatives. A carry is handed on in any case.
   const std::vector<int> asked = std::exchange(both.wanted, {});
-  Tensors found;
+  Tensors found, paths;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
     both.wanted.push_back(asked[i]);
     found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
-    both.presences.push_back(presences[i].is_defined() ? 1 : -1);
+    paths.push_back(presences[i]);
   }
-  for (std::size_t k = 0, i = 0; k < both.wanted.size(); ++k) {
-    while (asked[i] != both.wanted[k]) ++i;
-    if (both.presences[k] < 0) continue;
-    both.presences[k] = static_cast<int>(found.size());
-    found.push_back(cast(presences[i], i32));
+  for (const Tensor& path : paths) {
+    both.presences.push_back(path.is_defined() ? static_cast<int>(found.size()) : -1);
+    if (path.is_defined()) found.push_back(cast(path, i32));
   }
   std::vector<ValueId> forward_outputs, renumbered;
   for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));

@@ -48,8 +48,8 @@ Tensor list_size(const Tensor& list);
 /// As many zeros as there are elements, of their types.
 Tensor list_zeros_like(const Tensor& list);
 /// The list with elements of other named dims: of each the first elements, and zeros behind them
-/// where a dim is longer; clears_padding: zeros in what is padding of an element, too. Dims that are
-/// those of the list's type stay each element's own.
+/// where a dim is longer; clears_padding: zeros in what is padding of an element, too. Dims that
+/// are those of the list's type stay each element's own.
 Tensor list_resized(const Tensor& list, const Dims& dims, bool clears_padding = false);
 /// Element by element, where an unwritten one counts as zeros: the sum of cotangents.
 Tensor list_add(Tensor a, Tensor b);

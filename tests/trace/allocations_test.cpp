@@ -120,7 +120,7 @@ TEST(AllocationsTest, ATrainingStepWhoseArgumentsAreMovedInTakesNothingFromTheSy
   for (int call = 2; call < 8; ++call) {
     const Counts later = count([&] { training.step(time, x); });
     EXPECT_EQ(later.blocks, 0) << "call " << call;
-    EXPECT_LT(later.objects, 140) << "call " << call << "; the first one: " << first.objects;
+    EXPECT_LT(later.objects, 120) << "call " << call << "; the first one: " << first.objects;
   }
 }
 
