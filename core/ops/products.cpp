@@ -10,6 +10,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/gemm.h"
+#include "reel/core/ops/live_rows.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
@@ -215,6 +216,11 @@ void dot_kernel(KernelArgs& args) {
                           .b_row = b_inner.step,
                           .b_step = columns.step,
                           .c_row = columns.size};
+  const bool are_rows = a.batch.empty() && sizes.a_row == 1 && sizes.a_step == sizes.m &&
+                        sizes.b_step == 1 && sizes.b_row == sizes.n;
+  if (are_rows && reduces_padding(a.type, a.contract))
+    if (const auto live = live_rows(a.type, a.contract); live && are_few(*live, sizes.k))
+      return multiply_rows(out.dtype(), sizes, *live, a.data, b.data, out.data<void>());
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   char* to = out.data<char>();
   each_entry(a, b, 0, 0, 0, [&](std::int64_t in_a, std::int64_t in_b) {

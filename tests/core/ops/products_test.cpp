@@ -399,6 +399,41 @@ TEST(ProductsErrorTest, InnerSizes) {
             "matmul: lhs f32[], rhs f32[3]: a scalar has no axis to contract; use *");
 }
 
+/// The sum over time and batch of what entries have, none of it padding, one by one.
+Tensor by_entry(const Tensor& x, const Tensor& y, const std::vector<int>& lengths) {
+  Tensor total = zeros({3, 4}, f64);
+  for (std::size_t b = 0; b < lengths.size(); ++b)
+    for (int t = 0; t < lengths[b]; ++t) {
+      const auto row = [&](const Tensor& of, std::int64_t size) {
+        return reshape(gather(gather(of, scalar(t), of.dim("time")), scalar(static_cast<int>(b)),
+                              of.dim("batch")),
+                       {size});
+      };
+      total = total + matmul(reshape(row(x, 3), {3, 1}), reshape(row(y, 4), {1, 4}));
+    }
+  return total;
+}
+
+TEST(LiveRowsTest, SumsOverLengthsLeaveOutPadding) {
+  // Long ranges without padding, short ones, and none.
+  manual_seed(6);
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {700, 1, 300}, {40, 40, 2}, {40, 40, 40}, {3, 0, 0}, {0, 0, 0}}) {
+    SCOPED_TRACE(join(lengths));
+    const Dim batch("batch", 3), time("time", tensor(lengths, {batch})), in("in", 3), out("out", 4);
+    for (const bool time_first : {true, false}) {
+      const auto draw = [&](const Dim& last) {
+        const Dims dims = time_first ? Dims{time, batch, last} : Dims{batch, time, last};
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        return mask_padding(random_normal(dims, f64), nan);
+      };
+      const Tensor x = draw(in), y = draw(out);
+      expect_all_close(reshape(matmul(x, y, {time, batch}), {3, 4}), by_entry(x, y, lengths),
+                       1e-10);
+    }
+  }
+}
+
 TEST(ProductsErrorTest, DimsToContract) {
   const Dim batch("batch", 3), feature("feature", 4), other("other", 4), twin("feature", 4);
   const Tensor x = zeros({batch, feature});
