@@ -42,6 +42,8 @@ struct OpRecords {
               std::span<const ValueId> out);
 };
 
+using DimRenames = std::vector<std::pair<Dim, Dim>>;
+
 /// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
 ///
 /// Immutable once shared. Each value is made once: by being an input, or by one record.
@@ -53,8 +55,8 @@ class Graph : public RefCounted, public OpRecords {
   std::size_t formal_count = 0;  ///< inputs[formal_count..] are captures
   std::vector<ValueId> outputs;
   /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording
-  /// the graph again has to know them, because lengths of captured dims may run over them.
-  std::vector<std::pair<Dim, Dim>> renames;
+  /// the graph again, or parts of it, has to know them: what is captured has those dims.
+  DimRenames renames;
 
   ValueId add_value(const TensorType& type);
   std::vector<TensorType> types_of(std::span<const ValueId> values) const;

@@ -69,13 +69,16 @@ class GraphBuilder {
 };
 
 /// Records fn(inputs of these types) as a graph; captured says what its captures stand for.
+/// renames: of the graph that it is a part of, if it is.
 struct RecordedGraph {
   Ref<Graph> graph;
   Tensors captured;
 };
 template <class Fn>
-RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn) {
+RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn,
+                           const DimRenames& renames = {}) {
   GraphBuilder builder(name);
+  for (const auto& [actual, symbol] : renames) builder.rename(actual, symbol);
   ModeScope scope(builder.scope());
   Tensors inputs;
   for (const TensorType& type : types) inputs.push_back(builder.add_input(type));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <ostream>
 #include <string>
 
@@ -14,28 +15,36 @@ namespace reel {
 
 /// One way to run a function. Another executor joins all tests by one more line here and in
 /// kEveryMode.
-enum class RunMode { eager, interpreter, plan };
+enum class RunMode {
+  eager,
+  interpreter,
+  plan,
+  chunks,  ///< a plan that takes two steps of a loop at a time wherever it can
+};
 inline const auto kEveryMode =
-    ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan);
+    ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks);
 
 inline std::ostream& operator<<(std::ostream& out, RunMode mode) {
-  return out << (mode == RunMode::eager ? "eager" : mode == RunMode::plan ? "plan" : "interpreter");
+  constexpr const char* kNames[] = {"eager", "interpreter", "plan", "chunks"};
+  return out << kNames[static_cast<int>(mode)];
 }
 inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
-  return info.param == RunMode::eager  ? "Eager"
-         : info.param == RunMode::plan ? "Plan"
-                                       : "Interpreter";
+  std::string name = ::testing::PrintToString(info.param);
+  name[0] = static_cast<char>(std::toupper(name[0]));
+  return name;
+}
+inline JitOptions options_of(RunMode mode) {
+  JitOptions options{.executor =
+                         mode == RunMode::interpreter ? Executor::interpreter : Executor::plan};
+  if (mode == RunMode::chunks) options.passes.chunk_steps = 2;
+  return options;
 }
 
 /// A function that runs in a mode chosen when the test runs.
 template <class F>
 class InMode {
  public:
-  InMode(F f, RunMode mode)
-      : f_(f),
-        jitted_(
-            jit(f, {.executor = mode == RunMode::plan ? Executor::plan : Executor::interpreter})),
-        mode_(mode) {}
+  InMode(F f, RunMode mode) : f_(f), jitted_(jit(f, options_of(mode))), mode_(mode) {}
 
   template <class... Args>
   auto operator()(const Args&... args) const {
@@ -58,6 +67,8 @@ class InEveryMode : public ::testing::TestWithParam<RunMode> {
     return {std::move(f), GetParam()};
   }
   bool is_eager() const { return GetParam() == RunMode::eager; }
+  /// To the bit what eager mode gives; plans add up in another order.
+  bool is_exact() const { return is_eager() || GetParam() == RunMode::interpreter; }
 };
 
 #define REEL_IN_EVERY_MODE(Suite) \

@@ -97,7 +97,7 @@ void loop_type(TypeArgs& a) {
       continue;
     }
     Dims dims{attrs.makes_dim ? fresh : attrs.stack_dims[i]};
-    const TensorType seen = outside(term);
+    const TensorType seen = outside(one_step(attrs, term));
     dims.insert(dims.end(), seen.dims().begin(), seen.dims().end());
     a.out.push_back(seen.with(dims));
   }
@@ -216,6 +216,16 @@ TensorType slice_type(const TensorType& slices) {
   return slices.with(Dims(slices.dims().begin() + 1, slices.dims().end()));
 }
 
+TensorType chunk_type(const TensorType& slices, const Dim& chunk) {
+  Dims dims = slices.dims();
+  dims[0] = chunk;
+  return slices.with(dims);
+}
+
+TensorType one_step(const LoopAttrs& attrs, const TensorType& term) {
+  return attrs.in_chunks ? slice_type(term) : term;
+}
+
 namespace {
 /// What a dim is computed from in the end.
 template <class Fn>
@@ -277,7 +287,8 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
              inputs[attrs.first_capture() + attrs.body_captures[i]]);
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
-    const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
+    const TensorType formal =
+        one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
   return env;

@@ -26,7 +26,7 @@ enum class Fill : std::uint8_t {
 
 /// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
 ///
-/// inputs of the op:   [bound] [lengths] carries... slices... captures...
+/// inputs of the op:   [bound] [lengths] [chunk] carries... slices... captures...
 /// inputs of body:     position (i64), carries..., one slice each..., captures (those of
 /// body_captures)... outputs of body:    carries..., terms of stacks..., terms of sums... inputs of
 /// cond:     trips so far (i64), carries..., captures (those of cond_captures)... outputs of the
@@ -39,6 +39,11 @@ enum class Fill : std::uint8_t {
 /// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
 /// one element per iteration. Iteration k works at position k, or in a reverse loop at trips - 1 -
 /// k.
+///
+/// A loop in chunks (trace/passes/chunk_loops.h) takes many steps in an iteration: slices and terms
+/// of stacks have the steps of a chunk in front, the chunk at the end has what is left, and the
+/// body's position is {the chunk's first step, steps in all} (i64[2]). Such is the input `chunk` of
+/// a loop that runs over the steps of a chunk.
 struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
@@ -59,7 +64,10 @@ struct LoopAttrs {
   bool is_scan = false, cond_before_body = true;
   /// There are as many iterations as the dim of its slices and stacks is long.
   bool is_full = false;
-  Dims entry_dims;  ///< entries end one by one: the dims of lengths, or of what cond returns
+  bool in_chunks = false;  ///< an iteration takes the steps of a chunk; `is_full` then
+  int chunk_steps = 0;     ///< how many; 0: chosen when it is planned
+  bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
+  Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
   std::vector<Fill> fills;  ///< of carries, slices and captures
   /// By output of the body: what ended entries give joins the first live one, whose values they saw
   /// (cotangents of what was filled that way).
@@ -88,7 +96,8 @@ struct LoopAttrs {
   bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
   bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
   bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
-  std::size_t first_carry() const { return has_bound + has_lengths; }
+  std::size_t chunk_input() const { return has_bound + has_lengths; }
+  std::size_t first_carry() const { return chunk_input() + has_chunk; }
   std::size_t first_slice() const { return first_carry() + carries; }
   std::size_t first_capture() const { return first_slice() + slices; }
   std::size_t first_stack() const { return carries; }
@@ -111,6 +120,9 @@ struct LoopAttrs {
     f("is_scan", &LoopAttrs::is_scan);
     f("cond_before_body", &LoopAttrs::cond_before_body);
     f("is_full", &LoopAttrs::is_full);
+    f("in_chunks", &LoopAttrs::in_chunks);
+    f("chunk_steps", &LoopAttrs::chunk_steps);
+    f("has_chunk", &LoopAttrs::has_chunk);
     f("entry_dims", &LoopAttrs::entry_dims);
     f("fills", &LoopAttrs::fills);
     f("collects", &LoopAttrs::collects);
@@ -176,6 +188,10 @@ auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
 
 /// The type of one slice, as the body takes it.
 TensorType slice_type(const TensorType& slices);
+/// The same of a loop in chunks, for a chunk of such steps.
+TensorType chunk_type(const TensorType& slices, const Dim& chunk);
+/// Of what the body takes as a slice or gives to a stack, the type of one step.
+TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
 
 /// Whether the graph's own records make a dim whose size only a run knows, or one that it is
 /// computed from.

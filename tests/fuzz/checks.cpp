@@ -28,9 +28,10 @@ Tensors to_be_used_up(Tensors tensors) {
   return tensors;
 }
 
-template <Executor executor>
+template <Executor executor, int chunk_steps = 0>
 Runner traced(const Function& f) {
-  const auto jitted = std::make_shared<Jitted<Function>>(jit(f, {.executor = executor}));
+  const auto jitted = std::make_shared<Jitted<Function>>(
+      jit(f, {.executor = executor, .passes = {.chunk_steps = chunk_steps}}));
   return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
           [jitted] { return jitted->trace_count(); }};
 }
@@ -41,6 +42,7 @@ const std::vector<Mode>& all_modes() {
   static const std::vector<Mode> modes{
       {"traced", true, traced<Executor::interpreter>},
       {"planned", false, traced<Executor::plan>},
+      {"chunked", false, traced<Executor::plan, 2>},
   };
   return modes;
 }

@@ -310,5 +310,37 @@ TEST(BatchOverTimeTest, LeavesReversedScansTheirOrder) {
   expect_same_results(grad(f), x, w);
 }
 
+TEST(BatchOverTimeTest, WhatIsCapturedHasTheDimsOfArguments) {
+  // In the trace those of x are symbols, and those of w are not, in a branch as well.
+  manual_seed(4);
+  const Dim time("time", 4), batch("batch", 2), in("in", 3), unit("unit", 5);
+  const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in, unit}, f64),
+               shift = random_normal({in}, f64);
+  const auto f = [&](Tensor x) {
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({x.dim("batch"), unit}, f64),
+                     .xs = x,
+                     .body =
+                         [&](Tensor x, Tensor h) {
+                           const Tensor next = tanh(h + matmul(x * (shift * 2.0), w, in));
+                           return std::pair{next, next};
+                         }})
+        .ys;
+  };
+  const auto in_branch = [&](Tensor x) {
+    return cond(
+        sum(x) > 1e9,
+        [&] {
+          return zeros({x.dim("time"), x.dim("batch"), unit}, f64);
+        },
+        [&] { return f(x); });
+  };
+  const auto [before, after] = graphs(f, x);
+  EXPECT_EQ(count(*before, "dot"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "dot"), (Count{1, 0}));
+  expect_same_results(f, x);
+  expect_same_results(in_branch, x);
+}
+
 }  // namespace
 }  // namespace reel

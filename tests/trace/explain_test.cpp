@@ -387,6 +387,39 @@ TEST_F(ExplainTest, AProfileOfALoopThatIsCutAddsUpItsBlocks) {
       << text;
 }
 
+TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(h + matmul(x, w));
+      return std::pair{y, y};
+    };
+    return scan(Scan{.initial = zeros({2, 3}), .xs = x, .body = body}).ys;
+  };
+  const auto jitted = jit(f, {.profile = true});
+  for (int i = 0; i < 3; ++i) jitted(ones({1000, 2, 3}), ones({3, 3}));
+  const std::string text = jitted.explain();
+  for (const char* sentence :
+       {"loop 1: scan \"scan\", 1000 steps, in 4 chunks of 250 steps\n",
+        "  slices: f32[1000,2,3]\n", "  stacks: f32[1000,2,3]\n",
+        "    time: ", " packed_dot(f32[250,2,3], f32[3,3]) -> f32[250,2,3], 4 x ",
+        "  loop 1.1: scan \"scan\", 250 steps, 1 instruction each\n",
+        "    hoisted: dot(f32[250,2,3], f32[3,3]) -> f32[250,2,3], for all steps at once\n",
+        " fused(2 ops) -> f32[2,3], 1000 x "})
+    EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
+  // The inner loop's prediction is for a call too, as what was measured is: not a quarter of it.
+  const auto predicted = [&](const std::string& from) {
+    const std::string line = line_with(text.substr(text.find(from)), "time: predicted");
+    std::smatch found;
+    if (!std::regex_search(line, found, std::regex("predicted ([0-9.]+) ([num]?)s"))) return 0.;
+    const double unit = found[2] == "n" ? 1e-9 : found[2] == "u" ? 1e-6 : 1e-3;
+    return std::stod(found[1]) * unit;
+  };
+  EXPECT_GT(predicted("loop 1.1"), 0.5 * predicted("loop 1:"));
+  const auto named = jit(loss, {.passes = {.chunk_steps = 4}});
+  named(model, x);
+  EXPECT_TRUE(has(named.explain(), ", 6 steps, in 1 chunk of 4 steps and one of 2\n"));
+}
+
 TEST_F(ExplainTest, AProfileSaysHowOftenALoopRanThatNobodyKnewTheLengthOf) {
   const auto f = [](const Tensor& x) {
     return while_loop([](const Tensor& x) { return sum(x) < 100.; },

@@ -13,6 +13,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
@@ -30,6 +31,10 @@ class LoopRun {
         attrs_(args.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         iterations_(attrs_, args.in) {
+    if (attrs_.in_chunks) {
+      chunks_ = chunks_of(attrs_, input_types());
+      iterations_.limit = chunks_.count();
+    }
     for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
     for (const int capture : attrs_.body_captures)
       body_captures_.push_back(args.input(attrs_.first_capture() + capture));
@@ -52,8 +57,15 @@ class LoopRun {
  private:
   /// slice: as the body takes them.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
-    return slices.type().is_list() ? slices_of_list(slices, slice, iterations_.limit)
-                                   : unstack_shown(slices, 0);
+    if (slices.type().is_list()) return slices_of_list(slices, slice, iterations_.limit);
+    Tensors steps = unstack_shown(slices, 0);
+    if (!attrs_.in_chunks) return steps;
+    Tensors result;
+    for (std::int64_t k = 0; k < chunks_.count(); ++k) {
+      const auto first = steps.begin() + chunks_.first(k);
+      result.push_back(stack(Tensors(first, first + chunks_.steps_of(k)), chunks_.dim_of(k)));
+    }
+    return result;
   }
 
   Tensor ask() {
@@ -69,7 +81,7 @@ class LoopRun {
   void step(std::int64_t position, const Tensor& live) {
     const bool has_ended = live.is_defined() && !all_live(live);
     if (has_ended) ended().set_live(live);
-    Tensors inputs{scalar(position, i64)};
+    Tensors inputs{place_of(position)};
     for (const Tensor& carry : state_) inputs.push_back(carry);
     for (const Tensors& slice : slices_) inputs.push_back(slice[position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
@@ -81,8 +93,10 @@ class LoopRun {
       before = std::move(state_);
     else
       state_.clear();  // so that the body may reuse what nobody else holds
+    const auto replayed = [&] { return replay(body_, inputs, env); };
+    // Of a chunk, the loop inside says which iteration it was.
     Tensors outputs =
-        in_iteration(iterations_.number(), attrs_.name, [&] { return replay(body_, inputs, env); });
+        attrs_.in_chunks ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
     if (has_ended)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         outputs[k] = ended_->made(outputs[k], k);
@@ -94,6 +108,10 @@ class LoopRun {
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
     for (int i = 0; i < attrs_.stacks; ++i) {
       Tensor term = std::move(terms[i]);
+      if (attrs_.in_chunks) {
+        put_chunk(stacks_[i], position, term);
+        continue;
+      }
       if (!attrs_.is_list(i)) {
         in_iteration(iterations_.number(), attrs_.name,
                      [&] { stacks_[i].put(position, std::move(term)); });
@@ -113,6 +131,21 @@ class LoopRun {
         sums_[i] = list_add(std::move(sums_[i]), std::move(term));
       else
         sums_[i] = add(std::move(sums_[i]), std::move(term));
+    }
+  }
+
+  /// What the body gets as its position.
+  Tensor place_of(std::int64_t position) const {
+    if (attrs_.in_chunks) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
+    return scalar(iterations_.step_at(position), i64);
+  }
+  /// Step by step, in the order in which the loop goes.
+  void put_chunk(StackWriter& stack, std::int64_t chunk, const Tensor& term) {
+    Tensors steps = unstack_shown(term, 0);
+    const auto count = static_cast<std::int64_t>(steps.size());
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k;
+      stack.put(chunks_.first(chunk) + step, std::move(steps[static_cast<std::size_t>(step)]));
     }
   }
 
@@ -144,7 +177,7 @@ class LoopRun {
       const std::int64_t extent = dim.has_size() ? dim.size() : iterations_.count();
       if (stacks_[i].is_empty()) {
         Dims dims{dim.has_size() ? dim : Dim(extent)};
-        const TensorType element = without_iterations(term);
+        const TensorType element = without_iterations(one_step(attrs_, term));
         dims.insert(dims.end(), element.dims().begin(), element.dims().end());
         out.push_back(zeros(element.with(dims)));
         continue;
@@ -159,7 +192,7 @@ class LoopRun {
             type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
       out.push_back(std::move(sums_[i]));
     }
-    out.push_back(scalar(iterations_.count(), i32));
+    out.push_back(scalar(attrs_.in_chunks ? chunks_.steps : iterations_.count(), i32));
     if (attrs_.makes_lengths()) out.push_back(iterations_.reached());
     if (attrs_.makes_dim) out.push_back(iterations_.token(fresh));
   }
@@ -174,6 +207,7 @@ class LoopRun {
   const LoopAttrs& attrs_;
   const Graph& body_;
   Iterations iterations_;
+  Chunks chunks_;  ///< of a loop in chunks
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_, lists_;
   std::vector<StackWriter> stacks_;

@@ -22,8 +22,14 @@ class Iterations {
   std::int64_t limit;
   /// How many have run.
   const std::int64_t& count() const { return count_; }
+  /// Where this one is: the step that the body sees.
+  std::int64_t step_at(std::int64_t position) const { return first_ + position; }
   /// The number of this one, for errors.
-  std::int64_t number() const { return attrs_.counts_down ? limit - 1 - count_ : count_; }
+  std::int64_t number() const {
+    const std::int64_t step = step_at(attrs_.is_reverse ? limit - 1 - count_ : count_);
+    if (attrs_.counts_down == attrs_.is_reverse) return step;
+    return (attrs_.has_chunk ? all_ : limit) - 1 - step;
+  }
 
   /// Calls step(position, live) for each; live: which entries run, undefined where all do. ask():
   /// the condition, a Tensor that is read before anything else is called.
@@ -44,6 +50,7 @@ class Iterations {
   const LoopAttrs& attrs_;
   Tensor lengths_, reached_;
   std::int64_t count_ = 0;
+  std::int64_t first_ = 0, all_ = 0;  ///< where the chunk begins that it runs over, steps in all
 };
 
 /// An integer scalar.

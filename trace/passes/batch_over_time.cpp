@@ -6,7 +6,6 @@
 #include <set>
 
 #include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/notes.h"
@@ -107,7 +106,7 @@ class LoopSplitter {
       inputs.push_back(outside_.at(v));
       types.push_back(to_.graph().types[inputs.back()]);
     }
-    const RecordedGraph part = record_graph("part", types, [&](const Tensors& given) {
+    const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
       return split_.apply(record, is_summed ? without_ended(record, given) : given,
                           are_many(record), is_summed);
     });
@@ -131,8 +130,8 @@ class LoopSplitter {
   ValueId with_zeros(ValueId term) {
     if (!split_.has_own_rows(term) || is_zero_ended_.count(term)) return outside_.at(term);
     const RecordedGraph part =
-        record_graph("part", {split_.outside(term, true)},
-                     [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
+        split_.record_part({split_.outside(term, true)},
+                           [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
     return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
   }
 
@@ -145,8 +144,8 @@ class LoopSplitter {
       if (split_.is_linear(record)) return apply_to_sums(record);
     }
     const RecordedGraph part =
-        record_graph("part", {split_.outside(term, true)},
-                     [&](const Tensors& given) { return Tensors{sum(given[0], 0)}; });
+        split_.record_part({split_.outside(term, true)},
+                           [&](const Tensors& given) { return Tensors{sum(given[0], 0)}; });
     return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
   }
 
@@ -158,9 +157,8 @@ class LoopSplitter {
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const std::vector<std::uint8_t> once(inputs.size(), 0);
-    const RecordedGraph part = record_graph("part", types, [&](const Tensors& given) {
-      return split_.apply(record, given, once, false);
-    });
+    const RecordedGraph part = split_.record_part(
+        types, [&](const Tensors& given) { return split_.apply(record, given, once, false); });
     return to_.inline_graph(*part.graph, inputs)[0];
   }
 
@@ -296,9 +294,7 @@ class LoopSplitter {
   std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
-}  // namespace
-
-Ref<Graph> batch_over_time(const Graph& graph) {
+Ref<Graph> batched(const Graph& graph, const DimRenames& renames) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
     std::vector<ValueId> in;
@@ -307,7 +303,7 @@ Ref<Graph> batch_over_time(const Graph& graph) {
       CondAttrs attrs = get<CondAttrs>(record.attrs.get());
       for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
         DimEnv names = branch->env();
-        *branch = make_sub_graph(batch_over_time(*branch->graph), names);
+        *branch = make_sub_graph(batched(*branch->graph, renames), names);
       }
       to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
       continue;
@@ -318,12 +314,12 @@ Ref<Graph> batch_over_time(const Graph& graph) {
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
-    attrs.body = make_sub_graph(batch_over_time(*attrs.body.graph), names);
+    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames), names);
     const std::vector<TensorType> types = to.graph().types_of(in);
     LoopNotes notes;
     std::string why;
     if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why)) {
-      TimeSplit split(attrs, types, *time);
+      TimeSplit split(attrs, types, *time, renames);
       split.write_notes(notes);
       if (split.changes_anything()) {
         attrs.notes = notes.finish();
@@ -338,5 +334,9 @@ Ref<Graph> batch_over_time(const Graph& graph) {
   }
   return to.finish(graph.outputs);
 }
+
+}  // namespace
+
+Ref<Graph> batch_over_time(const Graph& graph) { return batched(graph, graph.renames); }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
 #include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/chunk_loops.h"
 #include "reel/trace/passes/constant_slices.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/forwarded_outputs.h"
@@ -72,6 +73,11 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   Ref<Graph> start = checked(saved_of_ended(graph), graph, "saved_of_ended");
+  if (passes.batch_over_time && passes.chunk_loops) {
+    start = checked(hoist_invariants(*start), graph, "hoist_invariants");
+    start = checked(constant_slices(*start), graph, "constant_slices");
+    start = checked(chunk_loops(*start, passes.chunk_steps), graph, "chunk_loops");
+  }
   if (passes.batch_over_time) start = checked(batch_over_time(*start), graph, "batch_over_time");
   Optimised result = optimise(checked(constant_slices(*start), graph, "constant_slices"));
   if (passes.pack_weights)

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/over_time.h"
 
@@ -60,16 +59,18 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   return time;
 }
 
-TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time)
+TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
+                     const DimRenames& renames)
     : attrs_(attrs),
       body_(*attrs.body.graph),
       time_(time),
+      renames_(renames),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
-  for (int i = 0; i < attrs.slices; ++i)
+  for (int i = 0; i < attrs.slices && !attrs.in_chunks; ++i)
     if (!inputs[attrs.first_slice() + i].is_list())
       home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
   for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
@@ -81,7 +82,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
   hoist();
-  sink();
+  if (!attrs.in_chunks) sink();
 }
 
 bool TimeSplit::changes_anything() const {
@@ -160,7 +161,7 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
   for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
   bool result = false;
   try {
-    const RecordedGraph trial = record_graph("trial", types, [&](const Tensors& inputs) {
+    const RecordedGraph trial = record_part(types, [&](const Tensors& inputs) {
       const Tensors made = apply(record, inputs, is_many, false);
       const auto out = body_.outputs_of(record);
       result = made.size() == out.size();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/graph_builder.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/ended_values.h"
 #include "reel/trace/passes/notes.h"
@@ -26,8 +27,9 @@ enum class Home : std::uint8_t {
 /// leaves it for a sum over all steps, in which padding counts as zero.
 class TimeSplit {
  public:
-  /// time: the dim of the steps (time_of). inputs: types of the op's.
-  TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time);
+  /// time: the dim of the steps (time_of). inputs: types of the op's. renames: of the whole graph.
+  TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
+            const DimRenames& renames);
 
   /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -58,6 +60,11 @@ class TimeSplit {
 
   /// The type of a value of the body outside, for one step or for all.
   TensorType outside(ValueId v, bool is_many) const;
+  /// A part of the graph around the loop, recorded anew.
+  template <class Fn>
+  RecordedGraph record_part(const std::vector<TensorType>& types, Fn&& fn) const {
+    return record_graph("part", types, fn, renames_);
+  }
   /// A record of the body, applied in the graph that is being recorded.
   Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
                 bool is_summed) const;
@@ -83,6 +90,7 @@ class TimeSplit {
   const LoopAttrs& attrs_;
   const Graph& body_;
   Dim time_;
+  const DimRenames& renames_;
   mutable DimEnv env_;  // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one

@@ -53,7 +53,7 @@ class PlanText {
          " elements a second, ", time_text(rates.call), " a call");
     write_times("", times_.of_whole(plan));
     write_bytes(plan);
-    write_loops(plan, times_.profiles(), "", "");
+    write_loops(plan, times_.profiles(), "", "", 1);
     return out_.str();
   }
 
@@ -169,23 +169,24 @@ class PlanText {
     return sum;
   }
 
+  /// times: how often the plan runs in a call, if that is known.
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
-                   const std::string& indent) {
+                   const std::string& indent, std::optional<double> times) {
     int count = 0;
-    write_loops(plan, profiles, number, indent, count);
+    write_loops(plan, profiles, number, indent, times, count);
   }
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
-                   const std::string& indent, int& count) {
+                   const std::string& indent, std::optional<double> times, int& count) {
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop)
-        write_loop(plan, at, profiles, str(number, ++count), indent);
+        write_loop(plan, at, profiles, str(number, ++count), indent, times);
       if (at.kind != PlanView::Kind::cond) continue;
       for (std::size_t b = 0; b < 2; ++b)
         if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b); !branch)
           line(indent, "a branch of cond that has not been taken: not planned");
         else
-          write_loops(*branch, children_of(own, b), number, indent, count);
+          write_loops(*branch, children_of(own, b), number, indent, times, count);
     }
   }
 
@@ -194,7 +195,8 @@ class PlanText {
   }
 
   void write_loop(const Plan& plan, const Instruction& at, const Profiles& profiles,
-                  const std::string& number, const std::string& indent) {
+                  const std::string& number, const std::string& indent,
+                  std::optional<double> times) {
     const LoopPlan& loop = PlanView::loop_of(plan, at);
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
     const OpRecord& record = plan.graph().records[at.record];
@@ -207,7 +209,10 @@ class PlanText {
     out_ << indent << "loop " << number << ": " << attrs.name << ", " << steps_text(attrs, in);
     if (const auto steps = PlanTimes::counted_steps(at, profiles); steps && !steps_of(attrs, in))
       out_ << " (" << *steps << " steps a run, counted)";
-    if (PlanView::is_planned(loop))
+    const bool in_chunks = attrs.in_chunks && PlanView::is_planned(loop);
+    if (in_chunks)
+      out_ << ", in " << chunks_text(PlanView::whole(loop).chunks);
+    else if (PlanView::is_planned(loop))
       out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
     out_ << '\n';
     const std::string inner = indent + "  ";
@@ -216,8 +221,8 @@ class PlanText {
     list(inner, "captures", known.captures);
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
-    write_moves(inner, attrs);
-    write_saved(inner, plan, at);
+    if (!attrs.in_chunks) write_moves(inner, attrs);  // the loop inside tells
+    if (!attrs.has_chunk) write_saved(inner, plan, at);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
       out_ << explain_op_by_op(*attrs.body.graph, inner);
@@ -226,10 +231,17 @@ class PlanText {
     const PlannedLoop& planned = PlanView::shown(loop);
     write_packed(inner, *planned.body);
     write_fused(inner, *attrs.body.graph);
-    write_cut(inner, loop);
-    write_times(inner, times_.of_loop(plan, at, profiles));
+    if (!in_chunks) write_cut(inner, loop);
+    write_times(inner, times_.of_loop(plan, at, profiles, times));
+    const auto runs = PlanTimes::runs_of_body(plan, at, profiles);
     write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), number + ".",
-                inner);
+                inner, times && runs ? std::optional(*times * *runs) : std::nullopt);
+  }
+
+  static std::string chunks_text(const Chunks& chunks) {
+    const std::string equal =
+        str(counted(chunks.steps / chunks.size, "chunk"), " of ", counted(chunks.size, "step"));
+    return chunks.has_rest() ? str(equal, " and one of ", chunks.steps % chunks.size) : equal;
   }
 
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {

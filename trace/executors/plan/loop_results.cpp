@@ -41,10 +41,12 @@ void LoopRun::finish() {
   const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
   for (int j = 0; j < attrs_.stacks; ++j) finish_stack(j, fresh);
   for (int i = 0; i < attrs_.sums; ++i) finish_sum(i);
-  set_number(out_[attrs_.trips_output()], iterations_.count());
+  set_number(out_[attrs_.trips_output()],
+             attrs_.in_chunks ? loop_.chunks.steps : iterations_.count());
   if (attrs_.makes_lengths()) give_result(attrs_.lengths_output(), iterations_.reached());
   if (attrs_.makes_dim) out_[attrs_.token_output()] = iterations_.token(fresh);
   loop_.body->release();
+  if (attrs_.in_chunks && loop_.chunks.has_rest()) loop_.rest->release();
   if (attrs_.cond) loop_.cond->release();
 }
 

@@ -37,6 +37,7 @@ void place_input(Plan& plan, std::size_t i, void* data) {
 LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows)
     : loop_(loop), attrs_(loop.loop()), in_(in), out_(out), rows_(rows), iterations_(attrs_, in) {
   Plan& body = *loop_.body;
+  if (attrs_.in_chunks) iterations_.limit = loop_.chunks.count();
   for (int i = 0; i < attrs_.carries; ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
     const bool is_list = loop_.carries[i].is_list;
@@ -53,6 +54,8 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     if (!total.is_defined() && !is_list(k)) total = Tensor(allocate_block(body.output_type(k)));
   }
   set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
+  if (attrs_.in_chunks && loop_.chunks.has_rest())
+    set_captures(*loop_.rest, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
   if (attrs_.cond) set_captures(*loop_.cond, attrs_.cond_captures, 1 + attrs_.carries);
   for (std::size_t i = attrs_.first_capture(); i < in.size(); ++i)
     captures_lists_ = captures_lists_ || in[i].tensor->type().is_list();
@@ -69,7 +72,7 @@ void LoopRun::find_slices(int i) {
         slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], iterations_.limit);
   } else {
     result.data = slices.data<char>();
-    result.bytes = slice_type(slices.type()).bytes();
+    result.bytes = slice_type(slices.type()).bytes() * loop_.chunks.size;
   }
   slices_.push_back(std::move(result));
 }
@@ -81,7 +84,7 @@ void LoopRun::find_stack(int j) {
     Tensor& out = out_[attrs_.first_stack() + j];
     stack.bytes = term.bytes();
     if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size())
-      out = Tensor(allocate_block(stacked(term, attrs_.stack_dims[j])));
+      out = Tensor(allocate_block(stacked(one_step(attrs_, term), attrs_.stack_dims[j])));
     if (out.is_defined())
       stack.data = out.data<char>();
     else
@@ -130,7 +133,7 @@ Tensor& LoopRun::ask() {
     if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
     cond.set_output(0, condition_.data<void>());
   }
-  in_iteration(iterations_.number(), attrs_.name, [&] { cond.run(); });
+  run_iteration(cond);
   return cond.output(0);
 }
 
@@ -144,10 +147,20 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
   if (rows_) rows_->after(position, carries_);
 }
 
-void LoopRun::set_position(Plan& body) { place_input(body, 0, &position_); }
+void LoopRun::set_position(Plan& plan) {
+  seen_position_[0] =
+      attrs_.in_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
+  seen_position_[1] = loop_.chunks.steps;
+  place_input(plan, 0, seen_position_);
+}
+
+void LoopRun::run_iteration(Plan& plan) {
+  if (attrs_.in_chunks) return plan.run();  // the loop inside says which iteration it was
+  in_iteration(iterations_.number(), attrs_.name, [&] { plan.run(); });
+}
 
 void LoopRun::step_with_all() {
-  Plan& body = *loop_.body;
+  Plan& body = *loop_.body_at(position_);
   set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
@@ -176,7 +189,7 @@ void LoopRun::step_with_all() {
       body.set_output(first_sum() + i, iterations_.count()
                                            ? memory(loop_.scratch[first_sum() + i])
                                            : out_[attrs_.first_sum() + i].data<void>());
-  in_iteration(iterations_.number(), attrs_.name, [&] { body.run(); });
+  run_iteration(body);
 
   for (int j = 0; j < attrs_.stacks; ++j) {
     const std::size_t k = attrs_.carries + j;
@@ -229,7 +242,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
       places[k] = Tensor(allocate_block(body.output_type(k)));
       body.set_output(k, places[k].data<void>());
     }
-  in_iteration(iterations_.number(), attrs_.name, [&] { body.run(); });
+  run_iteration(body);
 
   Tensors made;
   for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));

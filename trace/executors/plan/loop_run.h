@@ -62,7 +62,9 @@ class LoopRun {
 
   // Iterations.
   void put_first_carries();
-  void set_position(Plan& body);
+  /// The plan of a body or condition, for this iteration.
+  void set_position(Plan& plan);
+  void run_iteration(Plan& plan);
   Tensor& ask();
   void step(std::int64_t position, const Tensor& live);
   void step_with_all();
@@ -103,7 +105,8 @@ class LoopRun {
   Tensor condition_;
   std::optional<EndedEntries> ended_;
   bool captures_lists_ = false, gives_lists_ = false;
-  std::int64_t position_ = 0;  ///< of this iteration
+  std::int64_t position_ = 0;           ///< of this iteration
+  std::int64_t seen_position_[2] = {};  ///< as the body has it
 };
 
 }  // namespace reel

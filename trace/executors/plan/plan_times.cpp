@@ -115,18 +115,29 @@ std::optional<double> PlanTimes::predicted(const Plan& plan, const PlanView::Ins
   }
 }
 
+std::optional<double> PlanTimes::runs_of_body(const Plan& plan, const PlanView::Instruction& at,
+                                              const Profiles& profiles) {
+  const LoopPlan& loop = PlanView::loop_of(plan, at);
+  const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+  const auto known = attrs.in_chunks ? PlanView::whole(loop).chunks.count()
+                                     : steps_of(attrs, PlanView::input_types(loop));
+  const std::optional<double> steps =
+      known ? std::optional(static_cast<double>(*known)) : counted_steps(at, profiles);
+  const std::size_t blocks = PlanView::blocks(loop).size();
+  if (!steps) return std::nullopt;
+  return *steps * (blocks ? std::ceil(static_cast<double>(blocks) / threads()) : 1);
+}
+
 std::optional<double> PlanTimes::predicted_loop(const Plan& plan, const PlanView::Instruction& at,
                                                 const Profiles& profiles) const {
   const LoopPlan& loop = PlanView::loop_of(plan, at);
   if (!PlanView::is_planned(loop)) return std::nullopt;
-  const auto known = steps_of(PlanView::attrs_of(plan, at), PlanView::input_types(loop));
-  const std::optional<double> steps =
-      known ? std::optional(static_cast<double>(*known)) : counted_steps(at, profiles);
-  const std::size_t blocks = PlanView::blocks(loop).size();
-  const auto step = predicted(*PlanView::shown(loop).body,
-                              profiles_of_body(children_of(profiles, at.record), blocks));
-  if (!steps || !step) return std::nullopt;
-  return *steps * *step * (blocks ? std::ceil(static_cast<double>(blocks) / threads()) : 1);
+  const auto runs = runs_of_body(plan, at, profiles);
+  const auto one =
+      predicted(*PlanView::shown(loop).body,
+                profiles_of_body(children_of(profiles, at.record), PlanView::blocks(loop).size()));
+  if (!runs || !one) return std::nullopt;
+  return *runs * *one;
 }
 
 std::vector<std::string> PlanTimes::of_whole(const Plan& plan) const {
@@ -137,11 +148,14 @@ std::vector<std::string> PlanTimes::of_whole(const Plan& plan) const {
 }
 
 std::vector<std::string> PlanTimes::of_loop(const Plan& around, const PlanView::Instruction& at,
-                                            const Profiles& profiles) const {
+                                            const Profiles& profiles,
+                                            std::optional<double> times) const {
   const LoopPlan& loop = PlanView::loop_of(around, at);
   const Profiles bodies =
       profiles_of_body(children_of(profiles, at.record), PlanView::blocks(loop).size());
-  return text(*PlanView::shown(loop).body, bodies, predicted_loop(around, at, profiles),
+  std::optional<double> all = predicted_loop(around, at, profiles);
+  if (all && times) *all *= *times;
+  return text(*PlanView::shown(loop).body, bodies, times ? all : std::nullopt,
               total(profiles, at.record).nanoseconds);
 }
 

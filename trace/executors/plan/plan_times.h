@@ -28,8 +28,13 @@ class PlanTimes {
   /// "predicted 2 us, measured 3 us a call, the mean of 4", then a line for each of the ops that
   /// took most.
   std::vector<std::string> of_whole(const Plan& plan) const;
+  /// times: how often the loop runs in a call of the whole, if that is known.
   std::vector<std::string> of_loop(const Plan& around, const PlanView::Instruction& at,
-                                   const Profiles& profiles) const;
+                                   const Profiles& profiles, std::optional<double> times) const;
+  /// How often a loop's body runs in one run of it, one after the other; nothing where nobody
+  /// knows.
+  static std::optional<double> runs_of_body(const Plan& plan, const PlanView::Instruction& at,
+                                            const Profiles& profiles);
   /// Steps of a run of a loop, as they were counted.
   static std::optional<double> counted_steps(const PlanView::Instruction& at,
                                              const Profiles& around);

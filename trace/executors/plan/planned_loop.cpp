@@ -25,40 +25,66 @@ bool PlannedLoop::find_types(std::string* why) {
   if (!changing_dims(loop).empty() || std::any_of(loop.last_dims.begin(), loop.last_dims.end(),
                                                   [](const Dims& dims) { return !dims.empty(); }))
     return no("its carries change their dims from step to step");
-  std::vector<TensorType> types{TensorType(i64)}, cond_types{TensorType(i64)};
-  for (int i = 0; i < loop.carries; ++i) {
-    types.push_back(input_types[loop.first_carry() + i]);
-    cond_types.push_back(types.back());
+  if (loop.in_chunks) chunks = chunks_of(loop, input_types);
+  is_block.assign(loop.body.graph->outputs.size(), 0);
+  for (int i = 0; i < loop.stacks; ++i)
+    if (loop.is_list(i)) is_block[loop.carries + i] = 1;
+  body.prepare(attrs, loop.body, body_types(chunks.dim), is_block);
+  if (loop.cond) {
+    std::vector<TensorType> types{TensorType(i64)};
+    for (int i = 0; i < loop.carries; ++i) types.push_back(input_types[loop.first_carry() + i]);
+    for (const int capture : loop.cond_captures)
+      types.push_back(input_types[loop.first_capture() + capture]);
+    cond.prepare(attrs, loop.cond, types);
   }
+  if (!knows_types(*body, why)) return false;
+  if (loop.in_chunks && chunks.has_rest()) {
+    rest.prepare(attrs, loop.body, body_types(chunks.rest_dim), is_block);
+    if (!knows_types(*rest, why)) return false;
+  }
+  return !loop.cond || cond->output_is_known(0) ||
+         no("the type of its condition is known to a run only");
+}
+
+/// What the body takes; chunk: the dim of its steps, of a loop in chunks.
+std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
+  const LoopAttrs& loop = this->loop();
+  std::vector<TensorType> types{loop.in_chunks ? TensorType(i64, {2}) : TensorType(i64)};
+  for (int i = 0; i < loop.carries; ++i) types.push_back(input_types[loop.first_carry() + i]);
   for (int i = 0; i < loop.slices; ++i) {
-    const TensorType slice = slice_type(input_types[loop.first_slice() + i]);
+    const TensorType& slices = input_types[loop.first_slice() + i];
+    if (loop.in_chunks) {
+      types.push_back(chunk_type(slices, chunk));
+      continue;
+    }
+    const TensorType slice = slice_type(slices);
     const bool is_list = loop.body.graph->types[loop.body.graph->inputs[types.size()]].is_list();
     types.push_back(is_list ? slice.as_list() : slice);  // of a list of lists
   }
   for (const int capture : loop.body_captures)
     types.push_back(input_types[loop.first_capture() + capture]);
-  for (const int capture : loop.cond_captures)
-    cond_types.push_back(input_types[loop.first_capture() + capture]);
-  is_block.assign(loop.body.graph->outputs.size(), 0);
-  for (int i = 0; i < loop.stacks; ++i)
-    if (loop.is_list(i)) is_block[loop.carries + i] = 1;
-  body.prepare(attrs, loop.body, types, is_block);
-  if (loop.cond) cond.prepare(attrs, loop.cond, cond_types);
+  return types;
+}
+
+bool PlannedLoop::knows_types(const Plan& plan, std::string* why) const {
+  const auto no = [&](const auto&... text) {
+    if (why) *why = str(text...);
+    return false;
+  };
+  const LoopAttrs& loop = this->loop();
   for (int i = 0; i < loop.carries; ++i) {
-    const bool is_list = types[1 + i].is_list();
-    if (!is_list && !body->output_is_known(i))
-      return no("of carry ", i, ", ", types[1 + i],
-                ", only a run knows the sizes it comes back with");
-    if (!is_list && !(body->output_type(i) == types[1 + i]))
-      return no("carry ", i, " comes back as ", body->output_type(i), " and went in as ",
-                types[1 + i]);
+    const TensorType& given = input_types[loop.first_carry() + i];
+    if (given.is_list()) continue;
+    if (!plan.output_is_known(i))
+      return no("of carry ", i, ", ", given, ", only a run knows the sizes it comes back with");
+    if (!(plan.output_type(i) == given))
+      return no("carry ", i, " comes back as ", plan.output_type(i), " and went in as ", given);
   }
   for (std::size_t k = loop.carries; k < is_block.size(); ++k)
-    if (!is_block[k] && !body->output_is_known(k))
+    if (!is_block[k] && !plan.output_is_known(k))
       return no("the sizes of what it stacks or adds up, ",
                 loop.body.graph->types[loop.body.graph->outputs[k]], ", are known to a run only");
-  return !loop.cond || cond->output_is_known(0) ||
-         no("the type of its condition is known to a run only");
+  return true;
 }
 
 void PlannedLoop::lay_out(bool may_share) {
@@ -94,7 +120,7 @@ void PlannedLoop::lay_out(bool may_share) {
     for (const int j : {carry.stack, carry.stack_of_next})
       if (j >= 0) shares_carry[j] = 1;
   }
-  for (std::size_t k = 0; k < scratch.size(); ++k)
+  for (std::size_t k = loop.first_sum(); k < scratch.size(); ++k)
     if (body->output_is_placed(k)) scratch[k] = room_for(body->output_type(k));
   memory = Tensor(allocate_block(TensorType(boolean, {bytes})));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/core/ops/loop.h"
+#include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/plan/sub_plan.h"
 
 namespace reel {
@@ -27,6 +28,7 @@ struct PlannedLoop {
       : profile(profile),
         body(child_of(profile, kBody)),
         cond(child_of(profile, kCond)),
+        rest(child_of(profile, kBody)),
         ended(child_of(profile, kEnded)) {}
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
@@ -40,16 +42,25 @@ struct PlannedLoop {
   Profile* profile;
   AttrsRef attrs;
   std::vector<TensorType> input_types;
+  Chunks chunks;  ///< of a loop in chunks
   SubPlan body, cond;
+  SubPlan rest;                        ///< the body for the last chunk, where that is shorter
   SubPlan ended;                       ///< the body with the dims that ended entries show
   std::vector<std::uint8_t> is_block;  ///< by output of the body
   std::vector<Carry> carries;
-  std::vector<std::int64_t> scratch;       ///< by output of the body: offset in memory
+  std::vector<std::int64_t> scratch;  ///< by output of the body: offset in memory, of a sum's term
   std::vector<std::uint8_t> shares_carry;  ///< by stack: a carry writes it
   Tensor memory;
 
+  /// The plan of a chunk; of other loops, that of the body.
+  const SubPlan& body_at(std::int64_t position) const {
+    return loop().in_chunks && chunks.is_rest(position) ? rest : body;
+  }
+
  private:
   bool find_types(std::string* why);
+  std::vector<TensorType> body_types(const Dim& chunk) const;
+  bool knows_types(const Plan& plan, std::string* why) const;
   void lay_out(bool may_share);
 };
 

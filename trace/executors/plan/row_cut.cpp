@@ -67,6 +67,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   };
   const Graph& body = *attrs.body.graph;
   const bool ends = !attrs.entry_dims.empty();  // rows do, one by one
+  if (attrs.in_chunks) return no("it runs in chunks, each of which is cut");
   if (!attrs.is_full || attrs.cond || attrs.makes_dim)
     return no("the number of its steps is not known beforehand");
   if (attrs.entry_dims.size() > 1)

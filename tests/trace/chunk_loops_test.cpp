@@ -1,0 +1,221 @@
+// Loops that run some steps at a time: on graphs before and after the pass, and against loops that
+// do not.
+#include "reel/trace/passes/chunk_loops.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/tests/trace/planned.h"
+#include "reel/trace/executors/chunks.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+struct Weights {
+  Tensor in, recurrent, out;
+};
+struct Problem {
+  Weights weights;
+  Tensor x;
+};
+
+/// An RNN of five units, over plain dims or named ones.
+Problem plain_problem(std::int64_t steps) {
+  manual_seed(3);
+  const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+  return {{draw({3, 5}), draw({5, 5}), draw({5, 2})}, draw({steps, 2, 3})};
+}
+Tensor plain_rnn(const Problem& p) {
+  auto [ys, last, dim] =
+      scan(Scan{.initial = zeros({2, 5}, f64), .xs = p.x, .body = [&](Tensor x, Tensor h) {
+                  const Tensor next =
+                      tanh(matmul(x, p.weights.in) + matmul(h, p.weights.recurrent));
+                  return std::pair{matmul(next, p.weights.out), next};
+                }});
+  return sum(square(ys)) + sum(last);
+}
+
+class ChunkLoopsTest : public ::testing::Test {
+ protected:
+  const Dim batch{"batch", 2}, in{"in", 3}, unit{"unit", 5}, next_unit{"next_unit", 5},
+      out{"out", 2};
+
+  Problem named_problem(const Dim& time) const {
+    manual_seed(3);
+    const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+    return {{draw({in, unit}), draw({next_unit, unit}), draw({unit, out})},
+            draw({time, batch, in})};
+  }
+  /// reverse: last step first.
+  auto named_rnn(bool reverse = false) const {
+    return [this, reverse](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor before = rename(h, unit, next_unit);
+        const Tensor next =
+            tanh(matmul(x, p.weights.in, in) + matmul(before, p.weights.recurrent, next_unit));
+        return std::pair{matmul(next, p.weights.out, unit), next};
+      };
+      const auto made = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                  .initial = zeros({p.x.dim("batch"), unit}, f64),
+                                  .xs = p.x,
+                                  .body = body,
+                                  .reverse = reverse});
+      return sum(square(made.ys)) + sum(made.state);
+    };
+  }
+
+  template <class F, class... Args>
+  static std::string ops_in_chunks(int steps, const F& f, const Args&... args) {
+    const auto jitted = jit(f);
+    jitted(args...);
+    return ops(
+        *optimise_for_plan(jitted.graph(),
+                           {.pack_weights = false, .fuse_pointwise = false, .chunk_steps = steps})
+             .graph);
+  }
+  template <class F, class... Args>
+  static void expect_same_in_chunks(int steps, const F& f, const Args&... args) {
+    SCOPED_TRACE(str("chunks of ", steps));
+    const auto flat = [&](const Passes& passes) {
+      manual_seed(11);
+      return flatten(jit(f, {.executor = Executor::plan, .passes = passes})(args...));
+    };
+    const auto whole = flat({.chunk_loops = false}), parts = flat({.chunk_steps = steps});
+    ASSERT_EQ(whole.size(), parts.size());
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      if (whole[i].kind == TreeLeaf::Kind::tensor)
+        expect_all_close(parts[i].tensor, whole[i].tensor, 1e-12);
+  }
+};
+
+TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
+  const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
+  const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",
+             *in_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are few
+  EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), whole);  // of which no chunks are equal
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
+            "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
+}
+
+TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
+  for (const int steps : {1, 2, 3, 4, 6, 7}) {
+    for (const bool reverse : {false, true})
+      expect_same_in_chunks(steps, value_and_grad(named_rnn(reverse)),
+                            named_problem(Dim("time", 6)));
+    expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(6));
+    expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(7));
+  }
+}
+
+TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
+  const auto in_chunks =
+      jit(value_and_grad(named_rnn()), {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
+  const auto whole = jit(value_and_grad(named_rnn()),
+                         {.executor = Executor::plan, .passes = {.chunk_loops = false}});
+  for (const int steps : {7, 3, 0, 1, 6, 8}) {
+    const Problem problem = named_problem(Dim("time", scalar(steps, i32)));
+    const auto [value, gradient] = in_chunks(problem);
+    const auto [expected, slope] = whole(problem);
+    EXPECT_NEAR(value.item<double>(), expected.item<double>(), 1e-12);
+    expect_all_close(gradient.weights.recurrent, slope.weights.recurrent, 1e-12);
+    expect_all_close(gradient.weights.in, slope.weights.in, 1e-12);
+    expect_all_close(gradient.x, slope.x, 1e-12);
+  }
+  EXPECT_EQ(in_chunks.trace_count(), 1);
+}
+
+TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
+  // x·W of all steps, and its cotangent, which the gradients of W and of x are made of.
+  const auto values_of_all_steps = [&](const Passes& passes) {
+    const auto jitted = jit(grad(named_rnn()));
+    jitted(named_problem(Dim("time", 6)));
+    const Ref<Graph> graph = optimise_for_plan(jitted.graph(), passes).graph;
+    int count = 0;
+    for (const OpRecord& record : graph->records)
+      for (const ValueId v : graph->outputs_of(record)) {
+        const Dims& dims = graph->types[v].dims();
+        count += dims.size() == 3 && dims[0].name() == "time" && dims[2].name() == "unit";
+      }
+    return count;
+  };
+  EXPECT_EQ(values_of_all_steps({.chunk_loops = false}), 4);
+  EXPECT_EQ(values_of_all_steps({.chunk_steps = 4}), 1);  // h, which the gradient reads
+}
+
+TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
+  const auto f = [](const Tensor& x, const Tensor& a, const Tensor& b) {
+    return scan(Scan{.initial = zeros({2, 3}),
+                     .xs = x,
+                     .body =
+                         [&](const Tensor& x, const Tensor& h) {
+                           const Tensor next = tanh(matmul(h + x, matmul(a, b)));
+                           return std::pair{matmul(next, a), next};
+                         }})
+        .ys;
+  };
+  EXPECT_EQ(ops_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3})),
+            "full dot loop{loop{add dot tanh} dot}");
+  expect_same_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3}));
+}
+
+TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {
+  const auto noisy = [](const Tensor& x) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      const Tensor next = h * 0.5 + x + random_uniform({2, 3}, 0., 1., f64);
+      return std::pair{square(next), next};
+    };
+    return scan(Scan{.initial = zeros({2, 3}, f64), .xs = x, .body = body}).ys;
+  };
+  const auto counting = [](const Tensor& x) {
+    return fori_loop(
+        0, 6,
+        [&](const Tensor& i, const Tensor& h) { return h * 0.5 + cast(i, f64) * gather(x, i, 0); },
+        zeros({2, 3}, f64));
+  };
+  expect_same_in_chunks(2, noisy, ones({6, 2, 3}, f64));
+  expect_same_in_chunks(2, counting, random_normal({6, 2, 3}, f64));
+}
+
+TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
+  const auto f = [](bool reverse) {
+    return [reverse](const Tensor& x, const Tensor& indices) {
+      const auto body = [&](const std::pair<Tensor, Tensor>& at, const Tensor& h) {
+        const Tensor next = h + gather(at.first, print(at.second), 0);
+        return std::pair{next, next};
+      };
+      return scan(Scan{.initial = zeros({}),
+                       .xs = std::pair{x, indices},
+                       .body = body,
+                       .reverse = reverse,
+                       .name = "picks"})
+          .ys;
+    };
+  };
+  const auto message = [&](bool reverse) {
+    const auto picks = jit(f(reverse), {.executor = Executor::plan, .passes = {.chunk_steps = 2}});
+    testing::internal::CaptureStdout();
+    std::string result;
+    try {
+      picks(ones({6, 3}), tensor({0, 1, 2, 9, 0, 1}));
+    } catch (const IndexError& error) {
+      result = error.what();
+    }
+    testing::internal::GetCapturedStdout();
+    return result;
+  };
+  EXPECT_TRUE(message(false).ends_with("in iteration 3 of scan \"picks\"")) << message(false);
+  EXPECT_TRUE(message(true).ends_with("in iteration 2 of scan \"picks\"")) << message(true);
+}
+
+TEST(StepsOfChunkTest, FollowTheBytesOfAStep) {
+  EXPECT_EQ(steps_of_chunk(1), 256);
+  EXPECT_EQ(steps_of_chunk(std::int64_t{1} << 40), 32);
+  EXPECT_GE(steps_of_chunk(10'000), steps_of_chunk(20'000));
+}
+
+}  // namespace
+}  // namespace reel

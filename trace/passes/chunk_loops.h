@@ -1,0 +1,25 @@
+// trace/passes/chunk_loops.h — the pass that has long loops run some steps at a time.
+#pragma once
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A loop from which batch_over_time takes something out becomes a loop in chunks, in whose body it
+/// runs over the steps of a chunk:
+///
+///   loop over 1000 steps of x          becomes          loop over chunks of 50 steps of x:
+///                                                         loop over the 50 steps
+///
+/// so that what goes before and after the loop is done chunk by chunk: it takes memory for a chunk
+/// only, lies in the cache when it is read, and what reads what a loop stacks need not wait for all
+/// of it. Loops inside of loops stay as they are, and those whose entries end one by one, and short
+/// ones. Along a plain dim, whose size types tell, chunks are equal: the size has a divisor that is
+/// not much smaller than a chunk should be, or the loop stays as it is. Stands before
+/// batch_over_time().
+///
+/// steps: of a chunk, and all loops that can be run in chunks, then; 0: chosen from the size of the
+/// second cache, when the loop is planned.
+Ref<Graph> chunk_loops(const Graph& graph, int steps);
+
+}  // namespace reel
