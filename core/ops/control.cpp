@@ -287,8 +287,7 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
              inputs[attrs.first_capture() + attrs.body_captures[i]]);
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
-    const TensorType formal =
-        one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
+    const TensorType formal = one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
   return env;
