@@ -53,7 +53,8 @@ struct KernelArgs {
   std::span<const TensorType> types;  ///< of the outputs; empty for ops whose kernel decides them
   std::span<Tensor> out;
   Tensors* decided =
-      nullptr;  ///< for ops whose kernel decides types: the outputs, as many as there are
+      nullptr;        ///< for ops whose kernel decides types: the outputs, as many as there are
+  bool adds = false;  ///< to what a placed output holds, of ops that can (Op::can_add)
 
   template <class T>
   const T& attr() const {
@@ -133,6 +134,8 @@ struct Op {
   OverTimeRule over_time = nullptr;
   /// One application over time is much cheaper than one for each step.
   bool gains_over_time = false;
+  /// Its kernel can add the result to what is there (KernelArgs::adds).
+  bool can_add = false;
   /// Has an effect besides its result (print): never dropped, merged or repeated.
   bool has_effect = false;
 };

@@ -189,8 +189,9 @@ std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& 
 
 void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
-  if (const auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
+  if (auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
     const Tensor& out = args.make();
+    plain->add = args.adds;
     multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(),
              out.data<void>());
     return;
@@ -215,7 +216,8 @@ void dot_kernel(KernelArgs& args) {
                           .a_step = inner.step,
                           .b_row = b_inner.step,
                           .b_step = columns.step,
-                          .c_row = columns.size};
+                          .c_row = columns.size,
+                          .add = args.adds};
   const bool are_rows = a.batch.empty() && sizes.a_row == 1 && sizes.a_step == sizes.m &&
                         sizes.b_step == 1 && sizes.b_row == sizes.n;
   if (are_rows && reduces_padding(a.type, a.contract))
@@ -372,6 +374,7 @@ const Op dot_op{
     .samples = dot_samples,
     .over_time = dot_over_time,
     .gains_over_time = true,
+    .can_add = true,
 };
 
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {

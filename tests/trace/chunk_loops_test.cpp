@@ -146,6 +146,24 @@ TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
   EXPECT_EQ(values_of_all_steps({.chunk_steps = 4}), 1);  // h, which the gradient reads
 }
 
+TEST_F(ChunkLoopsTest, WhatIsTheSameInAllStepsIsNotStacked) {
+  // The gradient of h · w's first half reads that half, which no step changes.
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensors parts = split(w, 1, 2);
+      const Tensor next = tanh(matmul(h, parts[0]) + matmul(x, parts[1]));
+      return std::pair{next, next};
+    };
+    return sum(scan(Scan{.initial = zeros({2, 5}, f64), .xs = x, .body = body}).ys);
+  };
+  const auto jitted = jit(grad([&](const Tensor& w) { return f(ones({6, 2, 5}, f64), w); }));
+  jitted(random_normal({5, 10}, f64));
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {.chunk_steps = 2}).graph;
+  for (const OpRecord& record : graph->records)
+    for (const ValueId v : graph->outputs_of(record))
+      EXPECT_FALSE(graph->types[v] == TensorType(f64, {6, 5, 5}));
+}
+
 TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
   const auto f = [](const Tensor& x, const Tensor& a, const Tensor& b) {
     return scan(Scan{.initial = zeros({2, 3}),
@@ -211,10 +229,13 @@ TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
   EXPECT_TRUE(message(true).ends_with("in iteration 2 of scan \"picks\"")) << message(true);
 }
 
-TEST(StepsOfChunkTest, FollowTheBytesOfAStep) {
-  EXPECT_EQ(steps_of_chunk(1), 256);
-  EXPECT_EQ(steps_of_chunk(std::int64_t{1} << 40), 32);
-  EXPECT_GE(steps_of_chunk(10'000), steps_of_chunk(20'000));
+TEST(StepsOfChunkTest, FollowTheBytesOfAStepAndOfMatrices) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 40;
+  EXPECT_EQ(steps_of_chunk(1, 0), 64);
+  EXPECT_EQ(steps_of_chunk(kMany, 0), 16);
+  EXPECT_EQ(steps_of_chunk(kMany, kMany), 16);
+  EXPECT_EQ(steps_of_chunk(kMany, 4 * kMany), 48);
+  EXPECT_EQ(steps_of_chunk(1, kMany), 128);
 }
 
 }  // namespace

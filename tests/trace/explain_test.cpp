@@ -7,6 +7,7 @@
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
@@ -44,16 +45,6 @@ std::string explained(const F& f, const Args&... args) {
   jitted(args...);
   return jitted.explain();
 }
-
-/// Sets the number of threads, and sets it back.
-class Threads {
- public:
-  explicit Threads(int count) : before_(threads()) { set_threads(count); }
-  ~Threads() { set_threads(before_); }
-
- private:
-  int before_;
-};
 
 class ExplainTest : public ::testing::Test {
  protected:
@@ -399,11 +390,11 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
   for (int i = 0; i < 3; ++i) jitted(ones({1000, 2, 3}), ones({3, 3}));
   const std::string text = jitted.explain();
   for (const char* sentence :
-       {"loop 1: scan \"scan\", 1000 steps, in 4 chunks of 250 steps\n",
+       {"loop 1: scan \"scan\", 1000 steps, in 20 chunks of 50 steps\n",
         "  slices: f32[1000,2,3]\n", "  stacks: f32[1000,2,3]\n",
-        "    time: ", " packed_dot(f32[250,2,3], f32[3,3]) -> f32[250,2,3], 4 x ",
-        "  loop 1.1: scan \"scan\", 250 steps, 1 instruction each\n",
-        "    hoisted: dot(f32[250,2,3], f32[3,3]) -> f32[250,2,3], for all steps at once\n",
+        "    time: ", " dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], 20 x ",
+        "  loop 1.1: scan \"scan\", 50 steps, 1 instruction each\n",
+        "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all steps at once\n",
         " fused(2 ops) -> f32[2,3], 1000 x "})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
   // The inner loop's prediction is for a call too, as what was measured is: not a quarter of it.

@@ -5,7 +5,11 @@
 namespace reel {
 namespace {
 
-constexpr std::int64_t kFewest = 32, kMost = 256;
+/// Fewer are not worth a walk through what goes before and after the loop; more are of no use, and
+/// keep waiting whoever reads what the loop stacks.
+constexpr std::int64_t kFewest = 16, kMost = 64;
+/// Where matrices do not stay in the second cache: the bytes of a chunk's steps over theirs.
+constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
 
 std::int64_t second_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -26,8 +30,11 @@ Dim dim_of(const Dim& time, std::int64_t steps) {
 
 }  // namespace
 
-std::int64_t steps_of_chunk(std::int64_t bytes_per_step) {
-  return std::clamp(second_cache() / std::max<std::int64_t>(bytes_per_step, 1), kFewest, kMost);
+std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices) {
+  step = std::max<std::int64_t>(step, 1);
+  const std::int64_t steps = std::clamp(2 * second_cache() / step, kFewest, kMost);
+  if (matrices <= second_cache()) return steps;
+  return std::max(steps, std::min(kOverMatrices * matrices / step, kMostOfLarge));
 }
 
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
@@ -38,13 +45,18 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   chunks.size = attrs.chunk_steps;
   if (!chunks.size) {
     DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
-    std::int64_t bytes = 0;
-    for (int i = 0; i < attrs.slices; ++i)
-      bytes += bytes_of(slice_type(inputs[attrs.first_slice() + i]));
-    for (int j = 0; j < attrs.stacks; ++j)
-      bytes +=
-          bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[attrs.first_stack() + j]])));
-    chunks.size = steps_of_chunk(bytes);
+    std::int64_t step = 0, matrices = 0;
+    for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+      step += bytes_of(slice_type(inputs[i]));
+    for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
+      step += bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+    for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
+      matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
+    for (std::size_t i = attrs.first_capture(); i < inputs.size(); ++i)
+      matrices += bytes_of(inputs[i]);
+    const std::int64_t wanted = steps_of_chunk(step, matrices),
+                       count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
+    chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest
   }
   chunks.size = std::clamp<std::int64_t>(chunks.size, 1, std::max<std::int64_t>(chunks.steps, 1));
   chunks.dim = dim_of(time, chunks.size);

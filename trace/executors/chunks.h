@@ -26,9 +26,10 @@ struct Chunks {
 /// The chunks of a loop in chunks. inputs: types of the op's.
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// So many steps are a chunk, when one of them reads and writes so many bytes: what a chunk makes
-/// is read again while it is in the second cache, and a product over its steps is worth the walk
-/// over a matrix. It depends on nothing else, least of all on threads or on what is saved.
-std::int64_t steps_of_chunk(std::int64_t bytes_per_step);
+/// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads
+/// and writes `matrices` bytes besides, captures and sums: what it makes is read again while it is
+/// in the second cache, or else it is much beside matrices that are not. It depends on nothing
+/// else, least of all on threads or on what is saved.
+std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices);
 
 }  // namespace reel

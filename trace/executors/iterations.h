@@ -36,6 +36,13 @@ class Iterations {
   template <class Step, class Ask>
   void run(Step&& step, Ask&& ask);
 
+  /// The next one alone, of a loop without entries or a condition.
+  template <class Step>
+  void run_next(Step&& step) {
+    step(attrs_.is_reverse ? limit - 1 - count_ : count_);
+    ++count_;
+  }
+
   /// The dim that the loop makes, for as many iterations as ran.
   Dim made_dim() const;
   /// The output that tells others that dim.

@@ -294,7 +294,7 @@ class LoopSplitter {
   std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
-Ref<Graph> batched(const Graph& graph, const DimRenames& renames) {
+Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
     std::vector<ValueId> in;
@@ -303,7 +303,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames) {
       CondAttrs attrs = get<CondAttrs>(record.attrs.get());
       for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
         DimEnv names = branch->env();
-        *branch = make_sub_graph(batched(*branch->graph, renames), names);
+        *branch = make_sub_graph(batched(*branch->graph, renames, leaves), names);
       }
       to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
       continue;
@@ -314,19 +314,23 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames) {
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
-    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames), names);
+    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames, leaves), names);
     const std::vector<TensorType> types = to.graph().types_of(in);
-    LoopNotes notes;
+    if (attrs.in_chunks) {  // the loop inside has been split
+      to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+      continue;
+    }
+    LoopNotes notes(attrs.notes);
     std::string why;
     if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why)) {
-      TimeSplit split(attrs, types, *time, renames);
+      TimeSplit split(attrs, types, *time, renames, leaves);
       split.write_notes(notes);
       if (split.changes_anything()) {
         attrs.notes = notes.finish();
         LoopSplitter(to, attrs, in, graph.outputs_of(record), split).run();
         continue;
       }
-    } else {
+    } else if (leaves == TimeSplit::Leaves::all) {
       notes.say(LoopNote::Kind::stays, "anything, because " + why);
     }
     attrs.notes = notes.finish();
@@ -337,6 +341,12 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames) {
 
 }  // namespace
 
-Ref<Graph> batch_over_time(const Graph& graph) { return batched(graph, graph.renames); }
+Ref<Graph> batch_over_time(const Graph& graph) {
+  return batched(graph, graph.renames, TimeSplit::Leaves::all);
+}
+
+Ref<Graph> hoist_once(const Graph& graph) {
+  return batched(graph, graph.renames, TimeSplit::Leaves::once);
+}
 
 }  // namespace reel

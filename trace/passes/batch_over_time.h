@@ -19,4 +19,7 @@ namespace reel {
 /// up behind it.
 Ref<Graph> batch_over_time(const Graph& graph);
 
+/// The part of it that puts before a loop what depends on captures alone.
+Ref<Graph> hoist_once(const Graph& graph);
+
 }  // namespace reel

@@ -13,7 +13,7 @@ void LoopNotes::say(Kind kind, const Op& op, const std::vector<TensorType>& in,
     counted_[{kind, how}][std::string(op.name)] += 1;
 }
 
-std::shared_ptr<const std::vector<LoopNote>> LoopNotes::finish() {
+LoopNotes::All LoopNotes::finish() {
   for (const auto& [group, names] : counted_) {
     std::vector<std::string> texts;
     for (const auto& [name, count] : names)

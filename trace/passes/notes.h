@@ -27,12 +27,17 @@ struct LoopNote {
 class LoopNotes {
  public:
   using Kind = LoopNote::Kind;
+  using All = std::shared_ptr<const std::vector<LoopNote>>;
+  /// before: what other passes said; may be null.
+  explicit LoopNotes(const All& before = {}) {
+    if (before) notes_ = *before;
+  }
   void say(Kind kind, std::string text) { notes_.push_back({kind, std::move(text)}); }
   /// An op of the body: with its types where it gains by it, else it is counted. how: what is done
   /// with it, or why not.
   void say(Kind kind, const Op& op, const std::vector<TensorType>& in,
            const std::vector<TensorType>& out, const std::string& how);
-  std::shared_ptr<const std::vector<LoopNote>> finish();
+  All finish();
 
  private:
   std::vector<LoopNote> notes_;

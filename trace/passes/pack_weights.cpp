@@ -36,7 +36,8 @@ class Packing {
         replaced_[out[0]] = packed(in[0], get<PackAttrs>(record.attrs.get()).contract);
         continue;
       }
-      if (op == &dot_op && is_constant(in[1]) && !is_constant(in[0]) &&
+      // What a chunk does for all its steps at once has rows enough.
+      if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0]) &&
           can_pack(body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
         in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
         op = &packed_dot_op;

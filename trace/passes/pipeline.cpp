@@ -5,6 +5,7 @@
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
+#include "reel/trace/passes/adjoin_loops.h"
 #include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/chunk_loops.h"
 #include "reel/trace/passes/constant_slices.h"
@@ -74,7 +75,7 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   Ref<Graph> start = checked(saved_of_ended(graph), graph, "saved_of_ended");
   if (passes.batch_over_time && passes.chunk_loops) {
-    start = checked(hoist_invariants(*start), graph, "hoist_invariants");
+    start = checked(hoist_once(*start), graph, "hoist_once");
     start = checked(constant_slices(*start), graph, "constant_slices");
     start = checked(chunk_loops(*start, passes.chunk_steps), graph, "chunk_loops");
   }
@@ -84,6 +85,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
     result.graph = checked(pack_weights(*result.graph), graph, "pack_weights");
   if (passes.fuse_pointwise)
     result.graph = checked(fuse_pointwise(*result.graph), graph, "fuse_pointwise");
+  result.graph = checked(adjoin_loops(*result.graph), graph, "adjoin_loops");
   return result;
 }
 

@@ -60,17 +60,18 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
 }
 
 TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
-                     const DimRenames& renames)
+                     const DimRenames& renames, Leaves leaves)
     : attrs_(attrs),
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
+      leaves_(leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
-  for (int i = 0; i < attrs.slices && !attrs.in_chunks; ++i)
+  for (int i = 0; i < attrs.slices && leaves == Leaves::all; ++i)
     if (!inputs[attrs.first_slice() + i].is_list())
       home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
   for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
@@ -82,7 +83,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
   hoist();
-  if (!attrs.in_chunks) sink();
+  if (leaves == Leaves::all) sink();
 }
 
 bool TimeSplit::changes_anything() const {
@@ -351,7 +352,7 @@ void TimeSplit::write_notes(LoopNotes& notes) const {
                 is_once   ? "once"
                 : is_term ? "for all steps at once, added up over them"
                           : "for all steps at once");
-    else if (record.op->gains_over_time)
+    else if (record.op->gains_over_time && leaves_ == Leaves::all)
       notes.say(Kind::stays, *record.op, from, to, why_inside(record));
   }
 }

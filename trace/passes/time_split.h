@@ -27,9 +27,14 @@ enum class Home : std::uint8_t {
 /// leaves it for a sum over all steps, in which padding counts as zero.
 class TimeSplit {
  public:
+  /// What may leave the loop.
+  enum class Leaves : std::uint8_t {
+    all,
+    once,  ///< what depends on captures alone
+  };
   /// time: the dim of the steps (time_of). inputs: types of the op's. renames: of the whole graph.
   TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
-            const DimRenames& renames);
+            const DimRenames& renames, Leaves leaves = Leaves::all);
 
   /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -91,6 +96,7 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
+  Leaves leaves_;
   mutable DimEnv env_;  // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one

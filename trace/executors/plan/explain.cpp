@@ -177,10 +177,17 @@ class PlanText {
   }
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, std::optional<double> times, int& count) {
+    std::uint32_t beside = 0;  // loops that still run beside the last one
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
-      if (at.kind == PlanView::Kind::loop)
+      if (at.kind == PlanView::Kind::loop) {
         write_loop(plan, at, profiles, str(number, ++count), indent, times);
+        if (beside)
+          line(indent + "  ", "beside loop ", number, count - 1,
+               ": begins a chunk as soon as that has stacked its steps, on ",
+               counted(std::min(threads(), 2), "thread"));
+        beside = at.beside ? at.beside : beside - (beside > 0);
+      }
       if (at.kind != PlanView::Kind::cond) continue;
       for (std::size_t b = 0; b < 2; ++b)
         if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b); !branch)

@@ -58,6 +58,12 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   return is_planned_;
 }
 
+std::unique_ptr<LoopRun> LoopPlan::begin(const AttrsRef& attrs, OpInputs in,
+                                         std::span<Tensor> out) {
+  if (is_empty(get<LoopAttrs>(attrs.get()), in) || !prepare(attrs, in)) return nullptr;
+  return std::make_unique<LoopRun>(whole_, in, out);
+}
+
 void LoopPlan::run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out) {
   if (!is_empty(get<LoopAttrs>(attrs.get()), in) && prepare(attrs, in)) {
     if (blocks_.can_run(out)) return blocks_.run(in, out);

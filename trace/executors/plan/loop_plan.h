@@ -17,6 +17,9 @@ class LoopPlan {
 
   /// in, out: those of the op. Outputs are written where a tensor is given, else set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
+  /// A run of a loop in chunks that is to go on beside others (wavefront.h); null where it can only
+  /// be run alone.
+  std::unique_ptr<LoopRun> begin(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 
  private:
   friend class PlanView;

@@ -109,6 +109,16 @@ void LoopRun::run() {
   finish();
 }
 
+void LoopRun::advance() {
+  iterations_.run_next([&](std::int64_t position) { step(position, Tensor()); });
+}
+
+std::int64_t LoopRun::steps_after(std::int64_t chunks) const {
+  const Chunks& all = loop_.chunks;
+  return attrs_.is_reverse ? all.steps - std::min(all.steps, all.first(iterations_.limit - chunks))
+                           : std::min(all.steps, all.first(chunks));
+}
+
 /// What an iteration finds is the stack's already, but for the first one.
 void LoopRun::put_first_carries() {
   const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
@@ -184,11 +194,14 @@ void LoopRun::step_with_all() {
   for (int j = 0; j < attrs_.stacks; ++j)
     if (body.output_is_placed(attrs_.carries + j))
       body.set_output(attrs_.carries + j, stack_at(j, position_));
-  for (int i = 0; i < attrs_.sums; ++i)
-    if (body.output_is_placed(first_sum() + i))
-      body.set_output(first_sum() + i, iterations_.count()
-                                           ? memory(loop_.scratch[first_sum() + i])
-                                           : out_[attrs_.first_sum() + i].data<void>());
+  for (int i = 0; i < attrs_.sums; ++i) {
+    const std::size_t k = first_sum() + i;
+    if (!body.output_is_placed(k)) continue;
+    const bool adds = body.output_can_add(k);
+    if (adds) body.set_adds(k, iterations_.count() != 0);
+    body.set_output(k, iterations_.count() && !adds ? memory(loop_.scratch[k])
+                                                    : out_[attrs_.first_sum() + i].data<void>());
+  }
   run_iteration(body);
 
   for (int j = 0; j < attrs_.stacks; ++j) {
@@ -203,7 +216,7 @@ void LoopRun::step_with_all() {
     const Tensor& term = body.output(k);
     if (is_list(k))
       sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
-    else
+    else if (!body.output_can_add(k))
       add_term(i, term, body.output_is_placed(k));
   }
   for (int i = 0; i < attrs_.carries; ++i) take_carry(i, body);

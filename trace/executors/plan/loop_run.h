@@ -26,6 +26,16 @@ class LoopRun {
   LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
   void run();
 
+  // The same chunk by chunk, of a loop in chunks.
+  void start() { put_first_carries(); }
+  bool has_next() const { return iterations_.count() < iterations_.limit; }
+  void advance();
+  void finish();
+  /// Steps, in the order in which the loop goes: that have been done, and will have been when the
+  /// next chunk has run.
+  std::int64_t steps_done() const { return steps_after(iterations_.count()); }
+  std::int64_t steps_after_next() const { return steps_after(iterations_.count() + 1); }
+
  private:
   struct Slices {
     char* data = nullptr;
@@ -84,8 +94,9 @@ class LoopRun {
   /// A list is written in place while nobody else holds it: the plan must not.
   void release_lists(Plan& body);
 
+  std::int64_t steps_after(std::int64_t chunks) const;
+
   // What comes of them.
-  void finish();
   void finish_stack(int j, const Dim& fresh);
   void finish_sum(int i);
   void give_result(std::size_t k, const Tensor& value);

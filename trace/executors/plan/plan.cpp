@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/never_fails.h"
 #include "reel/trace/executors/plan/tile_program.h"
+#include "reel/trace/passes/adjoin_loops.h"
 
 namespace reel {
 
@@ -18,6 +17,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
     : graph_(&graph), owner_(owner), profile_(profile), types_(plan_types(*graph_, inputs, env)) {
   make_instructions(outputs);
   choose_places(outputs);
+  find_adders();
   make_headers();
   place_in_memory();
   find_flat_ops();
@@ -87,6 +87,29 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     outputs_of_slot_[slot_of_[graph.outputs[k]]] = static_cast<int>(k);
   for (const Instruction& at : instructions_)
     if (at.kind == Kind::loop || at.kind == Kind::cond) has_untyped_ |= !at.attrs;
+  find_loops_beside();
+}
+
+void Plan::find_loops_beside() {
+  const auto is_known = [&](const Instruction& at) {
+    const OpRecord& record = graph_->records[at.record];
+    const auto is_dense = [&](ValueId v) {
+      return types_.is_known[v] && !types_.types[v].is_list();
+    };
+    const auto in = graph_->inputs_of(record), out = graph_->outputs_of(record);
+    return at.kind == Kind::loop && at.attrs && std::all_of(in.begin(), in.end(), is_dense) &&
+           std::all_of(out.begin(), out.end(), is_dense);
+  };
+  for (std::size_t first = 0; first < instructions_.size(); ++first) {
+    if (!is_known(instructions_[first])) continue;
+    std::vector<std::size_t> group{instructions_[first].record};
+    std::size_t next = first + 1;
+    while (next < instructions_.size() && is_known(instructions_[next]) &&
+           can_run_beside(*graph_, group, instructions_[next].record))
+      group.push_back(instructions_[next++].record);
+    instructions_[first].beside = static_cast<std::uint32_t>(next - first - 1);
+    first = next - 1;
+  }
 }
 
 /// From the end: what somebody keeps is in a block, and so is what a view of it is taken from.
@@ -136,6 +159,22 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     places_[i] = Place::given;
     keeps_input_.push_back(is_kept[i]);
+  }
+}
+
+/// Which outputs are made by an op that can add them, and are read by nobody else.
+void Plan::find_adders() {
+  adder_of_output_.assign(graph_->outputs.size(), -1);
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    const Instruction& at = instructions_[i];
+    if (at.kind != Kind::kernel || !at.op->can_add || places_[at.first_out] != Place::outside)
+      continue;
+    const ValueId made = graph_->outputs_of(graph_->records[at.record])[0];
+    const auto& outputs = graph_->outputs;
+    if (std::count(graph_->operands.begin(), graph_->operands.end(), made) == 1 &&
+        std::count(outputs.begin(), outputs.end(), made) == 1)
+      adder_of_output_[static_cast<std::size_t>(outputs_of_slot_[at.first_out])] =
+          static_cast<int>(i);
   }
 }
 
@@ -199,16 +238,20 @@ std::size_t Plan::first_that_cannot_fail() const {
 }
 
 /// The last instruction that reads a value or a view of it, or that makes it; behind all for
-/// outputs, -1 for inputs that nobody reads.
+/// outputs, -1 for inputs that nobody reads. Loops that run beside each other are as one, the last.
 Plan::LastUses Plan::last_uses() const {
   const Graph& graph = *graph_;
+  std::vector<int> ends(instructions_.size());
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    for (std::size_t k = 0; k <= instructions_[i].beside; ++k)
+      ends[i + k] = std::max(ends[i + k], static_cast<int>(i + instructions_[i].beside));
   std::vector<int> last(slots_.size(), -1), viewed(slots_.size(), -1);
   for (const ValueId v : graph.outputs) last[slot_of_[v]] = static_cast<int>(instructions_.size());
   for (std::size_t i = instructions_.size(); i-- > 0;) {
     const Instruction& at = instructions_[i];
-    int until = static_cast<int>(i);
+    int until = ends[i];
     for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
-      last[s] = std::max(last[s], static_cast<int>(i));
+      last[s] = std::max(last[s], until);
       // A view that is a block holds on to what it is taken from.
       if (at.kind == Kind::kernel && at.op->storage == OpStorage::input)
         until = std::max(until, last[s]);
@@ -217,7 +260,7 @@ Plan::LastUses Plan::last_uses() const {
       int& of_value = last[slot_of_[v]];
       int& of_views = viewed[slot_of_[v]];
       of_value = std::max(of_value, until);
-      if (until > static_cast<int>(i)) of_views = std::max(of_views, until);
+      if (until > ends[i]) of_views = std::max(of_views, until);
     }
   }
   return {std::move(last), std::move(viewed)};
@@ -229,12 +272,14 @@ void Plan::place_in_memory() {
   const std::vector<int> last = last_uses().of_value;
   std::vector<PlannedBuffer> buffers;
   std::vector<std::size_t> slots;
+  std::size_t begin = 0, end = 0;  // loops that run beside each other write all of theirs at a time
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const Instruction& at = instructions_[i];
+    if (i >= end) begin = i, end = i + at.beside + 1;
     for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
       if (places_[s] != Place::buffer) continue;
       slots.push_back(s);
-      buffers.push_back({slot_types_[s].bytes(), static_cast<int>(i), last[s]});
+      buffers.push_back({slot_types_[s].bytes(), static_cast<int>(begin), last[s]});
     }
   }
   memory_bytes_ = place_buffers(buffers);
@@ -292,117 +337,6 @@ bool Plan::rebind(std::span<const TensorType> inputs, const DimEnv& env) {
   find_flat_ops();
   compute_constants();
   return true;
-}
-
-void Plan::run_untyped(Instruction& at, DimEnv& env) {
-  const OpRecord& record = graph_->records[at.record];
-  const Graph::Schedule& schedule = graph_->schedule();
-  AttrsRef attrs = record.attrs;
-  if (schedule.attrs_have_symbols[at.record]) attrs = attrs->resolve(env);
-  Tensors made = bind_all(*at.op, inputs_of(at), std::move(attrs));
-  const auto values = graph_->outputs_of(record);
-  for (std::size_t k = 0; k < made.size(); ++k) {
-    if (schedule.outputs_have_symbols[at.record]) {
-      const TensorType& formal = graph_->types[values[k]];
-      env.bind(formal, made[k].type());
-      if (at.op->kernel_decides_types) made[k] = with_known_dims(std::move(made[k]), formal, env);
-    }
-    slots_[at.first_out + k] = std::move(made[k]);
-  }
-}
-
-template <bool is_counted>
-void Plan::run_all() {
-  DimEnv env;
-  if (has_untyped_) env = types_.env;
-  std::int64_t before = 0;
-  if constexpr (is_counted) {
-    profile_->runs += 1;
-    before = nanoseconds_now();
-  }
-  for (Instruction& at : instructions_) {
-    const auto out = outputs_of(at);
-    switch (at.kind) {
-      case Kind::kernel: {
-        if (at.op->storage == OpStorage::input)
-          for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
-            slots_[s].block()->data = own_data_[s];
-        KernelArgs args{*at.op,
-                        at.attrs,
-                        inputs_of(at),
-                        false,
-                        {slot_types_.data() + at.first_out, at.out_count},
-                        out};
-        at.op->kernel(args);
-        break;
-      }
-      case Kind::flat:
-        flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
-        break;
-      case Kind::blocks: {
-        for (Tensor& tensor : out) tensor = Tensor();
-        KernelArgs args{*at.op,
-                        at.attrs,
-                        inputs_of(at),
-                        true,
-                        {slot_types_.data() + at.first_out, at.out_count},
-                        out};
-        at.op->kernel(args);
-        break;
-      }
-      case Kind::untyped:
-        run_untyped(at, env);
-        break;
-      case Kind::tiles:
-        for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
-          if (places_[s] == Place::block) slots_[s] = Tensor();
-        tiles_[static_cast<std::size_t>(at.child)]->run(
-            inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
-        break;
-      case Kind::loop:
-      case Kind::cond: {
-        const OpRecord& record = graph_->records[at.record];
-        AttrsRef attrs = types_.attrs[at.record];
-        if (!attrs) attrs = record.attrs->resolve(env);
-        for (std::size_t k = 0; k < out.size(); ++k)
-          if (places_[at.first_out + k] == Place::block) {
-            const ValueId v = graph_->outputs_of(record)[k];
-            const bool is_dense = types_.is_known[v] && !types_.types[v].is_list();
-            out[k] = is_dense ? Tensor(allocate_block(types_.types[v])) : Tensor();
-          }
-        if (at.kind == Kind::loop)
-          loops_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
-        else
-          conds_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
-        if (has_untyped_ && graph_->schedule().outputs_have_symbols[at.record]) {
-          const auto values = graph_->outputs_of(record);
-          for (std::size_t k = 0; k < out.size(); ++k) {
-            if (types_.is_known[values[k]]) continue;
-            env.bind(graph_->types[values[k]], out[k].type());
-            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], env);
-          }
-        }
-        break;
-      }
-      case Kind::nothing:
-        break;
-    }
-    for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
-    if constexpr (is_counted) {
-      const std::int64_t now = nanoseconds_now();
-      Profile::Count& count = profile_->records[at.record];
-      count.calls += 1;
-      count.nanoseconds += now - before;
-      before = now;
-    }
-  }
-}
-template void Plan::run_all<true>();
-template void Plan::run_all<false>();
-
-void Plan::release() {
-  for (std::size_t s = 0; s < slots_.size(); ++s)
-    if (places_[s] == Place::block || places_[s] == Place::given) slots_[s] = Tensor();
 }
 
 }  // namespace reel

@@ -77,6 +77,11 @@ class Plan {
   void set_output(std::size_t k, void* data) {
     slots_[slot_of_[graph_->outputs[k]]].block()->data = data;
   }
+  /// Whether output k can be added to what lies where it is placed, and (set_adds) whether it is.
+  bool output_can_add(std::size_t k) const { return adder_of_output_[k] >= 0; }
+  void set_adds(std::size_t k, bool adds) {
+    instructions_[static_cast<std::size_t>(adder_of_output_[k])].adds = adds;
+  }
   /// Valid until the next run; a list or block is the caller's to keep.
   Tensor& output(std::size_t k) { return slots_[slot_of_[graph_->outputs[k]]]; }
 
@@ -113,9 +118,14 @@ class Plan {
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots whose tensors are not needed any more
     std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
+    bool adds = false;        ///< its result, to what is there
+    std::uint32_t beside =
+        0;  ///< so many instructions behind it are loops that run beside this one
   };
 
   void make_instructions(const std::vector<Outputs>& outputs);
+  void find_loops_beside();
+  void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);
   struct LastUses {
     std::vector<int> of_value;  ///< by slot: itself or a view of it
@@ -130,6 +140,8 @@ class Plan {
   template <bool is_counted>
   void run_all();
   void run_untyped(Instruction& at, DimEnv& env);
+  void make_blocks(const Instruction& at);
+  void run_beside(std::size_t first);
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
   }
@@ -148,6 +160,7 @@ class Plan {
   std::vector<Place> places_;                    ///< by slot
   std::vector<int> outputs_of_slot_;       ///< the first output that is the slot's value, or -1
   std::vector<std::uint8_t> keeps_input_;  ///< by input
+  std::vector<int> adder_of_output_;       ///< by output: the instruction that can add it, or -1
   std::vector<Tensor> slots_;              ///< what instructions read and write
   std::vector<Tensor> headers_;            ///< by slot: for values that are placed, and inputs
   std::vector<void*> own_data_;            ///< by slot: its place in the plan's memory

@@ -1,0 +1,20 @@
+// tests/threads.h — Threads, the number of threads for the length of a scope.
+#pragma once
+
+#include "reel/core/parallel.h"
+
+namespace reel {
+
+/// Sets the number of threads, and sets it back.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(threads()) { set_threads(count); }
+  ~Threads() { set_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace reel

@@ -1,0 +1,164 @@
+// How a plan runs: its instructions one after the other, loops beside each other.
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/loop.h"
+#include "reel/trace/executors/plan/cond_plan.h"
+#include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/plan.h"
+#include "reel/trace/executors/plan/tile_program.h"
+#include "reel/trace/executors/plan/wavefront.h"
+
+namespace reel {
+
+void Plan::run_untyped(Instruction& at, DimEnv& env) {
+  const OpRecord& record = graph_->records[at.record];
+  const Graph::Schedule& schedule = graph_->schedule();
+  AttrsRef attrs = record.attrs;
+  if (schedule.attrs_have_symbols[at.record]) attrs = attrs->resolve(env);
+  Tensors made = bind_all(*at.op, inputs_of(at), std::move(attrs));
+  const auto values = graph_->outputs_of(record);
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    if (schedule.outputs_have_symbols[at.record]) {
+      const TensorType& formal = graph_->types[values[k]];
+      env.bind(formal, made[k].type());
+      if (at.op->kernel_decides_types) made[k] = with_known_dims(std::move(made[k]), formal, env);
+    }
+    slots_[at.first_out + k] = std::move(made[k]);
+  }
+}
+
+/// Blocks for the outputs of a loop or branch, where somebody keeps them and their types are known.
+void Plan::make_blocks(const Instruction& at) {
+  const auto values = graph_->outputs_of(graph_->records[at.record]);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (places_[at.first_out + k] != Place::block) continue;
+    const ValueId v = values[k];
+    const bool is_dense = types_.is_known[v] && !types_.types[v].is_list();
+    slots_[at.first_out + k] = is_dense ? Tensor(allocate_block(types_.types[v])) : Tensor();
+  }
+}
+
+/// A loop and those behind it that may run beside it.
+void Plan::run_beside(std::size_t first) {
+  std::vector<std::unique_ptr<LoopRun>> owners;
+  std::vector<LoopRun*> runs;
+  const std::size_t last = first + instructions_[first].beside;
+  const auto loop_of = [&](const Instruction& at) -> LoopPlan& {
+    return *loops_[static_cast<std::size_t>(at.child)];
+  };
+  for (std::size_t i = first; i <= last; ++i) {
+    const Instruction& at = instructions_[i];
+    make_blocks(at);
+    owners.push_back(loop_of(at).begin(types_.attrs[at.record], inputs_of(at), outputs_of(at)));
+    if (owners.back()) runs.push_back(owners.back().get());
+  }
+  if (runs.size() < owners.size()) {
+    for (std::size_t i = first; i <= last; ++i)
+      loop_of(instructions_[i])
+          .run(types_.attrs[instructions_[i].record], inputs_of(instructions_[i]),
+               outputs_of(instructions_[i]));
+    return;
+  }
+  for (LoopRun* run : runs) run->start();
+  run_wavefront(runs);
+  for (LoopRun* run : runs) run->finish();
+}
+
+template <bool is_counted>
+void Plan::run_all() {
+  DimEnv env;
+  if (has_untyped_) env = types_.env;
+  std::int64_t before = 0;
+  if constexpr (is_counted) {
+    profile_->runs += 1;
+    before = nanoseconds_now();
+  }
+  std::uint32_t done = 0;  // loops that ran beside the last one
+  for (Instruction& at : instructions_) {
+    const auto out = outputs_of(at);
+    switch (done ? Kind::nothing : at.kind) {
+      case Kind::kernel: {
+        if (at.op->storage == OpStorage::input)
+          for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+            slots_[s].block()->data = own_data_[s];
+        KernelArgs args{*at.op,
+                        at.attrs,
+                        inputs_of(at),
+                        false,
+                        {slot_types_.data() + at.first_out, at.out_count},
+                        out};
+        args.adds = at.adds;
+        at.op->kernel(args);
+        break;
+      }
+      case Kind::flat:
+        flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
+        break;
+      case Kind::blocks: {
+        for (Tensor& tensor : out) tensor = Tensor();
+        KernelArgs args{*at.op,
+                        at.attrs,
+                        inputs_of(at),
+                        true,
+                        {slot_types_.data() + at.first_out, at.out_count},
+                        out};
+        at.op->kernel(args);
+        break;
+      }
+      case Kind::untyped:
+        run_untyped(at, env);
+        break;
+      case Kind::tiles:
+        for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+          if (places_[s] == Place::block) slots_[s] = Tensor();
+        tiles_[static_cast<std::size_t>(at.child)]->run(
+            inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+        break;
+      case Kind::loop:
+      case Kind::cond: {
+        const OpRecord& record = graph_->records[at.record];
+        AttrsRef attrs = types_.attrs[at.record];
+        if (!attrs) attrs = record.attrs->resolve(env);
+        if (!is_counted && at.beside) {
+          run_beside(static_cast<std::size_t>(&at - instructions_.data()));
+          done = at.beside + 1;
+          break;
+        }
+        make_blocks(at);
+        if (at.kind == Kind::loop)
+          loops_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+        else
+          conds_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+        if (has_untyped_ && graph_->schedule().outputs_have_symbols[at.record]) {
+          const auto values = graph_->outputs_of(record);
+          for (std::size_t k = 0; k < out.size(); ++k) {
+            if (types_.is_known[values[k]]) continue;
+            env.bind(graph_->types[values[k]], out[k].type());
+            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], env);
+          }
+        }
+        break;
+      }
+      case Kind::nothing:
+        break;
+    }
+    done -= done > 0;
+    for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
+    if constexpr (is_counted) {
+      const std::int64_t now = nanoseconds_now();
+      Profile::Count& count = profile_->records[at.record];
+      count.calls += 1;
+      count.nanoseconds += now - before;
+      before = now;
+    }
+  }
+}
+template void Plan::run_all<true>();
+template void Plan::run_all<false>();
+
+void Plan::release() {
+  for (std::size_t s = 0; s < slots_.size(); ++s)
+    if (places_[s] == Place::block || places_[s] == Place::given) slots_[s] = Tensor();
+}
+
+}  // namespace reel
