@@ -17,6 +17,7 @@
 #include "reel/trace/passes/join_loops.h"
 #include "reel/trace/passes/pack_weights.h"
 #include "reel/trace/passes/saved_of_ended.h"
+#include "reel/trace/passes/split_loops.h"
 
 namespace reel {
 namespace {
@@ -77,6 +78,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   if (passes.batch_over_time && passes.chunk_loops) {
     start = checked(hoist_once(*start), graph, "hoist_once");
     start = checked(constant_slices(*start), graph, "constant_slices");
+    start = checked(split_loops(*start), graph, "split_loops");
     start = checked(chunk_loops(*start, passes.chunk_steps), graph, "chunk_loops");
   }
   if (passes.batch_over_time) start = checked(batch_over_time(*start), graph, "batch_over_time");

@@ -1,0 +1,110 @@
+// Layers that one loop runs together, taken apart: on graphs, and against the loop as it was.
+#include "reel/trace/passes/split_loops.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+using Layers = std::vector<Tensor>;  // weights, {5, 5} each
+
+Tensor layer(const Tensor& x, const Tensor& h, const Tensor& w) {
+  return tanh(matmul(x, w) + matmul(h, w * 0.5));
+}
+
+/// Three layers in one step, each reads what the one below has just made.
+Tensor stacked(const Tensor& x, const Layers& w) {
+  const auto body = [&](Tensor y, Layers state) {
+    for (std::size_t i = 0; i < w.size(); ++i) y = state[i] = layer(y, state[i], w[i]);
+    return std::pair{y, state};
+  };
+  const auto made =
+      scan(Scan{.initial = Layers(w.size(), zeros({2, 5}, f64)), .xs = x, .body = body});
+  return sum(square(made.ys)) + sum(made.state[0]);
+}
+
+/// The lower layer reads what the upper one made in the step before.
+Tensor entangled(const Tensor& x, const Layers& w) {
+  const auto body = [&](const Tensor& x, const Layers& state) {
+    const Tensor lower = layer(x + state[1], state[0], w[0]), upper = layer(lower, state[1], w[1]);
+    return std::pair{upper, Layers{lower, upper}};
+  };
+  return sum(scan(Scan{.initial = Layers(2, zeros({2, 5}, f64)), .xs = x, .body = body}).ys);
+}
+
+/// Beside two layers a count of steps, a running mean of the lower one, and the difference of both
+/// layers one step ago.
+Tensor with_others(const Tensor& x, const Layers& w) {
+  const auto body = [&](const Tensor& x, const Layers& state) {
+    const Tensor count = state[2] + 1.0, lower = layer(x, state[0], w[0]),
+                 mean = state[3] + (lower - state[3]) / count,
+                 upper = layer(lower + mean, state[1], w[1]) * count;
+    return std::pair{upper - state[4],
+                     Layers{lower, upper, count, mean, state[1] - state[0] * count}};
+  };
+  const Tensor zero = zeros({2, 5}, f64);
+  const auto made = scan(
+      Scan{.initial = Layers{zero, zero, scalar(0.0, f64), zero, zero}, .xs = x, .body = body});
+  return sum(square(made.ys)) + sum(made.state[3]) + sum(made.state[4]);
+}
+
+class SplitLoopsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(9); }
+  static Layers weights(int count) {
+    Layers result;
+    for (int i = 0; i < count; ++i) result.push_back(random_normal({5, 5}, f64) * 0.3);
+    return result;
+  }
+  static Tensor sequence() { return random_normal({12, 2, 5}, f64); }
+
+  template <class F, class... Args>
+  static std::ptrdiff_t loops_of(const F& f, const Args&... args) {
+    const auto jitted = jit(f);
+    jitted(args...);
+    const Ref<Graph> graph = split_loops(jitted.graph());
+    return std::count_if(graph->records.begin(), graph->records.end(),
+                         [](const OpRecord& record) { return record.op == &loop_op; });
+  }
+  template <class F>
+  static void expect_same_in_loops(const F& f, const Tensor& x, const Layers& w) {
+    const auto step = value_and_grad([&](const Layers& w) { return f(x, w); });
+    for (const int steps : {1, 3, 4})
+      expect_same_without({.chunk_loops = false, .chunk_steps = steps}, false, step, w);
+    const auto in_chunks = jit(step, {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
+    const auto [value, gradient] = in_chunks(w);
+    const auto [expected, slope] = step(w);
+    expect_all_close(value, expected, 1e-12);
+    for (std::size_t i = 0; i < w.size(); ++i) expect_all_close(gradient[i], slope[i], 1e-12);
+  }
+};
+
+TEST_F(SplitLoopsTest, LayersOfOneStepBecomeLoops) {
+  EXPECT_EQ(loops_of(stacked, sequence(), weights(3)), 3);
+  EXPECT_EQ(loops_of(stacked, sequence(), weights(1)), 1);
+  const auto gradient = grad([&](const Layers& w) { return stacked(sequence(), w); });
+  EXPECT_EQ(loops_of(gradient, weights(3)), 6);
+  expect_same_in_loops(stacked, sequence(), weights(3));
+}
+
+TEST_F(SplitLoopsTest, LayersThatWaitForEachOtherStayTogether) {
+  EXPECT_EQ(loops_of(entangled, sequence(), weights(2)), 1);
+  expect_same_in_loops(entangled, sequence(), weights(2));
+}
+
+TEST_F(SplitLoopsTest, WhatElseAStepHandsOnStaysWithWhatItDependsOn) {
+  EXPECT_EQ(loops_of(with_others, sequence(), weights(2)), 2);
+  expect_same_in_loops(with_others, sequence(), weights(2));
+}
+
+TEST_F(SplitLoopsTest, LayersApartRunBesideEachOther) {
+  const auto jitted = jit(stacked, {.passes = {.chunk_steps = 4}});
+  jitted(sequence(), weights(2));
+  EXPECT_NE(jitted.explain().find("beside loop 1"), std::string::npos) << jitted.explain();
+}
+
+}  // namespace
+}  // namespace reel

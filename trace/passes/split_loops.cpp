@@ -1,0 +1,309 @@
+#include "reel/trace/passes/split_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+#include "reel/core/ops/products.h"
+#include "reel/trace/passes/sub_graphs.h"
+#include "reel/trace/passes/time_split.h"
+
+namespace reel {
+namespace {
+
+using Flags = std::vector<std::uint8_t>;
+
+bool meet(const Flags& a, const Flags& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] && b[i]) return true;
+  return false;
+}
+void join(Flags& to, const Flags& from) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
+}
+
+/// Which of the loops that are made of a loop each part of its body belongs to, from 0.
+class Layers {
+ public:
+  explicit Layers(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
+    find_dependences();
+    find_layers_of_carries();
+    if (count_ > 1) find_layers_of_records();
+  }
+
+  int count() const { return count_; }
+  int of_carry(int i) const { return carry_[static_cast<std::size_t>(i)]; }
+  int of_record(std::size_t r) const { return record_[r]; }
+  /// Of a value that the loop makes; -1 where every layer has it: a slice, a capture, a constant.
+  int of_value(ValueId v) const { return value_[v]; }
+
+ private:
+  /// By value: carries that it is made of, in this step, and carries that are made of it.
+  void find_dependences() {
+    const auto none = Flags(static_cast<std::size_t>(attrs_.carries));
+    made_of_.assign(body_.types.size(), none);
+    needed_by_.assign(body_.types.size(), none);
+    for (std::size_t i = 0; i < none.size(); ++i) {
+      made_of_[body_.inputs[1 + i]][i] = 1;
+      needed_by_[body_.outputs[i]][i] = 1;
+    }
+    for (const OpRecord& record : body_.records)
+      for (const ValueId out : body_.outputs_of(record))
+        for (const ValueId in : body_.inputs_of(record)) join(made_of_[out], made_of_[in]);
+    for (std::size_t r = body_.records.size(); r-- > 0;)
+      for (const ValueId out : body_.outputs_of(body_.records[r]))
+        for (const ValueId in : body_.inputs_of(body_.records[r]))
+          join(needed_by_[in], needed_by_[out]);
+  }
+
+  /// Carries that wait for each other are one recurrence; a layer is how many with products come
+  /// before it.
+  void find_layers_of_carries() {
+    const auto n = static_cast<std::size_t>(attrs_.carries);
+    std::vector<Flags> waits;  // for whom, over any number of steps
+    for (std::size_t j = 0; j < n; ++j) waits.push_back(made_of_[body_.outputs[j]]);
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t j = 0; j < n; ++j)
+        if (waits[j][k]) join(waits[j], waits[k]);
+    const auto together = [&](std::size_t i) {  // with i
+      Flags result(n);
+      for (std::size_t j = 0; j < n; ++j) result[j] = i == j || (waits[i][j] && waits[j][i]);
+      return result;
+    };
+    Flags has_product(n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (const OpRecord& record : body_.records) {
+        if (record.op != &dot_op) continue;
+        const ValueId out = body_.outputs_of(record)[0];
+        const Flags all = together(i);
+        if (meet(made_of_[out], all) && meet(needed_by_[out], all)) has_product[i] = 1;
+      }
+    carry_.assign(n, 0);
+    for (std::size_t round = 0; round < n; ++round)  // a path has no more than n recurrences
+      for (std::size_t j = 0; j < n; ++j) {
+        const Flags own = together(j);
+        for (std::size_t i = 0; i < n; ++i)
+          if (waits[j][i] && !own[i])
+            carry_[j] = std::max(carry_[j], carry_[i] + (has_product[i] && has_product[j]));
+        for (std::size_t i = 0; i < n; ++i)
+          if (own[i]) carry_[j] = std::max(carry_[j], carry_[i]);
+      }
+    for (const int layer : carry_) count_ = std::max(count_, layer + 1);
+  }
+
+  /// As late as those who read it allow, so that little is handed from layer to layer.
+  void find_layers_of_records() {
+    record_.assign(body_.records.size(), -1);
+    value_.assign(body_.types.size(), -1);
+    std::vector<int> least(body_.types.size(), 0), wanted(body_.types.size(), count_);
+    for (std::size_t i = 0; i < carry_.size(); ++i) {
+      value_[body_.inputs[1 + i]] = least[body_.inputs[1 + i]] = carry_[i];
+      wanted[body_.outputs[i]] = std::min(wanted[body_.outputs[i]], carry_[i]);
+    }
+    for (const OpRecord& record : body_.records)
+      for (const ValueId out : body_.outputs_of(record))
+        for (const ValueId in : body_.inputs_of(record))
+          least[out] = std::max(least[out], least[in]);
+    for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
+      wanted[body_.outputs[k]] = std::min(wanted[body_.outputs[k]], least[body_.outputs[k]]);
+    for (std::size_t r = body_.records.size(); r-- > 0;) {
+      const OpRecord& record = body_.records[r];
+      const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+      if (in.empty()) continue;  // every layer makes its own
+      int layer = count_ - 1;
+      for (const ValueId v : out) layer = std::min(layer, wanted[v]);
+      record_[r] = layer;
+      for (const ValueId v : out) value_[v] = layer;
+      for (const ValueId v : in) wanted[v] = std::min(wanted[v], layer);
+    }
+  }
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<Flags> made_of_, needed_by_;  // by value, by carry
+  std::vector<int> carry_, record_, value_;
+  int count_ = 1;
+};
+
+/// Makes the loops, one layer after the other.
+class LoopsOfLayers {
+ public:
+  LoopsOfLayers(Graph& to, const LoopAttrs& attrs, std::span<const ValueId> in,
+                std::span<const ValueId> out, const Layers& layers, const Dim& time)
+      : to_(to),
+        attrs_(attrs),
+        body_(*attrs.body.graph),
+        in_(in),
+        out_(out),
+        layers_(layers),
+        time_(time),
+        env_(body_env(attrs, to.types_of(in))) {}
+
+  /// -> false, and nothing made, if something cannot be handed from layer to layer.
+  bool run() {
+    find_handed_on();
+    for (const ValueId v : handed_on_)
+      if (!can_be_stacked(v)) return false;
+    for (int layer = 0; layer < layers_.count(); ++layer) make(layer);
+    return true;
+  }
+
+ private:
+  /// Values that a later layer reads.
+  void find_handed_on() {
+    const auto read = [&](ValueId v, int layer) {
+      if (layers_.of_value(v) >= 0 && layers_.of_value(v) < layer &&
+          std::find(handed_on_.begin(), handed_on_.end(), v) == handed_on_.end())
+        handed_on_.push_back(v);
+    };
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      for (const ValueId v : body_.inputs_of(body_.records[r])) read(v, layers_.of_record(r));
+    for (int i = 0; i < attrs_.carries; ++i) read(body_.outputs[i], layers_.of_carry(i));
+  }
+  bool can_be_stacked(ValueId v) {
+    const TensorType step = env_.resolve(body_.types[v]);
+    if (step.is_list() || (step.rank() > 0 && step.is_named() != time_.is_named())) return false;
+    for (const Dim& dim : body_.types[v].dims())
+      if (dim.is_symbol() && !dim.has_size() && !env_.knows(dim)) return false;
+    return std::none_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
+      return (dim.is_named() && dim == time_) || contains(dim.length_dims(), time_) ||
+             (!dim.is_named() && !dim.has_size());
+    });
+  }
+  /// Where a stack or a sum takes its term.
+  int layer_of_output(std::size_t k) const {
+    return std::max(layers_.of_value(body_.outputs[k]), 0);
+  }
+
+  void make(int layer) {
+    LoopAttrs next = attrs_;
+    next.carries = next.slices = next.stacks = next.sums = 0;
+    next.stack_dims.clear();
+    next.stack_kinds.clear();
+    next.origin = {};
+    Ref<Graph> graph(new Graph);
+    graph->name = body_.name;
+    graph->types = body_.types;
+    std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_carry()), outputs;
+    graph->inputs.push_back(body_.inputs[0]);
+    const auto take = [&](ValueId inside, ValueId outside) {
+      graph->inputs.push_back(inside);
+      inputs.push_back(outside);
+    };
+    const auto give = [&](ValueId inside, ValueId outside) {
+      graph->outputs.push_back(inside);
+      outputs.push_back(outside);
+    };
+    const auto stack = [&](ValueId inside, ValueId outside, std::uint8_t kind) {
+      give(inside, outside);
+      next.stack_dims.push_back(time_);
+      next.stack_kinds.push_back(kind);
+      ++next.stacks;
+    };
+    for (int i = 0; i < attrs_.carries; ++i) {
+      if (layers_.of_carry(i) != layer) continue;
+      ++next.carries;
+      take(body_.inputs[1 + i], in_[attrs_.first_carry() + i]);
+      give(body_.outputs[i], out_[i]);
+    }
+    for (int i = 0; i < attrs_.slices; ++i) {
+      ++next.slices;
+      take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i]);
+    }
+    for (const auto& [value, stacked] : stacks_) {  // of layers before
+      ++next.slices;
+      take(value, stacked);
+    }
+    graph->formal_count = graph->inputs.size();
+    graph->inputs.insert(graph->inputs.end(), body_.inputs.begin() + body_.formal_count,
+                         body_.inputs.end());
+    inputs.insert(inputs.end(), in_.begin() + attrs_.first_capture(), in_.end());
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
+        graph->append(*body_.records[r].op, body_.records[r].attrs,
+                      body_.inputs_of(body_.records[r]), body_.outputs_of(body_.records[r]));
+    for (int j = 0; j < attrs_.stacks; ++j) {
+      const std::size_t k = attrs_.first_stack() + j;
+      if (layer_of_output(k) != layer) continue;
+      stack(body_.outputs[k], out_[k], attrs_.stack_kinds[j]);
+      if (layers_.of_value(body_.outputs[k]) == layer) stacks_.emplace(body_.outputs[k], out_[k]);
+    }
+    for (const ValueId v : handed_on_) {
+      if (layers_.of_value(v) != layer || stacks_.count(v)) continue;
+      Dims dims{time_};
+      const TensorType step = env_.resolve(body_.types[v]);
+      dims.insert(dims.end(), step.dims().begin(), step.dims().end());
+      stack(v, stacks_[v] = to_.add_value(step.with(dims)), 0);
+    }
+    for (int i = 0; i < attrs_.sums; ++i) {
+      const std::size_t k = attrs_.first_sum() + i;
+      if (layer_of_output(k) != layer) continue;
+      ++next.sums;
+      give(body_.outputs[k], out_[k]);
+    }
+    const bool is_last = layer + 1 == layers_.count();
+    outputs.push_back(is_last ? out_[attrs_.trips_output()] : to_.add_value(TensorType(i32)));
+    next.fills.assign(inputs.size() - attrs_.first_carry(), Fill::live);
+    next.collects.assign(graph->outputs.size(), 0);
+    next.last_dims.clear();
+    graph->seal();
+    DimEnv names = attrs_.body.env();
+    next.body = make_sub_graph(std::move(graph), names);
+    to_.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
+  }
+
+  Graph& to_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::span<const ValueId> in_, out_;
+  const Layers& layers_;
+  Dim time_;
+  DimEnv env_;
+  std::vector<ValueId> handed_on_;
+  std::map<ValueId, ValueId> stacks_;  ///< of the body, outside
+};
+
+/// Puts the loops into `to` -> false if it stays one.
+bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
+           std::span<const ValueId> out) {
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const std::vector<TensorType> types = to.types_of(in);
+  if (attrs.carries < 2 || attrs.cond || attrs.makes_dim || attrs.in_chunks || attrs.has_chunk ||
+      attrs.has_lengths || !attrs.entry_dims.empty() || has_effects(record))
+    return false;
+  for (std::size_t i = attrs.first_carry(); i < attrs.first_capture(); ++i)
+    if (types[i].is_list()) return false;
+  for (int j = 0; j < attrs.stacks; ++j)
+    if (attrs.is_list(j)) return false;
+  for (int i = 0; i < attrs.sums; ++i)
+    if (to.types[out[attrs.first_sum() + i]].is_list()) return false;
+  if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
+                  [](const Dims& dims) { return !dims.empty(); }))
+    return false;
+  std::string why;
+  const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why);
+  if (!time || !attrs.slices) return false;
+  const Layers layers(attrs);
+  return layers.count() > 1 && LoopsOfLayers(to, attrs, in, out, layers, *time).run();
+}
+
+}  // namespace
+
+Ref<Graph> split_loops(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    if (record.op == &loop_op && split(*result, record, in, out)) continue;
+    result->append(*record.op,
+                   record.op == &cond_op ? with_sub_graphs(record, split_loops) : record.attrs, in,
+                   out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel

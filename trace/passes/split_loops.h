@@ -1,0 +1,21 @@
+// trace/passes/split_loops.h — the pass that takes layers apart which one loop runs together.
+#pragma once
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A loop over several recurrences, of which one does not wait for another, as layers of cells do
+/// that are stacked in one step, becomes a loop for each, the later ones over what the earlier ones
+/// stack:
+///
+///   loop over x: a' = f(a, x); b' = g(b, a')          becomes          loop over x: a' = f(a, x);
+///   stack a'; loop over a: b' = g(b, a)
+///
+/// so that what the second computes from the first alone is done for many steps at once
+/// (batch_over_time), and both run beside each other (adjoin_loops). A recurrence is one that a
+/// product takes part in; what else a step hands on stays with those it depends on. Only loops
+/// whose length is that of a known dim, without effects, and whose entries all run to the end.
+Ref<Graph> split_loops(const Graph& graph);
+
+}  // namespace reel
