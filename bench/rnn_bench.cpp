@@ -241,13 +241,20 @@ class CharRnnStep {
   Tensor text_;
 };
 
-void compare_char_rnn(Group& group) {
-  const std::string name = str("char_rnn step ", CharRnnStep::sizes(64), " threads=1");
+/// Traced on some threads, beside eager on one.
+void compare_char_rnn(Group& group, int threads) {
+  const std::string name = str("char_rnn step ", CharRnnStep::sizes(64), " threads=", threads);
   if (!group.wants(name)) return;
   CharRnnStep traced(64), eager(64);
+  const auto run = [](CharRnnStep& step, bool is_traced, int threads) {
+    set_threads(threads);
+    step.run(is_traced);
+  };
   group.compare(name, milliseconds(),
-                {{"reel", [&] { traced.run(true); }}, {"eager", [&] { eager.run(false); }}},
-                Clock::processor);
+                {{"reel", [&] { run(traced, true, threads); }},
+                 {threads == 1 ? "eager" : "eager_1_thread", [&] { run(eager, false, 1); }}},
+                threads == 1 ? Clock::processor : Clock::wall);
+  set_threads(1);
 }
 
 /// A first call beside the second one of the same step, whose run takes as long.
@@ -282,7 +289,7 @@ void compare_all(Group& group) {
   compare_with_two_threads(group, stacked);
   compare_with_full_length(group, kLstms[0]);
   time_small_loops(group);
-  compare_char_rnn(group);
+  for (const int threads : {1, 2}) compare_char_rnn(group, threads);
   time_tracing(group);
 }
 

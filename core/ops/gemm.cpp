@@ -144,7 +144,7 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
 
 /// From so many multiplications on, a product is done in parts of at least half as many. Sizes
 /// alone decide which: results do not depend on the number of threads.
-constexpr std::int64_t kManyProducts = std::int64_t{1} << 24;
+constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
 constexpr std::int64_t kMostParts = 4;
 /// Narrower parts spend too much on packing the other operand, each for itself: 64 columns take 1.1
 /// to 1.3 times as long as all at once, 128 of them 1.0 to 1.1 times.
