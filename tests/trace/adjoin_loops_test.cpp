@@ -116,6 +116,28 @@ TEST_F(AdjoinLoopsTest, TheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+TEST_F(AdjoinLoopsTest, LayersDrawTheSameOnAnyNumberOfThreads) {
+  const auto noisy_layer = [](const Tensor& x) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(x * random_uniform({2, 5}, 0.5, 1.5, f64) + h);
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = start(), .xs = x, .body = body}).ys;
+  };
+  const auto f = [&](const Tensor& x) { return noisy_layer(noisy_layer(x)); };
+  const Tensor x = sequence();
+  manual_seed(12);
+  const Tensor expected = f(x);
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    const auto jitted = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 4}});
+    for (int again = 0; again < 2; ++again) {
+      manual_seed(12);
+      expect_all_close(jitted(x), expected, 1e-12);
+    }
+  }
+}
+
 TEST_F(AdjoinLoopsTest, AnErrorInOneStopsTheOthers) {
   const auto picks = [](const Tensor& x, const Tensor& indices) {
     const auto body = [](const std::pair<Tensor, Tensor>& at, const Tensor& h) {

@@ -24,6 +24,14 @@ std::int64_t bytes_of(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
 }
 
+/// By what a chunk does for all its steps, beside the loop over them.
+bool is_read_outside(const Graph& body, ValueId v) {
+  return std::any_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
+    const auto in = body.inputs_of(record);
+    return record.op != &loop_op && std::find(in.begin(), in.end(), v) != in.end();
+  });
+}
+
 Dim dim_of(const Dim& time, std::int64_t steps) {
   return time.is_named() ? Dim(time.name(), steps) : Dim(steps);
 }
@@ -52,8 +60,9 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
       step += bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
-    for (std::size_t i = attrs.first_capture(); i < inputs.size(); ++i)
-      matrices += bytes_of(inputs[i]);
+    for (std::size_t i = 0; attrs.in_chunks && i < attrs.body_captures.size(); ++i)
+      if (is_read_outside(body, body.inputs[body.formal_count + i]))
+        matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
     const std::int64_t wanted = steps_of_chunk(step, matrices),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest

@@ -27,9 +27,9 @@ struct Chunks {
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads
-/// and writes `matrices` bytes besides, captures and sums: what it makes is read again while it is
-/// in the second cache, or else it is much beside matrices that are not. It depends on nothing
-/// else, least of all on threads or on what is saved.
+/// and writes `matrices` bytes besides (weights that it reads outside of the inner loop, sums):
+/// what it makes is read again while it is in the second cache, or else it is much beside matrices
+/// that are not. It depends on nothing else, least of all on threads or on what is saved.
 std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices);
 
 }  // namespace reel
