@@ -100,6 +100,47 @@ TEST_F(SplitLoopsTest, WhatElseAStepHandsOnStaysWithWhatItDependsOn) {
   expect_same_in_loops(with_others, sequence(), weights(2));
 }
 
+TEST_F(SplitLoopsTest, NamedLayersOfTheirOwnWidths) {
+  const Dim time("time", 7), batch("batch", 2), in("in", 3), low("low", 4), high("high", 5);
+  const std::pair cells{GruCell::init(in, low), GruCell::init(low, high)};
+  const Tensor x = random_normal({time, batch, in});
+  for (const bool reverse : {false, true}) {
+    const auto f = [&](const auto& cells) {
+      const auto cell = stack_cells(cells.first, cells.second);
+      const auto body = [&](const Tensor& x, const auto& state) { return cell(x, state); };
+      return sum(square(scan(Scan{.spatial_dim = time,
+                                  .initial = cell.initial_state({batch}),
+                                  .xs = x,
+                                  .body = body,
+                                  .reverse = reverse})
+                            .ys));
+    };
+    EXPECT_EQ(loops_of(f, cells), 2);
+    for (const int steps : {2, 3, 4, 7}) {
+      const auto planned = jit(value_and_grad(f), {.passes = {.chunk_steps = steps}});
+      const auto [value, gradient] = planned(cells);
+      const auto [expected, slope] = value_and_grad(f)(cells);
+      expect_all_close(value, expected, 1e-5);
+      expect_all_close(gradient.first.input_weight, slope.first.input_weight, 1e-5);
+      expect_all_close(gradient.second.input_weight, slope.second.input_weight, 1e-5);
+    }
+  }
+}
+
+TEST_F(SplitLoopsTest, LayersThatMakeDimsStayTogether) {
+  const auto f = [](const Tensor& x, const Layers& w) {
+    const auto body = [&](const Tensor& x, const Layers& state) {
+      const Tensor lower = layer(x, state[0], w[0]);
+      const Dim n("n", cast(sum(abs(lower)) * 0.0 + 3.0, i32));
+      const Tensor upper = layer(lower, state[1], w[1]) * sum(ones({n}, f64));
+      return std::pair{upper, Layers{lower, upper}};
+    };
+    return sum(scan(Scan{.initial = Layers(2, zeros({2, 5}, f64)), .xs = x, .body = body}).ys);
+  };
+  EXPECT_EQ(loops_of(f, sequence(), weights(2)), 1);
+  expect_same_in_loops(f, sequence(), weights(2));
+}
+
 TEST_F(SplitLoopsTest, LayersApartRunBesideEachOther) {
   const auto jitted = jit(stacked, {.passes = {.chunk_steps = 4}});
   jitted(sequence(), weights(2));

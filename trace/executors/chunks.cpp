@@ -57,7 +57,8 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
       step += bytes_of(slice_type(inputs[i]));
     for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
-      step += bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+      if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
+        step += bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
     for (std::size_t i = 0; attrs.in_chunks && i < attrs.body_captures.size(); ++i)

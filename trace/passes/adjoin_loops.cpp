@@ -23,6 +23,19 @@ bool is_stack(const LoopAttrs& attrs, std::size_t k) {
 
 using Order = std::vector<std::size_t>;
 
+/// The record mentions a dim that is born in the graph: it waits for a record that it reads
+/// nothing of.
+bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
+  if (!record.attrs) return false;
+  Dims known = graph.schedule().free_symbols;
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& dim) { known.push_back(dim); });
+  bool result = false;
+  record.attrs->each_symbol(
+      [&](const Dim& dim) { result = result || (!dim.has_size() && !contains(known, dim)); });
+  return result;
+}
+
 /// Moves what lies between the loops at places [begin, end) of the order and the one at `next`, so
 /// that this one is the next -> by how many places they all moved on; nothing if it waits for what
 /// waits for them.
@@ -36,7 +49,7 @@ std::optional<std::size_t> close_up(const Graph& graph, Order& order, std::size_
   Order before, behind;
   for (std::size_t place = end; place < next; ++place) {
     const OpRecord& record = graph.records[order[place]];
-    if (has_effects(record)) return std::nullopt;
+    if (mentions_born_dims(graph, record)) return std::nullopt;
     const auto in = graph.inputs_of(record);
     const bool waits =
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return late.count(v) != 0; });
@@ -80,9 +93,11 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
 }
 
 Ref<Graph> adjoin_loops(const Graph& graph) {
+  // With effects, what is thrown is what the first of several loops throws.
+  const bool may_move = !has_effects(graph);
   Order order(graph.records.size());
   for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;
-  for (std::size_t begin = 0; begin < order.size(); ++begin) {
+  for (std::size_t begin = 0; may_move && begin < order.size(); ++begin) {
     if (!loop_in_chunks(graph, order[begin])) continue;
     std::size_t end = begin + 1;
     for (std::size_t next = end; next < order.size(); ++next) {

@@ -17,7 +17,8 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
 ///
 ///   h = loop; a = zeros; s = sum(h); y = loop over h      becomes      a; h = loop; y = loop; s
 ///
-/// What has effects stays where it is, and keeps loops apart.
+/// Graphs with effects stay as they are, and loops apart between which a dim is mentioned that is
+/// born in the graph.
 Ref<Graph> adjoin_loops(const Graph& graph);
 
 }  // namespace reel

@@ -143,6 +143,7 @@ class LoopsOfLayers {
 
   /// -> false, and nothing made, if something cannot be handed from layer to layer.
   bool run() {
+    if (bears_dims()) return false;
     find_handed_on();
     for (const ValueId v : handed_on_)
       if (!can_be_stacked(v)) return false;
@@ -151,6 +152,23 @@ class LoopsOfLayers {
   }
 
  private:
+  bool knows(const TensorType& type) const {
+    bool result = true;
+    for_each_symbol(
+        type, [&](const Dim& dim) { result = result && (dim.has_size() || env_.knows(dim)); });
+    return result;
+  }
+  /// A dim is born in each step: who mentions it need not read who makes it.
+  bool bears_dims() const {
+    bool result = false;
+    for (const OpRecord& record : body_.records) {
+      if (record.attrs)
+        record.attrs->each_symbol(
+            [&](const Dim& dim) { result = result || !(dim.has_size() || env_.knows(dim)); });
+      for (const ValueId v : body_.outputs_of(record)) result = result || !knows(body_.types[v]);
+    }
+    return result;
+  }
   /// Values that a later layer reads.
   void find_handed_on() {
     const auto read = [&](ValueId v, int layer) {
@@ -163,10 +181,9 @@ class LoopsOfLayers {
     for (int i = 0; i < attrs_.carries; ++i) read(body_.outputs[i], layers_.of_carry(i));
   }
   bool can_be_stacked(ValueId v) {
+    if (!knows(body_.types[v])) return false;
     const TensorType step = env_.resolve(body_.types[v]);
     if (step.is_list() || (step.rank() > 0 && step.is_named() != time_.is_named())) return false;
-    for (const Dim& dim : body_.types[v].dims())
-      if (dim.is_symbol() && !dim.has_size() && !env_.knows(dim)) return false;
     return std::none_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
       return (dim.is_named() && dim == time_) || contains(dim.length_dims(), time_) ||
              (!dim.is_named() && !dim.has_size());
@@ -249,7 +266,7 @@ class LoopsOfLayers {
     next.collects.assign(graph->outputs.size(), 0);
     next.last_dims.clear();
     graph->seal();
-    DimEnv names = attrs_.body.env();
+    DimEnv names = env_;  // what the inputs of other layers say, too
     next.body = make_sub_graph(std::move(graph), names);
     to_.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
   }
