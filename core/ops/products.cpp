@@ -233,8 +233,6 @@ void dot_kernel(KernelArgs& args) {
 
 // ---- vjp ----------------------------------------------------------------------------------------
 
-/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both
-/// sides need them.
 std::vector<int> iota(std::size_t from, std::size_t count) {
   std::vector<int> result;
   for (std::size_t i = from; i < from + count; ++i) result.push_back(static_cast<int>(i));
@@ -377,6 +375,8 @@ const Op dot_op{
     .can_add = true,
 };
 
+/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both
+/// sides need them.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
   const DotAttrs& axes = get<DotAttrs>(attrs.get());
   const bool masks_a = reduces_padding(a.type(), axes.a_contract),
