@@ -7,6 +7,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/trace/plain_rnn.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -35,30 +36,6 @@ int count_all(const Graph& graph, std::string_view op) {
   return here.outside + here.inside;
 }
 
-struct Weights {
-  Tensor in, recurrent, out;
-};
-struct Problem {
-  Weights weights;
-  Tensor x;
-};
-
-Problem plain_problem(std::int64_t steps = 4) {
-  manual_seed(3);
-  const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
-  return {{draw({3, 5}), draw({5, 5}), draw({5, 2})}, draw({steps, 2, 3})};
-}
-
-Tensor rnn(const Problem& p) {
-  auto [ys, last, dim] =
-      scan(Scan{.initial = zeros({2, 5}, f64), .xs = p.x, .body = [&](Tensor x, Tensor h) {
-                  const Tensor next =
-                      tanh(matmul(x, p.weights.in) + matmul(h, p.weights.recurrent));
-                  return std::pair{matmul(next, p.weights.out), next};
-                }});
-  return sum(square(ys)) + sum(last);
-}
-
 /// The graph of f as the interpreter runs it, and as the plan does.
 template <class F, class... Args>
 std::pair<Ref<Graph>, Ref<Graph>> graphs(const F& f, const Args&... args) {
@@ -80,14 +57,14 @@ void expect_same_results(const F& f, const Args&... args) {
 }
 
 TEST(BatchOverTimeTest, ProjectsInputsBeforeTheLoopAndOutputsAfterIt) {
-  const auto [before, after] = graphs(rnn, plain_problem());
+  const auto [before, after] = graphs(plain_rnn, plain_problem());
   EXPECT_EQ(count(*before, "dot"), (Count{0, 3}));
   EXPECT_EQ(count(*after, "dot"), (Count{2, 1}));
-  expect_same_results(rnn, plain_problem());
+  expect_same_results(plain_rnn, plain_problem());
 }
 
 TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
-  const auto step = grad(rnn);
+  const auto step = grad(plain_rnn);
   const auto [before, after] = graphs(step, plain_problem());
   // Three products forward; backward x and weight for each. What the recurrence needs stays: h·r
   // and its cotangent.
@@ -99,7 +76,7 @@ TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
 TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
   // Not one for each of four steps, summed afterwards; that of the output's weights, of which the
   // loop makes neither operand, no more than the others.
-  const auto [before, after] = graphs(grad(rnn), plain_problem());
+  const auto [before, after] = graphs(grad(plain_rnn), plain_problem());
   for (const TensorType& type : after->types)
     for (const Dims& weights : {Dims{3, 5}, Dims{5, 5}, Dims{5, 2}})
       EXPECT_FALSE(type == TensorType(f64, {4, weights[0], weights[1]})) << type;
@@ -146,8 +123,8 @@ TEST(BatchOverTimeTest, ManyElementsAreAddedUpWhereTheyAreMade) {
 }
 
 TEST(BatchOverTimeTest, WorksWithoutSteps) {
-  expect_same_results(rnn, plain_problem(0));
-  expect_same_results(grad(rnn), plain_problem(0));
+  expect_same_results(plain_rnn, plain_problem(0));
+  expect_same_results(grad(plain_rnn), plain_problem(0));
 }
 
 TEST(BatchOverTimeTest, WorksOnNamedDims) {

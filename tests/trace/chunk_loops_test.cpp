@@ -4,36 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "reel/tests/trace/plain_rnn.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
-
-struct Weights {
-  Tensor in, recurrent, out;
-};
-struct Problem {
-  Weights weights;
-  Tensor x;
-};
-
-/// An RNN of five units, over plain dims or named ones.
-Problem plain_problem(std::int64_t steps) {
-  manual_seed(3);
-  const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
-  return {{draw({3, 5}), draw({5, 5}), draw({5, 2})}, draw({steps, 2, 3})};
-}
-Tensor plain_rnn(const Problem& p) {
-  auto [ys, last, dim] =
-      scan(Scan{.initial = zeros({2, 5}, f64), .xs = p.x, .body = [&](Tensor x, Tensor h) {
-                  const Tensor next =
-                      tanh(matmul(x, p.weights.in) + matmul(h, p.weights.recurrent));
-                  return std::pair{matmul(next, p.weights.out), next};
-                }});
-  return sum(square(ys)) + sum(last);
-}
 
 class ChunkLoopsTest : public ::testing::Test {
  protected:

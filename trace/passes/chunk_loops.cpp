@@ -26,18 +26,7 @@ class Chunking {
 
   /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
   bool prepare() {
-    if (attrs_.in_chunks || attrs_.has_chunk || attrs_.cond || !attrs_.entry_dims.empty() ||
-        !attrs_.slices || attrs_.makes_dim)
-      return false;
-    for (int i = 0; i < attrs_.slices; ++i)
-      if (inputs_[attrs_.first_slice() + i].is_list()) return false;
-    for (int j = 0; j < attrs_.stacks; ++j)
-      if (attrs_.is_list(j)) return false;
-    if (std::any_of(attrs_.last_dims.begin(), attrs_.last_dims.end(),
-                    [](const Dims& dims) { return !dims.empty(); }))
-      return false;
-    std::string why;
-    const std::optional<Dim> time = TimeSplit::time_of(attrs_, inputs_, why);
+    const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs_, inputs_);
     if (!time) return false;
     if (!steps_ && !TimeSplit(attrs_, inputs_, *time, renames_).changes_anything()) return false;
     if (time->is_named()) {

@@ -287,21 +287,13 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
            std::span<const ValueId> out) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
-  if (attrs.carries < 2 || attrs.cond || attrs.makes_dim || attrs.in_chunks || attrs.has_chunk ||
-      attrs.has_lengths || !attrs.entry_dims.empty() || has_effects(record))
-    return false;
-  for (std::size_t i = attrs.first_carry(); i < attrs.first_capture(); ++i)
+  if (attrs.carries < 2 || has_effects(record)) return false;
+  for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
     if (types[i].is_list()) return false;
-  for (int j = 0; j < attrs.stacks; ++j)
-    if (attrs.is_list(j)) return false;
   for (int i = 0; i < attrs.sums; ++i)
     if (to.types[out[attrs.first_sum() + i]].is_list()) return false;
-  if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
-                  [](const Dims& dims) { return !dims.empty(); }))
-    return false;
-  std::string why;
-  const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why);
-  if (!time || !attrs.slices) return false;
+  const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs, types);
+  if (!time) return false;
   const Layers layers(attrs);
   return layers.count() > 1 && LoopsOfLayers(to, attrs, in, out, layers, *time).run();
 }

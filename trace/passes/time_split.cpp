@@ -59,6 +59,22 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   return time;
 }
 
+std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
+                                                std::span<const TensorType> inputs) {
+  if (attrs.in_chunks || attrs.has_chunk || attrs.cond || attrs.makes_dim ||
+      !attrs.entry_dims.empty() || !attrs.slices)
+    return std::nullopt;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    if (inputs[i].is_list()) return std::nullopt;
+  for (std::size_t j = 0; j < attrs.stack_kinds.size(); ++j)
+    if (attrs.is_list(j)) return std::nullopt;
+  if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
+                  [](const Dims& dims) { return !dims.empty(); }))
+    return std::nullopt;
+  std::string why;
+  return time_of(attrs, inputs, why);
+}
+
 TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
                      const DimRenames& renames, Leaves leaves)
     : attrs_(attrs),

@@ -40,6 +40,11 @@ class TimeSplit {
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                     std::string& why);
 
+  /// The same of a loop whose steps may run in other loops: nobody asks whether it goes on, all
+  /// entries run to the end, and it runs along no lists.
+  static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
+                                              std::span<const TensorType> inputs);
+
   bool changes_anything() const;
   /// What leaves the loop, and of what would gain by it but stays, why.
   void write_notes(LoopNotes& notes) const;

@@ -76,17 +76,20 @@ void Plan::run_all() {
   std::uint32_t done = 0;  // loops that ran beside the last one
   for (Instruction& at : instructions_) {
     const auto out = outputs_of(at);
+    const auto args_of = [&](bool may_reuse) {
+      return KernelArgs{*at.op,
+                        at.attrs,
+                        inputs_of(at),
+                        may_reuse,
+                        {slot_types_.data() + at.first_out, at.out_count},
+                        out};
+    };
     switch (done ? Kind::nothing : at.kind) {
       case Kind::kernel: {
         if (at.op->storage == OpStorage::input)
           for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
             slots_[s].block()->data = own_data_[s];
-        KernelArgs args{*at.op,
-                        at.attrs,
-                        inputs_of(at),
-                        false,
-                        {slot_types_.data() + at.first_out, at.out_count},
-                        out};
+        KernelArgs args = args_of(false);
         args.adds = at.adds;
         at.op->kernel(args);
         break;
@@ -96,12 +99,7 @@ void Plan::run_all() {
         break;
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = Tensor();
-        KernelArgs args{*at.op,
-                        at.attrs,
-                        inputs_of(at),
-                        true,
-                        {slot_types_.data() + at.first_out, at.out_count},
-                        out};
+        KernelArgs args = args_of(true);
         at.op->kernel(args);
         break;
       }
