@@ -151,6 +151,22 @@ TEST_F(AdjoinLoopsTest, WhatMentionsADimStaysBehindWhatMakesIt) {
   expect_all_close(jitted(x, w), f(x, w), 1e-12);
 }
 
+TEST_F(AdjoinLoopsTest, ALoopThatMentionsADimStaysBehindWhatMakesIt) {
+  const auto f = [](const Tensor& x, const Layers& w) {
+    const auto first = layer(x, w[0], start());
+    const Dim n("n", cast(sum(abs(first.ys)) * 0.0 + 3.0, i32));
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x, w[1]) + h * sum(expand(sum(h), {n})));
+      return std::pair{next, next};
+    };
+    return sum(scan(Scan{.initial = start(), .xs = first.ys, .body = body}).ys);
+  };
+  const Tensor x = sequence();
+  const Layers w = weights(2);
+  const auto jitted = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 4}});
+  expect_all_close(jitted(x, w), f(x, w), 1e-12);
+}
+
 TEST_F(AdjoinLoopsTest, AnErrorInOneStopsTheOthers) {
   const auto picks = [](const Tensor& x, const Tensor& indices) {
     const auto body = [](const std::pair<Tensor, Tensor>& at, const Tensor& h) {

@@ -41,6 +41,7 @@ bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
 /// waits for them.
 std::optional<std::size_t> close_up(const Graph& graph, Order& order, std::size_t begin,
                                     std::size_t end, std::size_t next) {
+  if (mentions_born_dims(graph, graph.records[order[next]])) return std::nullopt;
   std::unordered_set<ValueId> late;
   const auto add = [&](std::size_t r) {
     for (const ValueId v : graph.outputs_of(graph.records[r])) late.insert(v);
