@@ -6,8 +6,13 @@ namespace reel {
 /// The passes that a plan adds to those that every graph goes through. Each can be left out, to see
 /// what it buys, or to find out which one is to blame.
 struct Passes {
-  bool batch_over_time = true;  ///< what need not wait for a loop's steps is done for all at once
-  bool chunk_loops = true;     ///< and that for some steps at a time, so that it stays in the cache
+  bool simplify = true;          ///< what the other passes leave unread goes, equal ops become one
+  bool hoist_invariants = true;  ///< what is the same in every step leaves the loop
+  bool batch_over_time = true;   ///< what need not wait for a loop's steps is done for all at once
+  // The next three with batch_over_time only; the last of them with chunk_loops only.
+  bool split_loops = true;  ///< layers that one loop runs together are taken apart
+  bool chunk_loops = true;  ///< loops run some steps at a time, so that what they make stays cached
+  bool adjoin_loops = true;    ///< such loops run beside each other, the next layer a chunk behind
   bool pack_weights = true;    ///< matrices that a loop captures are put in order for products
   bool fuse_pointwise = true;  ///< element-wise ops that read each other are done tile by tile
   /// Of a chunk of steps; 0: as many as the second cache holds. Sums are taken in another order.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include "reel/core/tensor.h"
 
@@ -55,20 +54,23 @@ class Gathered {
     count_ += count;
   }
   std::int64_t count() const { return count_; }
-  const char* a() const { return a_.data.get(); }
-  const char* b() const { return b_.data.get(); }
+  const char* a() const { return a_.data(); }
+  const char* b() const { return b_.data(); }
   void clear() { count_ = 0; }
 
  private:
   struct Side {
     Side(std::int64_t row_bytes, std::int64_t room)
-        : bytes(row_bytes), data(new char[static_cast<std::size_t>(row_bytes * room)]) {}
+        : bytes(row_bytes), rows_(allocate_block(TensorType(boolean, {row_bytes * room}))) {}
+    const char* data() const { return rows_.data<char>(); }
     void put(std::int64_t at, const char* from, std::int64_t first, std::int64_t rows) {
-      std::memcpy(data.get() + at * bytes, from + first * bytes,
+      std::memcpy(rows_.data<char>() + at * bytes, from + first * bytes,
                   static_cast<std::size_t>(rows * bytes));
     }
     std::int64_t bytes;
-    std::unique_ptr<char[]> data;
+
+   private:
+    Tensor rows_;  // of the pool: a product takes nothing from the system
   };
   Side a_, b_;
   std::int64_t count_ = 0;

@@ -16,6 +16,18 @@ namespace reel::fuzz {
 
 namespace {
 
+/// A function in a mode.
+struct Runner {
+  Function call;
+  std::function<int()> trace_count;  ///< empty where nothing is recorded
+};
+struct Mode {
+  const char* name;
+  bool is_exact;  ///< the bits of eager mode, rather than the same up to rounding
+  Runner (*run)(const Function&, const Passes&);
+  Passes passes;
+};
+
 /// The same under other blocks, which nobody else holds; what a tape watches it has to see.
 Tensors to_be_used_up(Tensors tensors) {
   if (thread_mode.tape) return tensors;
@@ -28,26 +40,42 @@ Tensors to_be_used_up(Tensors tensors) {
   return tensors;
 }
 
-template <Executor executor, int chunk_steps = 0>
-Runner traced(const Function& f) {
-  const auto jitted = std::make_shared<Jitted<Function>>(
-      jit(f, {.executor = executor, .passes = {.chunk_steps = chunk_steps}}));
+template <Executor executor>
+Runner traced(const Function& f, const Passes& passes) {
+  const auto jitted =
+      std::make_shared<Jitted<Function>>(jit(f, {.executor = executor, .passes = passes}));
   return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
           [jitted] { return jitted->trace_count(); }};
 }
 
-}  // namespace
-
-const std::vector<Mode>& all_modes() {
-  static const std::vector<Mode> modes{
-      {"traced", true, traced<Executor::interpreter>},
-      {"planned", false, traced<Executor::plan>},
-      {"chunked", false, traced<Executor::plan, 2>},
+/// Each pass is made or not, as a bit of the seed says: half of all programs go without a given
+/// one.
+Passes some_passes(std::uint64_t seed) {
+  // Seeds that follow each other would have the same high bits (Knuth's multiplicative hash).
+  std::uint64_t bits = seed * 0x9E3779B97F4A7C15u >> 32;
+  const auto next = [&] {
+    const bool result = bits & 1;
+    bits >>= 1;
+    return result;
   };
-  return modes;
+  return {.simplify = next(),
+          .hoist_invariants = next(),
+          .batch_over_time = next() || next(),
+          .split_loops = next(),
+          .chunk_loops = next() || next(),
+          .adjoin_loops = next(),
+          .pack_weights = next(),
+          .fuse_pointwise = next(),
+          .chunk_steps = next() ? 3 : 0};
 }
 
-namespace {
+/// Every mode but eager, which a program is compared with. Another executor joins by a line.
+std::vector<Mode> all_modes(const Program& program) {
+  return {{"traced", true, traced<Executor::interpreter>, {}},
+          {"planned", false, traced<Executor::plan>, {}},
+          {"chunked", false, traced<Executor::plan>, {.chunk_steps = 2}},
+          {"partly planned", false, traced<Executor::plan>, some_passes(program.seed)}};
+}
 
 /// Where the checks of a program end.
 struct Found {
@@ -158,9 +186,9 @@ class Check {
                   const Tensors& here, const Tensors& elsewhere) const {
     const Tensors expected = call("eager " + what, make(f), here);
     const Tensors other = call("eager " + what + " elsewhere", make(f), elsewhere);
-    for (const Mode& mode : all_modes()) {
+    for (const Mode& mode : all_modes(program_)) {
       const std::string name = str(mode.name, ' ', what);
-      const Runner outside = mode.run(make(f)), inside = mode.run(f);
+      const Runner outside = mode.run(make(f), mode.passes), inside = mode.run(f, mode.passes);
       const double close = program_.real == f64 ? 1e-10 : 1e-4;
       for (const auto& [form, function, allowed] :
            {std::tuple{name, outside.call, mode.is_exact ? tolerance : std::max(tolerance, close)},

@@ -14,19 +14,6 @@ namespace reel::fuzz {
 /// A program, its gradients, and the gradients of those: all are functions of this kind.
 using Function = std::function<Tensors(const Tensors&)>;
 
-/// A function in a mode.
-struct Runner {
-  Function call;
-  std::function<int()> trace_count;  ///< empty where nothing is recorded
-};
-struct Mode {
-  const char* name;
-  bool is_exact;  ///< the bits of eager mode, rather than the same up to rounding
-  Runner (*run)(const Function&);
-};
-/// Every mode but eager, which they are compared with. Another executor joins by a line.
-const std::vector<Mode>& all_modes();
-
 /// What does not hold. Findings of one kind may have one cause: a program is made smaller as long
 /// as its kind stays.
 struct Finding {

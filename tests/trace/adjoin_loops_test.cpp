@@ -194,5 +194,63 @@ TEST_F(AdjoinLoopsTest, AnErrorInOneStopsTheOthers) {
   expect_same_bits(jitted(x, tensor(indices, {Dim(12), Dim(2)})), good);
 }
 
+TEST_F(AdjoinLoopsTest, OfTwoThatFailOneIsNamedAndTheNextCallIsRight) {
+  const auto picks = [](const Tensor& x, const Tensor& indices) {
+    const auto body = [](const std::pair<Tensor, Tensor>& at, const Tensor& h) {
+      const Tensor next = tanh(matmul(at.first, full({5, 5}, 0.1, f64)) + gather(h, at.second, 0));
+      return std::pair{next, next};
+    };
+    const auto picking = [&](const Tensor& x) {
+      return scan(Scan{.initial = zeros({2, 5}, f64),
+                       .xs = std::pair{x, indices},
+                       .body = body,
+                       .name = "picks"})
+          .ys;
+    };
+    return picking(picking(x));
+  };
+  const Tensor x = sequence();
+  std::vector<int> indices(24, 1);
+  const auto given = [&] { return tensor(indices, {Dim(12), Dim(2)}); };
+  const Tensor good = picks(x, given());
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    const auto jitted = jit(picks, {.executor = Executor::plan, .passes = {.chunk_steps = 2}});
+    for (int again = 0; again < 3; ++again) {
+      indices[4] = 7;
+      EXPECT_TRUE(message_of<IndexError>([&] {
+                    return jitted(x, given());
+                  }).ends_with("in iteration 2 of scan \"picks\""));
+      indices[4] = 1;
+      expect_all_close(jitted(x, given()), good, 1e-12);
+    }
+  }
+}
+
+TEST_F(AdjoinLoopsTest, OverNoStepsOneAndAShortLastChunkInBothDirections) {
+  for (const bool reverse : {false, true}) {
+    const auto two = [&](const std::pair<Tensor, Layers>& p) {
+      const Tensor h = layer(p.first, p.second[0], start(), reverse).ys;
+      return sum(square(layer(h, p.second[1], start(), reverse).ys)) + sum(h);
+    };
+    const Layers w = weights(2);
+    for (const int count : {1, 2}) {
+      const Threads threads(count);
+      const auto jitted =
+          jit(value_and_grad(two), {.executor = Executor::plan, .passes = {.chunk_steps = 4}});
+      for (const int steps : {0, 1, 5, 8, 11}) {
+        SCOPED_TRACE(str(steps, " steps, ", count, " threads"));
+        const std::pair p{random_normal({steps, 2, 5}, f64), w};
+        const auto [value, gradient] = jitted(p);
+        const auto [expected, slope] = value_and_grad(two)(p);
+        expect_all_close(value, expected, 1e-12);
+        expect_all_close(gradient.first, slope.first, 1e-12);
+        for (std::size_t i = 0; i < w.size(); ++i)
+          expect_all_close(gradient.second[i], slope.second[i], 1e-12);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace reel

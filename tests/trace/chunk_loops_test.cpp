@@ -206,6 +206,59 @@ TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
   EXPECT_TRUE(message(true).ends_with("in iteration 2 of scan \"picks\"")) << message(true);
 }
 
+TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
+  // A loop whose stack is read, and the same with another stack that is saved for a gradient.
+  const auto size = [](bool is_saved) {
+    const auto f = [](const Tensor& x) {
+      const auto body = [](const Tensor& x, const Tensor& h) {
+        const Tensor w = full({64, 64}, 0.01), next = tanh(matmul(x, w) + matmul(h, w));
+        return std::pair{next, next};
+      };
+      return sum(square(scan(Scan{.initial = zeros({4, 64}), .xs = x, .body = body}).ys));
+    };
+    const Tensor x = ones({960, 4, 64});
+    const auto sizes = [&](const auto& jitted) {
+      jitted(x);
+      const std::string text = jitted.explain();
+      const std::size_t at = text.find(" chunks of ");
+      EXPECT_NE(at, std::string::npos) << text;
+      return text.substr(at, 14);
+    };
+    return is_saved ? sizes(jit(value_and_grad(f))) : sizes(jit(f));
+  };
+  EXPECT_EQ(size(true), size(false));
+}
+
+TEST_F(ChunkLoopsTest, LoopsThatHandOnStepsRunInChunksThoughNothingLeavesThem) {
+  // Eight rows by a small matrix are multiplied in the loop.
+  const auto layer = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x + h, w));
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({8, 16}), .xs = x, .body = body}).ys;
+  };
+  const Tensor x = ones({640, 8, 16}), w = full({16, 16}, 0.05);
+  const auto one = [&](const Tensor& w) { return layer(x, w); };
+  const auto two = [&](const Tensor& w) { return layer(layer(x, w), w); };
+  const auto two_ways = [&](const Tensor& w) {
+    const Tensor first = layer(x, w);
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x + h, w));
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({8, 16}), .xs = first, .body = body, .reverse = true}).ys;
+  };
+  const auto explained = [&](const auto& f) {
+    const auto jitted = jit(f, {.executor = Executor::plan});
+    expect_all_close(jitted(w), f(w), 1e-5);
+    return jitted.explain();
+  };
+  EXPECT_EQ(explained(one).find("chunks of"), std::string::npos);
+  EXPECT_NE(explained(two).find("beside loop 1"), std::string::npos) << explained(two);
+  EXPECT_EQ(explained(two_ways).find("chunks of"), std::string::npos);
+}
+
 TEST(StepsOfChunkTest, FollowTheBytesOfAStepAndOfMatrices) {
   constexpr std::int64_t kMany = std::int64_t{1} << 40;
   EXPECT_EQ(steps_of_chunk(1, 0), 64);

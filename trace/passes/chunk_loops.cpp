@@ -1,6 +1,7 @@
 #include "reel/trace/passes/chunk_loops.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "reel/core/ops/loop.h"
@@ -24,11 +25,13 @@ class Chunking {
            const DimRenames& renames)
       : attrs_(attrs), inputs_(std::move(inputs)), steps_(steps), renames_(renames) {}
 
-  /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
-  bool prepare() {
+  /// Finds the dim of a chunk's steps -> false if the loop stays as it is. is_handed_on: another
+  /// loop could go on with what a chunk stacks, or this one with what another's chunk does.
+  bool prepare(bool is_handed_on) {
     const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs_, inputs_);
     if (!time) return false;
-    if (!steps_ && !TimeSplit(attrs_, inputs_, *time, renames_).changes_anything()) return false;
+    if (!steps_ && !is_handed_on && !TimeSplit(attrs_, inputs_, *time, renames_).changes_anything())
+      return false;
     if (time->is_named()) {
       Ref<DimNode> node(new DimNode);
       node->name = time->name();
@@ -108,7 +111,30 @@ class Chunking {
   Dim chunk_;
 };
 
+/// By record: loops of which one takes, as its slices, what another that could run in chunks stacks
+/// in the same direction.
+std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
+  std::vector<std::uint8_t> result(graph.records.size());
+  std::map<ValueId, std::size_t> stacked_by;
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    if (record.op != &loop_op) continue;
+    const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    if (!TimeSplit::divisible_time_of(attrs, graph.types_of(in))) continue;
+    for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
+      const auto found = stacked_by.find(in[i]);
+      if (found == stacked_by.end()) continue;
+      const auto& before = get<LoopAttrs>(graph.records[found->second].attrs.get());
+      if (before.is_reverse == attrs.is_reverse) result[r] = result[found->second] = 1;
+    }
+    for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) stacked_by[out[k]] = r;
+  }
+  return result;
+}
+
 Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
+  const std::vector<std::uint8_t> is_handed_on = find_handed_on(graph);
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
@@ -128,7 +154,8 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
     } else if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
       Chunking chunking(loop, graph.types_of(in), steps, renames);
-      if (chunking.prepare()) {
+      if (chunking.prepare(
+              is_handed_on[static_cast<std::size_t>(&record - graph.records.data())])) {
         in.erase(in.begin(), in.begin() + loop.has_bound);
         attrs = make_attrs(chunking.make());
       }

@@ -49,12 +49,17 @@ std::size_t size_of_text(const Graph& graph) {
   return result;
 }
 
-}  // namespace
-
-Optimised optimise(Ref<Graph> graph) {
-  graph = checked(graph, *graph, "recording");
+/// With all its captures.
+Optimised as_it_is(Ref<Graph> graph) {
   std::vector<int> captures(graph->capture_count());
   std::iota(captures.begin(), captures.end(), 0);
+  return {std::move(graph), std::move(captures)};
+}
+
+}  // namespace
+
+Optimised optimise(Ref<Graph> recorded) {
+  auto [graph, captures] = as_it_is(checked(recorded, *recorded, "recording"));
   for (std::size_t before = 0; before != size_of_text(*graph);) {
     before = size_of_text(*graph);
     graph = checked(merge_equal(*graph), *graph, "merge_equal");
@@ -74,21 +79,25 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 }
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  Ref<Graph> start = checked(saved_of_ended(graph), graph, "saved_of_ended");
-  if (passes.batch_over_time && passes.chunk_loops) {
-    start = checked(hoist_once(*start), graph, "hoist_once");
-    start = checked(constant_slices(*start), graph, "constant_slices");
-    start = checked(split_loops(*start), graph, "split_loops");
-    start = checked(chunk_loops(*start, passes.chunk_steps), graph, "chunk_loops");
-  }
-  if (passes.batch_over_time) start = checked(batch_over_time(*start), graph, "batch_over_time");
-  Optimised result = optimise(checked(constant_slices(*start), graph, "constant_slices"));
-  if (passes.pack_weights)
-    result.graph = checked(pack_weights(*result.graph), graph, "pack_weights");
-  if (passes.fuse_pointwise)
-    result.graph = checked(fuse_pointwise(*result.graph), graph, "fuse_pointwise");
-  result.graph = checked(adjoin_loops(*result.graph), graph, "adjoin_loops");
-  return result;
+  Ref<Graph> result = checked(saved_of_ended(graph), graph, "saved_of_ended");
+  const auto pass = [&](bool is_made, const char* name, auto&& make) {
+    if (is_made) result = checked(make(*result), graph, name);
+  };
+  const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
+  pass(passes.hoist_invariants, "hoist_once", hoist_once);
+  pass(batches, "constant_slices", constant_slices);
+  pass(batches && passes.split_loops, "split_loops", split_loops);
+  pass(chunks, "chunk_loops",
+       [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
+  pass(batches, "batch_over_time", batch_over_time);
+  pass(true, "constant_slices", constant_slices);
+  Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));
+  result = std::move(optimised.graph);
+  pass(passes.pack_weights, "pack_weights", pack_weights);
+  pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
+  pass(chunks && passes.adjoin_loops, "adjoin_loops", adjoin_loops);
+  optimised.graph = std::move(result);
+  return optimised;
 }
 
 }  // namespace reel

@@ -7,6 +7,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/gemm.h"
 #include "reel/core/ops/isa.h"
+#include "reel/core/ops/live_rows.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -432,6 +433,43 @@ TEST(LiveRowsTest, SumsOverLengthsLeaveOutPadding) {
                        1e-10);
     }
   }
+}
+
+TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
+  manual_seed(7);
+  const Dim batch("batch", 3), words("words", tensor({6, 0, 2}, {batch})),
+      letters("letters", tensor({1, 4, 5}, {batch})), in("in", 2), out("out", 3);
+  const auto draw = [&](const Dim& last) {
+    return mask_padding(random_normal({batch, words, letters, last}, f64), kNaN);
+  };
+  const Tensor x = draw(in), y = draw(out), zero_x = mask_padding(x, 0.0),
+               zero_y = mask_padding(y, 0.0);
+  const Tensor all = sum(expand(reshape(zero_x, {3, 6, 5, 2, 1}), {3, 6, 5, 2, 3}) *
+                             expand(reshape(zero_y, {3, 6, 5, 1, 3}), {3, 6, 5, 2, 3}),
+                         {0, 1, 2});
+  expect_all_close(reshape(matmul(x, y, {batch, words, letters}), {2, 3}), all, 1e-12);
+}
+
+TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
+  const std::vector<double> a(6, 1.0), b(8, 1.0);
+  const MatrixSizes sizes{.m = 3,
+                          .n = 4,
+                          .k = 2,
+                          .a_row = 1,
+                          .a_step = 3,
+                          .b_row = 4,
+                          .b_step = 1,
+                          .c_row = 4,
+                          .add = true};
+  std::vector<double> c(12, 5.0);
+  multiply_rows(f64, sizes, {}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 5.0));
+  multiply_rows(f64, sizes, {.ranges = {{1, 1}}, .count = 1}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 6.0));
+  MatrixSizes fresh = sizes;
+  fresh.add = false;
+  multiply_rows(f64, fresh, {}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 0.0));
 }
 
 TEST(ProductsErrorTest, DimsToContract) {

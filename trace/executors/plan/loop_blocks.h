@@ -16,6 +16,7 @@ class LoopBlocks {
   /// Plans the blocks of a loop where that can be done, and nothing but dims anew where sizes are
   /// those of the call before.
   void make(const PlannedLoop& whole);
+  std::size_t count() const { return blocks_.size(); }
   /// Whether there are blocks, and the outputs have their places already.
   bool can_run(std::span<const Tensor> out) const;
   /// in, out: those of the op.

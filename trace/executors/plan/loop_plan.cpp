@@ -64,6 +64,10 @@ std::unique_ptr<LoopRun> LoopPlan::begin(const AttrsRef& attrs, OpInputs in,
   return std::make_unique<LoopRun>(whole_, in, out);
 }
 
+std::size_t LoopPlan::blocks_inside() const {
+  return whole_.body ? whole_.body->blocks_of_loops() : 0;
+}
+
 void LoopPlan::run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out) {
   if (!is_empty(get<LoopAttrs>(attrs.get()), in) && prepare(attrs, in)) {
     if (blocks_.can_run(out)) return blocks_.run(in, out);

@@ -20,6 +20,10 @@ class LoopPlan {
   /// A run of a loop in chunks that is to go on beside others (wavefront.h); null where it can only
   /// be run alone.
   std::unique_ptr<LoopRun> begin(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
+  /// In how many blocks of rows it runs; 0: as a whole.
+  std::size_t blocks() const { return blocks_.count(); }
+  /// The same of the loop inside of one in chunks that has been prepared.
+  std::size_t blocks_inside() const;
 
  private:
   friend class PlanView;

@@ -226,7 +226,9 @@ void LoopRun::step_with_all() {
 void LoopRun::step_with_ended(const Tensor& live) {
   if (!ended_) ended_.emplace(attrs_, loop_.input_types);
   ended_->set_live(live);
-  Tensors before, seen;
+  auto& [before, seen, places, made, types] = ended_step_;
+  seen.clear();
+  before.clear();
   const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
   for (int i = 0; i < attrs_.carries; ++i) {
     before.push_back(loop_.carries[i].is_list ? carried_lists_[i]
@@ -241,7 +243,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
             : placed(type, slice_at(i, position_)));
   }
   for (const int capture : attrs_.body_captures) add(*in_[attrs_.first_capture() + capture].tensor);
-  std::vector<TensorType> types{TensorType(i64)};
+  types.assign(1, TensorType(i64));
   for (const Tensor& x : seen) types.push_back(x.type());
   loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
   Plan& body = *loop_.ended;
@@ -249,7 +251,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (std::size_t i = 0; i < seen.size(); ++i)
     body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
   const std::size_t outputs = attrs_.body.graph->outputs.size();
-  Tensors places(outputs);
+  places.assign(outputs, Tensor());
   for (std::size_t k = 0; k < outputs; ++k)
     if (body.output_is_placed(k)) {
       places[k] = Tensor(allocate_block(body.output_type(k)));
@@ -257,7 +259,6 @@ void LoopRun::step_with_ended(const Tensor& live) {
     }
   run_iteration(body);
 
-  Tensors made;
   for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));
   for (int j = 0; j < attrs_.stacks; ++j) {
     const std::size_t k = attrs_.carries + j;
@@ -287,7 +288,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
     copy_elements(to, next);
     carries_[i] = to;
   }
-  made.clear();
+  for (Tensors* tensors : {&before, &seen, &places, &made}) tensors->clear();
   release_lists(body);
   body.release();
 }

@@ -115,6 +115,12 @@ class LoopRun {
   Tensors sums_;  ///< those that are lists
   Tensor condition_;
   std::optional<EndedEntries> ended_;
+  /// Of an iteration in which entries have ended; kept for the next one, so that it allocates less.
+  struct EndedStep {
+    Tensors before, seen, places, made;
+    std::vector<TensorType> types;
+  };
+  EndedStep ended_step_;
   bool captures_lists_ = false, gives_lists_ = false;
   std::int64_t position_ = 0;           ///< of this iteration
   std::int64_t seen_position_[2] = {};  ///< as the body has it

@@ -88,6 +88,8 @@ class Plan {
   void run() { profile_ ? run_all<true>() : run_all<false>(); }
   /// Lets go of all tensors that are not the plan's own.
   void release();
+  /// In how many blocks of rows at most its own loops run.
+  std::size_t blocks_of_loops() const;
 
   const Graph& graph() const { return *graph_; }
   /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,

@@ -1,7 +1,10 @@
 // How a plan runs: its instructions one after the other, loops beside each other.
+#include <algorithm>
+
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/plan.h"
@@ -52,7 +55,13 @@ void Plan::run_beside(std::size_t first) {
     owners.push_back(loop_of(at).begin(types_.attrs[at.record], inputs_of(at), outputs_of(at)));
     if (owners.back()) runs.push_back(owners.back().get());
   }
-  if (runs.size() < owners.size()) {
+  // Blocks of rows wait for each other less than layers do.
+  const bool are_cut = std::all_of(
+      instructions_.begin() + static_cast<std::ptrdiff_t>(first),
+      instructions_.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const Instruction& at) {
+        return loop_of(at).blocks_inside() >= static_cast<std::size_t>(threads());
+      });
+  if (runs.size() < owners.size() || are_cut) {
     for (std::size_t i = first; i <= last; ++i)
       loop_of(instructions_[i])
           .run(types_.attrs[instructions_[i].record], inputs_of(instructions_[i]),
@@ -153,6 +162,12 @@ void Plan::run_all() {
 }
 template void Plan::run_all<true>();
 template void Plan::run_all<false>();
+
+std::size_t Plan::blocks_of_loops() const {
+  std::size_t most = 0;
+  for (const auto& loop : loops_) most = std::max(most, loop->blocks());
+  return most;
+}
 
 void Plan::release() {
   for (std::size_t s = 0; s < slots_.size(); ++s)
