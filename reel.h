@@ -1,6 +1,7 @@
 // reel.h — all public headers of Reel.
 #pragma once
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
 #include "reel/core/ops.h"
@@ -9,6 +10,7 @@
 #include "reel/core/tensor.h"
 #include "reel/frontend/adam.h"
 #include "reel/frontend/checkpoint.h"
+#include "reel/frontend/checkpointed.h"
 #include "reel/frontend/clip.h"
 #include "reel/frontend/ctc_loss.h"
 #include "reel/frontend/custom_vjp.h"

@@ -51,7 +51,9 @@ void call_vjp(Vjp& at) {
     inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());
   const Tensors results = call_graph(reversible.reverse, inputs, attrs.runner);
-  for (std::size_t k = 0; k < reversible.wanted.size(); ++k)
+  // What is captured and handed in as well has both in the order in which the tape of eager mode
+  // meets them: a loop's captures, its slices, its initial values, the last ones first.
+  for (std::size_t k = reversible.wanted.size(); k-- > 0;)
     if (const int presence = reversible.presences[k]; presence >= 0)
       at.add(reversible.wanted[k], results[k], results[presence] > 0);
     else

@@ -10,11 +10,20 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/only_if.h"
+#include "reel/core/ops/recall.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
 namespace {
+
+/// A cotangent has come for an output; for checkpoints none counts: who reads them computes again
+/// what others can have as it was.
+bool has_cotangent(const LoopAttrs& attrs, const Vjp& at, int output) {
+  const int stack = output - attrs.carries;
+  const bool is_checkpoint = stack >= 0 && stack < attrs.stacks && attrs.is_checkpoint(stack);
+  return !is_checkpoint && at.has_cotangent(output);
+}
 
 /// Which carries have a cotangent that can be other than zero, and that somebody wants: a fixpoint
 /// over the body.
@@ -31,7 +40,7 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
     std::vector<std::uint8_t> outputs(body.outputs.size(), 0);
     for (int i = 0; i < carries; ++i) outputs[i] = cotangent[i];
     for (int i = carries; i < carries + attrs.stacks + attrs.sums; ++i)
-      outputs[i] = at.has_cotangent(i);
+      outputs[i] = has_cotangent(attrs, at, i);
     const std::vector<std::uint8_t> inputs = reached_inputs(body, outputs);
     for (int i = 0; i < carries; ++i)
       if (inputs[1 + i] && !cotangent[i]) cotangent[i] = changed = true;
@@ -96,15 +105,45 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
   return result;
 }
 
-/// Its body: the forward graph, with the saved values behind the stacks.
-Ref<Graph> with_outputs(const ReversedGraph& reversed, const LoopAttrs& attrs) {
-  Ref<Graph> body(new Graph(*reversed.forward));
-  std::vector<ValueId> extra;
-  for (const Saved& saved : reversed.saved) extra.push_back(saved.value);
+/// The loop's body, with more values behind its stacks.
+Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
+                        const std::vector<ValueId>& extra) {
+  Ref<Graph> body(new Graph(graph));
   body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(),
                        extra.end());
   body->seal();
   return body;
+}
+
+/// The forward loop with lists of its carries as they were before some steps, and behind which
+/// steps.
+LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
+  LoopAttrs result = attrs;
+  const auto extra = static_cast<std::size_t>(1 + attrs.carries);
+  const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
+  result.stacks += static_cast<int>(extra);
+  result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
+  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind);
+  if (!result.makes_dim)
+    result.stack_dims.resize(result.stack_dims.size() + extra,
+                             result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
+  if (!result.collects.empty())
+    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
+  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  return result;
+}
+
+/// Its body.
+Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs) {
+  Ref<Graph> body(new Graph(graph));
+  std::vector<ValueId> extra{append_steps(*body)};
+  extra.insert(extra.end(), body->inputs.begin() + 1, body->inputs.begin() + 1 + attrs.carries);
+  return with_outputs(*body, attrs, extra);
+}
+std::vector<ValueId> values_of(const std::vector<Saved>& all) {
+  std::vector<ValueId> result;
+  for (const Saved& saved : all) result.push_back(saved.value);
+  return result;
 }
 
 /// Makes the loop that runs backwards, and has the forward one save what that reads.
@@ -131,7 +170,7 @@ class LoopReversal {
     ReversalSpec spec;
     spec.has_cotangent.assign(active_.begin(), active_.end());
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks + attrs_.sums; ++i)
-      spec.has_cotangent.push_back(at_.has_cotangent(i));
+      spec.has_cotangent.push_back(has_cotangent(attrs_, at_, i));
     spec.is_wanted.assign(body_.inputs.size(), 0);
     spec.is_free.assign(body_.inputs.size(), 1);
     for (int i = 0; i < attrs_.carries; ++i) {
@@ -150,7 +189,7 @@ class LoopReversal {
     // What is stacked anyway has zeros where entries have ended, which the body may have seen
     // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
     for (int i = 0; attrs_.entry_dims.empty() && i < attrs_.stacks; ++i)
-      if (!hides_elements(at_.output_type(attrs_.carries + i)))
+      if (!attrs_.is_checkpoint(i) && !hides_elements(at_.output_type(attrs_.carries + i)))
         spec.kept_anyway.push_back(attrs_.carries + i);
     return spec;
   }
@@ -177,9 +216,25 @@ class LoopReversal {
       types.push_back(at_.input_type(i));
     }
     env_ = body_env(attrs_, types);
-    forward_ = with_saved(attrs_, reversed_, forward_dim(), env_);
-    forward_.body = make_sub_graph(with_outputs(reversed_, attrs_), env_);
+    LoopAttrs saving = with_saved(attrs_, reversed_, forward_dim(), env_);
+    saving.body =
+        make_sub_graph(with_outputs(*reversed_.forward, attrs_, values_of(reversed_.saved)), env_);
+    if (!attrs_.has_checkpoints() || reversed_.saved.empty()) {
+      forward_ = std::move(saving);
+      outputs_ = bind_all(loop_op, inputs, make_attrs(forward_));
+      const auto saved = outputs_.begin() + attrs_.carries + attrs_.stacks;
+      saved_.assign(saved, saved + static_cast<std::ptrdiff_t>(reversed_.saved.size()));
+      return;
+    }
+    forward_ = with_checkpoints(attrs_);
+    forward_.body = make_sub_graph(with_checkpoints(body_, attrs_), env_);
     outputs_ = bind_all(loop_op, inputs, make_attrs(forward_));
+    inputs.push_back(outputs_[forward_.trips_output()]);
+    if (forward_.makes_lengths()) inputs.push_back(outputs_[forward_.lengths_output()]);
+    const auto checkpoints = outputs_.begin() + attrs_.carries + attrs_.stacks;
+    inputs.insert(inputs.end(), checkpoints, checkpoints + 1 + attrs_.carries);
+    saved_ = bind_all(recall_op, inputs,
+                      make_attrs(RecallAttrs{make_attrs(std::move(saving)), attrs_.stacks, {}}));
   }
 
   void start() {
@@ -255,8 +310,9 @@ class LoopReversal {
       }
     }
     for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
-    for (std::size_t i = 0; i < reversed_.saved.size(); ++i)
-      take_slice(outputs_[attrs_.carries + attrs_.stacks + i], Fill::as_is);
+    const bool is_recalled = attrs_.has_checkpoints();
+    for (const Tensor& saved : saved_)
+      take_slice(saved, is_recalled ? Fill::recalled : Fill::as_is);
     for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);
     back_.slices = static_cast<int>(slices_.size());
     back_.fills.insert(back_.fills.end(), slice_fills_.begin(), slice_fills_.end());
@@ -386,8 +442,9 @@ class LoopReversal {
   const ReversedGraph reversed_;
 
   DimEnv env_;         // what dims of the body are called where the loop stands
-  LoopAttrs forward_;  // once more, saving
+  LoopAttrs forward_;  // once more, saving, or taking checkpoints
   Tensors outputs_;    // of that
+  Tensors saved_;
 
   LoopAttrs back_;
   Tensors back_inputs_;

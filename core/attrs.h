@@ -31,6 +31,15 @@ using AttrsRef = Ref<const Attrs>;
 
 namespace attr {
 
+// Of attributes that are a field of others.
+inline std::size_t hash_of(const AttrsRef& attrs) { return attrs->hash(); }
+inline bool same(const AttrsRef& a, const AttrsRef& b) { return a->equals(*b); }
+inline void print(std::ostream& out, const AttrsRef& attrs) { attrs->print(out); }
+inline AttrsRef resolve(const AttrsRef& attrs, DimEnv& env) { return attrs->resolve(env); }
+inline void each_symbol(const AttrsRef& attrs, const std::function<void(const Dim&)>& fn) {
+  attrs->each_symbol(fn);
+}
+
 inline std::size_t mix(std::size_t seed, std::size_t value) {
   return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29);
 }

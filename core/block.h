@@ -21,6 +21,7 @@ enum class BlockKind : std::uint8_t {
   view,     ///< data lies in another block
   list,     ///< a TensorArray; its elements are the attachment
   promise,  ///< a value of a graph that is being recorded
+  steps,    ///< what a loop saved of all its steps, of which few are in memory (core/saved_steps.h)
 };
 
 /// One cache line of header. Allocated and freed by eager/storage.cpp.
@@ -52,6 +53,8 @@ Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
 /// (lies_in_plan tells).
 Ref<TensorBlock> allocate_placed(const TensorType& type, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
+/// A block without data: who reads steps of it asks the attachment for them.
+Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachment> steps);
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value);
 /// The next id of this thread: ids made by one thread grow by one, and no two threads share any.

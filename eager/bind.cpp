@@ -81,8 +81,10 @@ void make_own(Tensors& outputs) {
   for (Tensor& output : outputs) {
     if (output.ref().unique()) continue;
     const TensorType& type = output.type();
-    output = Tensor(type.is_list() ? allocate_list(type, output.block()->attachment)
-                                   : allocate_view(type, output.ref(), output.data<char>()));
+    const TensorBlock& block = *output.block();
+    output = Tensor(block.kind == BlockKind::steps ? allocate_steps(type, block.attachment)
+                    : type.is_list()               ? allocate_list(type, block.attachment)
+                                     : allocate_view(type, output.ref(), output.data<char>()));
   }
 }
 

@@ -201,6 +201,13 @@ Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment
   return Ref<TensorBlock>(block);
 }
 
+Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachment> steps) {
+  auto* block = new_block(type, 0);
+  block->kind = BlockKind::steps;
+  block->attachment = std::move(steps);
+  return Ref<TensorBlock>(block);
+}
+
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value) {
   auto* block = new_block(type, 0);

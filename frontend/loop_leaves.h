@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/core/leaf.h"
 #include "reel/core/partial_shape.h"
 #include "reel/frontend/leaves.h"
@@ -52,6 +53,7 @@ struct WhileSpec {
   std::vector<std::optional<PartialShape>> shape_invariants;
   int parallel_iterations = 10;
   bool back_prop = true;
+  Checkpoint checkpoint;
   std::optional<IterationCount> maximum_iterations;
 };
 TreeLeaves while_loop_leaves(const WhileSpec& spec);
@@ -79,6 +81,8 @@ struct ScanSpec {
   std::optional<IterationCount> max_seq_len;
   bool return_tensor_arrays = false;
   bool is_reverse = false;
+  Checkpoint checkpoint;
+  std::int64_t truncate = 0;
 };
 struct ScanResult {
   TreeLeaves ys, state;

@@ -46,6 +46,8 @@ struct Scan {
   std::optional<IterationCount> max_seq_len{};
   Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
   bool reverse = false;
+  Checkpoint checkpoint{};    ///< what is kept for the gradient
+  std::int64_t truncate = 0;  ///< gradients reach back over so many steps; 0: over all
   std::string name = "scan";
 };
 
@@ -240,6 +242,8 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   leaves.max_seq_len = spec.max_seq_len;
   leaves.return_tensor_arrays = Arrays::value;
   leaves.is_reverse = spec.reverse;
+  leaves.checkpoint = spec.checkpoint;
+  leaves.truncate = spec.truncate;
   const ScanResult result = scan_leaves(leaves);
   if constexpr (Arrays::value) {
     auto arrays = unflatten(arrays_like(*last_y), result.ys);
@@ -269,8 +273,13 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// the body, or of a fixed size. Plain tensors are scanned along their first axis. With cond or
 /// max_seq_len the result has a fresh dim. Throws StructureError, ShapeError or DTypeError when
 /// body returns another state than it took, ArgumentError for arguments that do not go together.
-/// Memory: reverse mode keeps what body's gradient reads, per step. Source: RETURNN's scan;
-/// Griewank & Walther (2008), ch. 12.
+/// truncate = k: the state that goes into iterations k, 2k, 3k, ... is a constant to gradients, so
+/// that each piece of k iterations has the gradient that it would have alone, with the state handed
+/// on (truncated backpropagation through time, Williams & Peng 1990); the values are the same, and
+/// with k at least the number of iterations, the gradients, too. Memory: reverse mode keeps what
+/// body's gradient reads, per step, or what `checkpoint` says; under a tape of eager mode body is
+/// then recorded once, as in a trace, and must not read values. Source: RETURNN's scan; Griewank &
+/// Walther (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   return detail::scan_as("scan", spec);

@@ -13,6 +13,7 @@
 #include "reel/core/str.h"
 #include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
+#include "reel/frontend/recorded_part.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -292,6 +293,9 @@ class EagerScan {
     const std::uint64_t begin = next_block_id();
     const bool has_ended = live.is_defined() && !all_live(live);
     TreeLeaves x = spec_.xs, state = state_;
+    if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0)
+      for (TreeLeaf& leaf : state)
+        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
@@ -453,8 +457,44 @@ class EagerScan {
 
 }  // namespace
 
+namespace {
+
+/// The result as leaves, and back.
+TreeLeaves leaves_of(const ScanResult& result) {
+  TreeLeaves leaves = result.ys;
+  leaves.insert(leaves.end(), result.state.begin(), result.state.end());
+  leaves.push_back(TreeLeaf::of(result.dim));
+  return leaves;
+}
+ScanResult result_of(const TreeLeaves& leaves, std::size_t state_size) {
+  const auto state = leaves.end() - 1 - static_cast<std::ptrdiff_t>(state_size);
+  return {TreeLeaves(leaves.begin(), state), TreeLeaves(state, leaves.end() - 1),
+          leaves.back().dim};
+}
+
+/// One record of the active tapes, whose gradient keeps what the policy says.
+ScanResult run_recorded_scan(const ScanSpec& spec, const ScanPlan& plan) {
+  TreeLeaves arguments = spec.initial;
+  arguments.insert(arguments.end(), spec.xs.begin(), spec.xs.end());
+  const TreeLeaves leaves =
+      run_recorded(plan.what, std::move(arguments), [&](const TreeLeaves& inside) {
+        ScanSpec recorded = spec;
+        const auto xs = inside.begin() + static_cast<std::ptrdiff_t>(spec.initial.size());
+        recorded.initial.assign(inside.begin(), xs);
+        recorded.xs.assign(xs, inside.end());
+        return leaves_of(scan_leaves(recorded));
+      });
+  return result_of(leaves, spec.initial.size());
+}
+
+}  // namespace
+
 ScanResult scan_leaves(const ScanSpec& spec) {
   const ScanPlan plan = make_plan(spec);
+  if (spec.truncate < 0)
+    throw ArgumentError(str(plan.what, ": truncate is a number of steps, got ", spec.truncate,
+                            "; 0 stands for all"));
+  if (!spec.checkpoint.keeps_all() && is_recorded_here()) return run_recorded_scan(spec, plan);
   return is_tracing() ? record_scan(spec, plan) : EagerScan(spec, plan).run();
 }
 

@@ -45,6 +45,7 @@ class ScanRecording {
     return checked_entry_condition(spec_, plan_,
                                    in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
   }
+  void cut_gradients(TreeLeaves& state, const Tensor& position) const;
   void check_dims_of(const TreeLeaves& ys, const Graph& graph) const;
 
   const ScanSpec& spec_;
@@ -77,7 +78,8 @@ std::optional<RecordedBody> ScanRecording::try_body() {
     if (live.is_defined() && frozen.goes_on())
       leaf.tensor = FrozenState::own_frame(leaf.tensor, live);
   }
-  const TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
+  TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
+  if (spec_.truncate) cut_gradients(seen, position);
   const ScanStep step = in_iteration(0, plan_.what, [&] { return spec_.body(x, seen); });
   RecordedBody result;
   TreeLeaves state = rule_.checked(step.state);
@@ -107,6 +109,24 @@ void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) cons
       if (dim.is_named() && (formal.affects(dim) || makes_dim(graph, dim)))
         refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
   }
+}
+
+/// Where a piece begins, its state is a constant to gradients.
+void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
+  Tensor number = position;
+  if (spec_.is_reverse) {
+    const Tensor steps = plan_.dim->has_size() ? scalar(plan_.dim->size(), i64) : extent_of(plan_);
+    if (!steps.is_defined())
+      throw ArgumentError(str(plan_.what, ": truncate counts the steps from the last one, and how ",
+                              "many there are, ", *plan_.dim, ", is not known"));
+    number = steps - 1 - position;
+  }
+  const Tensor begins =
+      logical_and(number > 0, equal(remainder(number, spec_.truncate), std::int64_t{0}));
+  for (TreeLeaf& leaf : state)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+        is_float(leaf.tensor.dtype()) && !leaf.tensor.type().is_list())
+      leaf.tensor = where(begins, stop_gradient(leaf.tensor), leaf.tensor);
 }
 
 /// Which entries go on, as the body found out, or as cond says.
@@ -172,6 +192,8 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.name = plan.what;
   attrs.is_scan = true;
   attrs.is_reverse = spec.is_reverse;
+  attrs.checkpoint_steps = spec.checkpoint.steps();
+  attrs.checkpoint_bytes = spec.checkpoint.bytes();
   attrs.cond_before_body = spec.cond_before_body;
   attrs.entry_dims = plan.entry_dims;
   CaptureList captures;

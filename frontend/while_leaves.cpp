@@ -11,6 +11,7 @@
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/pushed_arrays.h"
+#include "reel/frontend/recorded_part.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -167,6 +168,8 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   };
   LoopAttrs attrs;
   attrs.name = rule.what();
+  attrs.checkpoint_steps = spec.checkpoint.steps();
+  attrs.checkpoint_bytes = spec.checkpoint.bytes();
   CaptureList captures;
   attrs.body_captures = captures.add(body->captured);
   attrs.body = make_sub_graph(body->graph);
@@ -217,6 +220,12 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   // Without back_prop no tape is told of the loop: what comes out is a constant to it.
   ModeScope scope(
       {thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
+  if (!spec.checkpoint.keeps_all() && is_recorded_here())
+    return run_recorded(spec.name, spec.initial, [&](const TreeLeaves& initial) {
+      WhileSpec inside = spec;
+      inside.initial = initial;
+      return while_loop_leaves(inside);
+    });
   if (!is_tracing()) return run_eagerly(spec, rule, bound);
   TreeLeaves result = record_loop(spec, rule, bound);
   if (!spec.back_prop)  // the graph may be reversed later: it has to know as well

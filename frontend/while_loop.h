@@ -23,6 +23,7 @@ struct WhileOptions {
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop
   bool swap_memory = false;      ///< never changes a result
+  Checkpoint checkpoint = {};    ///< what is kept for the gradient, as of scan
   std::optional<IterationCount> maximum_iterations = {};
   std::string name = "while";
 };
@@ -99,6 +100,7 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   spec.shape_invariants = options.shape_invariants;
   spec.parallel_iterations = options.parallel_iterations;
   spec.back_prop = options.back_prop;
+  spec.checkpoint = options.checkpoint;
   spec.maximum_iterations = options.maximum_iterations;
   return unflatten(start, while_loop_leaves(spec));
 }

@@ -1,9 +1,13 @@
 // The blocks of the ops with sub-graphs: loop and cond.
 #include <algorithm>
 
+#include "reel/core/functions/creation.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/recall.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 
@@ -195,6 +199,34 @@ const Op cond_op{
     .kernel_decides_types = true,
 };
 
+ValueId append_steps(Graph& body) {
+  const RecordedGraph zero =
+      record_graph("steps", {}, [](const Tensors&) { return Tensors{zeros({2}, i64)}; });
+  const ValueId steps = body.add_value(TensorType(i64, {2}));
+  const OpRecord& record = zero.graph->records[0];
+  body.append(*record.op, record.attrs, {}, {&steps, 1});
+  return steps;
+}
+
+const Op recall_op{
+    .name = "recall",
+    .type =
+        [](TypeArgs& a) {
+          const RecallAttrs& attrs = a.attr<RecallAttrs>();
+          const LoopAttrs& loop = attrs.saving();
+          TypeList all;
+          TypeArgs rule{loop_op, attrs.loop.get(), a.in.first(attrs.loop_inputs(a.in.size())), all};
+          loop_op.type(rule);
+          for (int j = attrs.first_saved; j < loop.stacks; ++j)
+            a.out.push_back(all.span()[loop.first_stack() + static_cast<std::size_t>(j)]);
+        },
+    .kernel = run_recall,
+    .storage = OpStorage::any,
+    .vjp = recall_vjp,
+    .reads = {.inputs = kAll},
+    .samples = [] { return OpSamples{}; },
+};
+
 bool has_effects(const OpRecord& record) {
   if (record.op == &loop_op) {
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
@@ -204,6 +236,8 @@ bool has_effects(const OpRecord& record) {
     const auto& attrs = get<CondAttrs>(record.attrs.get());
     return has_effects(*attrs.on_true.graph) || has_effects(*attrs.on_false.graph);
   }
+  if (record.op == &checkpointed_op)
+    return has_effects(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
   return record.op->has_effect;
 }
 bool has_effects(const Graph& graph) {
@@ -220,6 +254,14 @@ TensorType chunk_type(const TensorType& slices, const Dim& chunk) {
   Dims dims = slices.dims();
   dims[0] = chunk;
   return slices.with(dims);
+}
+
+LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk) {
+  LoopAttrs result = attrs;
+  result.has_chunk = true;
+  result.has_bound = false;
+  std::fill(result.stack_dims.begin(), result.stack_dims.end(), chunk);
+  return result;
 }
 
 TensorType one_step(const LoopAttrs& attrs, const TensorType& term) {
@@ -316,7 +358,7 @@ std::vector<int> CaptureList::add(const Tensors& captured) {
 }
 
 namespace {
-const Op* const kControlOps[] = {&loop_op, &cond_op, &fused_op};
+const Op* const kControlOps[] = {&loop_op, &cond_op, &recall_op, &fused_op};
 }
 std::span<const Op* const> control_ops() { return kControlOps; }
 
@@ -324,10 +366,11 @@ std::span<const Op* const> all_ops() {
   static const std::vector<const Op*>& ops = []() -> const std::vector<const Op*>& {
     auto* list = new std::vector<const Op*>;
     for (auto family :
-         {elementwise_ops, select_ops,  reduction_ops, product_ops,    creation_ops,   shape_ops,
-          join_ops,        index_ops,   dim_ops,       random_ops,     identity_ops,   list_ops,
-          entry_ops,       control_ops, custom_ops,    cumulative_ops, scatter_ops,    sort_ops,
-          draw_ops,        pack_ops,    label_ops,     list_part_ops,  whole_list_ops, packed_ops})
+         {elementwise_ops, select_ops,    reduction_ops,  product_ops, creation_ops,
+          shape_ops,       join_ops,      index_ops,      dim_ops,     random_ops,
+          identity_ops,    list_ops,      entry_ops,      control_ops, custom_ops,
+          cumulative_ops,  scatter_ops,   sort_ops,       draw_ops,    pack_ops,
+          label_ops,       list_part_ops, whole_list_ops, packed_ops,  checkpointed_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

@@ -2,6 +2,7 @@
 // of this op.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ enum class Fill : std::uint8_t {
   as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
           ///< included; a carry that the body itself keeps as it should be
   zero,   ///< zeros: cotangents, which must not count in sums over entries
+  recalled,  ///< of a slice: as is, and of few steps at a time (core/ops/recall.h)
 };
 
 /// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
@@ -50,8 +52,12 @@ struct LoopAttrs {
   static constexpr std::uint8_t kRaw =
       2;  ///< ended entries as the body gave them, instead of zeros
   static constexpr std::uint8_t kUnread = 4;  ///< with kRaw: nobody reads what ended entries gave
-  std::string name;                           ///< as messages have it: while_loop "decode"
-  SubGraph cond, body;                        ///< cond may be absent
+  /// With kList and kRaw: has elements of those steps only before which a checkpoint is taken: a
+  /// carry as the body takes it, or (kSteps) how many steps ran before, and how many are done
+  /// together: those of a chunk, or 1 (i64[2]).
+  static constexpr std::uint8_t kCheckpoint = 8, kSteps = 16;
+  std::string name;     ///< as messages have it: while_loop "decode"
+  SubGraph cond, body;  ///< cond may be absent
   std::vector<int> cond_captures,
       body_captures;  ///< which captures of the op each graph takes, in its order
   int carries = 0, slices = 0, stacks = 0, sums = 0;
@@ -80,6 +86,7 @@ struct LoopAttrs {
   /// cotangents leave with the dims of what they belong to. Empty for others: those it came with,
   /// and new ones where they change.
   std::vector<Dims> last_dims;
+  std::int64_t checkpoint_steps = 0, checkpoint_bytes = 0;  ///< Checkpoint, for its gradient
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
 
@@ -94,6 +101,18 @@ struct LoopAttrs {
 
   bool is_list(std::size_t stack) const { return stack_kinds[stack] & kList; }
   bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
+  bool is_checkpoint(std::size_t stack) const { return stack_kinds[stack] & kCheckpoint; }
+  bool is_steps(std::size_t stack) const { return stack_kinds[stack] & kSteps; }
+  /// Some slices are had of few steps at a time.
+  bool recalls() const {
+    const auto first = fills.begin() + carries;
+    return std::find(first, first + slices, Fill::recalled) != first + slices;
+  }
+  bool takes_checkpoints() const {
+    return std::any_of(stack_kinds.begin(), stack_kinds.end(),
+                       [](std::uint8_t kind) { return kind & kCheckpoint; });
+  }
+  bool has_checkpoints() const { return checkpoint_steps || checkpoint_bytes; }
   bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
   bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
   std::size_t chunk_input() const { return has_bound + has_lengths; }
@@ -131,6 +150,8 @@ struct LoopAttrs {
     f("stack_dims", &LoopAttrs::stack_dims);
     f("stack_kinds", &LoopAttrs::stack_kinds);
     f("last_dims", &LoopAttrs::last_dims);
+    f("checkpoint_steps", &LoopAttrs::checkpoint_steps);
+    f("checkpoint_bytes", &LoopAttrs::checkpoint_bytes);
     f("cond_captures", &LoopAttrs::cond_captures);
     f("body_captures", &LoopAttrs::body_captures);
     f("cond", &LoopAttrs::cond);
@@ -196,6 +217,10 @@ TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
 /// Whether the graph's own records make a dim whose size only a run knows, or one that it is
 /// computed from.
 bool makes_dim(const Graph& graph, const Dim& dim);
+
+/// Of a loop, the same over some of its steps, for a graph in whose body it is: has_chunk, and what
+/// it stacks has the dim `chunk` in front.
+LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
 
 /// The dims of the body's carries that are others when they come back.
 Dims changing_dims(const LoopAttrs& attrs);

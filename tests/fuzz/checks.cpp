@@ -140,13 +140,15 @@ class Check {
     // Fixed dims are the same everywhere; others are found in arguments.
     const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
-    const bool all = kind.empty() || !(asks_for("values") || asks_for("gradient") ||
-                                       asks_for("padding") || asks_for("second"));
+    const bool all =
+        kind.empty() || !(asks_for("values") || asks_for("gradient") || asks_for("padding") ||
+                          asks_for("second") || asks_for("checkpoint"));
     const bool second = asks_for("second");
     if (all || asks_for("values"))
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
     if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
+    if (all || asks_for("checkpoint")) check_checkpoints(f);
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !second)) check_differences(f);
     if (all || second) check_second(f);
@@ -210,6 +212,34 @@ class Check {
   Tensors compare(const std::string& what, const Function& f, const Make& make,
                   double tolerance) const {
     return compare(what, f, make, tolerance, passed(arguments_), passed(others_));
+  }
+
+  /// What loops keep for their gradients changes none: in a plan up to rounding, where a loop
+  /// without a policy adds up over all steps at once.
+  void check_checkpoints(const Function& f) const {
+    const std::uint64_t seed = program_.seed;
+    const Checkpoint policy = seed % 2
+                                  ? Checkpoint::every(static_cast<std::int64_t>(seed / 2 % 3 + 1))
+                                  : Checkpoint::budget(seed / 2 % 3 == 0 ? 1 : 400);
+    const Function g = [&](const Tensors& x) {
+      return Machine(program_, arguments_, policy).run(x);
+    };
+    const Tensors x = passed(arguments_);
+    expect_same("eager checkpoints", call("eager gradients", with_gradient(f), x),
+                call("eager checkpoints", with_gradient(g), x), kAnyZero, arguments_);
+    const double close = program_.real == f64 ? 1e-10 : 1e-4;
+    for (const Mode& mode : all_modes(program_)) {
+      const std::string name = str(mode.name, " checkpoints");
+      const auto outside = [&](const Function& of) {
+        return call(name, mode.run(with_gradient(of), mode.passes).call, x);
+      };
+      expect_same(name, outside(f), outside(g), mode.is_exact ? kAnyZero : close, arguments_);
+      const auto inside = [&](const Function& of) {
+        return call(name, with_gradient(mode.run(of, mode.passes).call), x);
+      };
+      expect_same(str("checkpoints of ", mode.name), inside(f), inside(g),
+                  mode.is_exact ? kAnyZero : close, arguments_);
+    }
   }
 
   void check_padding(const Function& f) const {

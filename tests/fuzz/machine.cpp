@@ -7,8 +7,12 @@
 
 namespace reel::fuzz {
 
-Machine::Machine(const Program& program, const Arguments& outside)
-    : program_(program), outside_(outside), slots_(program.values.size()), dims_(outside.dims) {}
+Machine::Machine(const Program& program, const Arguments& outside, const Checkpoint& checkpoint)
+    : program_(program),
+      outside_(outside),
+      checkpoint_(checkpoint),
+      slots_(program.values.size()),
+      dims_(outside.dims) {}
 
 Tensors Machine::run(const Tensors& arguments) {
   std::size_t next = 0;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/frontend/tensor_array.h"
 #include "reel/tests/fuzz/program.h"
 
@@ -33,8 +34,9 @@ struct Arguments {
 /// Runs a program once, in whatever mode is active.
 class Machine {
  public:
-  /// dims and captured tensors come from `outside`, the others from run's arguments.
-  Machine(const Program& program, const Arguments& outside);
+  /// dims and captured tensors come from `outside`, the others from run's arguments. checkpoint: of
+  /// all loops.
+  Machine(const Program& program, const Arguments& outside, const Checkpoint& checkpoint = {});
 
   /// arguments: those inputs that are not captured, in order -> the results of main.
   Tensors run(const Tensors& arguments);
@@ -43,6 +45,7 @@ class Machine {
 
   // For rules.
   const Program& program() const { return program_; }
+  const Checkpoint& checkpoint() const { return checkpoint_; }
   Slot& operator[](int value) { return slots_[value]; }
   const Tensor& tensor(int value) const { return slots_[value].tensor; }
   const Dim& dim(int dim) const { return dims_[dim]; }
@@ -57,6 +60,7 @@ class Machine {
  private:
   const Program& program_;
   const Arguments& outside_;
+  const Checkpoint checkpoint_;
   std::vector<Slot> slots_;
   std::vector<Dim> dims_;
   bool watches_ = false, met_others_ = false;

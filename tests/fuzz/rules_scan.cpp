@@ -246,14 +246,16 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .xs = xs,
                    .cond = call_cond,
                    .body = call_body,
-                   .max_seq_len = bound}));
+                   .max_seq_len = bound,
+                   .checkpoint = machine.checkpoint()}));
   else
     keep(scan(Scan{.spatial_dim = spatial,
                    .initial = initial,
                    .xs = xs,
                    .body = call_body,
                    .max_seq_len = bound,
-                   .reverse = loop.reverse}));
+                   .reverse = loop.reverse,
+                   .checkpoint = machine.checkpoint()}));
 }
 
 void ScanRule::print(const Instruction& in, Printer& p) const {

@@ -84,12 +84,17 @@ TEST_F(AdjoinLoopsTest, ALoopThatNeedsMoreThanSlicesWaits) {
     return sum(layer(layer(x, w[0], start()).ys, w[1], start(), true).ys);
   };
   const auto shifted = [](const Tensor& x, const Layers& w) {
+    return sum(layer(cumsum(layer(x, w[0], start()).ys, 0), w[1], start()).ys);
+  };
+  // What is element-wise is done in the second loop.
+  const auto squared = [](const Tensor& x, const Layers& w) {
     return sum(layer(square(layer(x, w[0], start()).ys), w[1], start()).ys);
   };
   EXPECT_FALSE(are_beside(by_state, sequence(), weights(2)));
   EXPECT_FALSE(are_beside(by_sum, sequence(), weights(2)));
   EXPECT_FALSE(are_beside(backwards, sequence(), weights(2)));
   EXPECT_FALSE(are_beside(shifted, sequence(), weights(2)));
+  EXPECT_TRUE(are_beside(squared, sequence(), weights(2)));
 }
 
 TEST_F(AdjoinLoopsTest, TheSameBitsOnAnyNumberOfThreads) {

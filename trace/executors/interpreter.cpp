@@ -12,11 +12,13 @@
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/stack_list.h"
 #include "reel/trace/executors/stack_writer.h"
 #include "reel/trace/passes/pipeline.h"
 
@@ -40,12 +42,16 @@ class LoopRun {
       body_captures_.push_back(args.input(attrs_.first_capture() + capture));
     for (const int capture : attrs_.cond_captures)
       cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    lists_.resize(attrs_.stacks);
+    lists_.assign(attrs_.stacks, StackList(attrs_.is_reverse));
     for (int i = 0; i < attrs_.stacks; ++i) stacks_.emplace_back(dim_known_before(i));
     sums_.resize(attrs_.sums);
-    for (int i = 0; i < attrs_.slices; ++i)
-      slices_.push_back(elements_of(args.input(attrs_.first_slice() + i),
-                                    body_.types[body_.inputs[1 + attrs_.carries + i]]));
+    for (int i = 0; i < attrs_.slices; ++i) {
+      const Tensor& slices = args.input(attrs_.first_slice() + i);
+      saved_.push_back(saved_value(slices));
+      slices_.push_back(
+          saved_.back() ? Tensors()
+                        : elements_of(slices, body_.types[body_.inputs[1 + attrs_.carries + i]]));
+    }
   }
 
   void run() {
@@ -83,8 +89,10 @@ class LoopRun {
     if (has_ended) ended().set_live(live);
     Tensors inputs{place_of(position)};
     for (const Tensor& carry : state_) inputs.push_back(carry);
-    for (const Tensors& slice : slices_) inputs.push_back(slice[position]);
+    for (std::size_t i = 0; i < slices_.size(); ++i)
+      inputs.push_back(saved_[i] ? saved_slice(*saved_[i], position) : slices_[i][position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
+    if (times_.takes_any()) take_checkpoint(position, inputs);
     if (has_ended)
       for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
     DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
@@ -108,6 +116,11 @@ class LoopRun {
     state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
     for (int i = 0; i < attrs_.stacks; ++i) {
       Tensor term = std::move(terms[i]);
+      if (attrs_.is_checkpoint(i)) {
+        if (times_.now().takes && !attrs_.is_steps(i) && times_.source(i) < 0)
+          lists_[i].keep(std::move(term));
+        continue;
+      }
       if (attrs_.in_chunks) {
         put_chunk(stacks_[i], position, term);
         continue;
@@ -117,11 +130,7 @@ class LoopRun {
                      [&] { stacks_[i].put(position, std::move(term)); });
         continue;
       }
-      if (attrs_.is_reverse && lists_[i].empty()) lists_[i].resize(iterations_.limit);
-      if (attrs_.is_reverse)
-        lists_[i][position] = std::move(term);
-      else
-        lists_[i].push_back(std::move(term));
+      lists_[i].put(position, iterations_.limit, std::move(term));
     }
     for (int i = 0; i < attrs_.sums; ++i) {
       Tensor term = std::move(sums[i]);
@@ -131,6 +140,45 @@ class LoopRun {
         sums_[i] = list_add(std::move(sums_[i]), std::move(term));
       else
         sums_[i] = add(std::move(sums_[i]), std::move(term));
+    }
+  }
+
+  /// A slice of what was saved; in a loop in chunks, of a chunk of steps.
+  Tensor saved_slice(const SavedValue& saved, std::int64_t position) const {
+    SavedSteps& steps = *saved.steps;
+    if (!attrs_.in_chunks) {
+      steps.need(position, 1);
+      return steps.tensor(saved.index, position);
+    }
+    const std::int64_t first = chunks_.first(position), count = chunks_.steps_of(position);
+    steps.need(first, count);
+    Tensors slices;
+    for (std::int64_t k = first; k < first + count; ++k)
+      slices.push_back(steps.tensor(saved.index, k));
+    return stack(slices, chunks_.dim_of(position));
+  }
+  /// How many steps ran before the iteration at a position.
+  std::int64_t steps_before(std::int64_t position) const {
+    if (!attrs_.in_chunks) return iterations_.count();
+    return attrs_.is_reverse ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
+                             : chunks_.first(position);
+  }
+  /// inputs: of the body, as they are where no entry has ended.
+  void take_checkpoint(std::int64_t position, const Tensors& inputs) {
+    times_.begin(steps_before(position), [&] {
+      std::int64_t bytes = 0;
+      for (const Tensor& carry : state_) bytes += bytes_of(carry);
+      return bytes;
+    });
+    for (std::size_t j = 0; j < lists_.size(); ++j) {
+      if (!attrs_.is_checkpoint(j)) continue;
+      if (times_.now().drops) lists_[j].thin();
+      if (!times_.now().takes) continue;
+      if (attrs_.is_steps(j))
+        lists_[j].keep(
+            tensor({steps_before(position), attrs_.in_chunks ? chunks_.size : 1}, {}, i64));
+      else if (times_.source(j) >= 0)
+        lists_[j].keep(inputs[static_cast<std::size_t>(times_.source(j))]);
     }
   }
 
@@ -169,8 +217,9 @@ class LoopRun {
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
       if (attrs_.is_list(i)) {
-        out.push_back(make_list(
-            lists_[i].empty() ? without_iterations(term) : common_type(lists_[i]), lists_[i]));
+        const Tensors& elements = lists_[i].elements();
+        out.push_back(make_list(elements.empty() ? without_iterations(term) : common_type(elements),
+                                elements));
         continue;
       }
       const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
@@ -209,7 +258,10 @@ class LoopRun {
   Iterations iterations_;
   Chunks chunks_;  ///< of a loop in chunks
   Tensors state_, body_captures_, cond_captures_;
-  std::vector<Tensors> slices_, lists_;
+  std::vector<Tensors> slices_;
+  std::vector<const SavedValue*> saved_;  ///< by slice; null for those that are all there
+  std::vector<StackList> lists_;
+  CheckpointTimes times_{attrs_};
   std::vector<StackWriter> stacks_;
   Tensors sums_;
   std::optional<EndedEntries> ended_;

@@ -22,7 +22,7 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
 
 Tensor Iterations::live_at(std::int64_t position) const {
   if (!lengths_.is_defined()) return {};
-  return less(scalar(position, lengths_.dtype()), lengths_);
+  return less(scalar(step_at(position), lengths_.dtype()), lengths_);
 }
 
 Dim Iterations::made_dim() const {

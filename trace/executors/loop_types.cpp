@@ -44,4 +44,12 @@ TensorType common_type(const Tensors& elements) {
   return first.with(dims);
 }
 
+std::int64_t bytes_of(const Tensor& tensor) {
+  if (!tensor.type().is_list()) return tensor.type().bytes();
+  std::int64_t bytes = 0;
+  for (const Tensor& element : list_elements(tensor))
+    if (element.is_defined()) bytes += bytes_of(element);
+  return bytes;
+}
+
 }  // namespace reel

@@ -20,4 +20,7 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
 /// least is defined.
 TensorType common_type(const Tensors& elements);
 
+/// The bytes of its elements; of a list, those of all its elements.
+std::int64_t bytes_of(const Tensor& tensor);
+
 }  // namespace reel

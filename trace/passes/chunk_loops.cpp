@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/time_split.h"
 
@@ -29,9 +29,11 @@ class Chunking {
   /// loop could go on with what a chunk stacks, or this one with what another's chunk does.
   bool prepare(bool is_handed_on) {
     const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs_, inputs_);
-    if (!time) return false;
-    if (!steps_ && !is_handed_on && !TimeSplit(attrs_, inputs_, *time, renames_).changes_anything())
-      return false;
+    if (!time || !takes_checkpoints_of_inputs()) return false;
+    if (!steps_ && !is_handed_on) {
+      const LoopAttrs in_chunk = as_chunks();
+      if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
+    }
     if (time->is_named()) {
       Ref<DimNode> node(new DimNode);
       node->name = time->name();
@@ -64,8 +66,10 @@ class Chunking {
   }
 
  private:
-  /// Less than two chunks are not worth it, unless they are asked for.
+  /// Less than two chunks are not worth it, unless they are asked for; but checkpoints are taken
+  /// before chunks, and chunks are recalled.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
+    if (attrs_.recalls() || attrs_.takes_checkpoints()) return steps > 0;
     return steps_ ? size < steps : 2 * size <= steps;
   }
   std::int64_t wanted(std::int64_t all) const {
@@ -87,11 +91,8 @@ class Chunking {
       add_input(is_slices ? chunk_type(inputs_[i], chunk_) : inputs_[i]);
       if (i < attrs_.first_capture()) graph->formal_count = graph->inputs.size();
     }
-    LoopAttrs steps = attrs_;
-    steps.has_bound = false;
-    steps.has_chunk = true;
-    std::fill(steps.stack_dims.begin(), steps.stack_dims.end(), chunk_);
-    const AttrsRef attrs = make_attrs(std::move(steps));
+    LoopAttrs steps = over_chunk(as_chunks(), chunk_);
+    const AttrsRef attrs = make_attrs(steps);
     TypeList types;
     const std::vector<TensorType> in = graph->types_of(graph->inputs);
     TypeArgs rule{loop_op, attrs.get(), in, types};
@@ -99,9 +100,68 @@ class Chunking {
     std::vector<ValueId> made;
     for (const TensorType& type : types.span()) made.push_back(graph->add_value(type));
     graph->append(loop_op, attrs, graph->inputs, made);
-    graph->outputs.assign(made.begin(), made.begin() + attrs_.trips_output());
+    // Checkpoints are taken before chunks.
+    const Graph& body = *attrs_.body.graph;
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < attrs_.trips_output(); ++k) {
+      const std::size_t stack = k - attrs_.first_stack();
+      const bool is_checkpoint =
+          k >= attrs_.first_stack() && k < attrs_.first_sum() && attrs_.is_checkpoint(stack);
+      if (!is_checkpoint)
+        graph->outputs.push_back(made[next++]);
+      else if (attrs_.is_steps(stack))
+        graph->outputs.push_back(append_steps(*graph));
+      else
+        graph->outputs.push_back(graph->inputs[*chunk_input(body.outputs[k])]);
+    }
     graph->seal();
     return graph;
+  }
+
+  /// The loop as it runs over a chunk's steps: with all that these save in memory, and no
+  /// checkpoints among them.
+  LoopAttrs as_chunks() const {
+    LoopAttrs result = attrs_;
+    for (Fill& fill : result.fills)
+      if (fill == Fill::recalled) fill = Fill::as_is;
+    Ref<Graph> body(new Graph(*attrs_.body.graph));
+    body->outputs.clear();
+    result.stack_dims.clear();
+    result.stack_kinds.clear();
+    result.collects.clear();
+    for (std::size_t k = 0; k < attrs_.trips_output(); ++k) {
+      const std::size_t stack = k - attrs_.first_stack();
+      if (k >= attrs_.first_stack() && k < attrs_.first_sum()) {
+        if (attrs_.is_checkpoint(stack)) {
+          --result.stacks;
+          continue;
+        }
+        result.stack_dims.push_back(attrs_.stack_dims[stack]);
+        result.stack_kinds.push_back(attrs_.stack_kinds[stack]);
+      }
+      body->outputs.push_back(attrs_.body.graph->outputs[k]);
+      result.collects.push_back(attrs_.collects_output(k));
+    }
+    body->seal();
+    result.body.graph = std::move(body);
+    return result;
+  }
+  /// Which input of the body a value is, as the body of the loop in chunks has them.
+  std::optional<std::size_t> chunk_input(ValueId v) const {
+    const Graph& body = *attrs_.body.graph;
+    const auto found = std::find(body.inputs.begin(), body.inputs.end(), v);
+    if (found == body.inputs.end()) return std::nullopt;
+    const auto i = static_cast<std::size_t>(found - body.inputs.begin());
+    if (i < body.formal_count) return i;
+    return body.formal_count +
+           static_cast<std::size_t>(attrs_.body_captures[i - body.formal_count]);
+  }
+  bool takes_checkpoints_of_inputs() const {
+    for (std::size_t j = 0; j < attrs_.stack_kinds.size(); ++j)
+      if (attrs_.is_checkpoint(j) && !attrs_.is_steps(j) &&
+          !chunk_input(attrs_.body.graph->outputs[attrs_.first_stack() + j]))
+        return false;
+    return true;
   }
 
   const LoopAttrs& attrs_;

@@ -10,9 +10,11 @@
 #include "reel/trace/passes/chunk_loops.h"
 #include "reel/trace/passes/constant_slices.h"
 #include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/feed_chunks.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/fuse_pointwise.h"
 #include "reel/trace/passes/hoist_invariants.h"
+#include "reel/trace/passes/inline_checkpointed.h"
 #include "reel/trace/passes/invariant_carries.h"
 #include "reel/trace/passes/join_loops.h"
 #include "reel/trace/passes/pack_weights.h"
@@ -79,7 +81,8 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 }
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  Ref<Graph> result = checked(saved_of_ended(graph), graph, "saved_of_ended");
+  Ref<Graph> result = checked(inline_checkpointed(graph), graph, "inline_checkpointed");
+  result = checked(saved_of_ended(*result), graph, "saved_of_ended");
   const auto pass = [&](bool is_made, const char* name, auto&& make) {
     if (is_made) result = checked(make(*result), graph, name);
   };
@@ -89,6 +92,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",
        [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
+  pass(chunks, "feed_chunks", feed_chunks);
   pass(batches, "batch_over_time", batch_over_time);
   pass(true, "constant_slices", constant_slices);
   Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));

@@ -205,9 +205,11 @@ class LoopsOfLayers {
     graph->types = body_.types;
     std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_carry()), outputs;
     graph->inputs.push_back(body_.inputs[0]);
-    const auto take = [&](ValueId inside, ValueId outside) {
+    next.fills.clear();
+    const auto take = [&](ValueId inside, ValueId outside, Fill fill = Fill::live) {
       graph->inputs.push_back(inside);
       inputs.push_back(outside);
+      next.fills.push_back(fill);
     };
     const auto give = [&](ValueId inside, ValueId outside) {
       graph->outputs.push_back(inside);
@@ -227,7 +229,8 @@ class LoopsOfLayers {
     }
     for (int i = 0; i < attrs_.slices; ++i) {
       ++next.slices;
-      take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i]);
+      take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i],
+           attrs_.fill_of(static_cast<std::size_t>(attrs_.carries + i)));
     }
     for (const auto& [value, stacked] : stacks_) {  // of layers before
       ++next.slices;
@@ -262,7 +265,8 @@ class LoopsOfLayers {
     }
     const bool is_last = layer + 1 == layers_.count();
     outputs.push_back(is_last ? out_[attrs_.trips_output()] : to_.add_value(TensorType(i32)));
-    next.fills.assign(inputs.size() - attrs_.first_carry(), Fill::live);
+    // All entries run to the end; but which slices are recalled is told by their fills.
+    next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
     next.collects.assign(graph->outputs.size(), 0);
     next.last_dims.clear();
     graph->seal();
@@ -288,6 +292,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
   if (attrs.carries < 2 || has_effects(record)) return false;
+  if (attrs.takes_checkpoints()) return false;  // which are of all layers
   for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
     if (types[i].is_list()) return false;
   for (int i = 0; i < attrs.sums; ++i)

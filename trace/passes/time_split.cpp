@@ -27,6 +27,10 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
   return result;
 }
 
+/// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
+/// would need something of all of them.
+bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.takes_checkpoints(); }
+
 }  // namespace
 
 std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -67,7 +71,7 @@ std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
     if (inputs[i].is_list()) return std::nullopt;
   for (std::size_t j = 0; j < attrs.stack_kinds.size(); ++j)
-    if (attrs.is_list(j)) return std::nullopt;
+    if (attrs.is_list(j) && !attrs.is_checkpoint(j)) return std::nullopt;
   if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
                   [](const Dims& dims) { return !dims.empty(); }))
     return std::nullopt;
@@ -81,13 +85,14 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
-      leaves_(leaves),
+      asked_(leaves),
+      leaves_(has_few_steps(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
-  for (int i = 0; i < attrs.slices && leaves == Leaves::all; ++i)
+  for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
     if (!inputs[attrs.first_slice() + i].is_list())
       home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
   for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
@@ -99,7 +104,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
   hoist();
-  if (leaves == Leaves::all) sink();
+  if (leaves_ == Leaves::all) sink();
 }
 
 bool TimeSplit::changes_anything() const {
@@ -368,7 +373,7 @@ void TimeSplit::write_notes(LoopNotes& notes) const {
                 is_once   ? "once"
                 : is_term ? "for all steps at once, added up over them"
                           : "for all steps at once");
-    else if (record.op->gains_over_time && leaves_ == Leaves::all)
+    else if (record.op->gains_over_time && asked_ == Leaves::all)
       notes.say(Kind::stays, *record.op, from, to, why_inside(record));
   }
 }
@@ -388,6 +393,7 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
   if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
+  if (has_few_steps(attrs_)) return "the memory of few steps is to do for its gradient";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
     return "entries that have ended would see other values of it";
   return "it cannot be done for all steps at once";

@@ -101,7 +101,7 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
-  Leaves leaves_;
+  Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
   mutable DimEnv env_;  // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one

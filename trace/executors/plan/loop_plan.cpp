@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "reel/core/ops/list.h"
+#include "reel/core/saved_steps.h"
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {
@@ -10,6 +11,8 @@ namespace {
 
 /// The type of a list whose elements are all of one type -> nothing if they are not.
 std::optional<TensorType> uniform_type(const Tensor& list) {
+  if (saved_value(list))
+    return list.type().element().is_known() ? std::optional(list.type()) : std::nullopt;
   std::optional<TensorType> type;
   for (const Tensor& element : list_elements(list)) {
     if (!element.is_defined() || element.type().is_list()) continue;

@@ -55,9 +55,10 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
   const TensorType& formal =
       attrs_.body.graph->types[attrs_.body.graph->outputs[attrs_.carries + j]];
   if (attrs_.is_list(j)) {
-    out = make_list(lists_[j].empty() ? type_without_iterations(attrs_, loop_.input_types, formal)
-                                      : common_type(lists_[j]),
-                    lists_[j]);
+    const Tensors& elements = lists_[j].elements();
+    out = make_list(elements.empty() ? type_without_iterations(attrs_, loop_.input_types, formal)
+                                     : common_type(elements),
+                    elements);
     return;
   }
   const TensorType& term = loop_.body->output_type(attrs_.carries + j);

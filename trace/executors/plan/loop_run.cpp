@@ -35,7 +35,13 @@ void place_input(Plan& plan, std::size_t i, void* data) {
 // ------------------------------------------------------------------
 
 LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows)
-    : loop_(loop), attrs_(loop.loop()), in_(in), out_(out), rows_(rows), iterations_(attrs_, in) {
+    : loop_(loop),
+      attrs_(loop.loop()),
+      in_(in),
+      out_(out),
+      rows_(rows),
+      iterations_(attrs_, in),
+      times_(attrs_) {
   Plan& body = *loop_.body;
   if (attrs_.in_chunks) iterations_.limit = loop_.chunks.count();
   for (int i = 0; i < attrs_.carries; ++i) {
@@ -46,7 +52,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
   }
   for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
   for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
-  lists_.resize(attrs_.stacks);
+  lists_.assign(static_cast<std::size_t>(attrs_.stacks), StackList(attrs_.is_reverse));
   sums_.resize(attrs_.sums);
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
@@ -66,6 +72,11 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
 void LoopRun::find_slices(int i) {
   const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
   Slices result;
+  result.saved = saved_value(slices);
+  if (result.saved) {
+    slices_.push_back(std::move(result));
+    return;
+  }
   if (slices.type().is_list()) {
     const Graph& body = *attrs_.body.graph;
     result.elements =
@@ -147,8 +158,47 @@ Tensor& LoopRun::ask() {
   return cond.output(0);
 }
 
+char* LoopRun::saved_at(const SavedValue& saved, std::int64_t position) const {
+  const Chunks& all = loop_.chunks;
+  const std::int64_t first = attrs_.in_chunks ? all.first(position) : position;
+  saved.steps->need(first, attrs_.in_chunks ? all.steps_of(position) : 1);
+  return saved.steps->data(saved.index, first);
+}
+
+std::int64_t LoopRun::steps_before(std::int64_t position) const {
+  if (!attrs_.in_chunks) return iterations_.count();
+  const Chunks& all = loop_.chunks;
+  return attrs_.is_reverse ? all.steps - all.first(position) - all.steps_of(position)
+                           : all.first(position);
+}
+
+void LoopRun::take_checkpoint() {
+  times_.begin(steps_before(position_), [&] {
+    std::int64_t bytes = 0;
+    for (int i = 0; i < attrs_.carries; ++i)
+      bytes += loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
+    return bytes;
+  });
+  for (std::size_t j = 0; j < lists_.size(); ++j) {
+    if (!attrs_.is_checkpoint(j)) continue;
+    if (times_.now().drops) lists_[j].thin();
+    if (!times_.now().takes) continue;
+    const int carry = times_.source(j) - 1, capture = carry - attrs_.carries - attrs_.slices;
+    if (attrs_.is_steps(j))
+      lists_[j].keep(tensor(
+          {steps_before(position_), attrs_.in_chunks ? loop_.chunks.size : 1}, {}, i64));
+    else if (capture >= 0)
+      lists_[j].keep(owned(*in_[attrs_.first_capture() + attrs_.body_captures[capture]].tensor));
+    else if (carry >= 0 && loop_.carries[carry].is_list)
+      lists_[j].keep(carried_lists_[carry]);
+    else if (carry >= 0)
+      lists_[j].keep(owned(placed(carry_type(carry), carries_[carry])));
+  }
+}
+
 void LoopRun::step(std::int64_t position, const Tensor& live) {
   position_ = position;
+  if (times_.takes_any()) take_checkpoint();
   if (rows_) rows_->before(position, carries_);
   if (live.is_defined() && !all_live(live))
     step_with_ended(live);
@@ -181,7 +231,10 @@ void LoopRun::step_with_all() {
   for (int i = 0; i < attrs_.slices; ++i) {
     const std::size_t k = 1 + attrs_.carries + i;
     Slices& slices = slices_[i];
-    if (!slices.data && !slices.elements.empty())
+    if (slices.saved && body.input_type(k).is_list()) {
+      slices.saved->steps->need(position_, 1);
+      body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
+    } else if (!slices.data && !slices.elements.empty())
       body.set_input(k, slices.elements[position_]);
     else
       place_input(body, k, slice_at(i, position_));
@@ -206,7 +259,9 @@ void LoopRun::step_with_all() {
 
   for (int j = 0; j < attrs_.stacks; ++j) {
     const std::size_t k = attrs_.carries + j;
-    if (attrs_.is_list(j))
+    if (attrs_.is_checkpoint(j))
+      put_made_checkpoint(j, body.output(k));
+    else if (attrs_.is_list(j))
       put_element(j, owned(body.output(k)));
     else if (!body.output_is_placed(k) && !loop_.shares_carry[j])
       copy_elements(stack_at(j, position_), body.output(k));
@@ -238,6 +293,11 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (int i = 0; i < attrs_.slices; ++i) {
     const Slices& slices = slices_[i];
     const TensorType type = slice_type(loop_.input_types[attrs_.first_slice() + i]);
+    if (slices.saved) {
+      slices.saved->steps->need(position_, 1);
+      add(slices.saved->steps->tensor(slices.saved->index, position_));
+      continue;
+    }
     add(!slices.data && !slices.elements.empty()
             ? slices.elements[static_cast<std::size_t>(position_)]
             : placed(type, slice_at(i, position_)));
@@ -263,7 +323,9 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (int j = 0; j < attrs_.stacks; ++j) {
     const std::size_t k = attrs_.carries + j;
     const Tensor kept = ended_->term(made[k], k);
-    if (attrs_.is_list(j))
+    if (attrs_.is_checkpoint(j))
+      put_made_checkpoint(j, kept);
+    else if (attrs_.is_list(j))
       put_element(j, owned(kept));
     else
       copy_elements(stack_at(j, position_), kept);
@@ -321,12 +383,13 @@ void LoopRun::take_carry(int i, Plan& body) {
 }
 
 void LoopRun::put_element(int j, Tensor element) {
-  if (attrs_.is_reverse && lists_[j].empty())
-    lists_[j].resize(static_cast<std::size_t>(iterations_.limit));
-  if (attrs_.is_reverse)
-    lists_[j][static_cast<std::size_t>(position_)] = std::move(element);
-  else
-    lists_[j].push_back(std::move(element));
+  lists_[static_cast<std::size_t>(j)].put(position_, iterations_.limit, std::move(element));
+}
+
+void LoopRun::put_made_checkpoint(int j, const Tensor& term) {
+  const auto stack = static_cast<std::size_t>(j);
+  if (times_.now().takes && !attrs_.is_steps(stack) && times_.source(stack) < 0)
+    lists_[stack].keep(owned(term));
 }
 
 void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {

@@ -4,11 +4,13 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/saved_steps.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/block_rows.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 #include "reel/trace/executors/plan/slices.h"
+#include "reel/trace/executors/stack_list.h"
 
 namespace reel {
 
@@ -38,6 +40,7 @@ class LoopRun {
 
  private:
   struct Slices {
+    const SavedValue* saved = nullptr;  ///< has steps in memory when it is asked for them
     char* data = nullptr;
     std::int64_t bytes = 0;
     Tensors elements;  ///< of a list
@@ -57,6 +60,7 @@ class LoopRun {
 
   char* slice_at(int i, std::int64_t position) {
     const Slices& slices = slices_[static_cast<std::size_t>(i)];
+    if (slices.saved) return saved_at(*slices.saved, position);
     return rows_ ? rows_->slice(i, position) : slices.data + position * slices.bytes;
   }
   char* stack_at(int j, std::int64_t position) {
@@ -64,6 +68,11 @@ class LoopRun {
     Stack& stack = stacks_[static_cast<std::size_t>(j)];
     return stack.growing ? stack.growing->at(position) : stack.data + position * stack.bytes;
   }
+
+  char* saved_at(const SavedValue& saved, std::int64_t position) const;
+  /// How many steps ran before the iteration at a position.
+  std::int64_t steps_before(std::int64_t position) const;
+  void take_checkpoint();
 
   // Before the first iteration.
   void find_slices(int i);
@@ -89,6 +98,8 @@ class LoopRun {
   char* next_place(int i);
   void take_carry(int i, Plan& body);
   void put_element(int j, Tensor element);
+  /// Of a checkpoint that an op of the body makes.
+  void put_made_checkpoint(int j, const Tensor& term);
   /// The first term of a sum is the sum.
   void add_term(int i, const Tensor& term, bool is_in_place);
   /// A list is written in place while nobody else holds it: the plan must not.
@@ -111,7 +122,8 @@ class LoopRun {
   Tensors carried_lists_;
   std::vector<Slices> slices_;
   std::vector<Stack> stacks_;
-  std::vector<Tensors> lists_;
+  std::vector<StackList> lists_;
+  CheckpointTimes times_;
   Tensors sums_;  ///< those that are lists
   Tensor condition_;
   std::optional<EndedEntries> ended_;

@@ -28,7 +28,7 @@ bool PlannedLoop::find_types(std::string* why) {
   if (loop.in_chunks) chunks = chunks_of(loop, input_types);
   is_block.assign(loop.body.graph->outputs.size(), 0);
   for (int i = 0; i < loop.stacks; ++i)
-    if (loop.is_list(i)) is_block[loop.carries + i] = 1;
+    if (loop.is_list(i) && !loop.is_checkpoint(i)) is_block[loop.carries + i] = 1;
   body.prepare(attrs, loop.body, body_types(chunks.dim), is_block);
   if (loop.cond) {
     std::vector<TensorType> types{TensorType(i64)};
@@ -81,7 +81,8 @@ bool PlannedLoop::knows_types(const Plan& plan, std::string* why) const {
       return no("carry ", i, " comes back as ", plan.output_type(i), " and went in as ", given);
   }
   for (std::size_t k = loop.carries; k < is_block.size(); ++k)
-    if (!is_block[k] && !plan.output_is_known(k))
+    if (!is_block[k] && !plan.output_is_known(k) &&
+        (k >= loop.first_sum() || !loop.is_checkpoint(k - loop.first_stack())))
       return no("the sizes of what it stacks or adds up, ",
                 loop.body.graph->types[loop.body.graph->outputs[k]], ", are known to a run only");
   return true;

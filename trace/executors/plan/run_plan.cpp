@@ -13,6 +13,7 @@
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
+#include "reel/trace/passes/recall_runners.h"
 
 namespace reel {
 namespace {
@@ -64,6 +65,7 @@ class PlannedGraph {
       : passes_(passes), is_profiled_(is_profiled), formal_count_(graph.formal_count) {
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
+    if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, passes});
     captures_ = std::move(optimised.kept_captures);
     bears_dims_ = bears_dims(*graph_);
   }

@@ -1,0 +1,24 @@
+#include "reel/core/checkpoint_policy.h"
+
+#include "reel/core/errors.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+Checkpoint Checkpoint::every(std::int64_t steps) {
+  if (steps < 1)
+    throw ArgumentError(str("Checkpoint::every: got ", steps, " steps; give at least 1"));
+  Checkpoint result;
+  result.steps_ = steps;
+  return result;
+}
+
+Checkpoint Checkpoint::budget(std::int64_t bytes) {
+  if (bytes < 1)
+    throw ArgumentError(str("Checkpoint::budget: got ", bytes, " bytes; give at least 1"));
+  Checkpoint result;
+  result.bytes_ = bytes;
+  return result;
+}
+
+}  // namespace reel

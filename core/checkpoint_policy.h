@@ -1,0 +1,40 @@
+// core/checkpoint_policy.h — Checkpoint, what of a loop is kept for its gradient.
+#pragma once
+
+#include <cstdint>
+
+namespace reel {
+
+/// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
+/// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
+/// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
+/// bits.
+///
+///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
+///
+/// Source: Griewank & Walther (2000), "Algorithm 799: revolve", for steps behind a checkpoint;
+/// Stumm & Walther (2010), "New algorithms for optimal online checkpointing", for loops whose
+/// length nobody knows beforehand, which keep fewer checkpoints the longer they run.
+class Checkpoint {
+ public:
+  /// Keeps all.
+  Checkpoint() = default;
+  /// A checkpoint every so many steps, at least 1: memory for steps / `steps` states, and for what
+  /// `steps` steps save; each step runs twice.
+  static Checkpoint every(std::int64_t steps);
+  /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
+  /// however long the loop runs, it takes no more, but for one state and what one step saves at
+  /// least.
+  static Checkpoint budget(std::int64_t bytes);
+
+  bool keeps_all() const { return !steps_ && !bytes_; }
+  std::int64_t steps() const { return steps_; }  ///< 0: not by steps
+  std::int64_t bytes() const { return bytes_; }  ///< 0: not by bytes
+
+  bool operator==(const Checkpoint&) const = default;
+
+ private:
+  std::int64_t steps_ = 0, bytes_ = 0;
+};
+
+}  // namespace reel

@@ -1,0 +1,72 @@
+#include "reel/core/ops/checkpointed.h"
+
+#include <atomic>
+
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// No two are equal, so that no two applications become one.
+struct AfreshAttrs {
+  std::int64_t number;
+  template <class F>
+  static void fields(F&& f) {
+    f("number", &AfreshAttrs::number);
+  }
+};
+
+extern const Op afresh_op;
+const Op afresh_op{
+    .name = "afresh",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = [](KernelArgs& a) { a.out[0] = a.input(0); },
+    .storage = OpStorage::any,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f64, {2, 3})}}, make_attrs(AfreshAttrs{0})}};
+        },
+};
+
+}  // namespace
+
+const Op checkpointed_op{
+    .name = "checkpointed",
+    .type =
+        [](TypeArgs& a) {
+          const SubGraph& body = a.attr<CheckpointedAttrs>().body;
+          DimEnv env = body.env();
+          const Graph& graph = *body.graph;
+          for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+            env.bind(graph.types[graph.inputs[i]], a.in[i]);
+          for (const ValueId v : graph.outputs) a.out.push_back(env.resolve(graph.types[v]));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const SubGraph& body = a.attr<CheckpointedAttrs>().body;
+          Tensors inputs;
+          for (std::size_t i = 0; i < a.in.size(); ++i) inputs.push_back(a.input(i));
+          DimEnv env = body.env();
+          *a.decided = replay(*body.graph, inputs, env);
+        },
+    .vjp = checkpointed_vjp,
+    .reads = {.inputs = kAll},
+    .samples = [] { return OpSamples{}; },
+    .kernel_decides_types = true,
+};
+
+Tensor afresh(const Tensor& x) {
+  static std::atomic<std::int64_t> next{0};
+  return bind(afresh_op, {x}, make_attrs(AfreshAttrs{next++}));
+}
+
+namespace {
+const Op* const kCheckpointedOps[] = {&checkpointed_op, &afresh_op};
+}
+std::span<const Op* const> checkpointed_ops() { return kCheckpointedOps; }
+
+}  // namespace reel

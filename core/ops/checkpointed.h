@@ -1,0 +1,26 @@
+// core/ops/checkpointed.h — a function of which nothing is kept for its gradient but what goes in.
+#pragma once
+
+#include "reel/core/graph.h"
+#include "reel/core/op.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// checkpointed(captures...): runs a graph, whose inputs they are. Its gradient runs the graph once
+/// more. Source: Chen et al. (2016), "Training deep nets with sublinear memory cost".
+struct CheckpointedAttrs {
+  SubGraph body;
+  template <class F>
+  static void fields(F&& f) {
+    f("body", &CheckpointedAttrs::body);
+  }
+};
+extern const Op checkpointed_op;
+void checkpointed_vjp(Vjp& at);  // autodiff/checkpointed_vjp.cpp
+
+/// The tensor as a value that nobody has computed anything from: what is computed from it is
+/// computed once more, and not taken from where that was done before.
+Tensor afresh(const Tensor& x);
+
+}  // namespace reel

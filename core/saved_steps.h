@@ -1,0 +1,43 @@
+// core/saved_steps.h — SavedSteps, what a loop saved of its steps, of which few are in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "reel/core/block.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Values that a loop saved of each of its steps, for the loop that runs back over them: steps are
+/// asked for from the last one to the first, as the loop went, some at a time. They are numbered by
+/// the positions of their slices.
+class SavedSteps : public BlockAttachment {
+ public:
+  /// Has the steps from `first` on, so many, in memory; others may be let go of.
+  virtual void need(std::int64_t first, std::int64_t count) = 0;
+  /// Value i of a step that was asked for, no list: elements in row-major order, those of the steps
+  /// behind it that were asked for with it one behind the other, where the loop runs along a dim.
+  virtual char* data(std::size_t i, std::int64_t step) = 0;
+  /// The same as a tensor; it may be kept.
+  virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
+};
+
+/// One value of them, as the attachment of a tensor that stands for all steps of it: a loop may
+/// take it as its slices, and nobody else reads it.
+struct SavedValue : BlockAttachment {
+  Ref<SavedSteps> steps;
+  std::size_t index;
+  SavedValue(Ref<SavedSteps> steps, std::size_t index) : steps(std::move(steps)), index(index) {}
+};
+
+inline Tensor make_saved(const TensorType& type, const Ref<SavedSteps>& steps, std::size_t index) {
+  return Tensor(allocate_steps(type, Ref<const BlockAttachment>(new SavedValue(steps, index))));
+}
+/// The saved value that a tensor stands for; null if it stands for itself.
+inline const SavedValue* saved_value(const Tensor& tensor) {
+  return tensor.block()->kind == BlockKind::steps
+             ? static_cast<const SavedValue*>(tensor.block()->attachment.get())
+             : nullptr;
+}
+
+}  // namespace reel

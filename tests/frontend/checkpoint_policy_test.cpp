@@ -1,0 +1,429 @@
+// Checkpoint: gradients of loops that keep some of their steps have the bits of those that keep
+// all.
+#include <gtest/gtest.h>
+
+#include "reel/tests/gradients.h"
+#include "reel/tests/modes.h"
+#include "reel/trace/executors/recalled.h"
+
+namespace reel {
+namespace {
+
+const std::vector<Checkpoint>& policies() {
+  static const std::vector<Checkpoint> all{Checkpoint::every(1),       Checkpoint::every(3),
+                                           Checkpoint::every(100),     Checkpoint::budget(1),
+                                           Checkpoint::budget(500),    Checkpoint::budget(2000),
+                                           Checkpoint::budget(1 << 20)};
+  return all;
+}
+std::string text_of(const Checkpoint& policy) {
+  return str("every ", policy.steps(), ", budget ", policy.bytes());
+}
+
+class CheckpointPolicyTest : public InEveryMode {
+ protected:
+  /// make: policy -> f; the value and the gradient of f at the arguments, with every policy.
+  /// is_exact: to the bit in plans, too.
+  template <class Make, class... Args>
+  void expect_same_gradients(const Make& make, bool is_exact, const Args&... args) const {
+    const auto flat = [&](const Checkpoint& policy, const auto& form) {
+      manual_seed(11);
+      return flatten(run(form(make(policy)))(args...));
+    };
+    const auto expect_same = [&](const auto& form) {
+      const TreeLeaves expected = flat({}, form);
+      for (const Checkpoint& policy : policies()) {
+        SCOPED_TRACE(text_of(policy));
+        const TreeLeaves actual = flat(policy, form);
+        ASSERT_EQ(actual.size(), expected.size());
+        for (std::size_t i = 0; i < actual.size(); ++i) {
+          if (actual[i].kind != TreeLeaf::Kind::tensor) continue;
+          if (is_exact || this->is_exact())
+            expect_same_bits(actual[i].tensor, expected[i].tensor);
+          else
+            expect_all_close(actual[i].tensor, expected[i].tensor, 1e-12);
+        }
+      }
+    };
+    expect_same([](auto f) { return value_and_grad(std::move(f)); });
+  }
+
+  struct Problem {
+    Tensor in, recurrent, x;
+  };
+  static Problem problem(int steps) {
+    manual_seed(2);
+    return {random_normal({3, 4}, f64) * 0.5, random_normal({4, 4}, f64) * 0.5,
+            random_normal({steps, 2, 3}, f64)};
+  }
+};
+
+TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
+  for (const bool reverse : {false, true}) {
+    const auto make = [&](const Checkpoint& policy) {
+      return [policy, reverse](const Problem& p) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor next = tanh(matmul(x, p.in) + matmul(h, p.recurrent));
+          return std::pair{square(next), next};
+        };
+        const auto made = scan(Scan{.initial = zeros({2, 4}, f64),
+                                    .xs = p.x,
+                                    .body = body,
+                                    .reverse = reverse,
+                                    .checkpoint = policy});
+        return sum(made.ys) + sum(made.state);
+      };
+    };
+    for (const int steps : {0, 1, 2, 12}) expect_same_gradients(make, true, problem(steps));
+  }
+}
+
+TEST_P(CheckpointPolicyTest, OfNamedDimsAndRaggedLengths) {
+  const Dim batch("batch", 3), in("in", 2), unit("unit", 2);
+  const Dim time("time", tensor({5, 0, 3}, {batch}));
+  manual_seed(4);
+  const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in, unit}, f64);
+  for (const bool reverse : {false, true}) {
+    const auto make = [&, reverse](const Checkpoint& policy) {
+      return [&, policy, reverse](const std::pair<Tensor, Tensor>& p) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor next = tanh(matmul(x, p.second, in) + h * 0.5);
+          return std::pair{next, next};
+        };
+        const auto made = scan(Scan{.spatial_dim = p.first.dim("time"),
+                                    .initial = ones({batch, unit}, f64),
+                                    .xs = p.first,
+                                    .body = body,
+                                    .reverse = reverse,
+                                    .checkpoint = policy});
+        return sum(square(made.ys)) + sum(made.state);
+      };
+    };
+    expect_same_gradients(make, false, std::pair{x, w});
+  }
+}
+
+TEST_P(CheckpointPolicyTest, OfLoopsWhoseLengthNobodyKnows) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Tensor& w) {
+      const auto cond = [](const std::pair<Tensor, Tensor>& s) { return sum(s.first) < 40.0; };
+      const auto body = [&](const std::pair<Tensor, Tensor>& s) {
+        const Tensor next = s.first * w + 0.3;
+        return std::pair{next, s.second + sum(sin(next))};
+      };
+      const auto last =
+          while_loop(cond, body, std::pair{ones({3}, f64), scalar(0.0, f64)}, {.checkpoint = policy});
+      return sum(last.first) + sum(last.second);
+    };
+  };
+  expect_same_gradients(make, false, tensor({1.01, 1.02, 1.03}, {}, f64));
+}
+
+TEST_P(CheckpointPolicyTest, OfScansThatEndByACondition) {
+  const Dim batch("batch", 3);
+  const auto make = [&](const Checkpoint& policy) {
+    return [&batch, policy](const Tensor& w) {
+      const auto body = [&](const Tensor& h) {
+        const Tensor next = h * w + 0.1;
+        return std::pair{next, next};
+      };
+      const auto made = scan(Scan{.spatial_dim = Dim("steps"),
+                                  .cond_dims = {batch},
+                                  .initial = w * 0.5,
+                                  .cond = [](const Tensor& h) { return h < 2.0; },
+                                  .body = body,
+                                  .max_seq_len = 20,
+                                  .checkpoint = policy});
+      return sum(square(made.ys)) + sum(made.state);
+    };
+  };
+  expect_same_gradients(make, false, tensor({1.1, 1.3, 1.7}, {batch}, f64));
+}
+
+TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Problem& p) {
+      const auto inner = [&](const Tensor& h) {
+        const auto step = [&](const Tensor& h) { return tanh(matmul(h, p.recurrent)); };
+        const auto body = [&](const std::pair<Tensor, Tensor>& s) {
+          return std::pair{s.first + 1, step(s.second)};
+        };
+        return while_loop([](const std::pair<Tensor, Tensor>& s) { return s.first < 5; }, body,
+                          std::pair{scalar(0, i32), h}, {.checkpoint = policy})
+            .second;
+      };
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = inner(h + matmul(x, p.in));
+        return std::pair{next, next};
+      };
+      return sum(square(
+          scan(Scan{.initial = zeros({2, 4}, f64), .xs = p.x, .body = body, .checkpoint = policy})
+              .ys));
+    };
+  };
+  expect_same_gradients(make, false, problem(6));
+}
+
+TEST_P(CheckpointPolicyTest, OfBodiesThatDraw) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor noise = random_uniform({2, 4}, 0.5, 1.5, f64);
+        const Tensor next = tanh(matmul(x, p.in) + matmul(h, p.recurrent)) * noise;
+        return std::pair{next, next};
+      };
+      return sum(square(
+          scan(Scan{.initial = zeros({2, 4}, f64), .xs = p.x, .body = body, .checkpoint = policy})
+              .ys));
+    };
+  };
+  expect_same_gradients(make, true, problem(10));
+}
+
+TEST_P(CheckpointPolicyTest, OfStatesThatAreArraysAndGrow) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Tensor& x) {
+      const auto body = [&](const Tensor& x, const std::pair<TensorArray, Tensor>& s) {
+        TensorArray seen = s.first.push_back(s.second * x);
+        const Tensor next = s.second + sum(seen.stack()) * 0.1;
+        return std::pair{next, std::pair{seen, next}};
+      };
+      const auto made = scan(Scan{.initial = std::pair{TensorArray(TensorType(f64)), scalar(0.5, f64)},
+                                  .xs = x,
+                                  .body = body,
+                                  .checkpoint = policy});
+      return sum(square(made.ys)) + sum(made.state.first.stack());
+    };
+  };
+  expect_same_gradients(make, false, tensor({0.3, -0.2, 0.7, 0.1, 0.4}, {}, f64));
+}
+
+TEST_P(CheckpointPolicyTest, SecondGradients) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Problem& p) {
+      const auto f = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor next = tanh(matmul(x, p.in) + matmul(h, w));
+          return std::pair{next, next};
+        };
+        return sum(square(
+            scan(Scan{.initial = zeros({2, 4}, f64), .xs = p.x, .body = body, .checkpoint = policy})
+                .ys));
+      };
+      return sum(square(grad(f)(p.recurrent)));
+    };
+  };
+  manual_seed(1);
+  const Problem p = problem(7);
+  const auto expected = run(value_and_grad(make({})))(p);
+  for (const Checkpoint& policy : policies()) {
+    SCOPED_TRACE(text_of(policy));
+    const auto actual = run(value_and_grad(make(policy)))(p);
+    expect_all_close(actual.first, expected.first, 1e-12);
+    expect_all_close(actual.second.recurrent, expected.second.recurrent, 1e-11);
+    expect_all_close(actual.second.in, expected.second.in, 1e-11);
+    expect_all_close(actual.second.x, expected.second.x, 1e-11);
+  }
+}
+
+TEST_P(CheckpointPolicyTest, WhatABodyPrintsIsPrintedOnce) {
+  const auto f = run(value_and_grad([](const Tensor& x) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      const Tensor next = print(h * x, "h");
+      return std::pair{next, sin(next)};
+    };
+    return sum(
+        scan(
+            Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = Checkpoint::every(2)})
+            .ys);
+  }));
+  testing::internal::CaptureStdout();
+  f(ones({5}, f64));
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5) << text;
+}
+
+TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
+  const auto f = run(value_and_grad([](const std::pair<Tensor, Tensor>& p) {
+    const auto body = [&](const Tensor& i, const Tensor& h) {
+      const Tensor next = h + gather(p.first, i, 0);
+      return std::pair{next, next};
+    };
+    return sum(scan(Scan{.initial = scalar(0.0, f64),
+                         .xs = p.second,
+                         .body = body,
+                         .checkpoint = Checkpoint::every(2),
+                         .name = "picks"})
+                   .ys);
+  }));
+  const Tensor x = ones({4}, f64);
+  EXPECT_TRUE(message_of<IndexError>([&] {
+                return f(std::pair{x, tensor({0, 1, 2, 9, 0, 1})});
+              }).ends_with("in iteration 3 of scan \"picks\""));
+  EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
+}
+
+REEL_IN_EVERY_MODE(CheckpointPolicyTest);
+
+TEST(CheckpointStepsTest, StepsAreRunAgainAsOftenAsTheoryHasIt) {
+  // One state is 8 bytes; 40 bytes of one budget are slots for two, one of them on the way back.
+  const auto recalled = [](const Checkpoint& policy, int steps) {
+    const auto f = [&](const Tensor& x) {
+      const auto body = [](const Tensor& x, const Tensor& h) {
+        const Tensor next = sin(h * x);
+        return std::pair{None{}, next};
+      };
+      return scan(Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = policy}).state;
+    };
+    const RecalledSteps before = recalled_steps();
+    grad(f)(full({steps}, 1.1, f64));
+    const RecalledSteps after = recalled_steps();
+    return std::pair{after.advanced - before.advanced, after.saved - before.saved};
+  };
+  EXPECT_EQ(recalled({}, 10), std::pair(std::int64_t{0}, std::int64_t{0}));
+  EXPECT_EQ(recalled(Checkpoint::every(4), 10), std::pair(std::int64_t{0}, std::int64_t{10}));
+  // One slot: from the first state on each time.
+  EXPECT_EQ(recalled(Checkpoint::budget(1), 10), std::pair(std::int64_t{45}, std::int64_t{10}));
+}
+
+TEST(CheckpointErrorsTest, Policies) {
+  EXPECT_EQ(message_of<ArgumentError>([] { return Checkpoint::every(0); }),
+            "Checkpoint::every: got 0 steps; give at least 1");
+  EXPECT_EQ(message_of<ArgumentError>([] { return Checkpoint::budget(-1); }),
+            "Checkpoint::budget: got -1 bytes; give at least 1");
+}
+
+class TruncateTest : public InEveryMode {};
+
+TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
+  manual_seed(3);
+  const Tensor w = random_normal({3, 3}, f64) * 0.5, x = random_normal({7, 2, 3}, f64);
+  for (const bool reverse : {false, true}) {
+    const auto f = [&](std::int64_t truncate) {
+      return run(value_and_grad([&x, truncate, reverse](const std::pair<Tensor, Tensor>& p) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor next = tanh(x + matmul(h, p.first));
+          return std::pair{next, next};
+        };
+        const auto made = scan(Scan{
+            .initial = p.second, .xs = x, .body = body, .reverse = reverse, .truncate = truncate});
+        return sum(square(made.ys)) + sum(made.state);
+      }));
+    };
+    const std::pair p{w, ones({2, 3}, f64)};
+    const auto full = f(0)(p);
+    for (const int steps : {7, 8, 1000}) {
+      const auto same = f(steps)(p);
+      expect_same_bits(same.first, full.first);
+      expect_same_bits(same.second.first, full.second.first);
+      expect_same_bits(same.second.second, full.second.second);
+    }
+    // Piece by piece, the state handed on as a constant.
+    const auto pieces = [&](const std::pair<Tensor, Tensor>& p) {
+      Tensor h = p.second, total = scalar(0.0, f64);
+      for (int k = 0; k < 7; ++k) {
+        if (k == 3 || k == 6) h = stop_gradient(h);
+        h = tanh(gather(x, scalar(reverse ? 6 - k : k), 0) + matmul(h, p.first));
+        total = total + sum(square(h));
+      }
+      return total + sum(h);
+    };
+    const auto cut = f(3)(p), expected = value_and_grad(pieces)(p);
+    expect_all_close(cut.first, full.first, 1e-12);
+    expect_all_close(cut.second.first, expected.second.first, 1e-12);
+    expect_all_close(cut.second.second, expected.second.second, 1e-12);
+    EXPECT_GT(max(abs(cut.second.first - full.second.first)).item<double>(), 1e-3);
+  }
+}
+
+TEST_P(TruncateTest, TheStateOfAnEntryThatHasEndedIsNotCut) {
+  const Dim batch("batch", 2), time("time", tensor({2, 7}, {batch}));
+  const Tensor x = ones({time, batch}, f64);
+  const auto f = run(grad([&](const Tensor& initial) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, h * x * 2.0};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = initial, .xs = x, .body = body, .truncate = 3})
+            .state);
+  }));
+  expect_all_close(f(ones({batch}, f64)), tensor({4.0, 0.0}, {batch}, f64), 1e-12);
+}
+
+REEL_IN_EVERY_MODE(TruncateTest);
+
+class CheckpointedTest : public InEveryMode {};
+
+TEST_P(CheckpointedTest, AFunctionHasTheSameGradient) {
+  manual_seed(5);
+  const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
+  const auto f = [&](bool is_checkpointed) {
+    return run(value_and_grad([&, is_checkpointed](const std::pair<Tensor, Tensor>& p) {
+      const auto block = [&](const Tensor& h) {
+        const Tensor noise = random_uniform({2, 3}, 0.5, 1.5, f64);
+        return std::pair{tanh(matmul(h, p.first)) * noise, exp(h)};
+      };
+      std::pair<Tensor, Tensor> made{p.second, p.second};
+      for (int i = 0; i < 3; ++i)
+        made = is_checkpointed ? checkpoint(block)(made.first) : block(made.first);
+      return sum(square(made.first)) + sum(made.second);
+    }));
+  };
+  const auto once = [&](bool is_checkpointed) {
+    manual_seed(7);
+    return f(is_checkpointed)(std::pair{w, x});
+  };
+  // A block draws from a stream of its own: what it draws is the same with and without a tape.
+  const auto a = once(true), b = once(true);
+  expect_same_bits(a.first, b.first);
+  expect_same_bits(a.second.first, b.second.first);
+}
+
+TEST_P(CheckpointedTest, ToTheBitWithoutRandomNumbersAndToAnyOrder) {
+  manual_seed(5);
+  const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
+  const auto loss = [&](bool is_checkpointed) {
+    return [&, is_checkpointed](const Tensor& w) {
+      const auto block = [&](const Tensor& h) { return tanh(matmul(h, w)); };
+      const Tensor h = is_checkpointed ? checkpoint(block)(checkpoint(block)(x)) : block(block(x));
+      return sum(square(h));
+    };
+  };
+  const auto a = run(value_and_grad(loss(true)))(w), b = run(value_and_grad(loss(false)))(w);
+  expect_same_bits(a.first, b.first);
+  expect_all_close(a.second, b.second, is_eager() ? 1e-15 : 1e-14);
+  const auto second = [&](bool is_checkpointed) {
+    return grad([&, is_checkpointed](const Tensor& w) {
+      return sum(square(grad(loss(is_checkpointed))(w)));
+    });
+  };
+  expect_all_close(run(second(true))(w), run(second(false))(w), 1e-11);
+}
+
+TEST_P(CheckpointedTest, InABodyAndInABranch) {
+  manual_seed(6);
+  const Tensor w = random_normal({3, 3}, f64) * 0.5, x = random_normal({5, 2, 3}, f64);
+  const auto f = [&](bool is_checkpointed) {
+    return run(value_and_grad([&, is_checkpointed](const Tensor& w) {
+      const auto cell = [&](const Tensor& x, const Tensor& h) { return tanh(x + matmul(h, w)); };
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = is_checkpointed ? checkpoint(cell)(x, h) : cell(x, h);
+        return std::pair{next, next};
+      };
+      const auto made = scan(Scan{.initial = zeros({2, 3}, f64), .xs = x, .body = body});
+      const auto branch = [&] {
+        const auto g = [](const Tensor& y) { return sum(square(y)); };
+        return is_checkpointed ? checkpoint(g)(made.ys) : g(made.ys);
+      };
+      return cond(sum(made.state) > -100.0, branch, [&] { return sum(made.ys); });
+    }));
+  };
+  const auto a = f(true)(w), b = f(false)(w);
+  expect_all_close(a.first, b.first, 1e-13);
+  expect_all_close(a.second, b.second, 1e-12);
+}
+
+REEL_IN_EVERY_MODE(CheckpointedTest);
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,120 @@
+// Which steps are kept, and which are run again: against formulas, and against all ways there are.
+#include "reel/trace/executors/revolve.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "reel/trace/executors/kept_steps.h"
+
+namespace reel {
+namespace {
+
+std::int64_t choose(std::int64_t n, std::int64_t k) {
+  if (k < 0 || k > n) return 0;
+  std::int64_t result = 1;
+  for (std::int64_t i = 1; i <= k; ++i) result = result * (n - k + i) / i;
+  return result;
+}
+
+struct Count {
+  std::int64_t advanced = 0;
+  std::size_t most_kept = 0;
+};
+/// Goes back over so many leaves.
+Count go_back(std::int64_t steps, std::int64_t leaf, std::int64_t slots) {
+  Revolve revolve(0, leaf, slots);
+  Count count;
+  std::int64_t end = steps;
+  while (end > 0) {
+    std::int64_t at = -1;
+    for (const Revolve::Advance& advance : revolve.way_to(end)) {
+      if (at >= 0) {
+        EXPECT_EQ(advance.from, at);
+      }
+      at = advance.to;
+      count.advanced += advance.to - advance.from;
+    }
+    if (at < 0) at = revolve.last_checkpoint();
+    EXPECT_LT(at, end);
+    EXPECT_LE(end - at, leaf);
+    count.most_kept = std::max(count.most_kept, revolve.checkpoints());
+    end = at;
+  }
+  return count;
+}
+
+TEST(RevolveTest, RunsAsManyStepsAgainAsTheFormulaHasIt) {
+  for (std::int64_t slots = 1; slots <= 6; ++slots)
+    for (std::int64_t steps = 1; steps <= 150; ++steps) {
+      std::int64_t r = 0;
+      while (choose(slots + r, slots) < steps) ++r;
+      const Count count = go_back(steps, 1, slots);
+      EXPECT_EQ(count.advanced, r * steps - choose(slots + r, r - 1))
+          << steps << " steps, " << slots << " slots";
+      EXPECT_LE(count.most_kept, static_cast<std::size_t>(slots));
+    }
+}
+
+/// The least number of steps there are, over all first checkpoints.
+std::int64_t least(std::int64_t steps, std::int64_t slots) {
+  static std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
+  if (steps == 1) return 0;
+  if (slots == 1) return steps * (steps - 1) / 2;
+  auto [it, fresh] = known.try_emplace({steps, slots}, INT64_MAX);
+  if (!fresh) return it->second;
+  std::int64_t result = INT64_MAX;
+  for (std::int64_t first = 1; first < steps; ++first)
+    result = std::min(result, first + least(steps - first, slots - 1) + least(first, slots));
+  return known[{steps, slots}] = result;
+}
+
+TEST(RevolveTest, NoOtherWayRunsFewer) {
+  for (std::int64_t slots = 1; slots <= 5; ++slots)
+    for (std::int64_t steps = 1; steps <= 60; ++steps)
+      EXPECT_EQ(go_back(steps, 1, slots).advanced, least(steps, slots));
+}
+
+TEST(RevolveTest, LeavesOfManySteps) {
+  EXPECT_EQ(go_back(64, 64, 3).advanced, 0);
+  EXPECT_EQ(go_back(100, 64, 3).advanced, 64);
+  EXPECT_EQ(go_back(128 + 64 + 1, 64, 1).advanced, 3 * 64 + 2 * 64 + 64);
+}
+
+TEST(KeptStepsTest, EverySoManySteps) {
+  KeptSteps kept(5, 0);
+  std::vector<std::int64_t> taken;
+  for (std::int64_t k = 0; k < 17; ++k)
+    if (const auto now = kept.before(k); now.takes) taken.push_back(k);
+  EXPECT_EQ(taken, (std::vector<std::int64_t>{0, 5, 10, 15}));
+}
+
+TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
+  for (std::int64_t slots = 1; slots <= 40; ++slots) {
+    KeptSteps kept(0, slots);
+    std::vector<std::int64_t> taken;
+    for (std::int64_t k = 0; k < 5000; ++k) {
+      const auto now = kept.before(k);
+      if (now.drops) {
+        std::vector<std::int64_t> left;
+        for (std::size_t i = 0; i < taken.size(); i += 2) left.push_back(taken[i]);
+        taken = left;
+      }
+      if (now.takes) taken.push_back(k);
+      ASSERT_LE(std::ssize(taken), KeptSteps::most(slots));
+      ASSERT_EQ(taken[0], 0);
+      // All gaps are one power of two, and no longer than twice what as many slots would need.
+      const std::int64_t gap = taken.size() > 1 ? taken[1] : k + 1;
+      if (taken.size() > 1) {
+        EXPECT_EQ(gap & (gap - 1), 0);
+      }
+      for (std::size_t i = 1; i < taken.size(); ++i) ASSERT_EQ(taken[i] - taken[i - 1], gap);
+      if (slots > 2) {
+        EXPECT_LE(gap, std::max<std::int64_t>(2 * (k + 1) / KeptSteps::most(slots) + 2, 1)) << k;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reel

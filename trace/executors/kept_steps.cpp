@@ -1,0 +1,29 @@
+#include "reel/trace/executors/kept_steps.h"
+
+#include <algorithm>
+
+namespace reel {
+
+KeptSteps::KeptSteps(std::int64_t every, std::int64_t slots)
+    : every_(std::max<std::int64_t>(every, 1)), most_(every ? 0 : most(slots)) {}
+
+KeptSteps::Decision KeptSteps::before(std::int64_t step) {
+  if (step < next_) return {};
+  Decision result{true, false};
+  if (most_ && taken_ == most_) {
+    result.drops = true;
+    every_ *= 2;
+    result.takes = most_ % 2 == 0;  // else the one before it stays
+    taken_ = (taken_ + 1) / 2;
+  }
+  taken_ += result.takes;
+  next_ = (step / every_ + 1) * every_;
+  return result;
+}
+
+std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t checkpoint_bytes) {
+  return std::max<std::int64_t>(
+      attrs.checkpoint_bytes / 2 / std::max<std::int64_t>(checkpoint_bytes, 1), 1);
+}
+
+}  // namespace reel

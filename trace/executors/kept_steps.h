@@ -1,0 +1,41 @@
+// trace/executors/kept_steps.h — KeptSteps, before which steps of a loop a checkpoint is taken.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+
+/// Which checkpoints a loop keeps while it runs, however long that will be. Every so many steps; or
+/// as many as a number of slots allows: when three quarters of these are taken, every second
+/// checkpoint is dropped, and from then on they are taken half as often. The rest of the slots is
+/// for the way back (revolve.h). Where a loop goes in chunks, before chunks only.
+class KeptSteps {
+ public:
+  /// every: of a run of steps, 0 for as few as `slots` allow.
+  KeptSteps(std::int64_t every, std::int64_t slots);
+
+  /// A checkpoint is to be taken before this step (or chunk, the first of whose steps it is); they
+  /// rise. -> every second of those that were taken is to be dropped first, the second one among
+  /// them.
+  struct Decision {
+    bool takes = false, drops = false;
+  };
+  Decision before(std::int64_t step);
+  /// Of so many slots, how many a loop takes.
+  static std::int64_t most(std::int64_t slots) {
+    return std::max<std::int64_t>(slots - (slots + 3) / 4, 1);
+  }
+
+ private:
+  std::int64_t every_, most_;  ///< 0: any number
+  std::int64_t next_ = 0, taken_ = 0;
+};
+
+/// The slots of a loop under a budget, whose checkpoints have so many bytes: half of the budget is
+/// theirs, the other half that of steps that are computed again.
+std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t checkpoint_bytes);
+
+}  // namespace reel

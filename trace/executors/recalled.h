@@ -1,0 +1,72 @@
+// trace/executors/recalled.h — Recalled, the steps of a loop run again from its checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reel/core/ops/recall.h"
+#include "reel/core/saved_steps.h"
+#include "reel/trace/executors/revolve.h"
+#include "reel/trace/executors/segments.h"
+
+namespace reel {
+
+/// How many steps have been run again, since the program began: to come to others, and to save what
+/// they would have saved.
+struct RecalledSteps {
+  std::int64_t advanced = 0, saved = 0;
+};
+RecalledSteps recalled_steps();
+
+/// What a loop would have saved, of the runs of steps that are in memory: a window.
+///
+/// Under Checkpoint::every, a window is all that lies between two checkpoints. Under a budget, it
+/// has as many steps as half of the budget holds; where there are more between two checkpoints,
+/// Revolve says which are run to come to them. What the loop did in chunks is done in the same
+/// chunks again, so that it has the same bits: units here are such, or else steps, and are numbered
+/// as the loop went.
+class Recalled final : public SavedSteps {
+ public:
+  /// inputs: those of the op. types: of the saved values, for all steps.
+  Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorType> types);
+  void need(std::int64_t first, std::int64_t count) override;
+  char* data(std::size_t i, std::int64_t step) override;
+  Tensor tensor(std::size_t i, std::int64_t step) override;
+
+ private:
+  /// The loop's state before a unit.
+  struct State {
+    std::int64_t unit;
+    Tensors carries;
+  };
+  const LoopAttrs& loop() const { return attrs_.saving(); }
+  std::int64_t step_of(std::int64_t unit) const;
+  std::int64_t unit_at(std::int64_t step) const;
+  std::int64_t first_position() const;
+  Segments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
+  void find_gap(std::int64_t end, std::int64_t together);
+  std::int64_t bytes_of_step();
+  void make_window(std::int64_t end, std::int64_t last, std::int64_t together);
+  bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
+  static Tensor in_one_piece(const Tensors& steps);
+  Tensor next_steps(const Tensor& steps, std::int64_t count) const;
+  Tensor joined(Tensors parts) const;
+  const Tensor& element(std::size_t i, std::int64_t position) const;
+
+  RecallAttrs attrs_;
+  std::vector<TensorType> types_;
+  Segments segments_;
+  std::int64_t unit_ = 1, units_ = 0;  ///< steps of a unit, and how many there are
+  std::vector<std::int64_t> kept_;     ///< the unit behind each checkpoint
+  std::vector<Tensors> carries_;       ///< of each carry, what it was at each checkpoint
+  std::size_t gap_ = 0;                ///< the checkpoint that the window lies behind
+  std::optional<Revolve> revolve_;     ///< over the units behind it
+  std::vector<State> states_;          ///< at the checkpoints of that
+  std::int64_t begin_ = 0, end_ = 0;   ///< the window
+  Tensors whole_;                      ///< of each value, where it is dense: all of the window
+  std::vector<Tensors> elements_;      ///< of each value, else: step by step
+  std::int64_t bytes_of_step_ = 0;
+};
+
+}  // namespace reel

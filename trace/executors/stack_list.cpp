@@ -1,0 +1,20 @@
+#include "reel/trace/executors/stack_list.h"
+
+#include <algorithm>
+
+namespace reel {
+
+CheckpointTimes::CheckpointTimes(const LoopAttrs& attrs)
+    : attrs_(attrs), takes_any_(attrs.takes_checkpoints()) {
+  const Graph& body = *attrs.body.graph;
+  for (int j = 0; j < attrs.stacks; ++j) {
+    const auto stack = static_cast<std::size_t>(j);
+    const ValueId term = body.outputs[attrs.first_stack() + stack];
+    const auto found = std::find(body.inputs.begin(), body.inputs.end(), term);
+    sources_.push_back(attrs.is_checkpoint(stack) && found != body.inputs.end()
+                           ? static_cast<int>(found - body.inputs.begin())
+                           : -1);
+  }
+}
+
+}  // namespace reel

@@ -1,0 +1,72 @@
+// trace/executors/stack_list.h — StackList, what the iterations of a loop stack up as a list.
+#pragma once
+
+#include <optional>
+
+#include "reel/core/tensor.h"
+#include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/kept_steps.h"
+
+namespace reel {
+
+/// One stack of a loop that is a list: an element of each iteration, or, of a stack of checkpoints,
+/// of those that are kept.
+class StackList {
+ public:
+  explicit StackList(bool is_reverse) : is_reverse_(is_reverse) {}
+
+  /// limit: how many iterations there will be, which a reverse loop knows.
+  void put(std::int64_t position, std::int64_t limit, Tensor element) {
+    if (!is_reverse_) {
+      elements_.push_back(std::move(element));
+      return;
+    }
+    if (elements_.empty()) elements_.resize(static_cast<std::size_t>(limit));
+    elements_[static_cast<std::size_t>(position)] = std::move(element);
+  }
+  /// A checkpoint, behind those before.
+  void keep(Tensor element) { elements_.push_back(std::move(element)); }
+  /// Lets go of the second one and every other one behind it.
+  void thin() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < elements_.size(); i += 2)
+      elements_[kept++] = std::move(elements_[i]);
+    elements_.resize(kept);
+  }
+  const Tensors& elements() const { return elements_; }
+
+ private:
+  bool is_reverse_;
+  Tensors elements_;
+};
+
+/// What a loop's stacks of checkpoints have in common: when one is taken, and of what.
+class CheckpointTimes {
+ public:
+  explicit CheckpointTimes(const LoopAttrs& attrs);
+
+  bool takes_any() const { return takes_any_; }
+  /// Of a stack of checkpoints: which input of the body it has, position and slices counted; -1 for
+  /// what an op of the body makes.
+  int source(std::size_t stack) const { return sources_[stack]; }
+
+  /// Before the iteration behind so many steps; state_bytes() is asked once.
+  template <class F>
+  void begin(std::int64_t steps, F&& state_bytes) {
+    if (!kept_)
+      kept_.emplace(attrs_.checkpoint_steps,
+                    attrs_.checkpoint_bytes ? slots_of(attrs_, state_bytes()) : 0);
+    now_ = kept_->before(steps);
+  }
+  /// Whether a checkpoint of this iteration is kept, and some before are let go of.
+  const KeptSteps::Decision& now() const { return now_; }
+
+ private:
+  const LoopAttrs& attrs_;
+  bool takes_any_;
+  std::vector<int> sources_;  ///< by stack
+  std::optional<KeptSteps> kept_;
+  KeptSteps::Decision now_;
+};
+
+}  // namespace reel
