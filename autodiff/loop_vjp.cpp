@@ -91,7 +91,9 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
         (saved.type.is_named() != dim->is_named() ||
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
-    result.stack_kinds.push_back(is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw);
+    std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
+    if (attrs.swaps && !saved.type.is_list()) kind |= LoopAttrs::kSpilled;
+    result.stack_kinds.push_back(kind);
   }
   result.stacks += static_cast<int>(extra);
   if (result.makes_dim) {
@@ -123,7 +125,8 @@ LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
   const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
   result.stacks += static_cast<int>(extra);
   result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
-  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind);
+  const std::uint8_t spilled = attrs.swaps ? LoopAttrs::kSpilled : 0;
+  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind | spilled);
   if (!result.makes_dim)
     result.stack_dims.resize(result.stack_dims.size() + extra,
                              result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
@@ -310,9 +313,8 @@ class LoopReversal {
       }
     }
     for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
-    const bool is_recalled = attrs_.has_checkpoints();
-    for (const Tensor& saved : saved_)
-      take_slice(saved, is_recalled ? Fill::recalled : Fill::as_is);
+    const bool has_few = attrs_.has_checkpoints() || attrs_.swaps;
+    for (const Tensor& saved : saved_) take_slice(saved, has_few ? Fill::recalled : Fill::as_is);
     for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);
     back_.slices = static_cast<int>(slices_.size());
     back_.fills.insert(back_.fills.end(), slice_fills_.begin(), slice_fills_.end());

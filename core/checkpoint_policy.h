@@ -1,7 +1,11 @@
-// core/checkpoint_policy.h — Checkpoint, what of a loop is kept for its gradient.
+// core/checkpoint_policy.h — Checkpoint and SwapMemory, what of a loop is kept for its gradient,
+// and where.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace reel {
 
@@ -35,6 +39,29 @@ class Checkpoint {
 
  private:
   std::int64_t steps_ = 0, bytes_ = 0;
+};
+
+/// Where what a loop keeps goes when it is more than so many bytes.
+struct Spill {
+  std::string folder = {};  ///< the file is made there; empty: the system's for temporary files
+  std::int64_t bytes_in_memory = std::int64_t{64} << 20;
+};
+
+/// Whether what a loop keeps for its gradient may leave memory: true, or a Spill. What was kept
+/// last stays; the rest is written to a file in blocks of a MiB and more, by a thread of its own,
+/// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
+/// Values and gradients are the same. Throws IoError where the file cannot be made, written or
+/// read.
+class SwapMemory {
+ public:
+  SwapMemory(bool swaps = false) {
+    if (swaps) spill_.emplace();
+  }
+  SwapMemory(Spill spill) : spill_(std::move(spill)) {}
+  const std::optional<Spill>& spill() const { return spill_; }
+
+ private:
+  std::optional<Spill> spill_;
 };
 
 }  // namespace reel

@@ -54,6 +54,7 @@ struct WhileSpec {
   int parallel_iterations = 10;
   bool back_prop = true;
   Checkpoint checkpoint;
+  SwapMemory swap_memory;
   std::optional<IterationCount> maximum_iterations;
 };
 TreeLeaves while_loop_leaves(const WhileSpec& spec);
@@ -82,6 +83,7 @@ struct ScanSpec {
   bool return_tensor_arrays = false;
   bool is_reverse = false;
   Checkpoint checkpoint;
+  SwapMemory swap_memory;
   std::int64_t truncate = 0;
 };
 struct ScanResult {

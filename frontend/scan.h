@@ -47,6 +47,7 @@ struct Scan {
   Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
   bool reverse = false;
   Checkpoint checkpoint{};    ///< what is kept for the gradient
+  SwapMemory swap_memory{};   ///< true: may be kept in a file
   std::int64_t truncate = 0;  ///< gradients reach back over so many steps; 0: over all
   std::string name = "scan";
 };
@@ -243,6 +244,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   leaves.return_tensor_arrays = Arrays::value;
   leaves.is_reverse = spec.reverse;
   leaves.checkpoint = spec.checkpoint;
+  leaves.swap_memory = spec.swap_memory;
   leaves.truncate = spec.truncate;
   const ScanResult result = scan_leaves(leaves);
   if constexpr (Arrays::value) {

@@ -13,6 +13,7 @@
 #include "reel/core/str.h"
 #include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
+#include "reel/frontend/loop_policy.h"
 #include "reel/frontend/recorded_part.h"
 #include "reel/frontend/tree.h"
 
@@ -494,7 +495,8 @@ ScanResult scan_leaves(const ScanSpec& spec) {
   if (spec.truncate < 0)
     throw ArgumentError(str(plan.what, ": truncate is a number of steps, got ", spec.truncate,
                             "; 0 stands for all"));
-  if (!spec.checkpoint.keeps_all() && is_recorded_here()) return run_recorded_scan(spec, plan);
+  if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
+    return run_recorded_scan(spec, plan);
   return is_tracing() ? record_scan(spec, plan) : EagerScan(spec, plan).run();
 }
 

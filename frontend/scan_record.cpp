@@ -4,6 +4,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/frozen_state.h"
+#include "reel/frontend/loop_policy.h"
 #include "reel/frontend/scan_leaves.h"
 #include "reel/frontend/tree.h"
 
@@ -192,8 +193,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.name = plan.what;
   attrs.is_scan = true;
   attrs.is_reverse = spec.is_reverse;
-  attrs.checkpoint_steps = spec.checkpoint.steps();
-  attrs.checkpoint_bytes = spec.checkpoint.bytes();
+  set_policy(attrs, spec.checkpoint, spec.swap_memory);
   attrs.cond_before_body = spec.cond_before_body;
   attrs.entry_dims = plan.entry_dims;
   CaptureList captures;

@@ -9,6 +9,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_leaves.h"
+#include "reel/frontend/loop_policy.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/pushed_arrays.h"
 #include "reel/frontend/recorded_part.h"
@@ -168,8 +169,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   };
   LoopAttrs attrs;
   attrs.name = rule.what();
-  attrs.checkpoint_steps = spec.checkpoint.steps();
-  attrs.checkpoint_bytes = spec.checkpoint.bytes();
+  set_policy(attrs, spec.checkpoint, spec.swap_memory);
   CaptureList captures;
   attrs.body_captures = captures.add(body->captured);
   attrs.body = make_sub_graph(body->graph);
@@ -220,7 +220,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   // Without back_prop no tape is told of the loop: what comes out is a constant to it.
   ModeScope scope(
       {thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
-  if (!spec.checkpoint.keeps_all() && is_recorded_here())
+  if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
     return run_recorded(spec.name, spec.initial, [&](const TreeLeaves& initial) {
       WhileSpec inside = spec;
       inside.initial = initial;

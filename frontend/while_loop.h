@@ -22,8 +22,8 @@ struct WhileOptions {
   std::vector<std::optional<PartialShape>> shape_invariants = {};
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop
-  bool swap_memory = false;      ///< never changes a result
-  Checkpoint checkpoint = {};    ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};   ///< what is kept for the gradient may lie in a file
+  Checkpoint checkpoint = {};    ///< what that is, as of scan
   std::optional<IterationCount> maximum_iterations = {};
   std::string name = "while";
 };
@@ -101,6 +101,7 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   spec.parallel_iterations = options.parallel_iterations;
   spec.back_prop = options.back_prop;
   spec.checkpoint = options.checkpoint;
+  spec.swap_memory = options.swap_memory;
   spec.maximum_iterations = options.maximum_iterations;
   return unflatten(start, while_loop_leaves(spec));
 }

@@ -240,6 +240,12 @@ bool has_effects(const OpRecord& record) {
     return has_effects(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
   return record.op->has_effect;
 }
+bool is_spilled_output(const OpRecord& record, std::size_t output) {
+  if (record.op != &loop_op) return false;
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  return output >= attrs.first_stack() && output < attrs.first_sum() &&
+         attrs.is_spilled(output - attrs.first_stack());
+}
 bool has_effects(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(),
                      [](const OpRecord& r) { return has_effects(r); });

@@ -56,6 +56,8 @@ struct LoopAttrs {
   /// carry as the body takes it, or (kSteps) how many steps ran before, and how many are done
   /// together: those of a chunk, or 1 (i64[2]).
   static constexpr std::uint8_t kCheckpoint = 8, kSteps = 16;
+  /// Has few steps in memory, and the others in a file (SwapMemory).
+  static constexpr std::uint8_t kSpilled = 32;
   std::string name;     ///< as messages have it: while_loop "decode"
   SubGraph cond, body;  ///< cond may be absent
   std::vector<int> cond_captures,
@@ -87,6 +89,9 @@ struct LoopAttrs {
   /// and new ones where they change.
   std::vector<Dims> last_dims;
   std::int64_t checkpoint_steps = 0, checkpoint_bytes = 0;  ///< Checkpoint, for its gradient
+  bool swaps = false;             ///< SwapMemory: what it keeps for that may lie in a file
+  std::string spill_folder;       ///< where
+  std::int64_t spill_window = 0;  ///< bytes that stay in memory
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
 
@@ -102,6 +107,7 @@ struct LoopAttrs {
   bool is_list(std::size_t stack) const { return stack_kinds[stack] & kList; }
   bool is_raw(std::size_t stack) const { return stack_kinds[stack] & kRaw; }
   bool is_checkpoint(std::size_t stack) const { return stack_kinds[stack] & kCheckpoint; }
+  bool is_spilled(std::size_t stack) const { return stack_kinds[stack] & kSpilled; }
   bool is_steps(std::size_t stack) const { return stack_kinds[stack] & kSteps; }
   /// Some slices are had of few steps at a time.
   bool recalls() const {
@@ -111,6 +117,11 @@ struct LoopAttrs {
   bool takes_checkpoints() const {
     return std::any_of(stack_kinds.begin(), stack_kinds.end(),
                        [](std::uint8_t kind) { return kind & kCheckpoint; });
+  }
+  /// Its gradient is to do with the memory of few steps.
+  bool keeps_few_steps() const {
+    return std::any_of(stack_kinds.begin(), stack_kinds.end(),
+                       [](std::uint8_t kind) { return kind & (kCheckpoint | kSpilled); });
   }
   bool has_checkpoints() const { return checkpoint_steps || checkpoint_bytes; }
   bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
@@ -152,6 +163,9 @@ struct LoopAttrs {
     f("last_dims", &LoopAttrs::last_dims);
     f("checkpoint_steps", &LoopAttrs::checkpoint_steps);
     f("checkpoint_bytes", &LoopAttrs::checkpoint_bytes);
+    f("swaps", &LoopAttrs::swaps);
+    f("spill_folder", &LoopAttrs::spill_folder);
+    f("spill_window", &LoopAttrs::spill_window);
     f("cond_captures", &LoopAttrs::cond_captures);
     f("body_captures", &LoopAttrs::body_captures);
     f("cond", &LoopAttrs::cond);
@@ -182,6 +196,9 @@ extern const Op cond_op;
 /// result.
 bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
+
+/// Whether an output of the record is a loop's stack that may lie in a file: the loop makes it.
+bool is_spilled_output(const OpRecord& record, std::size_t output);
 
 // Each floor gives its part of these ops: running them (trace/executors), and differentiating them
 // (autodiff).

@@ -18,6 +18,7 @@
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/spilled.h"
 #include "reel/trace/executors/stack_list.h"
 #include "reel/trace/executors/stack_writer.h"
 #include "reel/trace/passes/pipeline.h"
@@ -43,6 +44,10 @@ class LoopRun {
     for (const int capture : attrs_.cond_captures)
       cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
     lists_.assign(attrs_.stacks, StackList(attrs_.is_reverse));
+    spilled_.resize(attrs_.stacks);
+    for (int j = 0; j < attrs_.stacks; ++j)
+      if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
+        lists_[j].spill_to(spills_.make(attrs_, 1));
     for (int i = 0; i < attrs_.stacks; ++i) stacks_.emplace_back(dim_known_before(i));
     sums_.resize(attrs_.sums);
     for (int i = 0; i < attrs_.slices; ++i) {
@@ -121,6 +126,10 @@ class LoopRun {
           lists_[i].keep(std::move(term));
         continue;
       }
+      if (attrs_.is_spilled(i)) {
+        spill(i, position, term);
+        continue;
+      }
       if (attrs_.in_chunks) {
         put_chunk(stacks_[i], position, term);
         continue;
@@ -197,6 +206,26 @@ class LoopRun {
     }
   }
 
+  Spilled& spilled(int i) {
+    Ref<Spilled>& steps = spilled_[static_cast<std::size_t>(i)];
+    if (!steps) steps = spills_.make(attrs_, chunks_.size);
+    return *steps;
+  }
+  void spill(int i, std::int64_t position, const Tensor& term) {
+    if (!attrs_.in_chunks) return spilled(i).put(position, term);
+    std::int64_t step = chunks_.first(position);
+    for (const Tensor& of : unstack_shown(term, 0)) spilled(i).put(step++, of);
+  }
+  Tensor spilled_value(int i, const TensorType& term, const Dim& fresh) {
+    const TensorType step = spilled(i).type().value_or(without_iterations(one_step(attrs_, term)));
+    const Ref<SavedSteps> steps(&spilled(i));
+    if (attrs_.is_list(i)) return make_saved(step.as_list(), steps, 0);
+    const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
+    Dims dims{dim.has_size() ? dim : Dim(iterations_.count())};
+    dims.insert(dims.end(), step.dims().begin(), step.dims().end());
+    return make_saved(step.with(dims), steps, 0);
+  }
+
   EndedEntries& ended() {
     if (!ended_) ended_.emplace(attrs_, input_types());
     return *ended_;
@@ -216,6 +245,14 @@ class LoopRun {
     const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
+      if (const Ref<SavedSteps> kept = lists_[i].in_file()) {
+        out.push_back(make_saved(without_iterations(term).as_list(), kept, 0));
+        continue;
+      }
+      if (attrs_.is_spilled(i)) {
+        out.push_back(spilled_value(i, term, fresh));
+        continue;
+      }
       if (attrs_.is_list(i)) {
         const Tensors& elements = lists_[i].elements();
         out.push_back(make_list(elements.empty() ? without_iterations(term) : common_type(elements),
@@ -262,6 +299,8 @@ class LoopRun {
   std::vector<const SavedValue*> saved_;  ///< by slice; null for those that are all there
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
+  Spills spills_;
+  std::vector<Ref<Spilled>> spilled_;  ///< by stack, of those that are
   std::vector<StackWriter> stacks_;
   Tensors sums_;
   std::optional<EndedEntries> ended_;

@@ -15,6 +15,15 @@ namespace {
 
 std::atomic<std::int64_t> advanced_steps{0}, saved_steps{0};
 
+/// Of a list that may lie in a file.
+Tensor element_of(const Tensor& list, std::size_t i) {
+  const SavedValue* const saved = saved_value(list);
+  if (!saved) return list_elements(list)[i];
+  const auto position = static_cast<std::int64_t>(i);
+  saved->steps->need(position, 1);
+  return saved->steps->tensor(saved->index, position);
+}
+
 }  // namespace
 
 RecalledSteps recalled_steps() { return {advanced_steps, saved_steps}; }
@@ -26,7 +35,7 @@ Recalled::Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorT
   if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
   begin_ = end_ = units_ = (segments_.steps() + unit_ - 1) / unit_;
   for (const Tensor& steps : kept) kept_.push_back(unit_at(steps.data<std::int64_t>()[0]));
-  for (std::size_t i = lists; i < inputs.size(); ++i) carries_.push_back(list_elements(inputs[i]));
+  checkpoints_.assign(inputs.begin() + static_cast<std::ptrdiff_t>(lists), inputs.end());
 }
 
 /// Chunks are equal but for the one at the end of the positions, which a reverse loop begins with.
@@ -79,7 +88,7 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
   if (revolve_ && gap == gap_) return;
   gap_ = gap;
   State state{kept_[gap], {}};
-  for (const Tensors& carry : carries_) state.carries.push_back(carry[gap]);
+  for (const Tensor& carry : checkpoints_) state.carries.push_back(element_of(carry, gap));
   states_.assign(1, std::move(state));
   const std::int64_t next = gap + 1 < kept_.size() ? kept_[gap + 1] : units_;
   std::int64_t leaf = next - kept_[gap], slots = 1;

@@ -59,7 +59,7 @@ class Recalled final : public SavedSteps {
   Segments segments_;
   std::int64_t unit_ = 1, units_ = 0;  ///< steps of a unit, and how many there are
   std::vector<std::int64_t> kept_;     ///< the unit behind each checkpoint
-  std::vector<Tensors> carries_;       ///< of each carry, what it was at each checkpoint
+  Tensors checkpoints_;                ///< of each carry, the list of what it was at each
   std::size_t gap_ = 0;                ///< the checkpoint that the window lies behind
   std::optional<Revolve> revolve_;     ///< over the units behind it
   std::vector<State> states_;          ///< at the checkpoints of that

@@ -55,6 +55,9 @@ Ref<Graph> Segments::make_graph(const Dim& chunk, bool saves) const {
   steps.cond_captures.clear();
   steps.origin = {};
   steps.checkpoint_steps = steps.checkpoint_bytes = 0;
+  steps.swaps = false;
+  for (std::uint8_t& kind : steps.stack_kinds)
+    kind &= static_cast<std::uint8_t>(~LoopAttrs::kSpilled);
   steps.has_lengths = lengths_.is_defined();
   if (!is_dense_) {
     steps.has_bound = true;

@@ -6,6 +6,7 @@
 #include "reel/core/tensor.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
+#include "reel/trace/executors/spilled.h"
 
 namespace reel {
 
@@ -24,20 +25,41 @@ class StackList {
     if (elements_.empty()) elements_.resize(static_cast<std::size_t>(limit));
     elements_[static_cast<std::size_t>(position)] = std::move(element);
   }
+  /// Checkpoints are kept there.
+  void spill_to(const Ref<Spilled>& file) { file_ = file; }
   /// A checkpoint, behind those before.
-  void keep(Tensor element) { elements_.push_back(std::move(element)); }
+  void keep(Tensor element) {
+    if (file_) {
+      file_->put(put_, element);
+      places_.push_back(put_++);
+    } else {
+      elements_.push_back(std::move(element));
+    }
+  }
   /// Lets go of the second one and every other one behind it.
   void thin() {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < elements_.size(); i += 2)
-      elements_[kept++] = std::move(elements_[i]);
-    elements_.resize(kept);
+    thin(elements_);
+    thin(places_);
+  }
+  /// The checkpoints in the file, as the elements of a list would be; null where there is none.
+  Ref<SavedSteps> in_file() const {
+    return file_ ? Ref<SavedSteps>(new SpilledList(file_, places_)) : Ref<SavedSteps>();
   }
   const Tensors& elements() const { return elements_; }
 
  private:
+  template <class T>
+  static void thin(std::vector<T>& items) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < items.size(); i += 2) items[kept++] = std::move(items[i]);
+    items.resize(kept);
+  }
+
   bool is_reverse_;
   Tensors elements_;
+  Ref<Spilled> file_;
+  std::int64_t put_ = 0;              ///< so many were put into the file
+  std::vector<std::int64_t> places_;  ///< of those that are kept
 };
 
 /// What a loop's stacks of checkpoints have in common: when one is taken, and of what.

@@ -69,7 +69,7 @@ class Chunking {
   /// Less than two chunks are not worth it, unless they are asked for; but checkpoints are taken
   /// before chunks, and chunks are recalled.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
-    if (attrs_.recalls() || attrs_.takes_checkpoints()) return steps > 0;
+    if (attrs_.recalls() || attrs_.keeps_few_steps()) return steps > 0;
     return steps_ ? size < steps : 2 * size <= steps;
   }
   std::int64_t wanted(std::int64_t all) const {
@@ -137,7 +137,8 @@ class Chunking {
           continue;
         }
         result.stack_dims.push_back(attrs_.stack_dims[stack]);
-        result.stack_kinds.push_back(attrs_.stack_kinds[stack]);
+        result.stack_kinds.push_back(attrs_.stack_kinds[stack] &
+                                     static_cast<std::uint8_t>(~LoopAttrs::kSpilled));
       }
       body->outputs.push_back(attrs_.body.graph->outputs[k]);
       result.collects.push_back(attrs_.collects_output(k));

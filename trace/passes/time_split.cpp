@@ -29,7 +29,7 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 
 /// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
 /// would need something of all of them.
-bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.takes_checkpoints(); }
+bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
 
 }  // namespace
 

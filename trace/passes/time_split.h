@@ -58,7 +58,8 @@ class TimeSplit {
     if (ended_ && attrs_.collects_output(output)) return false;
     if (output >= attrs_.first_sum()) return true;
     const std::size_t j = output - attrs_.first_stack();
-    return !attrs_.is_list(j) && (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+    return !attrs_.is_list(j) && !attrs_.is_spilled(j) &&
+           (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
   }
   /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
@@ -102,7 +103,7 @@ class TimeSplit {
   Dim time_;
   const DimRenames& renames_;
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
-  mutable DimEnv env_;  // remembers what it has resolved
+  mutable DimEnv env_;     // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one
   std::vector<Home> home_;                          // by value

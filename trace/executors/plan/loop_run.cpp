@@ -51,8 +51,8 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
   for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
-  for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
   lists_.assign(static_cast<std::size_t>(attrs_.stacks), StackList(attrs_.is_reverse));
+  for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
   sums_.resize(attrs_.sums);
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
@@ -90,7 +90,11 @@ void LoopRun::find_slices(int i) {
 
 void LoopRun::find_stack(int j) {
   Stack stack;
-  if (!attrs_.is_list(j)) {
+  if (attrs_.is_checkpoint(j)) {
+    if (attrs_.is_spilled(j)) lists_[static_cast<std::size_t>(j)].spill_to(spills_.make(attrs_, 1));
+  } else if (attrs_.is_spilled(j)) {
+    stack.spilled = spills_.make(attrs_, loop_.chunks.size);
+  } else if (!attrs_.is_list(j)) {
     const TensorType& term = loop_.body->output_type(attrs_.carries + j);
     Tensor& out = out_[attrs_.first_stack() + j];
     stack.bytes = term.bytes();
@@ -158,6 +162,12 @@ Tensor& LoopRun::ask() {
   return cond.output(0);
 }
 
+char* LoopRun::spilled_at(int j, std::int64_t position) {
+  const TensorType& term = loop_.body->output_type(attrs_.carries + j);
+  return stacks_[static_cast<std::size_t>(j)].spilled->place(
+      one_step(attrs_, term), attrs_.in_chunks ? loop_.chunks.first(position) : position);
+}
+
 char* LoopRun::saved_at(const SavedValue& saved, std::int64_t position) const {
   const Chunks& all = loop_.chunks;
   const std::int64_t first = attrs_.in_chunks ? all.first(position) : position;
@@ -185,8 +195,8 @@ void LoopRun::take_checkpoint() {
     if (!times_.now().takes) continue;
     const int carry = times_.source(j) - 1, capture = carry - attrs_.carries - attrs_.slices;
     if (attrs_.is_steps(j))
-      lists_[j].keep(tensor(
-          {steps_before(position_), attrs_.in_chunks ? loop_.chunks.size : 1}, {}, i64));
+      lists_[j].keep(
+          tensor({steps_before(position_), attrs_.in_chunks ? loop_.chunks.size : 1}, {}, i64));
     else if (capture >= 0)
       lists_[j].keep(owned(*in_[attrs_.first_capture() + attrs_.body_captures[capture]].tensor));
     else if (carry >= 0 && loop_.carries[carry].is_list)
@@ -383,6 +393,8 @@ void LoopRun::take_carry(int i, Plan& body) {
 }
 
 void LoopRun::put_element(int j, Tensor element) {
+  if (const Ref<Spilled>& spilled = stacks_[static_cast<std::size_t>(j)].spilled)
+    return spilled->put(position_, element);
   lists_[static_cast<std::size_t>(j)].put(position_, iterations_.limit, std::move(element));
 }
 

@@ -10,6 +10,7 @@
 #include "reel/trace/executors/plan/block_rows.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 #include "reel/trace/executors/plan/slices.h"
+#include "reel/trace/executors/spilled.h"
 #include "reel/trace/executors/stack_list.h"
 
 namespace reel {
@@ -49,6 +50,7 @@ class LoopRun {
     char* data = nullptr;  ///< where its length is known
     std::int64_t bytes = 0;
     std::optional<GrowingStack> growing;
+    Ref<Spilled> spilled;
   };
 
   std::size_t first_sum() const { return attrs_.carries + attrs_.stacks; }
@@ -66,9 +68,11 @@ class LoopRun {
   char* stack_at(int j, std::int64_t position) {
     if (rows_) return rows_->stack(j, position);
     Stack& stack = stacks_[static_cast<std::size_t>(j)];
+    if (stack.spilled) return spilled_at(j, position);
     return stack.growing ? stack.growing->at(position) : stack.data + position * stack.bytes;
   }
 
+  char* spilled_at(int j, std::int64_t position);
   char* saved_at(const SavedValue& saved, std::int64_t position) const;
   /// How many steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const;
@@ -124,6 +128,7 @@ class LoopRun {
   std::vector<Stack> stacks_;
   std::vector<StackList> lists_;
   CheckpointTimes times_;
+  Spills spills_;
   Tensors sums_;  ///< those that are lists
   Tensor condition_;
   std::optional<EndedEntries> ended_;

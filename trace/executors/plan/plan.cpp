@@ -139,10 +139,11 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
           outputs_of_slot_[slot] >= 0 &&
           outputs[static_cast<std::size_t>(outputs_of_slot_[slot])] == Outputs::placed &&
           (record.op->storage == OpStorage::own);
+      const bool is_spilled = is_spilled_output(record, slot - at.first_out);
       if (at.kind == Kind::nothing)
         place = Place::constant;
       else if (at.kind == Kind::blocks || at.kind == Kind::untyped || !is_dense(slot, v) ||
-               is_kept[slot])
+               is_kept[slot] || is_spilled)
         place = Place::block;
       else
         place = may_be_outside ? Place::outside : Place::buffer;

@@ -36,7 +36,8 @@ void Plan::make_blocks(const Instruction& at) {
   for (std::size_t k = 0; k < values.size(); ++k) {
     if (places_[at.first_out + k] != Place::block) continue;
     const ValueId v = values[k];
-    const bool is_dense = types_.is_known[v] && !types_.types[v].is_list();
+    const bool is_dense = types_.is_known[v] && !types_.types[v].is_list() &&
+                          !is_spilled_output(graph_->records[at.record], k);
     slots_[at.first_out + k] = is_dense ? Tensor(allocate_block(types_.types[v])) : Tensor();
   }
 }

@@ -110,7 +110,8 @@ void PlannedLoop::lay_out(bool may_share) {
     const ValueId now = graph.inputs[1 + i], next = graph.outputs[i];
     const auto find_stack = [&](ValueId value) {
       for (int j = 0; may_share && j < loop.stacks; ++j)
-        if (!loop.is_list(j) && !shares_carry[j] && graph.outputs[loop.carries + j] == value)
+        if (!loop.is_list(j) && !loop.is_spilled(j) && !shares_carry[j] &&
+            graph.outputs[loop.carries + j] == value)
           return j;
       return -1;
     };

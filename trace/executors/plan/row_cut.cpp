@@ -81,6 +81,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   for (int i = 0; i < attrs.carries; ++i)
     if (inputs[attrs.first_carry() + static_cast<std::size_t>(i)].is_list())
       return no("carry ", i, " is a list");
+  if (attrs.keeps_few_steps()) return no("what it keeps is written away, for some steps at a time");
   if (attrs.recalls()) return no("what it reads is computed again, for some steps at a time");
   const std::optional<Dim> rows = find_rows(attrs, inputs);
   if (!rows) return no("its carries have no dims");

@@ -1,0 +1,212 @@
+// What gradients of long sequences take in memory, and in time for it, under each policy. Each run
+// is a process of its own, whose peak resident size the operating system tells.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "harness.h"
+#include "libtorch.h"
+#include "reel/reel.h"
+
+namespace reel::bench {
+namespace {
+
+constexpr int kBatch = 16, kIn = 16, kHidden = 128;
+constexpr double kMiB = 1 << 20;
+
+struct Policy {
+  Checkpoint checkpoint;
+  SwapMemory swap = false;
+};
+
+/// What a run took.
+struct Taken {
+  double seconds = 0, peak = 0;  ///< bytes, over what there was before, results not counted
+};
+
+double status_bytes(const char* field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind(field, 0) == 0) return std::stod(line.substr(std::strlen(field) + 1)) * 1024;
+  throw Error(str("this system does not tell ", field));
+}
+/// The peak counts anew.
+void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+/// Runs `run` a second time where `is_warm`; results: their bytes.
+Taken measure(const std::function<void()>& run, double results) {
+  reset_peak();
+  const double before = status_bytes("VmRSS:");
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return {took.count(), status_bytes("VmHWM:") - before - results};
+}
+
+/// In a process of its own.
+Taken apart(const std::function<Taken()>& measured) {
+  int ends[2];
+  if (pipe(ends)) throw Error("cannot make a pipe");
+  const pid_t child = fork();
+  if (child < 0) throw Error("cannot start a process");
+  if (!child) {
+    const Taken taken = measured();
+    const bool is_told = write(ends[1], &taken, sizeof taken) == sizeof taken;
+    _exit(is_told ? 0 : 1);
+  }
+  close(ends[1]);
+  Taken taken;
+  const bool is_told = read(ends[0], &taken, sizeof taken) == sizeof taken;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!is_told || status) throw Error("a run did not come to its end: too little memory?");
+  return taken;
+}
+
+/// The gradients of an LSTM's weights and of x; the loss takes something of every step.
+Taken run_lstm(int steps, const Policy& policy, bool is_traced, int rounds) {
+  set_threads(1);
+  manual_seed(1);
+  const Dim time("time", steps), batch("batch", kBatch), in("in", kIn);
+  const LstmCell cell = LstmCell::init(in, Dim("hidden", kHidden));
+  using Arguments = std::pair<LstmCell, Tensor>;
+  const Arguments arguments{cell, random_normal({time, batch, in})};
+  const auto loss = [&](const Arguments& given) {
+    const auto& [cell, x] = given;
+    const auto body = [&cell = cell](const Tensor& x, const LstmCell::State& state) {
+      const LstmCell::State next = cell(x, state).second;
+      return std::pair{sum(square(next.h)), next};
+    };
+    return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                         .initial = cell.initial_state({x.dim("batch")}),
+                         .xs = x,
+                         .body = body,
+                         .checkpoint = policy.checkpoint,
+                         .swap_memory = policy.swap})
+                   .ys);
+  };
+  const auto eager = value_and_grad(loss);
+  const auto traced = jit(eager);
+  const auto run = [&] { is_traced ? traced(arguments) : eager(arguments); };
+  const double results = static_cast<double>(arguments.second.type().bytes());
+  Taken first = measure(run, results);
+  // Of several rounds the fastest: memory is warm then.
+  for (int round = 1; round < rounds; ++round)
+    first.seconds = std::min(first.seconds, measure(run, results).seconds);
+  return first;
+}
+
+std::string sizes(int steps) { return str("T=", steps, " B=", kBatch, " I=", kIn, " H=", kHidden); }
+
+struct Case {
+  std::string name;
+  int steps;
+  Policy policy;
+  bool is_traced = true;
+  int turns = 3;  ///< of this policy and of keeping all; 0: this policy once, alone
+};
+
+void run_case(Group& group, const Case& c) {
+  const std::string name = str(c.is_traced ? "" : "eager ", "lstm ", sizes(c.steps), " ", c.name);
+  if (!group.wants(name)) return;
+  std::vector<double> seconds, all_seconds, peaks, all_peaks, per_step;
+  for (int turn = 0; turn < std::max(c.turns, 1); ++turn) {
+    const Taken taken =
+        apart([&] { return run_lstm(c.steps, c.policy, c.is_traced, c.turns ? 2 : 1); });
+    seconds.push_back(taken.seconds);
+    peaks.push_back(taken.peak / kMiB);
+    per_step.push_back(taken.peak / c.steps);
+    if (!c.turns) continue;
+    const Taken all = apart([&] { return run_lstm(c.steps, {}, c.is_traced, 2); });
+    all_seconds.push_back(all.seconds);
+    all_peaks.push_back(all.peak / kMiB);
+  }
+  group.report(name, "peak_rss_over_io_MiB", "MiB", peaks);
+  group.report(name, "bytes_per_step", "B", per_step);
+  group.report(name, "seconds", "s", seconds);
+  if (!c.turns) return;
+  group.report_ratio(name, "ratio_to_save_all", seconds, all_seconds);
+  group.report_ratio(name, "peak_ratio_to_save_all", peaks, all_peaks);
+}
+
+/// A loop whose condition looks at the data; its gradient against that of one that keeps all, on so
+/// many steps as that has memory for.
+void run_unknown_length(Group& group, int steps, int prefix) {
+  const std::string name = str("while T=", steps, " budget=16MiB");
+  if (!group.wants(name)) return;
+  const auto gradient = [](int steps, const Checkpoint& policy) {
+    set_threads(1);
+    manual_seed(2);
+    const Tensor w = random_normal({32, 32}) * 0.1;
+    const auto f = [&](const Tensor& w) {
+      using State = std::pair<Tensor, Tensor>;
+      // Each step takes a share of what is left, so that data say when it ends.
+      const auto cond = [&](const State& s) { return s.first < static_cast<double>(steps) - 0.5; };
+      const auto body = [&](const State& s) {
+        const Tensor h = tanh(matmul(s.second, w) + 0.1);
+        return State{s.first + cast(sum(h) < 1e9, f64), h};
+      };
+      const State last =
+          while_loop(cond, body, State{scalar(0.0, f64), ones({8, 32})}, {.checkpoint = policy});
+      return sum(last.second);
+    };
+    return jit(grad(f))(w);
+  };
+  const Taken taken = apart([&] {
+    gradient(10, {});  // code and weights are there
+    return measure([&] { gradient(steps, Checkpoint::budget(16 << 20)); }, 0);
+  });
+  const Tensor a = gradient(prefix, Checkpoint::budget(16 << 20)), b = gradient(prefix, {});
+  const bool is_same =
+      !std::memcmp(a.data<char>(), b.data<char>(), static_cast<std::size_t>(a.type().bytes()));
+  group.report(name, "peak_rss_over_io_MiB", "MiB", {taken.peak / kMiB});
+  group.report(name, "seconds", "s", {taken.seconds});
+  group.report(name, str("same_bits_at_T=", prefix), "", {static_cast<double>(is_same)});
+}
+
+/// libtorch's nn::LSTM at growing lengths: what a step takes, and how long a sequence may be.
+void run_libtorch(Group& group, double most) {
+  const std::string name = str("libtorch lstm B=", kBatch, " I=", kIn, " H=", kHidden);
+  if (!group.wants(name) || !libtorch()) return;
+  const auto peak = [](int steps) {
+    return apart([&] {
+             start_on_one_thread();
+             const RnnProblem problem{
+                 .steps = steps, .batch = kBatch, .in = kIn, .hidden = kHidden};
+             const RnnRun run = libtorch()->layer(problem);
+             return measure(run.run, 4. * steps * kBatch * (kIn + kHidden));
+           })
+        .peak;
+  };
+  const double small = peak(500), large = peak(2500), per_step = (large - small) / 2000;
+  group.report(name, "bytes_per_step", "B", {per_step});
+  group.report(name, "largest_T_in_1024MiB", "", {most * kMiB / per_step});
+}
+
+}  // namespace
+}  // namespace reel::bench
+
+int main(int argc, char** argv) {
+  using namespace reel::bench;
+  using reel::Checkpoint;
+  using reel::Spill;
+  Group group("memory", argc, argv);
+  note("one thread; peaks are of the first run of a process, over its resident size before it");
+  const Policy budget{Checkpoint::budget(64 << 20)};
+  run_case(group, {"save_all", 20'000, {}});
+  run_case(group, {"every=64", 20'000, {Checkpoint::every(64)}});
+  run_case(group, {"every=64", 20'000, {Checkpoint::every(64)}, false});
+  run_case(group, {"budget=64MiB", 100'000, budget});
+  run_case(group, {"spill=values", 100'000, {{}, Spill{}}});
+  run_case(group, {"budget=64MiB", 1'000'000, budget, true, 0});
+  run_case(group,
+           {"budget=64MiB spill=checkpoints", 1'000'000, {budget.checkpoint, Spill{}}, true, 0});
+  run_unknown_length(group, 300'000, 20'000);
+  run_libtorch(group, 1024);
+  return group.finish();
+}

@@ -1,0 +1,178 @@
+// swap_memory: what a loop saved lies in a file, and everything is the same.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "reel/tests/modes.h"
+#include "reel/tests/own_folder.h"
+#include "reel/trace/executors/spill_file.h"
+
+namespace reel {
+namespace {
+
+/// The window is small: two blocks of a MiB of each value.
+Spill small(const std::string& folder = {}) { return {.folder = folder, .bytes_in_memory = 1}; }
+
+struct Problem {
+  Tensor w, x;
+};
+constexpr int kSteps = 1200;  // of 4 KiB of each saved value
+
+auto loss(const SwapMemory& swap, bool reverse = false) {
+  return [swap, reverse](const Problem& p) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(h, p.w) + x);
+      return std::pair{sum(square(next)), next};
+    };
+    return sum(scan(Scan{.initial = zeros({16, 64}),
+                         .xs = p.x,
+                         .body = body,
+                         .reverse = reverse,
+                         .swap_memory = swap})
+                   .ys);
+  };
+}
+Problem problem() {
+  manual_seed(9);
+  return {random_normal({64, 64}) * 0.1, random_normal({kSteps, 1, 64})};
+}
+
+class SwapMemoryTest : public InEveryMode {};
+
+TEST_P(SwapMemoryTest, GradientsAreTheSame) {
+  const Problem p = problem();
+  for (const bool reverse : {false, true}) {
+    const auto expected = run(value_and_grad(loss(false, reverse)))(p);
+    for (const SwapMemory& swap : {SwapMemory(true), SwapMemory(small())}) {
+      const auto actual = run(value_and_grad(loss(swap, reverse)))(p);
+      expect_same_bits(actual.first, expected.first);
+      if (is_exact()) {
+        expect_same_bits(actual.second.w, expected.second.w);
+        expect_same_bits(actual.second.x, expected.second.x);
+      } else {
+        expect_all_close(actual.second.w, expected.second.w, 1e-3);
+        expect_all_close(actual.second.x, expected.second.x, 1e-5);
+      }
+    }
+  }
+}
+
+TEST_P(SwapMemoryTest, OfLoopsWhoseLengthNobodyKnows) {
+  const auto f = [](const SwapMemory& swap) {
+    return [swap](const Tensor& w) {
+      const auto cond = [](const std::pair<Tensor, Tensor>& s) { return s.first < kSteps; };
+      const auto body = [&](const std::pair<Tensor, Tensor>& s) {
+        return std::pair{s.first + 1, tanh(matmul(s.second, w) + 0.1)};
+      };
+      return sum(
+          while_loop(cond, body, std::pair{scalar(0, i32), zeros({16, 64})}, {.swap_memory = swap})
+              .second);
+    };
+  };
+  const Tensor w = problem().w;
+  const auto expected = run(value_and_grad(f(false)))(w),
+             actual = run(value_and_grad(f(small())))(w);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-4);
+}
+
+TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
+  const Problem p = problem();
+  const auto f = [](const Checkpoint& checkpoint, const SwapMemory& swap) {
+    return [checkpoint, swap](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(matmul(h, p.w) + x)};
+      };
+      return sum(square(scan(Scan{.initial = zeros({16, 64}),
+                                  .xs = p.x,
+                                  .body = body,
+                                  .checkpoint = checkpoint,
+                                  .swap_memory = swap})
+                            .state));
+    };
+  };
+  for (const Checkpoint& checkpoint : {Checkpoint::every(1), Checkpoint::budget(9 << 20)}) {
+    const auto expected = run(value_and_grad(f(checkpoint, false)))(p),
+               actual = run(value_and_grad(f(checkpoint, small())))(p);
+    expect_same_bits(actual.first, expected.first);
+    expect_same_bits(actual.second.w, expected.second.w);
+    expect_same_bits(actual.second.x, expected.second.x);
+  }
+}
+
+TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
+  const Problem p = problem();
+  const auto take = [&](const Spill& spill) { return run(value_and_grad(loss(spill)))(p); };
+  EXPECT_EQ(message_of<IoError>([&] { return take(small("/no/such/folder")); }),
+            "swap_memory: cannot make a file in /no/such/folder: No such file or directory");
+  // No room behind the second MiB of any file.
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit most{};
+  getrlimit(RLIMIT_FSIZE, &most);
+  const rlimit little{2 << 20, most.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  const std::string message = message_of<IoError>([&] { return take(small("/tmp")); });
+  setrlimit(RLIMIT_FSIZE, &most);
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ(message, "swap_memory: cannot write to a file in /tmp: File too large");
+  // The library goes on.
+  const auto expected = run(value_and_grad(loss(false)))(p), actual = take(small());
+  expect_same_bits(actual.first, expected.first);
+}
+
+REEL_IN_EVERY_MODE(SwapMemoryTest);
+
+class SpillFileTest : public InOwnFolder {
+ protected:
+  SpillFileTest() : InOwnFolder("file") {}
+  std::filesystem::path folder() const {
+    return std::filesystem::absolute(std::filesystem::path(path).parent_path());
+  }
+};
+
+/// Of a file without a name that this program has open in a folder; -1 if there is none.
+int file_in(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string to = std::filesystem::read_symlink(entry.path(), error).string();
+    if (to.rfind(std::filesystem::canonical(folder).string(), 0) == 0 && to.ends_with("(deleted)"))
+      return std::stoi(entry.path().filename().string());
+  }
+  return -1;
+}
+
+TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
+  SpillFile file(folder().string());
+  const Tensor a = random_normal({100}), b = random_normal({100});
+  file.wait(file.write(file.take(400), a));
+  file.wait(file.write(file.take(400), b));
+  EXPECT_TRUE(std::filesystem::is_empty(folder()));
+  Tensor c(allocate_block(a.type()));
+  file.wait(file.read(400, c));
+  expect_same_bits(c, b);
+  file.wait(file.read(0, c));
+  expect_same_bits(c, a);
+  EXPECT_GE(file_in(folder()), 0);
+}
+
+TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
+  SpillFile file(folder().string());
+  const Tensor a = random_normal({100});
+  file.wait(file.write(file.take(400), a));
+  ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
+  const Tensor c(allocate_block(a.type()));
+  EXPECT_EQ(message_of<IoError>([&] {
+              file.wait(file.read(0, c));
+              return 0;
+            }),
+            str("swap_memory: a file in ", folder().string(),
+                " gave 100 bytes of 400 that were written to it"));
+}
+
+}  // namespace
+}  // namespace reel

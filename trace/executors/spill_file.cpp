@@ -1,0 +1,101 @@
+#include "reel/trace/executors/spill_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "reel/core/errors.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+std::string folder_or_default(const std::string& folder) {
+  if (!folder.empty()) return folder;
+  const char* given = std::getenv("TMPDIR");
+  return given && *given ? given : "/tmp";
+}
+
+}  // namespace
+
+SpillFile::SpillFile(const std::string& folder) : folder_(folder_or_default(folder)) {}
+
+void SpillFile::open() {
+  std::string name = folder_ + "/reel-spill-XXXXXX";
+  file_ = mkostemp(name.data(), O_CLOEXEC);
+  if (file_ < 0)
+    throw IoError(str("swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
+  unlink(name.c_str());
+  thread_ = std::thread([this] { work(); });
+}
+
+SpillFile::~SpillFile() {
+  if (file_ < 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.clear();  // nobody waits for them
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  close(file_);
+}
+
+SpillFile::JobRef SpillFile::begin(Job job) {
+  if (file_ < 0) open();
+  auto result = std::make_shared<Job>(std::move(job));
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(result);
+  }
+  changed_.notify_all();
+  return result;
+}
+
+void SpillFile::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ends_ || !jobs_.empty(); });
+    if (ends_) return;
+    const JobRef job = jobs_.front();
+    jobs_.pop_front();
+    lock.unlock();
+    run(*job, file_);
+    lock.lock();
+    job->is_done = true;
+    changed_.notify_all();
+  }
+}
+
+void SpillFile::run(Job& job, int file) {
+  char* data = job.block.data<char>();
+  const std::int64_t bytes = job.block.type().bytes();
+  while (job.got < bytes) {
+    const auto rest = static_cast<std::size_t>(bytes - job.got);
+    const ssize_t count = job.writes ? pwrite(file, data + job.got, rest, job.offset + job.got)
+                                     : pread(file, data + job.got, rest, job.offset + job.got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) job.error = errno;
+    if (count <= 0) return;
+    job.got += count;
+  }
+}
+
+void SpillFile::wait(const JobRef& job) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return job->is_done; });
+  }
+  const char* what = job->writes ? "write to" : "read from";
+  if (job->error)
+    throw IoError(
+        str("swap_memory: cannot ", what, " a file in ", folder_, ": ", std::strerror(job->error)));
+  if (job->got != job->block.type().bytes())
+    throw IoError(str("swap_memory: a file in ", folder_, " gave ", job->got, " bytes of ",
+                      job->block.type().bytes(), " that were written to it"));
+}
+
+}  // namespace reel

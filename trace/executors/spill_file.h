@@ -1,0 +1,69 @@
+// trace/executors/spill_file.h — SpillFile, memory that is put away in a file.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// A file without a name, which goes when nobody has it open any more, whatever happens. Blocks are
+/// written and read by a thread of its own, one after the other, with pwrite and pread.
+class SpillFile {
+ public:
+  /// folder: where the file is made, when something is written for the first time; empty: that of
+  /// the system for temporary files.
+  explicit SpillFile(const std::string& folder);
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  /// A block on its way. Its tensor must be left alone until wait().
+  struct Job {
+    Tensor block;
+    std::int64_t offset;
+    bool writes;
+    bool is_done = false;
+    int error = 0;         ///< errno
+    std::int64_t got = 0;  ///< bytes
+  };
+  using JobRef = std::shared_ptr<Job>;
+
+  /// Room for so many bytes behind what there is -> where.
+  std::int64_t take(std::int64_t bytes) { return std::exchange(end_, end_ + bytes); }
+
+  /// Begins to. Throws IoError where no file can be made in the folder.
+  JobRef write(std::int64_t offset, Tensor block) {
+    return begin({std::move(block), offset, true});
+  }
+  JobRef read(std::int64_t offset, Tensor block) {
+    return begin({std::move(block), offset, false});
+  }
+  /// Until it is done. Throws IoError where it could not be: for lack of room, or because the file
+  /// is shorter than it was.
+  void wait(const JobRef& job);
+
+ private:
+  JobRef begin(Job job);
+  void open();
+  void work();
+  static void run(Job& job, int file);
+
+  std::string folder_;
+  std::int64_t end_ = 0;
+  int file_ = -1;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<JobRef> jobs_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace reel

@@ -1,0 +1,110 @@
+// trace/executors/spilled.h — Spilled, what a loop saved, of which all but a window lies in a file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reel/core/ops/loop.h"
+#include "reel/core/saved_steps.h"
+#include "reel/trace/executors/spill_file.h"
+
+namespace reel {
+
+/// One value of every step of a loop, in blocks of a MiB and more. As many blocks as are to stay in
+/// memory do, those used last; others are written to the file, and read again ahead of the loop
+/// that runs back.
+class Spilled final : public SavedSteps {
+ public:
+  /// together: so many steps are asked for, one behind the other, at a time; first positions of
+  /// such runs are multiples of it.
+  Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together)
+      : file_(std::move(file)), bytes_in_memory_(bytes_in_memory), together_(together) {}
+
+  /// Where the value of a step is to be written, which is of the same type in every step; with
+  /// those of the steps behind it that are put together. Places given before may not be written to
+  /// any more. Throws IoError.
+  char* place(const TensorType& step, std::int64_t position);
+  /// The same for a tensor, of any type.
+  void put(std::int64_t position, const Tensor& step);
+
+  /// Of a step; not known before the first is put.
+  const std::optional<TensorType>& type() const { return type_; }
+
+  void need(std::int64_t first, std::int64_t count) override;
+  char* data(std::size_t, std::int64_t position) override;
+  Tensor tensor(std::size_t, std::int64_t position) override;
+
+ private:
+  struct Block {
+    Tensor memory;             ///< undefined: in the file only, or on its way
+    SpillFile::JobRef job;     ///< on its way
+    std::int64_t offset = -1;  ///< in the file
+    bool is_changed = false;   ///< what is in memory is not in the file
+  };
+  Block& use(std::int64_t number);
+  void begin_reading(std::int64_t number);
+  void settle(Block& block);
+  void make_room();
+  char* at(const Block& block, std::int64_t position) const {
+    return block.memory.data<char>() + position % steps_ * bytes_;
+  }
+
+  static constexpr std::int64_t kLeast = 1 << 20;  ///< bytes of a block
+  static constexpr std::size_t kWriting = 2;       ///< blocks on their way at a time
+
+  std::shared_ptr<SpillFile> file_;
+  std::int64_t bytes_in_memory_, together_;
+  std::optional<TensorType> type_;      ///< of a step
+  std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
+  std::size_t most_ = 2;                ///< blocks in memory
+  std::map<std::int64_t, Block> blocks_;
+  std::list<std::int64_t> line_;           ///< blocks in memory, those used last in front
+  std::deque<std::int64_t> writing_;       ///< blocks that are being written
+  std::map<std::int64_t, Tensor> others_;  ///< steps of another type
+  std::int64_t first_ = -1;                ///< what was asked for last
+  Tensor piece_;                           ///< that, where it lies in two blocks
+};
+
+/// Some of what was spilled, as the elements of a list.
+class SpilledList final : public SavedSteps {
+ public:
+  SpilledList(Ref<Spilled> all, std::vector<std::int64_t> places)
+      : all_(std::move(all)), places_(std::move(places)) {}
+  void need(std::int64_t first, std::int64_t) override { all_->need(place(first), 1); }
+  char* data(std::size_t, std::int64_t position) override { return all_->data(0, place(position)); }
+  Tensor tensor(std::size_t, std::int64_t position) override {
+    return all_->tensor(0, place(position));
+  }
+
+ private:
+  std::int64_t place(std::int64_t position) const {
+    return places_[static_cast<std::size_t>(position)];
+  }
+
+  Ref<Spilled> all_;
+  std::vector<std::int64_t> places_;
+};
+
+/// Makes what a loop's stacks are spilled to: one file for all.
+class Spills {
+ public:
+  /// chunk: how many steps an iteration of a loop in chunks puts.
+  Ref<Spilled> make(const LoopAttrs& attrs, std::int64_t chunk) {
+    if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder);
+    const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
+                                     [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
+    return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
+                                    attrs.in_chunks ? chunk : 1));
+  }
+
+ private:
+  std::shared_ptr<SpillFile> file_;
+};
+
+}  // namespace reel
