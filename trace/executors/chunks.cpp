@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <bit>
+
 namespace reel {
 namespace {
 
@@ -10,6 +12,9 @@ namespace {
 constexpr std::int64_t kFewest = 16, kMost = 64;
 /// Where matrices do not stay in the second cache: the bytes of a chunk's steps over theirs.
 constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
+
+/// Beside so many chunks a shorter one does not count.
+constexpr std::int64_t kFewChunks = 8;
 
 std::int64_t second_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -66,7 +71,10 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
     const std::int64_t wanted = steps_of_chunk(step, matrices),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
-    chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest
+    if (count <= kFewChunks)
+      chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest
+    else  // so that what lies between checkpoints, mostly a power of two, is whole chunks
+      chunks.size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
   }
   chunks.size = std::clamp<std::int64_t>(chunks.size, 1, std::max<std::int64_t>(chunks.steps, 1));
   chunks.dim = dim_of(time, chunks.size);

@@ -33,7 +33,7 @@ Recalled::Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorT
   const std::size_t lists = inputs.size() - static_cast<std::size_t>(loop().carries);
   const Tensors kept = list_elements(inputs[lists - 1]);
   if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
-  begin_ = end_ = units_ = (segments_.steps() + unit_ - 1) / unit_;
+  units_ = (segments_.steps() + unit_ - 1) / unit_;
   for (const Tensor& steps : kept) kept_.push_back(unit_at(steps.data<std::int64_t>()[0]));
   checkpoints_.assign(inputs.begin() + static_cast<std::ptrdiff_t>(lists), inputs.end());
 }
@@ -47,22 +47,23 @@ std::int64_t Recalled::unit_at(std::int64_t step) const {
   if (!loop().is_reverse) return step / unit_;
   return step ? units_ - (segments_.steps() - step) / unit_ : 0;
 }
-/// Of the window.
-std::int64_t Recalled::first_position() const {
-  return loop().is_reverse ? segments_.steps() - step_of(end_) : step_of(begin_);
-}
-
 void Recalled::need(std::int64_t first, std::int64_t count) {
+  if (first == first_ && count == count_) return;
   std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
   if (loop().is_reverse) {
     begin = units_ - begin;
     end = units_ - end;
     std::swap(begin, end);
   }
-  while (begin < begin_ || end > end_) {
-    const bool goes_on = begin_ > begin && begin_ < end;  // some of them are there
-    make_window(goes_on ? begin_ : end, end, end - begin);
+  while (parts_.empty() || begin < parts_.front().begin || end > parts_.back().end) {
+    const bool goes_on =  // some of them are there
+        !parts_.empty() && begin < parts_.front().begin && parts_.front().begin < end;
+    if (!goes_on) parts_.clear();
+    make_part(goes_on ? parts_.front().begin : end, end, end - begin);
   }
+  first_ = first;
+  count_ = count;
+  pieces_.assign(types_.size(), Tensor());
 }
 
 /// Units from `begin` to before `end`, from the state before them.
@@ -121,10 +122,12 @@ std::int64_t Recalled::bytes_of_step() {
   return bytes_of_step_;
 }
 
-/// The window that ends at `end`, and those of the units behind it that are there already, up to
-/// `last`. together: how many units are asked for at a time.
-void Recalled::make_window(std::int64_t end, std::int64_t last, std::int64_t together) {
+/// The part of the window that ends at `end`; of those behind it, what lies before `last` stays.
+/// together: how many units are asked for at a time.
+void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t together) {
+  while (!parts_.empty() && parts_.back().begin >= last) parts_.pop_back();
   find_gap(end, together);
+  if (loop().checkpoint_bytes && !parts_.empty()) keep_next_steps(parts_.front(), last);
   while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
   State state = states_.back();
   for (const Revolve::Advance& advance : revolve_->way_to(end)) {
@@ -132,31 +135,29 @@ void Recalled::make_window(std::int64_t end, std::int64_t last, std::int64_t tog
     state.unit = advance.to;
     if (advance.keeps) states_.push_back(state);
   }
-  // Of the window before, only what comes next stays; and that is let go of before there is more.
-  const std::int64_t stays = step_of(last) - step_of(end);
-  const std::size_t values = types_.size();
-  Tensors whole(values);
-  std::vector<Tensors> elements(values);
-  for (std::size_t i = 0; stays && i < values; ++i)
-    if (is_dense(i))
-      whole[i] = next_steps(whole_[i], stays);
-    else
-      elements[i].assign(elements_[i].begin(), elements_[i].begin() + stays);
-  whole_.assign(values, Tensor());
-  elements_.assign(values, Tensors());
   const Tensors saved = run(state.unit, end, state.carries, true).saved;
-  for (std::size_t i = 0; i < values; ++i) {
+  Part part{state.unit, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+  for (std::size_t i = 0; i < types_.size(); ++i)
+    if (is_dense(i))
+      part.whole[i] = segments_.is_dense() ? saved[i] : in_one_piece(list_elements(saved[i]));
+    else
+      part.elements[i] = list_elements(saved[i]);
+  parts_.push_front(std::move(part));
+}
+
+/// Of a part, the units before `last` alone, in memory of their own: under a budget the rest goes.
+void Recalled::keep_next_steps(Part& part, std::int64_t last) {
+  if (part.end <= last) return;
+  const std::int64_t count = step_of(last) - step_of(part.begin);
+  for (std::size_t i = 0; i < types_.size(); ++i)
     if (is_dense(i)) {
-      const Tensor made = segments_.is_dense() ? saved[i] : in_one_piece(list_elements(saved[i]));
-      whole_[i] = stays ? joined({made, whole[i]}) : made;
-      continue;
+      part.whole[i] = next_steps(part.whole[i], count);
+    } else {
+      Tensors& steps = part.elements[i];
+      const auto first = loop().is_reverse ? steps.end() - count : steps.begin();
+      steps = Tensors(first, first + count);
     }
-    elements_[i] = list_elements(saved[i]);
-    if (loop().is_reverse) std::reverse(elements_[i].begin(), elements_[i].end());
-    elements_[i].insert(elements_[i].end(), elements[i].begin(), elements[i].end());
-  }
-  begin_ = state.unit;
-  end_ = last;
+  part.end = last;
 }
 
 /// Steps by position, one behind the other.
@@ -212,20 +213,50 @@ Tensor Recalled::joined(Tensors parts) const {
   return all;
 }
 
+/// The part that a step is in.
+const Recalled::Part& Recalled::part_of(std::int64_t position) const {
+  const std::int64_t unit = loop().is_reverse ? units_ - 1 - position / unit_ : position / unit_;
+  auto part = parts_.begin();
+  while (part->end <= unit) ++part;
+  return *part;
+}
+std::int64_t Recalled::first_position(const Part& part) const {
+  return loop().is_reverse ? segments_.steps() - step_of(part.end) : step_of(part.begin);
+}
+
 char* Recalled::data(std::size_t i, std::int64_t position) {
-  if (!is_dense(i)) return element(i, position).data<char>();
-  return whole_[i].data<char>() +
-         (position - first_position()) * slice_type(whole_[i].type()).bytes();
+  const Part& part = part_of(position);
+  const std::int64_t first = first_position(part);
+  if (!is_dense(i))
+    return part.elements[i][static_cast<std::size_t>(position - first)].data<char>();
+  const std::int64_t bytes = slice_type(part.whole[i].type()).bytes();
+  if (position != first_ || &part_of(first_ + count_ - 1) == &part)
+    return part.whole[i].data<char>() + (position - first) * bytes;
+  // What was asked for lies in several parts.
+  Tensor& piece = pieces_[i];
+  if (!piece.is_defined()) {
+    piece = Tensor(allocate_block(TensorType(boolean, {count_ * bytes})));
+    char* to = piece.data<char>();
+    for (std::int64_t k = first_; k < first_ + count_;) {
+      const Part& from = part_of(k);
+      const std::int64_t begin = first_position(from),
+                         end = std::min(begin + from.whole[i].type().sizes()[0], first_ + count_);
+      std::memcpy(to, from.whole[i].data<char>() + (k - begin) * bytes,
+                  static_cast<std::size_t>((end - k) * bytes));
+      to += (end - k) * bytes;
+      k = end;
+    }
+  }
+  return piece.data<char>();
 }
 
 Tensor Recalled::tensor(std::size_t i, std::int64_t position) {
-  if (!is_dense(i)) return element(i, position);
-  return Tensor(allocate_view(slice_type(types_[i]), whole_[i].ref(), data(i, position)));
-}
-
-const Tensor& Recalled::element(std::size_t i, std::int64_t position) const {
-  const std::int64_t step = segments_.position(position);  // its own inverse
-  return elements_[i][static_cast<std::size_t>(step - step_of(begin_))];
+  const Part& part = part_of(position);
+  const std::int64_t at = position - first_position(part);
+  if (!is_dense(i)) return part.elements[i][static_cast<std::size_t>(at)];
+  const Tensor& whole = part.whole[i];
+  return Tensor(allocate_view(slice_type(types_[i]), whole.ref(),
+                              whole.data<char>() + at * slice_type(whole.type()).bytes()));
 }
 
 void run_recall(KernelArgs& args) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -40,32 +41,39 @@ class Recalled final : public SavedSteps {
     std::int64_t unit;
     Tensors carries;
   };
+  /// A run of units that are in memory.
+  struct Part {
+    std::int64_t begin, end;
+    Tensors whole;                  ///< of each value that is dense, all steps, by position
+    std::vector<Tensors> elements;  ///< of others, step by step
+  };
   const LoopAttrs& loop() const { return attrs_.saving(); }
   std::int64_t step_of(std::int64_t unit) const;
   std::int64_t unit_at(std::int64_t step) const;
-  std::int64_t first_position() const;
   Segments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
   void find_gap(std::int64_t end, std::int64_t together);
   std::int64_t bytes_of_step();
-  void make_window(std::int64_t end, std::int64_t last, std::int64_t together);
+  void make_part(std::int64_t end, std::int64_t last, std::int64_t together);
+  void keep_next_steps(Part& part, std::int64_t last);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
   static Tensor in_one_piece(const Tensors& steps);
   Tensor next_steps(const Tensor& steps, std::int64_t count) const;
   Tensor joined(Tensors parts) const;
-  const Tensor& element(std::size_t i, std::int64_t position) const;
+  const Part& part_of(std::int64_t position) const;
+  std::int64_t first_position(const Part& part) const;
 
   RecallAttrs attrs_;
   std::vector<TensorType> types_;
   Segments segments_;
-  std::int64_t unit_ = 1, units_ = 0;  ///< steps of a unit, and how many there are
-  std::vector<std::int64_t> kept_;     ///< the unit behind each checkpoint
-  Tensors checkpoints_;                ///< of each carry, the list of what it was at each
-  std::size_t gap_ = 0;                ///< the checkpoint that the window lies behind
-  std::optional<Revolve> revolve_;     ///< over the units behind it
-  std::vector<State> states_;          ///< at the checkpoints of that
-  std::int64_t begin_ = 0, end_ = 0;   ///< the window
-  Tensors whole_;                      ///< of each value, where it is dense: all of the window
-  std::vector<Tensors> elements_;      ///< of each value, else: step by step
+  std::int64_t unit_ = 1, units_ = 0;    ///< steps of a unit, and how many there are
+  std::vector<std::int64_t> kept_;       ///< the unit behind each checkpoint
+  Tensors checkpoints_;                  ///< of each carry, the list of what it was at each
+  std::size_t gap_ = 0;                  ///< the checkpoint that the window lies behind
+  std::optional<Revolve> revolve_;       ///< over the units behind it
+  std::vector<State> states_;            ///< at the checkpoints of that
+  std::deque<Part> parts_;               ///< the window, one behind the other
+  std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
+  Tensors pieces_;                       ///< of each value, that, where it lies in several parts
   std::int64_t bytes_of_step_ = 0;
 };
 
