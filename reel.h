@@ -26,6 +26,7 @@
 #include "reel/frontend/progress.h"
 #include "reel/frontend/rmsprop.h"
 #include "reel/frontend/safetensors.h"
+#include "reel/frontend/saved_values.h"
 #include "reel/frontend/scan.h"
 #include "reel/frontend/schedule.h"
 #include "reel/frontend/sgd.h"

@@ -92,7 +92,7 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
     std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    if (attrs.swaps && !saved.type.is_list()) kind |= LoopAttrs::kSpilled;
+    if ((attrs.swaps || saved.spills) && !saved.type.is_list()) kind |= LoopAttrs::kSpilled;
     result.stack_kinds.push_back(kind);
   }
   result.stacks += static_cast<int>(extra);
@@ -189,6 +189,7 @@ class LoopReversal {
     for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
       spec.is_wanted[body_.formal_count + i] =
           at_.needs(attrs_.first_capture() + attrs_.body_captures[i]);
+    spec.keeps = attrs_.keeps.get();
     // What is stacked anyway has zeros where entries have ended, which the body may have seen
     // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
     for (int i = 0; attrs_.entry_dims.empty() && i < attrs_.stacks; ++i)
@@ -313,8 +314,10 @@ class LoopReversal {
       }
     }
     for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
-    const bool has_few = attrs_.has_checkpoints() || attrs_.swaps;
-    for (const Tensor& saved : saved_) take_slice(saved, has_few ? Fill::recalled : Fill::as_is);
+    for (std::size_t i = 0; i < saved_.size(); ++i) {
+      const bool has_few = attrs_.has_checkpoints() || attrs_.swaps || reversed_.saved[i].spills;
+      take_slice(saved_[i], has_few ? Fill::recalled : Fill::as_is);
+    }
     for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);
     back_.slices = static_cast<int>(slices_.size());
     back_.fills.insert(back_.fills.end(), slice_fills_.begin(), slice_fills_.end());

@@ -10,6 +10,7 @@
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/identity.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/str.h"
 
@@ -128,10 +129,40 @@ class Cut {
   Source source(ValueId v) const { return source_[v]; }
   bool takes(std::size_t record) const { return takes_[record]; }
   bool is_used(ValueId v) const { return used_.count(v) != 0; }
+  bool spills(ValueId v) const { return verdict(maker_[v]) == Saving::spill; }
 
  private:
+  /// What the rule says of the values that a forward record makes.
+  Saving verdict(int record) const {
+    if (!spec_.keeps || record < 0 || static_cast<std::size_t>(record) >= both_.forward_records)
+      return Saving::by_default;
+    const OpRecord& of = both_.graph->records[static_cast<std::size_t>(record)];
+    if (of.op->has_effect || !of.output_count) return Saving::by_default;
+    const ValueId v = both_.graph->outputs_of(of)[0];
+    return (*spec_.keeps)({of.op->name, checkpoint_name_of(of), both_.graph->types[v]});
+  }
+  /// Values that the rule has kept are at hand for all others; what it has computed again needs
+  /// what it is computed from.
+  void follow_rule(std::vector<ValueId>& reads) {
+    const Graph& graph = *both_.graph;
+    for (std::size_t r = 0; r < both_.forward_records; ++r) {
+      const Saving keep = verdict(static_cast<int>(r));
+      if (keep != Saving::keep && keep != Saving::spill) continue;
+      for (const ValueId v : graph.outputs_of(graph.records[r]))
+        if (source_[v] == Source::unknown) source_[v] = Source::saved;
+    }
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const ValueId v = reads[i];
+      if (source_[v] != Source::unknown || maker_[v] < 0 || again_.count(maker_[v])) continue;
+      if (verdict(maker_[v]) != Saving::recompute) continue;
+      again_.insert(maker_[v]);
+      for (const ValueId in : graph.inputs_of(graph.records[static_cast<std::size_t>(maker_[v])]))
+        reads.push_back(in);
+    }
+  }
   bool is_cheap(const OpRecord& record) const {
     if (record.op->has_effect) return false;
+    if (again_.count(static_cast<int>(&record - both_.graph->records.data()))) return true;
     return record.op->pointwise || record.input_count == 0;
   }
   /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is
@@ -183,6 +214,7 @@ class Cut {
       if (!std::any_of(out.begin(), out.end(), [&](ValueId v) { return live[v]; })) continue;
       for (const ValueId v : graph.inputs_of(graph.records[r])) live[v] = 1, reads.push_back(v);
     }
+    if (spec_.keeps) follow_rule(reads);
     if (!spec_.recomputes_all) {
       const auto save_if = [&](const auto& has_to) {
         for (const ValueId v : reads)
@@ -210,6 +242,7 @@ class Cut {
   std::unordered_set<ValueId> used_;
   std::unordered_map<ValueId, bool> cheap_;
   std::unordered_map<const DimNode*, int> born_;  // the forward record that makes a dim
+  std::unordered_set<int> again_;  ///< forward records that the rule has computed again
   std::vector<ValueId> pending_;
 };
 
@@ -332,12 +365,12 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   result.forward = forward_part(both, forward);
   for (ValueId v = 0; v < from.types.size(); ++v)
     if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) {
-      result.saved.push_back({v, from.types[v], is_local(from.types[v])});
+      result.saved.push_back({v, from.types[v], cut.spills(v), is_local(from.types[v])});
       add_input(v);
     }
   for (const Dim& dim : tokens) {
     const TensorType type = token_type(dim);
-    result.saved.push_back({append_dim_token(*result.forward, dim), type, true});
+    result.saved.push_back({append_dim_token(*result.forward, dim), type, false, true});
     to.inputs.push_back(to.add_value(type));
   }
   to.formal_count = to.inputs.size();

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/core/graph.h"
 
 namespace reel {
@@ -19,12 +20,14 @@ struct ReversalSpec {
       is_varying;               ///< by input: its dims may be others in every run; empty for none
   bool is_enclosed = true;      ///< a body or branch: dims of its inputs are known around it
   bool recomputes_all = false;  ///< save nothing: take inputs, and compute the rest again
+  const SavingRule* keeps = nullptr;  ///< what is to be saved; null: what is not element-wise
 };
 
 /// A value of the forward graph that must be kept for the reverse one.
 struct Saved {
   ValueId value = 0;  ///< of ReversedGraph::forward; for a dim, a token of it
   TensorType type;
+  bool spills = false;  ///< SavingRule asks for that
   bool is_local =
       false;  ///< its type mentions dims that are the graph's own: it may change from run to run
 };

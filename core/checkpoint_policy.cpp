@@ -21,4 +21,11 @@ Checkpoint Checkpoint::budget(std::int64_t bytes) {
   return result;
 }
 
+Checkpoint Checkpoint::where(SavingRule rule) const {
+  if (!rule) throw ArgumentError("Checkpoint::where: the rule is empty; give a function");
+  Checkpoint result = *this;
+  result.rule_ = std::make_shared<const SavingRule>(std::move(rule));
+  return result;
+}
+
 }  // namespace reel

@@ -3,11 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "reel/core/tensor_type.h"
+
 namespace reel {
+
+/// What is done about a value of a loop's step that its gradient reads.
+enum class Saving : std::uint8_t {
+  by_default,  ///< kept, unless it is element-wise from what is kept
+  keep,
+  recompute,  ///< computed again from what is kept
+  spill,      ///< kept as SwapMemory does
+};
+
+/// A value that an op of a step makes.
+struct StepValue {
+  std::string_view op;    ///< the op's name: "dot", "tanh"
+  std::string_view name;  ///< that checkpoint_name gave it; else empty
+  TensorType type;
+};
+using SavingRule = std::function<Saving(const StepValue&)>;
 
 /// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
@@ -31,14 +52,24 @@ class Checkpoint {
   /// least.
   static Checkpoint budget(std::int64_t bytes);
 
-  bool keeps_all() const { return !steps_ && !bytes_; }
-  std::int64_t steps() const { return steps_; }  ///< 0: not by steps
-  std::int64_t bytes() const { return bytes_; }  ///< 0: not by bytes
+  /// The same, where a rule says what is kept of a step: asked of every value that an op makes,
+  /// when the gradient is made. Under checkpoints it is about the steps that are run again.
+  ///
+  ///   Checkpoint().where([](const StepValue& v) {
+  ///     return v.op == "dot" ? Saving::keep : Saving::recompute;
+  ///   })
+  Checkpoint where(SavingRule rule) const;
+
+  bool keeps_all() const { return !steps_ && !bytes_ && !rule_; }
+  const std::shared_ptr<const SavingRule>& rule() const { return rule_; }  ///< null: by default
+  std::int64_t steps() const { return steps_; }                            ///< 0: not by steps
+  std::int64_t bytes() const { return bytes_; }                            ///< 0: not by bytes
 
   bool operator==(const Checkpoint&) const = default;
 
  private:
   std::int64_t steps_ = 0, bytes_ = 0;
+  std::shared_ptr<const SavingRule> rule_;
 };
 
 /// Where what a loop keeps goes when it is more than so many bytes.

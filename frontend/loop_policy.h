@@ -9,10 +9,11 @@ namespace reel {
 inline void set_policy(LoopAttrs& attrs, const Checkpoint& checkpoint, const SwapMemory& swap) {
   attrs.checkpoint_steps = checkpoint.steps();
   attrs.checkpoint_bytes = checkpoint.bytes();
+  attrs.keeps = checkpoint.rule();
   attrs.swaps = swap.spill().has_value();
-  if (!attrs.swaps) return;
-  attrs.spill_folder = swap.spill()->folder;
-  attrs.spill_window = swap.spill()->bytes_in_memory;
+  const Spill spill = swap.spill().value_or(Spill{});  // a rule may ask for one
+  attrs.spill_folder = spill.folder;
+  attrs.spill_window = spill.bytes_in_memory;
 }
 inline bool has_policy(const Checkpoint& checkpoint, const SwapMemory& swap) {
   return !checkpoint.keeps_all() || swap.spill();

@@ -189,6 +189,10 @@ Tensor print(const Tensor& x, const std::string& label) {
 }
 Tensor stop_gradient(const Tensor& x) { return bind(stop_gradient_op, {x}); }
 Tensor identity(const Tensor& x) { return bind(identity_op, {x}); }
+std::string_view checkpoint_name_of(const OpRecord& record) {
+  if (record.op != &checkpoint_name_op) return {};
+  return get<NameAttrs>(record.attrs.get()).name;
+}
 Tensor checkpoint_name(const Tensor& x, const std::string& name) {
   return bind(checkpoint_name_op, {x}, make_attrs(NameAttrs{name}));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
 #include "reel/core/str.h"
@@ -92,6 +93,7 @@ struct LoopAttrs {
   bool swaps = false;             ///< SwapMemory: what it keeps for that may lie in a file
   std::string spill_folder;       ///< where
   std::int64_t spill_window = 0;  ///< bytes that stay in memory
+  std::shared_ptr<const SavingRule> keeps;  ///< what of a step is kept for that; null: by default
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more
 

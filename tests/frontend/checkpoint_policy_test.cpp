@@ -111,8 +111,8 @@ TEST_P(CheckpointPolicyTest, OfLoopsWhoseLengthNobodyKnows) {
         const Tensor next = s.first * w + 0.3;
         return std::pair{next, s.second + sum(sin(next))};
       };
-      const auto last =
-          while_loop(cond, body, std::pair{ones({3}, f64), scalar(0.0, f64)}, {.checkpoint = policy});
+      const auto last = while_loop(cond, body, std::pair{ones({3}, f64), scalar(0.0, f64)},
+                                   {.checkpoint = policy});
       return sum(last.first) + sum(last.second);
     };
   };
@@ -188,10 +188,11 @@ TEST_P(CheckpointPolicyTest, OfStatesThatAreArraysAndGrow) {
         const Tensor next = s.second + sum(seen.stack()) * 0.1;
         return std::pair{next, std::pair{seen, next}};
       };
-      const auto made = scan(Scan{.initial = std::pair{TensorArray(TensorType(f64)), scalar(0.5, f64)},
-                                  .xs = x,
-                                  .body = body,
-                                  .checkpoint = policy});
+      const auto made =
+          scan(Scan{.initial = std::pair{TensorArray(TensorType(f64)), scalar(0.5, f64)},
+                    .xs = x,
+                    .body = body,
+                    .checkpoint = policy});
       return sum(square(made.ys)) + sum(made.state.first.stack());
     };
   };
@@ -226,16 +227,51 @@ TEST_P(CheckpointPolicyTest, SecondGradients) {
   }
 }
 
+TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor gates = checkpoint_name(matmul(x, p.in) + matmul(h, p.recurrent), "gates");
+        const Tensor next = tanh(gates) * exp(-square(gates));
+        return std::pair{next, next};
+      };
+      return sum(square(
+          scan(Scan{.initial = zeros({2, 4}, f64), .xs = p.x, .body = body, .checkpoint = policy})
+              .ys));
+    };
+  };
+  const Problem p = problem(10);
+  const auto expected = run(value_and_grad(make({})))(p);
+  const std::vector<SavingRule> rules{
+      [](const StepValue&) { return Saving::by_default; },
+      [](const StepValue&) { return Saving::keep; },
+      [](const StepValue&) { return Saving::recompute; },
+      [](const StepValue&) { return Saving::spill; },
+      [](const StepValue& v) { return v.name == "gates" ? Saving::keep : Saving::recompute; },
+      [](const StepValue& v) { return v.op == "dot" ? Saving::spill : Saving::by_default; }};
+  for (const SavingRule& rule : rules)
+    for (const Checkpoint& over_time :
+         {Checkpoint(), Checkpoint::every(4), Checkpoint::budget(2000)}) {
+      SCOPED_TRACE(str("rule ", &rule - rules.data(), ", ", text_of(over_time)));
+      const auto actual = run(value_and_grad(make(over_time.where(rule))))(p);
+      expect_same_bits(actual.first, expected.first);
+      expect_all_close(actual.second.in, expected.second.in, is_exact() ? 0 : 1e-12);
+      expect_all_close(actual.second.recurrent, expected.second.recurrent, is_exact() ? 0 : 1e-12);
+      expect_all_close(actual.second.x, expected.second.x, is_exact() ? 0 : 1e-12);
+    }
+}
+
 TEST_P(CheckpointPolicyTest, WhatABodyPrintsIsPrintedOnce) {
   const auto f = run(value_and_grad([](const Tensor& x) {
     const auto body = [](const Tensor& x, const Tensor& h) {
       const Tensor next = print(h * x, "h");
       return std::pair{next, sin(next)};
     };
-    return sum(
-        scan(
-            Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = Checkpoint::every(2)})
-            .ys);
+    return sum(scan(Scan{.initial = scalar(0.5, f64),
+                         .xs = x,
+                         .body = body,
+                         .checkpoint = Checkpoint::every(2)})
+                   .ys);
   }));
   testing::internal::CaptureStdout();
   f(ones({5}, f64));
@@ -273,7 +309,8 @@ TEST(CheckpointStepsTest, StepsAreRunAgainAsOftenAsTheoryHasIt) {
         const Tensor next = sin(h * x);
         return std::pair{None{}, next};
       };
-      return scan(Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = policy}).state;
+      return scan(Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = policy})
+          .state;
     };
     const RecalledSteps before = recalled_steps();
     grad(f)(full({steps}, 1.1, f64));
@@ -284,6 +321,54 @@ TEST(CheckpointStepsTest, StepsAreRunAgainAsOftenAsTheoryHasIt) {
   EXPECT_EQ(recalled(Checkpoint::every(4), 10), std::pair(std::int64_t{0}, std::int64_t{10}));
   // One slot: from the first state on each time.
   EXPECT_EQ(recalled(Checkpoint::budget(1), 10), std::pair(std::int64_t{45}, std::int64_t{10}));
+}
+
+/// What a loop stacks for its gradient, under a rule.
+std::vector<std::string> saved_under(const SavingRule& rule) {
+  const auto f = jit(grad([&](const Tensor& w) {
+                       const auto body = [&](const Tensor& x, const Tensor& h) {
+                         const Tensor gates = checkpoint_name(matmul(h, w) + x, "gates");
+                         const Tensor next = tanh(gates) * exp(-square(gates));
+                         return std::pair{None{}, next};
+                       };
+                       return sum(scan(Scan{.initial = zeros({2, 4}, f64),
+                                            .xs = ones({6, 2, 4}, f64),
+                                            .body = body,
+                                            .checkpoint = Checkpoint().where(rule)})
+                                      .state);
+                     }),
+                     {.executor = Executor::interpreter});
+  f(full({4, 4}, 0.1, f64));
+  std::vector<std::string> result;
+  for (const OpRecord& record : f.graph().records) {
+    if (record.op != &loop_op || get<LoopAttrs>(record.attrs.get()).counts_down) continue;
+    const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    const Graph& body = *attrs.body.graph;
+    for (int j = 0; j < attrs.stacks; ++j) {
+      const ValueId v = body.outputs[attrs.first_stack() + static_cast<std::size_t>(j)];
+      std::string made = "carry";
+      for (const OpRecord& of : body.records)
+        for (const ValueId out : body.outputs_of(of))
+          if (out == v) made = of.op->name;
+      result.push_back(made);
+    }
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+TEST(CheckpointRuleTest, SaysWhatIsStacked) {
+  using Names = std::vector<std::string>;
+  // Gates are read by two; by default one of what is made of them stands for it.
+  EXPECT_EQ(saved_under([](const StepValue& v) {
+              return v.name == "gates" ? Saving::keep : Saving::by_default;
+            }),
+            (Names{"carry", "checkpoint_name"}));
+  EXPECT_EQ(saved_under([](const StepValue&) { return Saving::recompute; }), (Names{"carry"}));
+  EXPECT_EQ(saved_under([](const StepValue& v) {
+              return v.op == "dot" ? Saving::keep : Saving::recompute;
+            }),
+            (Names{"carry", "dot"}));
 }
 
 TEST(CheckpointErrorsTest, Policies) {

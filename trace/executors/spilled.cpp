@@ -30,6 +30,7 @@ void Spilled::put(std::int64_t position, const Tensor& step) {
 
 /// The block in memory, in front of the line.
 Spilled::Block& Spilled::use(std::int64_t number) {
+  if (number == used_) return *used_block_;  // in front, and in memory
   Block& block = blocks_[number];
   settle(block);
   if (!block.memory.is_defined() && block.offset >= 0) {
@@ -43,6 +44,8 @@ Spilled::Block& Spilled::use(std::int64_t number) {
     line_.push_front(number);
     make_room();
   }
+  used_ = number;
+  used_block_ = &block;
   return block;
 }
 
@@ -89,6 +92,7 @@ void Spilled::need(std::int64_t first, std::int64_t count) {
   const std::int64_t before = std::exchange(first_, first);
   const std::int64_t number = first / steps_, last = (first + count - 1) / steps_;
   piece_ = Tensor();
+  if (number == used_ && number == last) return;
   if (number != last) {
     piece_ = Tensor(allocate_block(TensorType(boolean, {count * bytes_})));
     char* to = piece_.data<char>();

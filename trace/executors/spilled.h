@@ -64,6 +64,8 @@ class Spilled final : public SavedSteps {
   std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
   std::size_t most_ = 2;                ///< blocks in memory
   std::map<std::int64_t, Block> blocks_;
+  std::int64_t used_ = -1;  ///< the block used last
+  Block* used_block_ = nullptr;
   std::list<std::int64_t> line_;           ///< blocks in memory, those used last in front
   std::deque<std::int64_t> writing_;       ///< blocks that are being written
   std::map<std::int64_t, Tensor> others_;  ///< steps of another type

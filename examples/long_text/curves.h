@@ -1,0 +1,16 @@
+// curves.h — several curves in one picture.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< x, y
+};
+
+/// An SVG picture of the curves over a logarithmic axis from the smallest x on. Throws UserError
+/// where it cannot be written.
+void save_curves(const std::string& path, const std::vector<Curve>& curves,
+                 const std::string& x_label, const std::string& y_label);

@@ -1,0 +1,57 @@
+// frontend/saved_values.h — saved_values, what the gradient of a function would keep.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reel/frontend/tree.h"
+
+namespace reel {
+
+/// One tensor, or list of tensors, that is kept from the forward run for the gradient.
+struct KeptValue {
+  std::string op;      ///< that makes it: "dot", or of a loop's steps "scan \"encoder\": tanh"
+  std::string name;    ///< that checkpoint_name gave it; else empty
+  TensorType type;     ///< of all steps, where a loop makes it
+  std::int64_t count;  ///< tensors of that type in a list; 1 otherwise; -1: only a run tells
+  std::int64_t bytes;  ///< of all; -1: only a run tells
+  bool is_spilled;     ///< all but a window of it lies in a file
+};
+
+struct KeptValues {
+  std::vector<KeptValue> values;
+  /// Of all whose bytes are known.
+  std::int64_t bytes() const;
+};
+/// A line for each, and their sum.
+std::ostream& operator<<(std::ostream& out, const KeptValues& kept);
+
+namespace detail {
+KeptValues find_kept(TreeLeaves arguments,
+                     const std::function<TreeLeaves(const TreeLeaves&)>& function);
+}  // namespace detail
+
+/// What the gradient of f, with respect to all floating arguments and captured tensors, would keep
+/// from the forward run: found by recording f, as jit does, and running nothing. Arguments
+/// themselves, which are there anyway, are not counted. In eager mode a loop without a policy keeps
+/// more: every tensor that an op's gradient reads.
+///
+///   std::cout << saved_values(loss)(model, batch);
+///
+/// f: a function of trees; returns a function of the same arguments -> KeptValues. Throws what
+/// recording throws.
+template <class F>
+auto saved_values(F f) {
+  return [f = std::move(f)]<class... Args>(const Args&... args) {
+    const std::tuple<Args...> arguments(args...);
+    return detail::find_kept(flatten(arguments), [&](const TreeLeaves& inside) {
+      return flatten(std::apply(f, unflatten(arguments, inside)));
+    });
+  };
+}
+
+}  // namespace reel

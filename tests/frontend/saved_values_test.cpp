@@ -1,0 +1,78 @@
+// saved_values: what is said to be kept is what a loop keeps.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+auto loss(const Checkpoint& checkpoint, const SwapMemory& swap = false) {
+  return [checkpoint, swap](const Tensor& w, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(h, w) + x);
+      return std::pair{None{}, next};
+    };
+    return sum(scan(Scan{.initial = zeros({2, 4}, f64),
+                         .xs = x,
+                         .body = body,
+                         .checkpoint = checkpoint,
+                         .swap_memory = swap})
+                   .state);
+  };
+}
+constexpr std::int64_t kState = 2 * 4 * 8;  // bytes
+constexpr int kSteps = 10;
+
+KeptValues kept(const Checkpoint& checkpoint, const SwapMemory& swap = false) {
+  return saved_values(loss(checkpoint, swap))(ones({4, 4}, f64), ones({kSteps, 2, 4}, f64));
+}
+
+TEST(SavedValuesTest, OfEveryStep) {
+  const KeptValues all = kept({});
+  // What goes into tanh_grad, and what goes into the product.
+  EXPECT_EQ(all.bytes(), 2 * kSteps * kState + 4) << str(all);
+  EXPECT_TRUE(str(all).find("scan \"scan\": tanh: f64[10,2,4], 640 B\n") != std::string::npos)
+      << str(all);
+}
+
+TEST(SavedValuesTest, OfCheckpoints) {
+  const auto states = [](const KeptValues& all) {
+    std::int64_t bytes = 0;
+    for (const KeptValue& value : all.values)
+      if (value.op == "scan \"scan\": checkpoints of a carry") bytes += value.bytes;
+    return bytes;
+  };
+  EXPECT_EQ(states(kept(Checkpoint::every(4))), 3 * kState);
+  EXPECT_EQ(states(kept(Checkpoint::every(1))), kSteps * kState);
+  // Slots for four, of which one is for the way back: after the third every second goes.
+  EXPECT_EQ(states(kept(Checkpoint::budget(8 * kState))), 3 * kState);
+}
+
+TEST(SavedValuesTest, SaysWhatLiesInAFile) {
+  for (const KeptValue& value : kept({}, true).values)
+    EXPECT_EQ(value.is_spilled, value.type.rank() > 0) << value.op;
+}
+
+TEST(SavedValuesTest, OfAFunctionWithoutLoops) {
+  const Tensor w = ones({3, 3}), x = ones({2, 3});
+  const auto plain = [](const Tensor& w, const Tensor& x) {
+    return sum(square(matmul(checkpoint_name(exp(matmul(x, w)), "hidden"), w)));
+  };
+  const auto checkpointed = [&](const Tensor& w, const Tensor& x) {
+    return checkpoint(plain)(w, x);
+  };
+  EXPECT_GT(saved_values(plain)(w, x).bytes(), 0);
+  EXPECT_EQ(saved_values(checkpointed)(w, x).bytes(), 0);
+}
+
+TEST(SavedValuesTest, RunsNothing) {
+  testing::internal::CaptureStdout();
+  saved_values([](const Tensor& x) { return sum(square(print(x, "x"))); })(ones({3}));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+}  // namespace
+}  // namespace reel
