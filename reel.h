@@ -29,6 +29,7 @@
 #include "reel/frontend/saved_values.h"
 #include "reel/frontend/scan.h"
 #include "reel/frontend/schedule.h"
+#include "reel/frontend/sequence.h"
 #include "reel/frontend/sgd.h"
 #include "reel/frontend/tape.h"
 #include "reel/frontend/tensor_array.h"

@@ -66,7 +66,7 @@ void save_curves(const std::string& path, const std::vector<Curve>& curves,
     text(place_x(log), kHeight - kBottom + 18, "middle", number.str());
   }
   text((kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", x_label);
-  text(kLeft - 45, kTop - 5, "start", y_label);
+  text(kLeft + 6, kTop + 14, "start", y_label);
   double name_at = kTop + 12;
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const char* colour = kColours[i % kColours.size()];

@@ -1,0 +1,92 @@
+// Sequence: pieces of an array in a file, and gradients piece by piece.
+#include "reel/frontend/sequence.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
+
+namespace reel {
+namespace {
+
+class SequenceTest : public InOwnFolder {
+ protected:
+  SequenceTest() : InOwnFolder("sequence.npy") {}
+};
+
+TEST_F(SequenceTest, GivesPiecesInOrderAndFromWhereItIsToldTo) {
+  const Tensor all = random_normal({10, 3}, f64);
+  save_npy(path, all);
+  const Dim in("in", 3);
+  Sequence sequence(path, {in});
+  EXPECT_EQ(sequence.steps(), 10);
+  const auto piece = [&](std::int64_t first, std::int64_t count) {
+    const std::vector<double> values = all.to_vector<double>();
+    return std::vector<double>(values.begin() + first * 3, values.begin() + (first + count) * 3);
+  };
+  const Dim time("time", 4);
+  const Tensor first = sequence.next(time);
+  EXPECT_EQ(first.dims(), (Dims{time, in}));
+  EXPECT_EQ(first.to_vector<double>(), piece(0, 4));
+  EXPECT_EQ(sequence.next(Dim("time", 4)).to_vector<double>(), piece(4, 4));
+  EXPECT_EQ(sequence.left(), 2);
+  EXPECT_EQ(sequence.next(Dim("time", 2)).to_vector<double>(), piece(8, 2));
+  EXPECT_EQ(sequence.left(), 0);
+  sequence.seek(5);
+  EXPECT_EQ(sequence.next(Dim("time", 3)).to_vector<double>(), piece(5, 3));
+  EXPECT_EQ(sequence.next(Dim("time", 1)).to_vector<double>(), piece(8, 1));  // not what was ahead
+}
+
+TEST_F(SequenceTest, PlainOnesAndOtherTypes) {
+  save_npy(path, tensor({1, 2, 3, 4, 5}));
+  Sequence sequence(path);
+  EXPECT_EQ(sequence.next(Dim(2)).to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(sequence.next(Dim(3)).to_vector<std::int32_t>(), (std::vector<std::int32_t>{3, 4, 5}));
+  EXPECT_EQ(sequence.next(Dim(0)).numel(), 0);
+}
+
+TEST_F(SequenceTest, GradientsOfPiecesAreThoseOfATruncatedScan) {
+  const Tensor all = random_normal({12, 2}, f64);
+  save_npy(path, all);
+  const auto loss = [](const Tensor& w, const Tensor& x, const Tensor& h, std::int64_t truncate) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(h * w + x);
+      return std::pair{next, next};
+    };
+    const auto made = scan(Scan{.initial = h, .xs = x, .body = body, .truncate = truncate});
+    return std::pair{sum(square(made.ys)), made.state};
+  };
+  const Tensor w = tensor({0.5, -0.3}, {}, f64), h = zeros({2}, f64);
+  Tensor total = zeros({2}, f64), state = h;
+  Sequence sequence(path);
+  const auto step = value_and_grad(
+      [&](const Tensor& w, const Tensor& x, const Tensor& h) { return loss(w, x, h, 0); });
+  while (sequence.left()) {
+    const auto [value, gradient] = step(w, sequence.next(Dim(4)), state);
+    state = value.second;
+    total = total + gradient;
+  }
+  const auto whole = value_and_grad([&](const Tensor& w) { return loss(w, all, h, 4); })(w);
+  expect_all_close(total, whole.second, 1e-12);
+  expect_all_close(state, whole.first.second, 1e-12);
+}
+
+TEST_F(SequenceTest, Errors) {
+  save_npy(path, ones({5, 2}));
+  Sequence sequence(path);
+  EXPECT_EQ(message_of<IndexError>([&] { return sequence.next(Dim(6)); }),
+            str("Sequence: ", path, ": 6 steps are asked for, and 5 are left of 5"));
+  EXPECT_EQ(message_of<IndexError>([&] {
+              sequence.seek(6);
+              return 0;
+            }),
+            str("Sequence: ", path, ": there is no step 6 of 5"));
+  save_npy(path, scalar(1.0));
+  EXPECT_EQ(message_of<ShapeError>([&] { return Sequence(path).steps(); }),
+            str("Sequence: ", path, " holds a scalar, which has no steps"));
+  message_of<IoError>([&] { return Sequence(path + ".not").steps(); });
+}
+
+}  // namespace
+}  // namespace reel
