@@ -4,6 +4,8 @@
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/list.h"
@@ -70,6 +72,20 @@ bool hides_elements(const TensorType& stack) {
   return !stack.is_list() && std::any_of(stack.dims().begin(), stack.dims().end(), runs_over);
 }
 
+/// What the loop keeps may lie in a file. Not inside of another loop: that one keeps it, of all its
+/// steps, and may have it in a file.
+bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer(); }
+
+/// The value is a tensor that stands for steps, of which few are in memory.
+bool stands_for_steps(const Graph& graph, ValueId v) {
+  for (const OpRecord& record : graph.records) {
+    const auto out = graph.outputs_of(record);
+    for (std::size_t k = 0; k < out.size(); ++k)
+      if (out[k] == v) return record.op == &recall_op || is_spilled_output(record, k);
+  }
+  return false;
+}
+
 /// The forward loop with more stacks: what the reverse loop reads.
 ///
 /// dim: what the loop runs along, if that has a Dim; env: what dims of the body are called where
@@ -92,7 +108,12 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
     std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    if ((attrs.swaps || saved.spills) && !saved.type.is_list()) kind |= LoopAttrs::kSpilled;
+    if (stands_for_steps(*reversed.forward, saved.value)) {  // of a loop inside: it has no data
+      result.stack_kinds.push_back(LoopAttrs::kList | LoopAttrs::kRaw);
+      continue;
+    }
+    if (may_spill() && (attrs.swaps || saved.spills) && !saved.type.is_list())
+      kind |= LoopAttrs::kSpilled;
     result.stack_kinds.push_back(kind);
   }
   result.stacks += static_cast<int>(extra);
@@ -125,7 +146,7 @@ LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
   const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
   result.stacks += static_cast<int>(extra);
   result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
-  const std::uint8_t spilled = attrs.swaps ? LoopAttrs::kSpilled : 0;
+  const std::uint8_t spilled = attrs.swaps && may_spill() ? LoopAttrs::kSpilled : 0;
   result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind | spilled);
   if (!result.makes_dim)
     result.stack_dims.resize(result.stack_dims.size() + extra,
@@ -315,7 +336,8 @@ class LoopReversal {
     }
     for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
     for (std::size_t i = 0; i < saved_.size(); ++i) {
-      const bool has_few = attrs_.has_checkpoints() || attrs_.swaps || reversed_.saved[i].spills;
+      const bool has_few =
+          attrs_.has_checkpoints() || (may_spill() && (attrs_.swaps || reversed_.saved[i].spills));
       take_slice(saved_[i], has_few ? Fill::recalled : Fill::as_is);
     }
     for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);

@@ -1,4 +1,6 @@
 // The vjp of what is recalled of a loop: that of the loop, saving all.
+#include <algorithm>
+
 #include "reel/autodiff/tape.h"
 #include "reel/core/bind.h"
 #include "reel/core/ops/recall.h"
@@ -13,7 +15,9 @@ void recall_vjp(Vjp& at) {
   RecordingTape tape;
   for (std::size_t i = 0; i < attrs.loop_inputs(at.input_count()); ++i) {
     inputs.push_back(at.input(i));
-    if (!at.needs(i)) continue;
+    // A tensor that goes in twice has one cotangent, which counts once.
+    const auto is_same = [&](const Tensor& x) { return x.block() == inputs.back().block(); };
+    if (!at.needs(i) || std::any_of(sources.begin(), sources.end(), is_same)) continue;
     tape.watch(inputs.back());
     sources.push_back(inputs.back());
     places.push_back(i);

@@ -134,10 +134,14 @@ void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 2);
   if (!group.wants(c.name())) return;
   c.add("reel", reel_rnn(problem, true));
-  c.add_onednn(2);
+  c.add_onednn(2, "onednn_2_threads");
   c.add_onednn(1, "onednn_1_thread");
   c.time();
-  c.report({"onednn", "onednn_1_thread"});
+  c.report({"onednn_2_threads", "onednn_1_thread"});
+  // To whichever of the peer's two ways is faster.
+  const Turns &two = c.turns_of("onednn_2_threads"), &one = c.turns_of("onednn_1_thread");
+  group.report_ratio(c.name(), "ratio_to_onednn", c.turns_of("reel"),
+                     median(two) < median(one) ? two : one);
 }
 
 /// A cell that is no LSTM beside the LSTM of its sizes.

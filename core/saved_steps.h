@@ -20,6 +20,8 @@ class SavedSteps : public BlockAttachment {
   virtual char* data(std::size_t i, std::int64_t step) = 0;
   /// The same as a tensor; it may be kept.
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
+  /// All steps are of one type: data() has them all.
+  virtual bool is_uniform() const { return true; }
 };
 
 /// One value of them, as the attachment of a tensor that stands for all steps of it: a loop may

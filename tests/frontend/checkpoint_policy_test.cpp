@@ -164,6 +164,28 @@ TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
   expect_same_gradients(make, false, problem(6));
 }
 
+TEST_P(CheckpointPolicyTest, OfLayersInOneBodyOnTwoThreads) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Problem& p) {
+      using State = std::pair<Tensor, Tensor>;
+      const auto body = [&](const Tensor& x, const State& s) {
+        const Tensor lower = tanh(matmul(x, p.in) + matmul(s.first, p.recurrent)),
+                     upper = tanh(lower + matmul(s.second, p.recurrent));
+        return std::pair{upper, State{lower, upper}};
+      };
+      return sum(square(scan(Scan{.initial = State{zeros({2, 4}, f64), zeros({2, 4}, f64)},
+                                  .xs = p.x,
+                                  .body = body,
+                                  .checkpoint = policy})
+                            .ys));
+    };
+  };
+  const int before = threads();
+  set_threads(2);
+  expect_same_gradients(make, false, problem(24));
+  set_threads(before);
+}
+
 TEST_P(CheckpointPolicyTest, OfBodiesThatDraw) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Problem& p) {

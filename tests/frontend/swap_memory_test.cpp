@@ -105,6 +105,55 @@ TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
   }
 }
 
+TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
+  const Problem p = problem();
+  const auto f = [](const Checkpoint& checkpoint, const SwapMemory& outer,
+                    const SwapMemory& inner) {
+    return [=](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto step = [&](const Tensor& k, const Tensor& h) {
+          return std::pair{None{}, tanh(matmul(h, p.w) + x * k)};
+        };
+        const Tensor next =
+            scan(Scan{.initial = h, .xs = ones({3}), .body = step, .swap_memory = inner}).state;
+        return std::pair{sum(square(next)), next};
+      };
+      return sum(scan(Scan{.initial = zeros({16, 64}),
+                           .xs = slice(p.x, 0, 0, 5),
+                           .body = body,
+                           .checkpoint = checkpoint,
+                           .swap_memory = outer})
+                     .ys);
+    };
+  };
+  const auto expected = run(value_and_grad(f({}, false, false)))(p);
+  for (const bool outer : {false, true})
+    for (const Checkpoint& checkpoint : {Checkpoint(), Checkpoint::every(2)}) {
+      const auto actual = run(value_and_grad(f(checkpoint, outer, small())))(p);
+      expect_same_bits(actual.first, expected.first);
+      expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+    }
+}
+
+TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
+  const auto f = [](const SwapMemory& swap) {
+    return [swap](const Tensor& x) {
+      const auto body = [](const Tensor& x, const Tensor& h) {
+        const Dim rows("rows", cast(mod(x * 7.0, 3.0), i32) + 1);
+        const Tensor wide = sin(h * ones({rows}, f64) * x);
+        return std::pair{None{}, sum(exp(wide * wide))};
+      };
+      return scan(Scan{.initial = scalar(0.3, f64), .xs = x, .body = body, .swap_memory = swap})
+          .state;
+    };
+  };
+  const Tensor x = tensor({0.1, 0.5, 0.9, 0.3, 0.7}, {}, f64);
+  const auto expected = run(value_and_grad(f(false)))(x),
+             actual = run(value_and_grad(f(small())))(x);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-9);
+}
+
 TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   const Problem p = problem();
   const auto take = [&](const Spill& spill) { return run(value_and_grad(loss(spill)))(p); };

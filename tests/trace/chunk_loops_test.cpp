@@ -157,6 +157,33 @@ TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
   expect_same_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3}));
 }
 
+TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
+  const auto over = [](const Tensor& xs, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, tanh(matmul(h + x, w))};
+    };
+    return scan(Scan{.initial = zeros({2, 6}, f64), .xs = xs, .body = body}).state;
+  };
+  const auto squares = [&](const Tensor& x, const Tensor& y, const Tensor& w) {
+    return over(square(x) * y, w);
+  };
+  manual_seed(4);
+  const Tensor x = random_normal({6, 2, 6}, f64), w = random_normal({6, 6}, f64);
+  EXPECT_EQ(ops_in_chunks(2, squares, x, x + 1.0, w), "full loop{square mul loop{add dot tanh}}");
+  expect_same_in_chunks(2, squares, x, x + 1.0, w);
+  // Of the last axis, which is as long as the sequence.
+  const auto shifted = [&](const Tensor& x, const Tensor& b, const Tensor& w) {
+    return over(x * b, w);
+  };
+  expect_same_in_chunks(2, shifted, x, random_normal({6}, f64), w);
+  // What others read as well is there anyway.
+  const auto twice = [&](const Tensor& x, const Tensor& w) {
+    const Tensor y = square(x);
+    return sum(over(y, w)) + sum(y);
+  };
+  EXPECT_EQ(ops_in_chunks(2, twice, x, w), "full square loop{loop{add dot tanh}} sum sum add");
+}
+
 TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {
   const auto noisy = [](const Tensor& x) {
     const auto body = [](const Tensor& x, const Tensor& h) {

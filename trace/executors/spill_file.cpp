@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
@@ -29,7 +30,12 @@ void SpillFile::open() {
   if (file_ < 0)
     throw IoError(str("swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
   unlink(name.c_str());
-  thread_ = std::thread([this] { work(); });
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    close(std::exchange(file_, -1));
+    throw IoError(str("swap_memory: cannot start a thread: ", error.what()));
+  }
 }
 
 SpillFile::~SpillFile() {

@@ -88,8 +88,9 @@ void Spilled::make_room() {
 }
 
 void Spilled::need(std::int64_t first, std::int64_t count) {
-  if (first == first_ || !type_) return;
+  if ((first == first_ && count == count_) || !type_) return;
   const std::int64_t before = std::exchange(first_, first);
+  count_ = count;
   const std::int64_t number = first / steps_, last = (first + count - 1) / steps_;
   piece_ = Tensor();
   if (number == used_ && number == last) return;

@@ -39,6 +39,7 @@ class Spilled final : public SavedSteps {
   void need(std::int64_t first, std::int64_t count) override;
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
+  bool is_uniform() const override { return others_.empty(); }
 
  private:
   struct Block {
@@ -69,7 +70,7 @@ class Spilled final : public SavedSteps {
   std::list<std::int64_t> line_;           ///< blocks in memory, those used last in front
   std::deque<std::int64_t> writing_;       ///< blocks that are being written
   std::map<std::int64_t, Tensor> others_;  ///< steps of another type
-  std::int64_t first_ = -1;                ///< what was asked for last
+  std::int64_t first_ = -1, count_ = 0;    ///< what was asked for last
   Tensor piece_;                           ///< that, where it lies in two blocks
 };
 

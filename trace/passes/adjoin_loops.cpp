@@ -81,6 +81,14 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
     const LoopAttrs* other = loop_in_chunks(graph, loop);
     if (!other || other->is_reverse != attrs->is_reverse || has_effects(graph.records[loop]))
       return false;
+    // What is recalled is had by one loop at a time.
+    const auto read = graph.inputs_of(graph.records[loop]);
+    for (int i = 0; i < attrs->slices; ++i) {
+      const ValueId v = in[attrs->first_slice() + static_cast<std::size_t>(i)];
+      if (attrs->fill_of(static_cast<std::size_t>(attrs->carries + i)) == Fill::recalled &&
+          std::find(read.begin(), read.end(), v) != read.end())
+        return false;
+    }
     const auto out = graph.outputs_of(graph.records[loop]);
     for (std::size_t i = 0; i < in.size(); ++i)
       for (std::size_t k = 0; k < out.size(); ++k) {

@@ -56,10 +56,12 @@ class Feeding {
   };
 
   /// How an operand of something along `time` would be had in a chunk; nothing if it cannot be.
-  std::optional<Operand> operand(ValueId v, const Dim& time, bool spreads) const {
+  std::optional<Operand> operand(ValueId v, const TensorType& made, const Dim& time,
+                                 bool spreads) const {
     const TensorType& type = from_.types[v];
     if (type.is_list()) return std::nullopt;
-    const bool is_along = type.rank() > 0 && type.dims()[0] == time;
+    // Plain dims are told apart by their places alone.
+    const bool is_along = type.rank() == made.rank() && type.rank() > 0 && type.dims()[0] == time;
     if (is_along && !spreads) return Operand::slices;
     // A plain dim of the same size elsewhere, or lengths over the steps: better not.
     const bool mentions = std::any_of(type.dims().begin(), type.dims().end(), [&](const Dim& dim) {
@@ -82,7 +84,7 @@ class Feeding {
       return nullptr;
     }
     for (const ValueId in : from_.inputs_of(record))
-      if (!operand(in, time, spreads)) return nullptr;
+      if (!operand(in, from_.types[v], time, spreads)) return nullptr;
     return &record;
   }
 
@@ -133,8 +135,10 @@ class Feeding {
       slices.erase(slices.begin() + static_cast<std::ptrdiff_t>(i));
       slices_inside.erase(slices_inside.begin() + static_cast<std::ptrdiff_t>(i));
       slice_fills.erase(slice_fills.begin() + static_cast<std::ptrdiff_t>(i));
+      const ValueId made_value = from_.outputs_of(*maker)[0];
       for (const ValueId v : from_.inputs_of(*maker)) {
-        const bool is_slices = *operand(v, time, spreads) == Operand::slices;
+        const bool is_slices =
+            *operand(v, from_.types[made_value], time, spreads) == Operand::slices;
         auto& outside = is_slices ? slices : captures;
         auto& inside = is_slices ? slices_inside : captures_inside;
         const auto found = std::find(outside.begin(), outside.end(), v);

@@ -88,6 +88,8 @@ class Late {
 bool can_join(const Graph& graph, Pair& pair) {
   const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
+  if (a.keeps_few_steps() || b.keeps_few_steps() || b.recalls())
+    return false;                               // by their own policies
   if (!b.name.ends_with(a.name)) return false;  // an error in it has to name the loop it is in
   if (b.cond || !b.has_bound || !a.entry_dims.empty() || !b.entry_dims.empty() || a.makes_dim ||
       a.is_reverse != b.is_reverse || has_effects(second))

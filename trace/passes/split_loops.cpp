@@ -292,7 +292,8 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
   if (attrs.carries < 2 || has_effects(record)) return false;
-  if (attrs.keeps_few_steps()) return false;  // checkpoints are of all layers
+  // Checkpoints are of all layers, and what is recalled is had by one loop at a time.
+  if (attrs.keeps_few_steps() || attrs.recalls()) return false;
   for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
     if (types[i].is_list()) return false;
   for (int i = 0; i < attrs.sums; ++i)

@@ -11,8 +11,10 @@ namespace {
 
 /// The type of a list whose elements are all of one type -> nothing if they are not.
 std::optional<TensorType> uniform_type(const Tensor& list) {
-  if (saved_value(list))
-    return list.type().element().is_known() ? std::optional(list.type()) : std::nullopt;
+  if (const SavedValue* const saved = saved_value(list)) {
+    const bool is_one = saved->steps->is_uniform() && list.type().element().is_known();
+    return is_one ? std::optional(list.type()) : std::nullopt;
+  }
   std::optional<TensorType> type;
   for (const Tensor& element : list_elements(list)) {
     if (!element.is_defined() || element.type().is_list()) continue;

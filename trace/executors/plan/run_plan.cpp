@@ -142,6 +142,8 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
   for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
   try {
     plan.run();
+  } catch (const IoError&) {
+    throw;  // a disk that is full would be filled once more
   } catch (const Error&) {
     // What was taken out of a loop cannot say in which iteration it failed: the reference can.
     // No input has been written over: only what cannot fail does that.
