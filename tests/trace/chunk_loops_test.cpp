@@ -181,7 +181,7 @@ TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
     const Tensor y = square(x);
     return sum(over(y, w)) + sum(y);
   };
-  EXPECT_EQ(ops_in_chunks(2, twice, x, w), "full square loop{loop{add dot tanh}} sum sum add");
+  EXPECT_EQ(ops_in_chunks(2, twice, x, w), "square sum full loop{loop{add dot tanh}} sum add");
 }
 
 TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {
