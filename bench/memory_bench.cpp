@@ -37,7 +37,7 @@ double status_bytes(const char* field) {
 /// The peak counts anew.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// Runs `run` a second time where `is_warm`; results: their bytes.
+/// results: the bytes of what a run gives.
 Taken measure(const std::function<void()>& run, double results) {
   reset_peak();
   const double before = status_bytes("VmRSS:");

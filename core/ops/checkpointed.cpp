@@ -19,7 +19,6 @@ struct AfreshAttrs {
   }
 };
 
-extern const Op afresh_op;
 const Op afresh_op{
     .name = "afresh",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },

@@ -15,15 +15,6 @@ namespace {
 
 std::atomic<std::int64_t> advanced_steps{0}, saved_steps{0};
 
-/// Of a list that may lie in a file.
-Tensor element_of(const Tensor& list, std::size_t i) {
-  const SavedValue* const saved = saved_value(list);
-  if (!saved) return list_elements(list)[i];
-  const auto position = static_cast<std::int64_t>(i);
-  saved->steps->need(position, 1);
-  return saved->steps->tensor(saved->index, position);
-}
-
 }  // namespace
 
 RecalledSteps recalled_steps() { return {advanced_steps, saved_steps}; }
@@ -35,7 +26,19 @@ Recalled::Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorT
   if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
   units_ = (segments_.steps() + unit_ - 1) / unit_;
   for (const Tensor& steps : kept) kept_.push_back(unit_at(steps.data<std::int64_t>()[0]));
-  checkpoints_.assign(inputs.begin() + static_cast<std::ptrdiff_t>(lists), inputs.end());
+  for (std::size_t i = lists; i < inputs.size(); ++i) {
+    checkpoints_.push_back(inputs[i]);
+    in_memory_.push_back(saved_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
+  }
+}
+
+/// What a carry was at a checkpoint.
+Tensor Recalled::carry_at(std::size_t carry, std::size_t checkpoint) const {
+  const SavedValue* const saved = saved_value(checkpoints_[carry]);
+  if (!saved) return in_memory_[carry][checkpoint];
+  const auto position = static_cast<std::int64_t>(checkpoint);
+  saved->steps->need(position, 1);
+  return saved->steps->tensor(saved->index, position);
 }
 
 /// Chunks are equal but for the one at the end of the positions, which a reverse loop begins with.
@@ -89,7 +92,7 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
   if (revolve_ && gap == gap_) return;
   gap_ = gap;
   State state{kept_[gap], {}};
-  for (const Tensor& carry : checkpoints_) state.carries.push_back(element_of(carry, gap));
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i) state.carries.push_back(carry_at(i, gap));
   states_.assign(1, std::move(state));
   const std::int64_t next = gap + 1 < kept_.size() ? kept_[gap + 1] : units_;
   std::int64_t leaf = next - kept_[gap], slots = 1;

@@ -48,6 +48,7 @@ class Recalled final : public SavedSteps {
     std::vector<Tensors> elements;  ///< of others, step by step
   };
   const LoopAttrs& loop() const { return attrs_.saving(); }
+  Tensor carry_at(std::size_t carry, std::size_t checkpoint) const;
   std::int64_t step_of(std::int64_t unit) const;
   std::int64_t unit_at(std::int64_t step) const;
   Segments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
@@ -68,6 +69,7 @@ class Recalled final : public SavedSteps {
   std::int64_t unit_ = 1, units_ = 0;    ///< steps of a unit, and how many there are
   std::vector<std::int64_t> kept_;       ///< the unit behind each checkpoint
   Tensors checkpoints_;                  ///< of each carry, the list of what it was at each
+  std::vector<Tensors> in_memory_;       ///< the elements of those lists that do not lie in a file
   std::size_t gap_ = 0;                  ///< the checkpoint that the window lies behind
   std::optional<Revolve> revolve_;       ///< over the units behind it
   std::vector<State> states_;            ///< at the checkpoints of that

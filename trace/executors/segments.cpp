@@ -11,14 +11,15 @@
 namespace reel {
 namespace {
 
+/// The elements of some steps, as far as there are any.
+Tensor elements_of(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count) {
+  const auto begin = all.begin() + std::min<std::int64_t>(first, std::ssize(all)),
+             end = all.begin() + std::min<std::int64_t>(first + count, std::ssize(all));
+  return make_list(list.type().element(), Tensors(begin, end));
+}
+
 /// The steps of a loop that `chunk` stands for, with positions of their own.
-Tensor rows_of(const Tensor& slices, std::int64_t first, std::int64_t count, const Dim& chunk) {
-  if (slices.type().is_list()) {
-    const Tensors all = list_elements(slices);
-    const auto begin = all.begin() + std::min<std::int64_t>(first, std::ssize(all)),
-               end = all.begin() + std::min<std::int64_t>(first + count, std::ssize(all));
-    return make_list(slices.type().element(), Tensors(begin, end));
-  }
+Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
   return Tensor(allocate_view(chunk_type(slices.type(), chunk), slices.ref(),
                               slices.data<char>() + first * slice_type(slices.type()).bytes()));
 }
@@ -39,6 +40,7 @@ Segments::Segments(const RecallAttrs& attrs, Tensors inputs)
     const Tensor& slices = inputs_[loop_.first_slice() + static_cast<std::size_t>(i)];
     is_dense_ = is_dense_ && !slices.type().is_list();
     if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0].name();
+    lists_.push_back(slices.type().is_list() ? list_elements(slices) : Tensors());
   }
   for (int j = attrs_.first_saved; j < loop_.stacks; ++j)
     is_dense_ = is_dense_ && !loop_.is_list(static_cast<std::size_t>(j));
@@ -129,7 +131,9 @@ Segments::Ran Segments::run(std::int64_t begin, std::int64_t end, const Tensors&
   inputs.push_back(tensor({first, steps_}, {}, i64));
   inputs.insert(inputs.end(), carries.begin(), carries.end());
   for (std::size_t i = loop_.first_slice(); i < loop_.first_capture(); ++i)
-    inputs.push_back(rows_of(inputs_[i], first, count, chunk));
+    inputs.push_back(inputs_[i].type().is_list()
+                         ? elements_of(inputs_[i], lists_[i - loop_.first_slice()], first, count)
+                         : rows_of(inputs_[i], first, chunk));
   inputs.insert(inputs.end(), inputs_.begin() + static_cast<std::ptrdiff_t>(loop_.first_capture()),
                 inputs_.end());
   const GraphRef graph = graph_for(count, saves);

@@ -37,8 +37,9 @@ class Segments {
 
   const RecallAttrs attrs_;
   const LoopAttrs& loop_;
-  Tensors inputs_;  ///< of the loop
-  Tensor lengths_;  ///< of its entries, where these end one by one
+  Tensors inputs_;              ///< of the loop
+  std::vector<Tensors> lists_;  ///< by slice, the elements of those that are lists
+  Tensor lengths_;              ///< of its entries, where these end one by one
   std::int64_t steps_ = 0;
   bool is_dense_ = false;
   std::string time_;  ///< the name of the dim that it goes along; empty for a plain one

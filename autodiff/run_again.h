@@ -1,0 +1,16 @@
+// autodiff/run_again.h — the vjp of what is computed once more, and then backwards.
+#pragma once
+
+#include <vector>
+
+#include "reel/autodiff/tape.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+
+/// Gives a vjp the cotangents of the inputs at `places`, which the tape has seen as `sources`, from
+/// those of its outputs, which were just computed again as `outputs`.
+void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, const Tensors& sources,
+                       const std::vector<std::size_t>& places);
+
+}  // namespace reel
