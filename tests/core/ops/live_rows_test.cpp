@@ -1,0 +1,88 @@
+// Products that are summed over lengths: padding is left out.
+#include "reel/core/ops/live_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// The sum over time and batch of what entries have, none of it padding, one by one.
+Tensor by_entry(const Tensor& x, const Tensor& y, const std::vector<int>& lengths) {
+  Tensor total = zeros({3, 4}, f64);
+  for (std::size_t b = 0; b < lengths.size(); ++b)
+    for (int t = 0; t < lengths[b]; ++t) {
+      const auto row = [&](const Tensor& of, std::int64_t size) {
+        return reshape(gather(gather(of, scalar(t), of.dim("time")), scalar(static_cast<int>(b)),
+                              of.dim("batch")),
+                       {size});
+      };
+      total = total + matmul(reshape(row(x, 3), {3, 1}), reshape(row(y, 4), {1, 4}));
+    }
+  return total;
+}
+
+TEST(LiveRowsTest, SumsOverLengthsLeaveOutPadding) {
+  // Long ranges without padding, short ones, and none.
+  manual_seed(6);
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {700, 1, 300}, {40, 40, 2}, {40, 40, 40}, {3, 0, 0}, {0, 0, 0}}) {
+    SCOPED_TRACE(join(lengths));
+    const Dim batch("batch", 3), time("time", tensor(lengths, {batch})), in("in", 3), out("out", 4);
+    for (const bool time_first : {true, false}) {
+      const auto draw = [&](const Dim& last) {
+        const Dims dims = time_first ? Dims{time, batch, last} : Dims{batch, time, last};
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        return mask_padding(random_normal(dims, f64), nan);
+      };
+      const Tensor x = draw(in), y = draw(out);
+      expect_all_close(reshape(matmul(x, y, {time, batch}), {3, 4}), by_entry(x, y, lengths),
+                       1e-10);
+    }
+  }
+}
+
+TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
+  manual_seed(7);
+  const Dim batch("batch", 3), words("words", tensor({6, 0, 2}, {batch})),
+      letters("letters", tensor({1, 4, 5}, {batch})), in("in", 2), out("out", 3);
+  const auto draw = [&](const Dim& last) {
+    return mask_padding(random_normal({batch, words, letters, last}, f64), kNaN);
+  };
+  const Tensor x = draw(in), y = draw(out), zero_x = mask_padding(x, 0.0),
+               zero_y = mask_padding(y, 0.0);
+  const Tensor all = sum(expand(reshape(zero_x, {3, 6, 5, 2, 1}), {3, 6, 5, 2, 3}) *
+                             expand(reshape(zero_y, {3, 6, 5, 1, 3}), {3, 6, 5, 2, 3}),
+                         {0, 1, 2});
+  expect_all_close(reshape(matmul(x, y, {batch, words, letters}), {2, 3}), all, 1e-12);
+}
+
+TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
+  const std::vector<double> a(6, 1.0), b(8, 1.0);
+  const MatrixSizes sizes{.m = 3,
+                          .n = 4,
+                          .k = 2,
+                          .a_row = 1,
+                          .a_step = 3,
+                          .b_row = 4,
+                          .b_step = 1,
+                          .c_row = 4,
+                          .add = true};
+  std::vector<double> c(12, 5.0);
+  multiply_rows(f64, sizes, {}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 5.0));
+  multiply_rows(f64, sizes, {.ranges = {{1, 1}}, .count = 1}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 6.0));
+  MatrixSizes fresh = sizes;
+  fresh.add = false;
+  multiply_rows(f64, fresh, {}, a.data(), b.data(), c.data());
+  EXPECT_EQ(c, std::vector<double>(12, 0.0));
+}
+
+}  // namespace
+}  // namespace reel
