@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <torch/torch.h>
 
+#include <cstdlib>
 #include <sstream>
 
 namespace reel::bench {
@@ -174,6 +175,8 @@ class TheLibtorch final : public Libtorch {
       text << ", " << blas() << ", " << threads() << " thread(s)";
     else
       text << ", a BLAS that is not OpenBLAS";
+    if (const char* kernels = std::getenv("OPENBLAS_CORETYPE"))
+      text << ", OPENBLAS_CORETYPE=" << kernels;
     return text.str();
   }
 

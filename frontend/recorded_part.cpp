@@ -16,7 +16,7 @@ TreeLeaves run_recorded(const std::string& name, TreeLeaves arguments,
       [](const GraphRef& graph, Tensors inputs) {
         return call_graph(graph, std::move(inputs), {interpret});
       },
-      [](const Graph&) { return std::string(); });
+      [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
   return function(std::move(arguments),
                   [&](const TreeLeaves& promises) {
                     return TracedFunction::Traced{part(promises), nullptr};

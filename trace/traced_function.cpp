@@ -210,7 +210,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   entry->prototype = std::move(traced.prototype);
   Ref<Graph> graph = builder.finish(outputs);
   for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
-  Optimised optimised = optimise(std::move(graph));
+  Optimised optimised =
+      form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));
   for (const int i : optimised.kept_captures)
     entry->captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
   entry->graph = std::move(optimised.graph);

@@ -35,8 +35,12 @@ class TracedFunction {
   /// What a graph became for the executor, in words.
   using Explain = std::function<std::string(const Graph& graph)>;
 
-  TracedFunction(std::string name, Run run, Explain explain)
-      : name_(std::move(name)), run_(std::move(run)), explain_(std::move(explain)) {}
+  /// Whether the graph is simplified before it is reversed: where not, its gradient adds up in the
+  /// order in which eager code's does.
+  enum class Form { simplified, as_recorded };
+
+  TracedFunction(std::string name, Run run, Explain explain, Form form = Form::simplified)
+      : name_(std::move(name)), run_(std::move(run)), explain_(std::move(explain)), form_(form) {}
 
   /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
   /// the arguments that nobody else holds may be used up.
@@ -58,6 +62,7 @@ class TracedFunction {
   std::string name_;
   Run run_;
   Explain explain_;
+  Form form_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::shared_ptr<Entry> last_;
   int trace_count_ = 0;

@@ -78,6 +78,23 @@ TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
   }
 }
 
+TEST_P(CheckpointPolicyTest, OfOneTensorThatIsStateAndSlicesAndComesOutAgain) {
+  // In f32, where the order in which its three cotangents are added up shows.
+  for (int i = 0; i < 8; ++i) {
+    const auto make = [](const Checkpoint& policy) {
+      return [policy](const Tensor& x, const Tensor& y) {
+        const auto body = [](const Tensor& x, const std::pair<Tensor, Tensor>& s) {
+          return std::pair{x, std::pair{s.first * x, s.second + x}};
+        };
+        const auto made =
+            scan(Scan{.initial = std::pair{x, y}, .xs = x, .body = body, .checkpoint = policy});
+        return sum(made.ys) + sum(sin(made.state.first)) + sin(made.state.second);
+      };
+    };
+    expect_same_gradients(make, false, full({1}, -0.37 - 0.01 * i, f32), scalar(1.75, f32));
+  }
+}
+
 TEST_P(CheckpointPolicyTest, OfNamedDimsAndRaggedLengths) {
   const Dim batch("batch", 3), in("in", 2), unit("unit", 2);
   const Dim time("time", tensor({5, 0, 3}, {batch}));

@@ -11,6 +11,7 @@
 #include "reel/frontend/jit.h"
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/compare.h"
+#include "reel/tests/threads.h"
 
 namespace reel::fuzz {
 
@@ -142,13 +143,14 @@ class Check {
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
     const bool all =
         kind.empty() || !(asks_for("values") || asks_for("gradient") || asks_for("padding") ||
-                          asks_for("second") || asks_for("checkpoint"));
+                          asks_for("second") || asks_for("checkpoint") || asks_for("threads"));
     const bool second = asks_for("second");
     if (all || asks_for("values"))
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
     if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
     if (all || asks_for("checkpoint")) check_checkpoints(f);
+    if (all || asks_for("threads")) check_threads(f);
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !second)) check_differences(f);
     if (all || second) check_second(f);
@@ -239,6 +241,19 @@ class Check {
       };
       expect_same(str("checkpoints of ", mode.name), inside(f), inside(g),
                   mode.is_exact ? kAnyZero : close, arguments_);
+    }
+  }
+
+  /// A plan gives the same bits on any number of threads.
+  void check_threads(const Function& f) const {
+    for (const Mode& mode : all_modes(program_)) {
+      if (mode.is_exact) continue;
+      const auto on = [&](int count) {
+        const Threads threads(count);
+        return call(str(mode.name, " on threads"), mode.run(with_gradient(f), mode.passes).call,
+                    passed(arguments_));
+      };
+      expect_same(str(mode.name, " on threads"), on(1), on(3), 0, arguments_);
     }
   }
 

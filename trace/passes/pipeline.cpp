@@ -51,14 +51,13 @@ std::size_t size_of_text(const Graph& graph) {
   return result;
 }
 
-/// With all its captures.
+}  // namespace
+
 Optimised as_it_is(Ref<Graph> graph) {
   std::vector<int> captures(graph->capture_count());
   std::iota(captures.begin(), captures.end(), 0);
   return {std::move(graph), std::move(captures)};
 }
-
-}  // namespace
 
 Optimised optimise(Ref<Graph> recorded) {
   auto [graph, captures] = as_it_is(checked(recorded, *recorded, "recording"));

@@ -14,6 +14,8 @@ struct Optimised {
 /// merge_equal, invariant_carries, forwarded_outputs, join_loops and drop_dead until nothing
 /// changes: what a graph and its reversals are made from. Verified after each pass in debug builds.
 Optimised optimise(Ref<Graph> graph);
+/// With all its captures.
+Optimised as_it_is(Ref<Graph> graph);
 
 // What executors run. Reversals are not made from these: a gradient would add up in another order.
 
