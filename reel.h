@@ -4,6 +4,7 @@
 #include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/parallel.h"
 #include "reel/core/partial_shape.h"

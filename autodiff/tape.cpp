@@ -4,6 +4,7 @@
 
 #include "reel/autodiff/backward.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
 
@@ -17,6 +18,10 @@ Tensor in_context(const Tensor& tensor) {
 }
 
 }  // namespace
+
+[[gnu::noinline]] void TapeOperand::count_as_value() const {
+  count_as(tensor(), MemoryClass::values);
+}
 
 inline TapeOperand* RecordingTape::Storage::room_for(std::size_t count) {
   if (operands.size() - operand_count < count)
@@ -92,8 +97,6 @@ inline void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
 
 [[gnu::noinline]] void RecordingTape::set_number_out_of_order(std::uint64_t id, ValueId number) {
   const std::uint64_t offset = id - first_id_;
-  constexpr std::uint64_t kFarAway = std::uint64_t{1}
-                                     << 43;  // an older tensor, or another thread's
   constexpr std::uint64_t kFew = 16;
   if (offset < numbers_.size()) {
     numbers_[offset] = number;
@@ -114,6 +117,15 @@ void RecordingTape::watch(const Tensor& given) {
   if (!is_differentiable(tensor) || number_of(tensor) != kUntracked) return;
   set_number(tensor, ++count_);
   watched_.push_back(count_);
+}
+
+/// What was there before the tape is not kept for its sake.
+inline void RecordingTape::count_as_saved(const Tensor& tensor) const {
+  const TensorBlock& block = *tensor.block();
+  const TensorBlock& owner = block.storage ? *block.storage : block;
+  if (owner.memory_class.load(std::memory_order_relaxed) == MemoryClass::values &&
+      owner.kind == BlockKind::dense && owner.id - first_id_ < kFarAway)
+    count_as(tensor, MemoryClass::saved);
 }
 
 void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
@@ -145,11 +157,13 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   auto read = static_cast<std::int32_t>(reads.inputs);
   for (const OpInput& input : inputs) {
     (operand++)->hold(*input.tensor, read & 1);
+    if (read & 1) count_as_saved(*input.tensor);
     read >>= 1;
   }
   read = static_cast<std::int32_t>(reads.outputs);
   for (const Tensor& output : outputs) {
     (operand++)->hold(output, read & 1);
+    if (read & 1) count_as_saved(output);
     read >>= 1;
   }
   storage_.operand_count += count;

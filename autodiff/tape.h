@@ -43,10 +43,13 @@ class TapeOperand {
     return result;
   }
   void let_go() {
-    if (is_tensor_)
-      tensor().~Tensor();
-    else
-      held_type().~TensorType();
+    if (!is_tensor_) return held_type().~TensorType();
+    // What somebody else goes on with is no longer kept for a gradient.
+    const Ref<TensorBlock>& block = tensor().ref();
+    if (block->memory_class.load(std::memory_order_relaxed) == MemoryClass::saved &&
+        !block.unique())
+      count_as_value();
+    tensor().~Tensor();
   }
   bool is_tensor() const { return is_tensor_; }
   const Tensor& tensor() const { return *std::launder(reinterpret_cast<const Tensor*>(bytes_)); }
@@ -59,6 +62,7 @@ class TapeOperand {
   }
 
  private:
+  void count_as_value() const;
   const TensorType& held_type() const {
     return *std::launder(reinterpret_cast<const TensorType*>(bytes_));
   }
@@ -109,6 +113,10 @@ class RecordingTape final : public Recorder {
   friend class Backward;
   static constexpr ValueId kUntracked = 0;
 
+  /// Ids further from the tape's are those of older tensors, or another thread's.
+  static constexpr std::uint64_t kFarAway = std::uint64_t{1} << 43;
+
+  void count_as_saved(const Tensor& tensor) const;
   void move_out_of_loops(std::span<const TapeOperand> outputs);
   ValueId number_of(const Tensor& tensor) const;
   ValueId number_of_older(std::uint64_t id) const;

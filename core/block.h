@@ -1,6 +1,7 @@
 // core/block.h — Block, what a Tensor points to: header and data in one allocation.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,10 +25,14 @@ enum class BlockKind : std::uint8_t {
   steps,    ///< what a loop saved of all its steps, of which few are in memory (core/saved_steps.h)
 };
 
+/// What a block's data are for, as memory() counts them (core/memory.h).
+enum class MemoryClass : std::uint8_t { values, saved, checkpoints, buffers, parameters };
+
 /// One cache line of header. Allocated and freed by eager/storage.cpp.
 struct alignas(64) TensorBlock : RefCounted {
   BlockKind kind = BlockKind::dense;
-  std::uint8_t pool = 0;    ///< the size class it came from
+  std::uint8_t pool = 0;  ///< the size class it came from
+  std::atomic<MemoryClass> memory_class = MemoryClass::values;
   std::uint32_t value = 0;  ///< promise: its number in the graph
   TensorType type;
   void* data = nullptr;

@@ -49,7 +49,7 @@ class Checkpoint {
   static Checkpoint every(std::int64_t steps);
   /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
   /// however long the loop runs, it takes no more, but for one state and what one step saves at
-  /// least.
+  /// least, in a plan that runs in chunks of steps what one chunk saves.
   static Checkpoint budget(std::int64_t bytes);
 
   /// The same, where a rule says what is kept of a step: asked of every value that an op makes,

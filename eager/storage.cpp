@@ -11,6 +11,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
+#include "reel/eager/memory_counts.h"
 
 namespace reel {
 namespace {
@@ -78,6 +79,7 @@ struct Closer {
       empty(local.pools[number], number);
       local.pools[number].room = 0;
     }
+    memory_counts.publish();
   }
 };
 void open() {
@@ -163,6 +165,7 @@ Ref<TensorBlock> allocate_block(const TensorType& type) {
     throw ShapeError(str(type, " has an axis of unknown size; give every dim a size"));
   auto* block = new_block(type, static_cast<std::size_t>(type.bytes()));
   block->data = block + 1;
+  memory_counts.add(MemoryClass::values, type.bytes());
   return Ref<TensorBlock>(block);
 }
 
@@ -219,6 +222,8 @@ Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
 
 void TensorBlock::destroy(TensorBlock* block) {
   const std::uint8_t pool = block->pool;
+  if (block->kind == BlockKind::dense)
+    memory_counts.add(block->memory_class.load(std::memory_order_relaxed), -block->type.bytes());
   block->~TensorBlock();
   free_block(block, pool);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 
 namespace reel::detail {
@@ -72,14 +73,20 @@ void optimise(const char* optimiser, OptimiserLeaves& leaves, const UpdateRule& 
     for (std::size_t m = 0; m < moments.size(); ++m)
       moments[m] = leaves.moments[m].leaves[i].tensor;
     rule(leaves.parameters[i].tensor, leaves.gradient[i].tensor, moments);
+    count_as(leaves.parameters[i].tensor, MemoryClass::parameters);
+    for (const Tensor& moment : moments) count_as(moment, MemoryClass::parameters);
     for (std::size_t m = 0; m < moments.size(); ++m)
       leaves.moments[m].leaves[i].tensor = moments[m];
   }
 }
 
 TreeLeaves zero_moments(TreeLeaves parameters) {
-  for (TreeLeaf& leaf : parameters)
-    if (is_floating(leaf)) leaf.tensor = zeros_like(leaf.tensor);
+  for (TreeLeaf& leaf : parameters) {
+    if (!is_floating(leaf)) continue;
+    count_as(leaf.tensor, MemoryClass::parameters);
+    leaf.tensor = zeros_like(leaf.tensor);
+    count_as(leaf.tensor, MemoryClass::parameters);
+  }
   return parameters;
 }
 

@@ -5,6 +5,7 @@
 
 #include "reel/core/dim_expression.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/memory.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/random.h"
 #include "reel/core/str.h"
@@ -145,6 +146,7 @@ struct TracedFunction::Entry {
   std::vector<std::uint8_t> guarded;  ///< by dim: the function named it itself
   TreeLeaves results;                 ///< kinds; tensors and dims come from the graph
   std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
+  std::vector<MemoryClass> classes;   ///< by leaf: what its memory is for
   std::shared_ptr<const void> prototype;
   std::int64_t random_numbers = 0;
 };
@@ -195,7 +197,9 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   Tensors outputs;
   for (TreeLeaf& leaf : traced.leaves) {
     entry->outputs.push_back(-1);
+    entry->classes.push_back(MemoryClass::values);
     if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) {
+      entry->classes.back() = leaf.tensor.block()->memory_class;
       entry->outputs.back() = static_cast<int>(outputs.size());
       outputs.push_back(leaf.tensor);
       leaf.tensor = Tensor();
@@ -267,6 +271,7 @@ TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Fu
       result.leaves[i].dim = output.dims()[1];
     else
       result.leaves[i].tensor = output;
+    if (entry->classes[i] != MemoryClass::values) count_as(output, entry->classes[i]);
   }
   return result;
 }

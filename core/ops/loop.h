@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/block.h"
 #include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
@@ -111,6 +112,12 @@ struct LoopAttrs {
   bool is_checkpoint(std::size_t stack) const { return stack_kinds[stack] & kCheckpoint; }
   bool is_spilled(std::size_t stack) const { return stack_kinds[stack] & kSpilled; }
   bool is_steps(std::size_t stack) const { return stack_kinds[stack] & kSteps; }
+  /// What the memory of a stack is for.
+  MemoryClass memory_of(std::size_t stack) const {
+    return is_checkpoint(stack) ? MemoryClass::checkpoints
+           : is_raw(stack)      ? MemoryClass::saved
+                                : MemoryClass::values;
+  }
   /// Some slices are had of few steps at a time.
   bool recalls() const {
     const auto first = fills.begin() + carries;

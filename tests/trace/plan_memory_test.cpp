@@ -51,7 +51,7 @@ TEST(PlanMemoryTest, WhatWasGivenBackIsTakenAgainIfItFits) {
   EXPECT_NE(small.data.get(), place);
   PlanMemory again = take_plan_memory(90'000'000);
   EXPECT_EQ(again.data.get(), place);
-  EXPECT_GE(again.bytes, 90'000'000);
+  EXPECT_GE(again.bytes(), 90'000'000);
 }
 
 TEST(PlanMemoryTest, PlansThatTakeTurnsFindTheirsAgain) {

@@ -78,18 +78,20 @@ class RowCutTest : public ::testing::Test {
   }
 };
 
-TEST_F(RowCutTest, BlocksOfEightRowsAndMore) {
+TEST_F(RowCutTest, BlocksOfSixteenRowsOrTwoOfEightAndMore) {
   const auto f = loss([](const Tensor& x) { return tanh(x); });
   EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
   EXPECT_EQ(cuts(f, rnn(21)), (std::vector<Blocks>{{10, 11}}));
   EXPECT_EQ(cuts(f, rnn(15)), (std::vector<Blocks>{{}}));
   EXPECT_EQ(cuts(f, rnn(16, 32)), (std::vector<Blocks>{{}}));  // too little to do
-  EXPECT_EQ(cuts(grad(f), rnn(24)), (std::vector<Blocks>{{8, 8, 8}, {8, 8, 8}}));
+  EXPECT_EQ(cuts(f, rnn(31)), (std::vector<Blocks>{{15, 16}}));
+  EXPECT_EQ(cuts(f, rnn(50)), (std::vector<Blocks>{{16, 17, 17}}));
+  EXPECT_EQ(cuts(grad(f), rnn(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
 }
 
 TEST_F(RowCutTest, TheSameOnAnyNumberOfThreads) {
   const auto f = loss([](const Tensor& x) { return tanh(x); });
-  for (const std::int64_t rows : {16, 19, 40}) expect_same_on_threads(value_and_grad(f), rnn(rows));
+  for (const std::int64_t rows : {16, 19, 56}) expect_same_on_threads(value_and_grad(f), rnn(rows));
 }
 
 TEST_F(RowCutTest, OpsAlongOtherAxes) {
@@ -121,8 +123,8 @@ TEST_F(RowCutTest, SumsOverRowsAddUpThoseOfBlocks) {
     return Parameters{random_normal({time, batch, hidden}), random_normal({hidden, next}) * 0.08,
                       random_normal({hidden}), random_normal({batch, hidden})};
   };
-  EXPECT_EQ(cuts(f, parameters(24)), (std::vector<Blocks>{{8, 8, 8}, {8, 8, 8}}));
-  for (const std::int64_t rows : {16, 19, 40}) expect_same_on_threads(f, parameters(rows));
+  EXPECT_EQ(cuts(f, parameters(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
+  for (const std::int64_t rows : {16, 19, 56}) expect_same_on_threads(f, parameters(rows));
 }
 
 TEST_F(RowCutTest, RowsThatMeetAreNotCut) {

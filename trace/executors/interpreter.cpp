@@ -43,12 +43,14 @@ class LoopRun {
       body_captures_.push_back(args.input(attrs_.first_capture() + capture));
     for (const int capture : attrs_.cond_captures)
       cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    lists_.assign(attrs_.stacks, StackList(attrs_.is_reverse));
+    for (int j = 0; j < attrs_.stacks; ++j)
+      lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(j));
     spilled_.resize(attrs_.stacks);
     for (int j = 0; j < attrs_.stacks; ++j)
       if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
-        lists_[j].spill_to(spills_.make(attrs_, 1));
-    for (int i = 0; i < attrs_.stacks; ++i) stacks_.emplace_back(dim_known_before(i));
+        lists_[j].spill_to(spills_.make(attrs_, j, 1));
+    for (int i = 0; i < attrs_.stacks; ++i)
+      stacks_.emplace_back(dim_known_before(i), attrs_.memory_of(i));
     sums_.resize(attrs_.sums);
     for (int i = 0; i < attrs_.slices; ++i) {
       const Tensor& slices = args.input(attrs_.first_slice() + i);
@@ -208,7 +210,7 @@ class LoopRun {
 
   Spilled& spilled(int i) {
     Ref<Spilled>& steps = spilled_[static_cast<std::size_t>(i)];
-    if (!steps) steps = spills_.make(attrs_, chunks_.size);
+    if (!steps) steps = spills_.make(attrs_, i, chunks_.size);
     return *steps;
   }
   void spill(int i, std::int64_t position, const Tensor& term) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "reel/core/memory.h"
 #include "reel/core/ops/list.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
@@ -136,7 +137,9 @@ void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t toget
   for (const Revolve::Advance& advance : revolve_->way_to(end)) {
     state.carries = run(advance.from, advance.to, state.carries, false).carries;
     state.unit = advance.to;
-    if (advance.keeps) states_.push_back(state);
+    if (!advance.keeps) continue;
+    for (const Tensor& carry : state.carries) count_as(carry, MemoryClass::checkpoints);
+    states_.push_back(state);
   }
   const Tensors saved = run(state.unit, end, state.carries, true).saved;
   Part part{state.unit, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
@@ -145,6 +148,9 @@ void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t toget
       part.whole[i] = segments_.is_dense() ? saved[i] : in_one_piece(list_elements(saved[i]));
     else
       part.elements[i] = list_elements(saved[i]);
+  for (const Tensor& whole : part.whole) count_as(whole, MemoryClass::saved);
+  for (const Tensors& steps : part.elements)
+    for (const Tensor& step : steps) count_as(step, MemoryClass::saved);
   parts_.push_front(std::move(part));
 }
 
@@ -188,6 +194,7 @@ Tensor Recalled::next_steps(const Tensor& steps, std::int64_t count) const {
                      first = loop().is_reverse ? steps.type().sizes()[0] - count : 0;
   std::memcpy(copy.data<char>(), steps.data<char>() + first * bytes,
               static_cast<std::size_t>(count * bytes));
+  count_as(copy, MemoryClass::saved);
   return copy;
 }
 
@@ -239,6 +246,7 @@ char* Recalled::data(std::size_t i, std::int64_t position) {
   Tensor& piece = pieces_[i];
   if (!piece.is_defined()) {
     piece = Tensor(allocate_block(TensorType(boolean, {count_ * bytes})));
+    count_as(piece, MemoryClass::saved);
     char* to = piece.data<char>();
     for (std::int64_t k = first_; k < first_ + count_;) {
       const Part& from = part_of(k);

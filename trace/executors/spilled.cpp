@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/core/memory.h"
+
 namespace reel {
 
 char* Spilled::place(const TensorType& step, std::int64_t position) {
@@ -21,11 +23,17 @@ char* Spilled::place(const TensorType& step, std::int64_t position) {
 
 void Spilled::put(std::int64_t position, const Tensor& step) {
   if (step.type().is_list() || (type_ && !(*type_ == step.type()))) {
-    others_[position] = step;
+    count_as(others_[position] = step, what_);
     return;
   }
   char* to = place(step.type(), position);
   if (bytes_) std::memcpy(to, step.data<char>(), static_cast<std::size_t>(bytes_));
+}
+
+Tensor Spilled::new_memory(std::int64_t steps) const {
+  Tensor memory(allocate_block(TensorType(boolean, {steps * bytes_})));
+  count_as(memory, what_);
+  return memory;
 }
 
 /// The block in memory, in front of the line.
@@ -37,8 +45,7 @@ Spilled::Block& Spilled::use(std::int64_t number) {
     begin_reading(number);
     settle(block);
   }
-  if (!block.memory.is_defined())
-    block.memory = Tensor(allocate_block(TensorType(boolean, {steps_ * bytes_})));
+  if (!block.memory.is_defined()) block.memory = new_memory(steps_);
   if (line_.empty() || line_.front() != number) {
     line_.remove(number);
     line_.push_front(number);
@@ -51,8 +58,7 @@ Spilled::Block& Spilled::use(std::int64_t number) {
 
 void Spilled::begin_reading(std::int64_t number) {
   Block& block = blocks_[number];
-  block.job =
-      file_->read(block.offset, Tensor(allocate_block(TensorType(boolean, {steps_ * bytes_}))));
+  block.job = file_->read(block.offset, new_memory(steps_));
 }
 
 /// Waits for it where it is on its way.
@@ -95,7 +101,7 @@ void Spilled::need(std::int64_t first, std::int64_t count) {
   piece_ = Tensor();
   if (number == used_ && number == last) return;
   if (number != last) {
-    piece_ = Tensor(allocate_block(TensorType(boolean, {count * bytes_})));
+    piece_ = new_memory(count);
     char* to = piece_.data<char>();
     for (std::int64_t k = first; k < first + count; ++k, to += bytes_)
       std::memcpy(to, at(use(k / steps_), k), static_cast<std::size_t>(bytes_));

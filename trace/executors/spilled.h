@@ -23,8 +23,13 @@ class Spilled final : public SavedSteps {
  public:
   /// together: so many steps are asked for, one behind the other, at a time; first positions of
   /// such runs are multiples of it.
-  Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together)
-      : file_(std::move(file)), bytes_in_memory_(bytes_in_memory), together_(together) {}
+  /// what: the memory is for.
+  Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together,
+          MemoryClass what)
+      : file_(std::move(file)),
+        bytes_in_memory_(bytes_in_memory),
+        together_(together),
+        what_(what) {}
 
   /// Where the value of a step is to be written, which is of the same type in every step; with
   /// those of the steps behind it that are put together. Places given before may not be written to
@@ -51,6 +56,7 @@ class Spilled final : public SavedSteps {
   Block& use(std::int64_t number);
   void begin_reading(std::int64_t number);
   void settle(Block& block);
+  Tensor new_memory(std::int64_t steps) const;
   void make_room();
   char* at(const Block& block, std::int64_t position) const {
     return block.memory.data<char>() + position % steps_ * bytes_;
@@ -61,6 +67,7 @@ class Spilled final : public SavedSteps {
 
   std::shared_ptr<SpillFile> file_;
   std::int64_t bytes_in_memory_, together_;
+  MemoryClass what_;
   std::optional<TensorType> type_;      ///< of a step
   std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
   std::size_t most_ = 2;                ///< blocks in memory
@@ -98,12 +105,13 @@ class SpilledList final : public SavedSteps {
 class Spills {
  public:
   /// chunk: how many steps an iteration of a loop in chunks puts.
-  Ref<Spilled> make(const LoopAttrs& attrs, std::int64_t chunk) {
+  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t chunk) {
     if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder);
     const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
                                      [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
     return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
-                                    attrs.in_chunks ? chunk : 1));
+                                    attrs.in_chunks ? chunk : 1,
+                                    attrs.memory_of(static_cast<std::size_t>(stack))));
   }
 
  private:

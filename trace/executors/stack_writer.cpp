@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "reel/core/errors.h"
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
 
@@ -22,6 +23,7 @@ void StackWriter::put(std::int64_t position, Tensor slice) {
       Dims dims{*dim_};
       dims.insert(dims.end(), slice_.dims().begin(), slice_.dims().end());
       whole_ = Tensor(allocate_block(slice_.with(dims)));
+      count_as(whole_, what_);
     }
   }
   if (slice.type() != slice_ && !slice.type().is_named())
@@ -30,6 +32,7 @@ void StackWriter::put(std::int64_t position, Tensor slice) {
   low_ = std::min(low_, position);
   high_ = std::max(high_, position + 1);
   if (!dim_) {
+    count_as(slice, what_);
     slices_.push_back(std::move(slice));
     return;
   }
@@ -57,7 +60,9 @@ Tensor StackWriter::finish(const Dim& dim) {
     if (!nothing.is_defined()) nothing = zeros(slice_);
     slices_.push_back(nothing);
   }
-  return stack(slices_, dim);
+  Tensor all = stack(slices_, dim);
+  count_as(all, what_);
+  return all;
 }
 
 }  // namespace reel

@@ -11,8 +11,8 @@ namespace reel {
 /// its place while it is in the cache; else the slices are kept, and stacked at the end.
 class StackWriter {
  public:
-  /// dim: of the stack, if its size is known already.
-  explicit StackWriter(std::optional<Dim> dim) : dim_(std::move(dim)) {}
+  /// dim: of the stack, if its size is known already. what: the memory is for.
+  StackWriter(std::optional<Dim> dim, MemoryClass what) : dim_(std::move(dim)), what_(what) {}
 
   /// Positions come one after the other, upwards from 0 or downwards to it. Throws ShapeError where
   /// slices differ.
@@ -26,6 +26,7 @@ class StackWriter {
   char* at(std::int64_t position) const { return whole_.data<char>() + position * slice_.bytes(); }
 
   std::optional<Dim> dim_;
+  MemoryClass what_;
   TensorType slice_{f32};                        // of the first slice
   Tensor whole_;                                 // where the dim is known
   Tensors slices_;                               // else

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/core/memory.h"
 #include "reel/core/ops/list.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/loop_run.h"
@@ -82,6 +83,7 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
   if (stack.growing) {
     const Dim dim = attrs_.makes_dim ? fresh : Dim(iterations_.count());
     out = Tensor(allocate_block(stacked(term, dim)));
+    count_as(out, attrs_.memory_of(static_cast<std::size_t>(j)));
     const std::int64_t count = std::min(iterations_.count(), dim.size());
     stack.growing->copy_to(out.data<char>(), count);
     clear(out.data<char>(), count * stack.bytes, dim.size() * stack.bytes);

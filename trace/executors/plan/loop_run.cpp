@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/entries.h"
@@ -51,8 +52,10 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
   for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
-  lists_.assign(static_cast<std::size_t>(attrs_.stacks), StackList(attrs_.is_reverse));
-  for (int j = 0; j < attrs_.stacks; ++j) find_stack(j);
+  for (int j = 0; j < attrs_.stacks; ++j) {
+    lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(static_cast<std::size_t>(j)));
+    find_stack(j);
+  }
   sums_.resize(attrs_.sums);
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
@@ -91,19 +94,22 @@ void LoopRun::find_slices(int i) {
 void LoopRun::find_stack(int j) {
   Stack stack;
   if (attrs_.is_checkpoint(j)) {
-    if (attrs_.is_spilled(j)) lists_[static_cast<std::size_t>(j)].spill_to(spills_.make(attrs_, 1));
+    if (attrs_.is_spilled(j))
+      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make(attrs_, j, 1));
   } else if (attrs_.is_spilled(j)) {
-    stack.spilled = spills_.make(attrs_, loop_.chunks.size);
+    stack.spilled = spills_.make(attrs_, j, loop_.chunks.size);
   } else if (!attrs_.is_list(j)) {
     const TensorType& term = loop_.body->output_type(attrs_.carries + j);
     Tensor& out = out_[attrs_.first_stack() + j];
     stack.bytes = term.bytes();
-    if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size())
+    if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size()) {
       out = Tensor(allocate_block(stacked(one_step(attrs_, term), attrs_.stack_dims[j])));
+      count_as(out, attrs_.memory_of(static_cast<std::size_t>(j)));
+    }
     if (out.is_defined())
       stack.data = out.data<char>();
     else
-      stack.growing.emplace(stack.bytes);
+      stack.growing.emplace(stack.bytes, attrs_.memory_of(static_cast<std::size_t>(j)));
   }
   stacks_.push_back(std::move(stack));
 }

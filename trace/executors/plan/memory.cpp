@@ -1,10 +1,13 @@
 #include "reel/trace/executors/plan/memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "reel/core/memory.h"
 
 namespace reel {
 namespace {
@@ -60,18 +63,30 @@ thread_local std::vector<PlanMemory> given_back;
 void make_room(std::int64_t bytes) {
   constexpr std::int64_t kHeld = std::int64_t{1} << 30;
   std::int64_t held = bytes;
-  for (const PlanMemory& piece : given_back) held += piece.bytes;
+  for (const PlanMemory& piece : given_back) held += piece.bytes();
   while (held > kHeld && !given_back.empty()) {
-    held -= given_back.back().bytes;
+    held -= given_back.back().bytes();
     given_back.pop_back();
   }
 }
 
 }  // namespace
 
+void FreePlanMemory::operator()(char* memory) const {
+  std::free(memory);
+  count_bytes(MemoryClass::buffers, -bytes);
+}
+
+void SavedShare::take(std::int64_t bytes) {
+  recount_bytes(MemoryClass::buffers, MemoryClass::saved, bytes - bytes_);
+  bytes_ = bytes;
+}
+
 PlanMemory take_plan_memory(std::int64_t bytes) {
   bytes = (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64;
-  const auto fits = [&](const PlanMemory& m) { return m.bytes >= bytes && m.bytes <= 2 * bytes; };
+  const auto fits = [&](const PlanMemory& m) {
+    return m.bytes() >= bytes && m.bytes() <= 2 * bytes;
+  };
   const auto found = std::find_if(given_back.begin(), given_back.end(), fits);
   if (found != given_back.end()) {
     PlanMemory memory = std::move(*found);
@@ -80,15 +95,27 @@ PlanMemory take_plan_memory(std::int64_t bytes) {
   }
   make_room(bytes);
   PlanMemory memory{
-      {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {}}, bytes};
+      {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {bytes}}};
   if (!memory.data) throw std::bad_alloc();
+  count_bytes(MemoryClass::buffers, bytes);
   return memory;
 }
 
 void give_back(PlanMemory memory) {
   if (!memory.data) return;
-  make_room(given_back.empty() ? 0 : memory.bytes);
+  make_room(given_back.empty() ? 0 : memory.bytes());
   given_back.insert(given_back.begin(), std::move(memory));
+}
+
+std::int64_t most_at_a_time(const std::vector<PlannedBuffer>& buffers) {
+  std::map<int, std::int64_t> changes;  // by instruction
+  for (const PlannedBuffer& buffer : buffers) {
+    changes[buffer.first] += buffer.bytes;
+    changes[buffer.last + 1] -= buffer.bytes;
+  }
+  std::int64_t now = 0, most = 0;
+  for (const auto& [instruction, change] : changes) most = std::max(most, now += change);
+  return most;
 }
 
 std::int64_t place_buffers(std::vector<PlannedBuffer>& buffers) {

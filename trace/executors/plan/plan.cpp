@@ -271,7 +271,7 @@ Plan::LastUses Plan::last_uses() const {
 /// last that reads them or a view of them.
 void Plan::place_in_memory() {
   const std::vector<int> last = last_uses().of_value;
-  std::vector<PlannedBuffer> buffers;
+  std::vector<PlannedBuffer> buffers, saved;
   std::vector<std::size_t> slots;
   std::size_t begin = 0, end = 0;  // loops that run beside each other write all of theirs at a time
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -281,16 +281,29 @@ void Plan::place_in_memory() {
       if (places_[s] != Place::buffer) continue;
       slots.push_back(s);
       buffers.push_back({slot_types_[s].bytes(), static_cast<int>(begin), last[s]});
+      if (is_saved(at, s - at.first_out)) saved.push_back(buffers.back());
     }
   }
+  saved_bytes_ = most_at_a_time(saved);
   memory_bytes_ = place_buffers(buffers);
   for (std::size_t i = 0; i < slots.size(); ++i) offsets_.emplace_back(slots[i], buffers[i].offset);
   take_memory();
 }
 
+/// Whether an output of an instruction is what a loop stacks up for its gradient.
+bool Plan::is_saved(const Instruction& at, std::size_t output) const {
+  const OpRecord& record = graph_->records[at.record];
+  if (record.op != &loop_op) return false;
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const std::size_t stack = output - attrs.first_stack();
+  return output >= attrs.first_stack() && stack < static_cast<std::size_t>(attrs.stacks) &&
+         attrs.memory_of(stack) == MemoryClass::saved;
+}
+
 void Plan::take_memory() {
   if (memory_.data) return;
   memory_ = take_plan_memory(memory_bytes_);
+  saved_share_.take(saved_bytes_);
   for (const auto& [slot, offset] : offsets_) {
     own_data_[slot] = memory_.data.get() + offset;
     headers_[slot].block()->data = own_data_[slot];

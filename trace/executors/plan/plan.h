@@ -95,7 +95,10 @@ class Plan {
   /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,
   /// and may be given back until the next one.
   void take_memory();
-  void give_back_memory() { reel::give_back(std::move(memory_)); }
+  void give_back_memory() {
+    saved_share_.give_back();
+    reel::give_back(std::move(memory_));
+  }
 
  private:
   friend class PlanView;
@@ -136,6 +139,7 @@ class Plan {
   LastUses last_uses() const;
   std::size_t first_that_cannot_fail() const;
   void place_in_memory();
+  bool is_saved(const Instruction& at, std::size_t output) const;
   void make_headers();
   void find_flat_ops();
   void compute_constants();
@@ -175,7 +179,8 @@ class Plan {
   std::vector<std::pair<std::size_t, std::int64_t>>
       offsets_;  ///< in memory_, of slots placed there
   PlanMemory memory_;
-  std::int64_t memory_bytes_ = 0;
+  std::int64_t memory_bytes_ = 0, saved_bytes_ = 0;  ///< of these, kept for a gradient at a time
+  SavedShare saved_share_;
   bool has_untyped_ = false;
 };
 

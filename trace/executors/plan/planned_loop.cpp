@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reel/core/memory.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -125,6 +126,7 @@ void PlannedLoop::lay_out(bool may_share) {
   for (std::size_t k = loop.first_sum(); k < scratch.size(); ++k)
     if (body->output_is_placed(k)) scratch[k] = room_for(body->output_type(k));
   memory = Tensor(allocate_block(TensorType(boolean, {bytes})));
+  count_as(memory, MemoryClass::buffers);
 }
 
 }  // namespace reel

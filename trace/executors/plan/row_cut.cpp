@@ -14,9 +14,10 @@
 namespace reel {
 namespace {
 
-/// So many rows of a product reach the speed of many; and so many nearly do, which is worth it
-/// where rows of similar lengths are to run together.
-constexpr std::int64_t kRows = 8, kRowsThatEnd = 4;
+/// So many rows of a product reach the speed of many; half as many nearly do, which is worth it
+/// where there would be one block otherwise; and a quarter where rows of similar lengths are to run
+/// together.
+constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kManyRows / 4;
 /// Multiplications per row and iteration from which on a block is worth its own walk through the
 /// body.
 constexpr std::int64_t kWork = 16 * 1024;
@@ -38,9 +39,14 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
 
 /// How many rows each block has: as many as are worth a walk through the body, which takes `work`
 /// multiplications for all of them.
-std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, std::int64_t least) {
-  const std::int64_t worth = least * kWork / std::max<std::int64_t>(work / rows, 1);
-  const std::int64_t count = std::max<std::int64_t>(rows / std::max(least, worth), 1);
+std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends) {
+  const auto blocks_from = [&](std::int64_t least) {
+    const std::int64_t worth = least * kWork / std::max<std::int64_t>(work / rows, 1);
+    return std::max<std::int64_t>(rows / std::max(least, worth), 1);
+  };
+  const std::int64_t count =
+      ends ? blocks_from(kRowsThatEnd)
+           : std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
   std::vector<std::int64_t> blocks;
   for (std::int64_t i = 0; i < count; ++i)
     blocks.push_back(rows * (i + 1) / count - rows * i / count);
@@ -147,7 +153,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
                                                   : RowCut::Sum::same);
   }
   const std::int64_t work = work_of(body, plan_types(body, types, attrs.body.env()));
-  cut.blocks = blocks_of(rows->size(), work, ends ? kRowsThatEnd : kRows);
+  cut.blocks = blocks_of(rows->size(), work, ends);
   if (cut.blocks.size() == 1 && !ends) {
     if (rows->size() < 2 * kRows)
       return no("the rows, ", *rows, ", are fewer than two blocks of ", kRows);

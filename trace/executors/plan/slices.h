@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "reel/core/tensor.h"
+#include "reel/core/memory.h"
 
 namespace reel {
 
@@ -13,7 +13,8 @@ namespace reel {
 /// as all before it.
 class GrowingStack {
  public:
-  explicit GrowingStack(std::int64_t slice_bytes) : bytes_(slice_bytes) {}
+  /// what: the memory is for.
+  GrowingStack(std::int64_t slice_bytes, MemoryClass what) : bytes_(slice_bytes), what_(what) {}
 
   /// The place of slice `i`: one of those before, or the next.
   char* at(std::int64_t i) {
@@ -23,8 +24,10 @@ class GrowingStack {
       first += room;
       if (chunk++) room *= 2;
     }
-    if (chunk == chunks_.size())
+    if (chunk == chunks_.size()) {
       chunks_.push_back(Tensor(allocate_block(TensorType(boolean, {room * bytes_}))));
+      count_as(chunks_.back(), what_);
+    }
     return chunks_[chunk].data<char>() + (i - first) * bytes_;
   }
 
@@ -40,6 +43,7 @@ class GrowingStack {
  private:
   static constexpr std::int64_t kFirst = 16;
   std::int64_t bytes_;
+  MemoryClass what_;
   Tensors chunks_;
 };
 

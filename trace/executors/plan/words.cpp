@@ -1,47 +1,10 @@
 #include "reel/trace/executors/plan/words.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iomanip>
 
 #include "reel/core/str.h"
 
 namespace reel {
-namespace {
-
-/// Some three digits and a unit.
-std::string with_unit(double number, double factor, std::span<const char* const> units) {
-  std::size_t unit = 0;
-  while (number >= factor && unit + 1 < units.size()) {
-    number /= factor;
-    ++unit;
-  }
-  std::ostringstream out;
-  if (unit || number != std::floor(number)) out << std::fixed << std::setprecision(number < 100);
-  out << number << ' ' << units[unit];
-  return out.str();
-}
-
-}  // namespace
-
-std::string bytes_text(std::int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
-  return with_unit(static_cast<double>(bytes), 1024, kUnits);
-}
-
-std::string time_text(double seconds) {
-  constexpr const char* kUnits[] = {"ns", "us", "ms", "s"};
-  return with_unit(std::round(seconds * 1e9), 1000, kUnits);
-}
-
-std::string rate_text(double per_second, const char* of) {
-  constexpr const char* kUnits[] = {"", "k", "M", "G"};
-  return with_unit(std::round(per_second), 1000, kUnits) + of;
-}
-
-std::string counted(std::int64_t count, const std::string& noun) {
-  return str(count, ' ', noun, count == 1 ? "" : "s");
-}
 
 std::string types_text(const std::vector<TensorType>& types) {
   std::vector<std::string> texts;

@@ -8,15 +8,10 @@
 #include <vector>
 
 #include "reel/core/ops/loop.h"
+#include "reel/core/quantities.h"
 
 namespace reel {
 
-std::string bytes_text(std::int64_t bytes);
-std::string time_text(double seconds);
-/// of: the unit.
-std::string rate_text(double per_second, const char* of);
-/// "3 stacks", "1 stack".
-std::string counted(std::int64_t count, const std::string& noun);
 /// "2 x f32[8,4], i32[]": equal ones that follow each other once.
 std::string types_text(const std::vector<TensorType>& types);
 

@@ -1,0 +1,51 @@
+// core/memory.h — memory, how many bytes tensors take, by what they are for.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+
+#include "reel/core/block.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Bytes of data: now, and the most there were at a time since reset_peak_memory.
+struct MemoryUse {
+  std::int64_t current = 0, peak = 0;
+};
+
+/// What the data of tensors take, by what they are for. Each byte is counted once; what lies in the
+/// memory of another library, or in a file, is not.
+struct Memory {
+  MemoryUse values;       ///< arguments, results, and what no other line has
+  MemoryUse saved;        ///< kept for a gradient, by a tape or a loop
+  MemoryUse checkpoints;  ///< states of loops that a Checkpoint keeps
+  MemoryUse buffers;  ///< of plans, those held for the next call too; but for what is saved there
+  MemoryUse parameters;  ///< what an optimiser has updated or was made for, and its moments
+  MemoryUse all;
+};
+
+/// What this thread has allocated and freed is in it to the byte, of other threads all but the last
+/// 64 KiB of each. A tensor counts with its elements; headers of 64 bytes, the rounding of sizes to
+/// those that memory comes in, and freed blocks that wait for the next tensor come on top of it.
+///
+///   reset_peak_memory();
+///   step(model, batch);
+///   std::cout << memory();
+Memory memory();
+/// Peaks are what is there now.
+void reset_peak_memory();
+/// A line for each class.
+std::ostream& operator<<(std::ostream& out, const Memory& memory);
+
+// ---- For those who keep tensors -----------------------------------------------------------------
+
+/// From here on the tensor's data, those that it is a view of, and a list's elements are of this
+/// class. A promise hands it to the value that it stands for, where that is a result.
+void count_as(const Tensor& tensor, MemoryClass what);
+/// Memory that is no tensor's: so many more bytes, fewer where negative.
+void count_bytes(MemoryClass what, std::int64_t bytes);
+/// So many bytes that were counted as one class are of another one from here on.
+void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes);
+
+}  // namespace reel

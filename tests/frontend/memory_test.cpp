@@ -1,0 +1,213 @@
+// memory(): bytes by class, held against what is known beforehand.
+#include "reel/core/memory.h"
+
+#include <thread>
+
+#include "reel/core/quantities.h"
+#include "reel/tests/modes.h"
+#include "reel/tests/threads.h"
+
+namespace reel {
+namespace {
+
+/// What was there more of each class, at the most, while f ran, than before.
+template <class F>
+Memory peaks_of(const F& f) {
+  reset_peak_memory();
+  const Memory before = memory();
+  f();
+  Memory result = memory();
+  for (MemoryUse Memory::*use : {&Memory::values, &Memory::saved, &Memory::checkpoints,
+                                 &Memory::buffers, &Memory::parameters, &Memory::all})
+    (result.*use).peak -= (before.*use).current;
+  return result;
+}
+constexpr std::int64_t kSteps = 64, kRows = 4, kUnits = 32;
+constexpr std::int64_t kState = kRows * kUnits * 8;  ///< bytes of a state in f64
+
+struct Rnn {
+  Checkpoint policy = {};
+  SwapMemory swaps = {};
+
+  Tensor operator()(const Tensor& x, const Tensor& w) const {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(h, w) + x);
+      return std::pair{None{}, next};
+    };
+    return sum(scan(Scan{.initial = zeros({kRows, kUnits}, f64),
+                         .xs = x,
+                         .body = body,
+                         .checkpoint = policy,
+                         .swap_memory = swaps})
+                   .state);
+  }
+};
+/// Of all steps; the number of steps is kept too, and no loop's.
+std::int64_t foretold_bytes(const Tensor& x, const Tensor& w) {
+  std::int64_t result = 0;
+  for (const KeptValue& value : saved_values(Rnn())(x, w).values)
+    if (value.type.rank()) result += value.bytes;
+  return result;
+}
+Tensor steps_of(std::int64_t count) { return full({count, kRows, kUnits}, 0.1, f64); }
+Tensor weights() { return full({kUnits, kUnits}, 0.01, f64); }
+
+TEST(MemoryTest, TensorsCountWithTheirElementsWhileTheyAreThere) {
+  const std::int64_t before = memory().values.current;
+  {
+    const Tensor x = zeros({1000}, f64);
+    EXPECT_EQ(memory().values.current - before, 8000);
+    const Tensor part = slice(x, 0, 10, 20), same = reshape(x, {10, 100});
+    EXPECT_EQ(memory().values.current - before, 8000) << "views have no data of their own";
+  }
+  EXPECT_EQ(memory().values.current, before);
+  const Memory most = peaks_of([] {
+    const Tensor x = ones({1000}, f64);
+    { const Tensor y = x + 1.; }
+    const Tensor z = x + 2.;
+  });
+  EXPECT_EQ(most.values.peak, 16000 + 8) << "2. is a tensor too";
+  EXPECT_EQ(most.all.peak, 16000 + 8);
+}
+
+TEST(MemoryTest, WhatATapeKeepsIsSavedUntilItIsGone) {
+  const Tensor x = full({1000}, 0.5, f64);
+  const Memory before = memory();
+  std::optional<Tensor> result;
+  {
+    Tape tape;
+    tape.watch(x);
+    result = tanh(x);               // its gradient reads the result
+    const Tensor y = sin(*result);  // and this one what is saved already
+    EXPECT_EQ(memory().saved.current - before.saved.current, 8000);
+    EXPECT_EQ(memory().values.current - before.values.current, 8000);  // y
+  }
+  EXPECT_EQ(memory().saved.current, before.saved.current);
+  EXPECT_EQ(memory().values.current - before.values.current, 8000) << "the result is still there";
+}
+
+TEST(MemoryTest, ALoopsSavedStepsAreThoseThatWereForetold) {
+  const Rnn loss;
+  const Tensor x = steps_of(kSteps), w = weights();
+  const std::int64_t foretold = foretold_bytes(x, w);
+  EXPECT_EQ(foretold, 2 * kSteps * kState) << "the state before a step, and tanh's result";
+  const auto gradient = [&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); };
+  for (const Executor executor : {Executor::interpreter, Executor::plan}) {
+    const auto traced = jit(gradient, {.executor = executor});
+    EXPECT_EQ(peaks_of([&] { traced(w); }).saved.peak, foretold);
+    EXPECT_EQ(peaks_of([&] { traced(w); }).saved.peak, foretold);
+    if (executor == Executor::interpreter) continue;
+    const std::string told = bytes_text(foretold) + " of it saved for gradients";
+    EXPECT_NE(traced.explain().find(told), std::string::npos) << traced.explain();
+  }
+  EXPECT_EQ(memory().saved.current, 0);
+}
+
+TEST(MemoryTest, APlansMemoryIsCountedOnceAndGoesWithIt) {
+  const auto f = jit([](Tensor x) { return sum(matmul(tanh(x), transpose(tanh(x), {1, 0}))); });
+  const Tensor x = ones({64, 64}, f64);
+  const Memory before = memory();
+  f(x);
+  EXPECT_GE(memory().buffers.current - before.buffers.current, 64 * 64 * 8);
+  EXPECT_LE(memory().buffers.current - before.buffers.current, 4 * 64 * 64 * 8);
+  const std::int64_t held = memory().buffers.current;
+  f(x);
+  EXPECT_EQ(memory().buffers.current, held);
+}
+
+class PolicyMemoryTest : public InEveryMode {};
+
+TEST_P(PolicyMemoryTest, ACheckpointEverySoManySteps) {
+  const std::int64_t every = 256, steps = 8 * every;  // several of a plan's chunks
+  const Rnn loss{Checkpoint::every(every)};
+  const Tensor x = steps_of(steps), w = weights();
+  const auto gradient =
+      run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
+  gradient(w);
+  const Memory most = peaks_of([&] { gradient(w); });
+  // The state before every so many steps, and which step that is: two numbers.
+  const std::int64_t checkpoint = kState + 16;
+  EXPECT_GE(most.checkpoints.peak, steps / every * checkpoint);
+  EXPECT_LE(most.checkpoints.peak, (steps / every + 1) * checkpoint);
+  const std::int64_t of_step = foretold_bytes(x, w) / steps;
+  EXPECT_GE(most.saved.peak, every * of_step);
+  EXPECT_LE(most.saved.peak, 2 * every * of_step);
+  EXPECT_EQ(memory().saved.current, 0);
+  EXPECT_EQ(memory().checkpoints.current, 0);
+}
+
+TEST_P(PolicyMemoryTest, ABudgetIsKept) {
+  for (const std::int64_t budget : {1 << 20, 3 << 20}) {
+    const Rnn loss{Checkpoint::budget(budget)};
+    const Tensor x = steps_of(4000), w = weights();
+    const auto gradient =
+        run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
+    const Memory most = peaks_of([&] { gradient(w); });
+    EXPECT_GT(most.checkpoints.peak, 0);
+    EXPECT_GT(most.saved.peak, 0);
+    EXPECT_LE(most.checkpoints.peak + most.saved.peak, budget);
+  }
+}
+
+TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
+  const std::int64_t window = 4 << 20, steps = 20000;
+  const Rnn loss{{}, Spill{.bytes_in_memory = window}};
+  const Tensor x = steps_of(steps), w = weights();
+  const auto gradient =
+      run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
+  const Memory most = peaks_of([&] { gradient(w); });
+  EXPECT_GT(most.saved.peak, 0);
+  // The window; and per value two blocks that are written and one that is read ahead.
+  EXPECT_LE(most.saved.peak, window + 2 * 3 * (1 << 20) + (1 << 18));
+  EXPECT_LT(most.saved.peak, foretold_bytes(x, w) / 3);
+}
+REEL_IN_EVERY_MODE(PolicyMemoryTest);
+TEST(MemoryTest, WhatAnOptimiserUpdatesIsAParameter) {
+  const Memory before = memory();
+  {
+    Tensor w = ones({1000}, f32);
+    Adam adam(w);
+    EXPECT_EQ(memory().parameters.current - before.parameters.current, 2 * 4000)
+        << "both moments are the same zeros";
+    adam.update(w, ones({1000}, f32));
+    EXPECT_EQ(memory().parameters.current - before.parameters.current, 3 * 4000);
+    const auto step = jit([](std::pair<Tensor, Adam<Tensor>> s, Tensor g) {
+      s.second.update(s.first, g);
+      return s;
+    });
+    std::pair<Tensor, Adam<Tensor>> state{w, adam};
+    const Memory most = peaks_of([&] {
+      for (int i = 0; i < 3; ++i) state = step(std::move(state), ones({1000}, f32));
+    });
+    EXPECT_EQ(memory().parameters.current - before.parameters.current, 2 * 3 * 4000);
+    EXPECT_LE(most.parameters.peak, 2 * 3 * 4000);
+  }
+  EXPECT_EQ(memory().parameters.current, before.parameters.current);
+}
+
+TEST(MemoryTest, OtherThreadsAreCountedUpToLittle) {
+  const Memory before = memory();
+  std::vector<Tensor> kept(4);
+  std::vector<std::thread> threads;
+  for (Tensor& of : kept) threads.emplace_back([&of] { of = zeros({1 << 20}, f32); });
+  for (std::thread& thread : threads) thread.join();
+  const std::int64_t all = memory().values.current - before.values.current;
+  EXPECT_NEAR(static_cast<double>(all), 4. * (4 << 20), 4. * (64 << 10));
+  kept.clear();
+  EXPECT_NEAR(static_cast<double>(memory().values.current - before.values.current), 0,
+              4. * (64 << 10));
+}
+
+TEST(MemoryTest, IsTold) {
+  const Memory told{{0, 2048}, {1, 1}, {}, {}, {}, {1 << 20, 3 << 20}};
+  EXPECT_EQ(str(told),
+            "values: 0 B, at most 2.0 KiB\n"
+            "saved: 1 B, at most 1 B\n"
+            "checkpoints: 0 B, at most 0 B\n"
+            "buffers: 0 B, at most 0 B\n"
+            "parameters: 0 B, at most 0 B\n"
+            "all: 1.0 MiB, at most 3.0 MiB\n");
+}
+
+}  // namespace
+}  // namespace reel
