@@ -172,7 +172,8 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
   return value;
 }
 
-Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept) {
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept,
+               const ApplyRecord* apply) {
   const Graph::Schedule& schedule = graph.schedule();
   Tensors values(graph.types.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -192,10 +193,11 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, 
     }
     AttrsRef attrs = record.attrs;
     if (schedule.attrs_have_symbols[r]) attrs = attrs->resolve(env);
-    if (to.size() == 1) {
+    if (to.size() == 1 && !apply) {
       values[to[0]] = reel::bind(*record.op, in, std::move(attrs));
     } else {
-      Tensors out = bind_all(*record.op, in, std::move(attrs));
+      Tensors out = apply ? (*apply)(record, in, std::move(attrs))
+                          : bind_all(*record.op, in, std::move(attrs));
       for (std::size_t k = 0; k < to.size(); ++k) values[to[k]] = std::move(out[k]);
     }
     if (schedule.outputs_have_symbols[r])

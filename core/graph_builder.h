@@ -1,6 +1,7 @@
 // core/graph_builder.h — GraphBuilder, a graph while it is being recorded.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -92,8 +93,10 @@ RecordedGraph record_graph(const std::string& name, const std::vector<TensorType
 ///
 /// inputs: formal ones and captures. env: what its free symbols stand for; filled with what the run
 /// binds. `values`, if given, receives every value of the graph that the context made, by number.
+/// apply: does a record in place of bind().
+using ApplyRecord = std::function<Tensors(const OpRecord&, OpInputs, AttrsRef)>;
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
-               Tensors* values = nullptr);
+               Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
 
 /// A value of an op that decides its types, for one of type `formal` in a graph: a dim that is born
 /// again, in a graph that computes once more what a cotangent came from, is the one it was.

@@ -3,6 +3,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/checkpointed.h"
+#include "reel/core/ops/identity.h"
 #include "reel/core/random.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/recorded_part.h"
@@ -10,8 +11,19 @@
 namespace reel::detail {
 namespace {
 
+/// The values of a graph that the rule says to keep, none of them twice.
+std::vector<ValueId> kept_values(const Graph& graph, const SavingRule& rule) {
+  std::vector<ValueId> result;
+  for (const OpRecord& record : graph.records)
+    for (const ValueId v : graph.outputs_of(record)) {
+      const Saving saving = rule({record.op->name, checkpoint_name_of(record), graph.types[v]});
+      if (saving == Saving::keep || saving == Saving::spill) result.push_back(v);
+    }
+  return result;
+}
+
 /// One record of the trace.
-TreeLeaves record(const TreeLeaves& arguments,
+TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
                   const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   Tensors captured, outputs;
   Ref<Graph> graph;
@@ -26,23 +38,28 @@ TreeLeaves record(const TreeLeaves& arguments,
     graph = finish_part(builder, outputs);
     captured = builder.captured();
   }
-  const Tensors made =
-      bind_all(checkpointed_op, captured, make_attrs(CheckpointedAttrs{make_sub_graph(graph)}));
+  std::vector<ValueId> kept;
+  if (rule) kept = kept_values(*graph, rule);
+  graph->outputs.insert(graph->outputs.end(), kept.begin(), kept.end());
+  graph->seal();
+  Tensors made = bind_all(checkpointed_op, captured,
+                          make_attrs(CheckpointedAttrs{make_sub_graph(graph), std::ssize(kept)}));
+  made.resize(outputs.size());
   return with_tensors(result, made);
 }
 
 }  // namespace
 
-TreeLeaves run_checkpointed(TreeLeaves arguments,
+TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function) {
-  if (is_tracing()) return record(arguments, function);
+  if (is_tracing()) return record(arguments, rule, function);
   if (!is_recorded_here()) {
     RandomScope random;
     random.begin(0);
     return function(arguments);
   }
   return run_recorded("checkpoint", std::move(arguments),
-                      [&](const TreeLeaves& inside) { return record(inside, function); });
+                      [&](const TreeLeaves& inside) { return record(inside, rule, function); });
 }
 
 }  // namespace reel::detail

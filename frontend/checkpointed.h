@@ -1,4 +1,4 @@
-// frontend/checkpointed.h — checkpoint, a function of which nothing is kept for its gradient.
+// frontend/checkpointed.h — checkpoint, a function of which little is kept for its gradient.
 #pragma once
 
 #include <functional>
@@ -6,13 +6,14 @@
 #include <tuple>
 #include <utility>
 
+#include "reel/core/checkpoint_policy.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
 
 namespace detail {
-/// The leaves of what a function gives for these, with nothing of it kept.
-TreeLeaves run_checkpointed(TreeLeaves arguments,
+/// The leaves of what a function gives for these, with nothing of it kept but what the rule says.
+TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function);
 }  // namespace detail
 
@@ -21,19 +22,26 @@ TreeLeaves run_checkpointed(TreeLeaves arguments,
 ///
 ///   h = checkpoint([&](const Tensor& x) { return tanh(matmul(x, w)); })(x);
 ///
+/// rule: asked of every value that an op of f makes, those inside of loops and branches left out;
+/// what it says to keep (or to spill: a file is for loops) is kept, and not computed again.
+///
+///   checkpoint(layer, [](const StepValue& v) {
+///     return v.op == "dot" ? Saving::keep : Saving::recompute;
+///   })
+///
 /// f: takes and returns trees; captured tensors count as arguments. Under a tape of eager mode f is
 /// recorded, as jit does it, at each call: it must not read values. What it prints is printed once,
 /// and random numbers are drawn the same. Throws what f throws; TraceError where f asks for a
 /// value. Memory: while the gradient is taken, that of f's own. Source: Chen et al. (2016),
 /// "Training deep nets with sublinear memory cost".
 template <class F>
-auto checkpoint(F f) {
-  return [f = std::move(f)]<class... Args>(const Args&... args) {
+auto checkpoint(F f, SavingRule rule = {}) {
+  return [f = std::move(f), rule = std::move(rule)]<class... Args>(const Args&... args) {
     using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
     const std::tuple<Args...> arguments(args...);
     std::optional<R> result;  // says how containers look
     const TreeLeaves leaves =
-        detail::run_checkpointed(flatten(arguments), [&](const TreeLeaves& inside) {
+        detail::run_checkpointed(flatten(arguments), rule, [&](const TreeLeaves& inside) {
           result.emplace(std::apply(f, unflatten(arguments, inside)));
           return flatten(*result);
         });

@@ -1,5 +1,6 @@
 #include "reel/core/ops/checkpointed.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "reel/core/bind.h"
@@ -53,7 +54,15 @@ const Op checkpointed_op{
           *a.decided = replay(*body.graph, inputs, env);
         },
     .vjp = checkpointed_vjp,
-    .reads = {.inputs = kAll},
+    .reads_by =
+        [](const Attrs* attrs, std::uint32_t) {
+          const auto& checkpointed = get<CheckpointedAttrs>(attrs);
+          const std::size_t count = checkpointed.body.graph->outputs.size();
+          OpReads reads{.inputs = kAll};
+          for (std::size_t k = count - static_cast<std::size_t>(checkpointed.kept); k < count; ++k)
+            reads.outputs |= 1u << std::min<std::size_t>(k, 31);
+          return reads;
+        },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
 };

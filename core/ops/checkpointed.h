@@ -1,4 +1,4 @@
-// core/ops/checkpointed.h — a function of which nothing is kept for its gradient but what goes in.
+// core/ops/checkpointed.h — a function of which little is kept for its gradient but what goes in.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -8,12 +8,15 @@
 namespace reel {
 
 /// checkpointed(captures...): runs a graph, whose inputs they are. Its gradient runs the graph once
-/// more. Source: Chen et al. (2016), "Training deep nets with sublinear memory cost".
+/// more; but for what makes the last `kept` outputs, which nobody but the gradient reads. Source:
+/// Chen et al. (2016), "Training deep nets with sublinear memory cost".
 struct CheckpointedAttrs {
   SubGraph body;
+  std::int64_t kept = 0;
   template <class F>
   static void fields(F&& f) {
     f("body", &CheckpointedAttrs::body);
+    f("kept", &CheckpointedAttrs::kept);
   }
 };
 extern const Op checkpointed_op;

@@ -78,6 +78,75 @@ TEST_P(CheckpointedTest, InABodyAndInABranch) {
   expect_all_close(a.second, b.second, 1e-12);
 }
 
+TEST_P(CheckpointedTest, ARuleKeepsWhatItSays) {
+  manual_seed(5);
+  const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
+  const SavingRule rules[] = {
+      [](const StepValue& v) { return v.op == "dot" ? Saving::keep : Saving::recompute; },
+      [](const StepValue& v) { return v.name == "hidden" ? Saving::keep : Saving::by_default; },
+      [](const StepValue&) { return Saving::spill; },
+      [](const StepValue&) { return Saving::recompute; }};
+  const auto loss = [&](const SavingRule* rule) {
+    return [&, rule](const Tensor& w) {
+      const auto block = [&](const Tensor& h) {
+        const Tensor hidden = checkpoint_name(tanh(matmul(h, w)), "hidden");
+        return std::pair{matmul(hidden, w),
+                         fori_loop(
+                             0, 2, [](Tensor, Tensor s) { return sin(s); }, hidden)};
+      };
+      const auto made = rule ? checkpoint(block, *rule)(x) : block(x);
+      const auto again = rule ? checkpoint(block, *rule)(made.first) : block(made.first);
+      return sum(square(again.first)) + sum(again.second * made.second);
+    };
+  };
+  const auto expected = run(value_and_grad(loss(nullptr)))(w);
+  const auto second = [](auto f) {
+    return grad([f](const Tensor& w) { return sum(square(grad(f)(w))); });
+  };
+  const auto expected_second = run(second(loss(nullptr)))(w);
+  for (const SavingRule& rule : rules) {
+    const auto actual = run(value_and_grad(loss(&rule)))(w);
+    expect_same_bits(actual.first, expected.first);
+    expect_all_close(actual.second, expected.second, 1e-13);
+    expect_all_close(run(second(loss(&rule)))(w), expected_second, 1e-11);
+  }
+}
+
+TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
+  const Tensor w = ones({3, 3}, f64), x = ones({2, 3}, f64);
+  const auto dots = [&](const SavingRule& rule) {
+    const auto f = jit(value_and_grad([&](Tensor w) {
+      return sum(checkpoint([&](Tensor x) { return sin(matmul(cos(matmul(x, w)), w)); }, rule)(x));
+    }));
+    f(w);
+    const std::string text = str(f.graph());
+    int count = 0;
+    for (std::size_t at = text.find("= dot("); at != std::string::npos;
+         at = text.find("= dot(", at + 1))
+      ++count;
+    return count;
+  };
+  // Two forwards, and three backwards: x takes no gradient.
+  EXPECT_EQ(
+      dots([](const StepValue& v) { return v.op == "dot" ? Saving::keep : Saving::recompute; }), 5);
+  EXPECT_EQ(dots({}), 7);
+}
+
+TEST(CheckpointedRuleTest, WhatIsKeptIsTold) {
+  const Tensor x = ones({8, 8}, f64);
+  const auto bytes = [&](const SavingRule& rule) {
+    return saved_values([&](const Tensor& x) {
+             return sum(
+                 checkpoint([](const Tensor& x) { return sin(cos(matmul(x, x))); }, rule)(x));
+           })(x)
+        .bytes();
+  };
+  EXPECT_EQ(bytes({}), 0);
+  EXPECT_EQ(
+      bytes([](const StepValue& v) { return v.op == "dot" ? Saving::keep : Saving::recompute; }),
+      8 * 8 * 8);
+}
+
 REEL_IN_EVERY_MODE(CheckpointedTest);
 
 }  // namespace

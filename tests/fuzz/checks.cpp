@@ -216,13 +216,26 @@ class Check {
     return compare(what, f, make, tolerance, passed(arguments_), passed(others_));
   }
 
+  /// What loops keep for their gradients, and where, as the seed says.
+  static Policy some_policy(std::uint64_t seed) {
+    const std::uint64_t way = seed / 2 % 3;
+    Checkpoint checkpoint = seed % 2 ? Checkpoint::every(static_cast<std::int64_t>(way + 1))
+                                     : Checkpoint::budget(way == 0 ? 1 : 400);
+    const std::uint64_t more = seed / 6 % 8;
+    if (more == 0 || more == 1) checkpoint = {};
+    // By the first letter of what makes a value.
+    if (more % 2)
+      checkpoint = checkpoint.where([seed](const StepValue& value) {
+        return Saving((static_cast<std::uint64_t>(value.op[0]) + seed) % 4);
+      });
+    const bool swaps = more < 4;
+    return {checkpoint, swaps ? SwapMemory(Spill{.bytes_in_memory = 1}) : SwapMemory()};
+  }
+
   /// What loops keep for their gradients changes none: in a plan up to rounding, where a loop
   /// without a policy adds up over all steps at once.
   void check_checkpoints(const Function& f) const {
-    const std::uint64_t seed = program_.seed;
-    const Checkpoint policy = seed % 2
-                                  ? Checkpoint::every(static_cast<std::int64_t>(seed / 2 % 3 + 1))
-                                  : Checkpoint::budget(seed / 2 % 3 == 0 ? 1 : 400);
+    const Policy policy = some_policy(program_.seed);
     const Function g = [&](const Tensors& x) {
       return Machine(program_, arguments_, policy).run(x);
     };

@@ -7,10 +7,10 @@
 
 namespace reel::fuzz {
 
-Machine::Machine(const Program& program, const Arguments& outside, const Checkpoint& checkpoint)
+Machine::Machine(const Program& program, const Arguments& outside, Policy policy)
     : program_(program),
       outside_(outside),
-      checkpoint_(checkpoint),
+      policy_(std::move(policy)),
       slots_(program.values.size()),
       dims_(outside.dims) {}
 

@@ -31,12 +31,17 @@ struct Arguments {
   Tensors all;            ///< one for each input, captured ones too
 };
 
+/// What all loops of a program keep, and where.
+struct Policy {
+  Checkpoint checkpoint = {};
+  SwapMemory swap_memory = {};
+};
+
 /// Runs a program once, in whatever mode is active.
 class Machine {
  public:
-  /// dims and captured tensors come from `outside`, the others from run's arguments. checkpoint: of
-  /// all loops.
-  Machine(const Program& program, const Arguments& outside, const Checkpoint& checkpoint = {});
+  /// dims and captured tensors come from `outside`, the others from run's arguments.
+  Machine(const Program& program, const Arguments& outside, Policy policy = {});
 
   /// arguments: those inputs that are not captured, in order -> the results of main.
   Tensors run(const Tensors& arguments);
@@ -45,7 +50,7 @@ class Machine {
 
   // For rules.
   const Program& program() const { return program_; }
-  const Checkpoint& checkpoint() const { return checkpoint_; }
+  const Policy& policy() const { return policy_; }
   Slot& operator[](int value) { return slots_[value]; }
   const Tensor& tensor(int value) const { return slots_[value].tensor; }
   const Dim& dim(int dim) const { return dims_[dim]; }
@@ -60,7 +65,7 @@ class Machine {
  private:
   const Program& program_;
   const Arguments& outside_;
-  const Checkpoint checkpoint_;
+  const Policy policy_;
   std::vector<Slot> slots_;
   std::vector<Dim> dims_;
   bool watches_ = false, met_others_ = false;

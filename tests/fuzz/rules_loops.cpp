@@ -71,7 +71,8 @@ class WhileRule : public Rule {
       return machine.gather(in.blocks[0].results);
     };
     const std::vector<int> states(in.inputs.begin(), in.inputs.begin() + in.loop.states);
-    WhileOptions options{.checkpoint = machine.checkpoint()};
+    WhileOptions options{.swap_memory = machine.policy().swap_memory,
+                         .checkpoint = machine.policy().checkpoint};
     if (in.loop.has_bound) options.maximum_iterations = machine.tensor(in.inputs.back());
     const State initial = machine.gather(states);
     machine.assign(in.outputs, in.loop.has_cond ? while_loop(cond, body, initial, options)

@@ -247,7 +247,8 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .cond = call_cond,
                    .body = call_body,
                    .max_seq_len = bound,
-                   .checkpoint = machine.checkpoint()}));
+                   .checkpoint = machine.policy().checkpoint,
+                   .swap_memory = machine.policy().swap_memory}));
   else
     keep(scan(Scan{.spatial_dim = spatial,
                    .initial = initial,
@@ -255,7 +256,8 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .body = call_body,
                    .max_seq_len = bound,
                    .reverse = loop.reverse,
-                   .checkpoint = machine.checkpoint()}));
+                   .checkpoint = machine.policy().checkpoint,
+                   .swap_memory = machine.policy().swap_memory}));
 }
 
 void ScanRule::print(const Instruction& in, Printer& p) const {

@@ -188,6 +188,38 @@ TEST_F(ExplainTest, BytesOfEachClass) {
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
 }
 
+TEST_F(ExplainTest, WhatAPolicyKeeps) {
+  const auto explain = [&](const Checkpoint& policy, const SwapMemory& swaps) {
+    const auto f = [&](Tensor w) {
+      const auto body = [&](Tensor x, Tensor h) {
+        return std::pair{None{}, tanh(matmul(h, w) + x)};
+      };
+      return sum(scan(Scan{.initial = zeros({2, 3}),
+                           .xs = ones({40, 2, 3}),
+                           .body = body,
+                           .checkpoint = policy,
+                           .swap_memory = swaps})
+                     .state);
+    };
+    return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
+  };
+  const std::string every = explain(Checkpoint::every(8), false);
+  EXPECT_EQ(line_with(every, "checkpoints: "),
+            "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
+            "again");
+  EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
+  EXPECT_FALSE(has(every, "saved for the gradient")) << every;
+  EXPECT_FALSE(has(every, "in a file")) << every;
+  EXPECT_EQ(
+      line_with(explain(Checkpoint::budget(1 << 20), false), "checkpoints: "),
+      "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
+      "between them again");
+  const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
+  EXPECT_EQ(line_with(in_file, "in a file: "), "in a file: what it keeps, but for 3.0 MiB")
+      << in_file;
+  EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
+}
+
 TEST_F(ExplainTest, WhyALoopIsNotCut) {
   const Tensor x = random_normal({5, 16, 160}), w = random_normal({160, 160});
   const auto with = [&](auto next, const Tensor& x) {

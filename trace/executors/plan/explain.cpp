@@ -157,8 +157,7 @@ class PlanText {
     const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
     std::vector<TensorType> result;
     for (int j = 0; j < attrs.stacks; ++j)
-      // Only what a gradient reads keeps what ended entries gave.
-      if (!only_saved || attrs.is_raw(static_cast<std::size_t>(j)))
+      if (!only_saved || attrs.memory_of(static_cast<std::size_t>(j)) == MemoryClass::saved)
         result.push_back(
             PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
     return result;
@@ -229,7 +228,10 @@ class PlanText {
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
     if (!attrs.in_chunks) write_moves(inner, attrs);  // the loop inside tells
-    if (!attrs.has_chunk) write_saved(inner, plan, at);
+    if (!attrs.has_chunk) {
+      write_saved(inner, plan, at);
+      write_policy(inner, attrs);
+    }
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
       out_ << explain_op_by_op(*attrs.body.graph, inner);
@@ -278,6 +280,25 @@ class PlanText {
     line(indent, "saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
          bytes_text(step), " a step, ", bytes_text(sum_of_bytes(saved)),
          " in all: ", types_text(saved));
+  }
+
+  /// What a loop keeps for its gradient where that is not all, and what it reads that was not kept.
+  void write_policy(const std::string& indent, const LoopAttrs& attrs) {
+    if (attrs.takes_checkpoints()) {
+      std::vector<TensorType> state;
+      const Graph& body = *attrs.body.graph;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(attrs.stacks); ++j)
+        if (attrs.is_checkpoint(j) && !attrs.is_steps(j))
+          state.push_back(body.types[body.outputs[attrs.first_stack() + j]]);
+      line(indent, "checkpoints: ", types_text(state), ", ",
+           attrs.checkpoint_steps
+               ? str("before every ", counted(attrs.checkpoint_steps, "step"))
+               : str("as many as fit into half of ", bytes_text(attrs.checkpoint_bytes)),
+           "; the gradient runs the steps between them again");
+    }
+    if (attrs.keeps_few_steps() && attrs.swaps)
+      line(indent, "in a file: what it keeps, but for ", bytes_text(attrs.spill_window));
+    if (attrs.recalls()) line(indent, "steps that were not kept: run again, or read from the file");
   }
 
   static std::string why_not_planned(const LoopPlan& loop) {
