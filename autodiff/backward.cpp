@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/only_if.h"
+#include "reel/core/ops/rows.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -132,6 +133,16 @@ class TapeVjp final : public Vjp {
     backward_.accumulate_if(in_[i].number, std::move(cotangent),
                             {backward_.arriving_->present, keeps_zeros()});
   }
+  bool takes_rows(std::size_t i) const override {
+    return !backward_.rows_.empty() && backward_.rows_.count(in_[i].number);
+  }
+  void add_rows(std::size_t i, Tensor values, Tensor numbers) override {
+    if (!takes_rows(i)) return add(i, reel::add_rows(zeros(input_type(i)), numbers, values));
+    // Where a run has no cotangent nothing was read, as eager mode has it.
+    if (const auto& arriving = backward_.arriving_)
+      numbers = where(arriving->present, numbers, kNoRow);
+    backward_.rows_.at(in_[i].number).push_back({std::move(values), std::move(numbers)});
+  }
   void add(std::size_t i, Tensor cotangent, const Tensor& present) override {
     if (!needs(i)) return;
     if (!present.is_traced()) {
@@ -209,6 +220,30 @@ void Backward::want(const std::vector<ValueId>& sources) {
     for (const TapeOperand& output : tape_.storage_.outputs_of(record))
       is_needed_[output.number] = output.number != RecordingTape::kUntracked;
   }
+}
+
+void Backward::take_rows(const std::vector<ValueId>& tables) {
+  for (const ValueId number : tables)
+    if (is_source_[number]) rows_[number];
+}
+
+Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
+  const auto found = rows_.find(number);
+  if (found == rows_.end() || found->second.empty()) return {};
+  Tensors values, numbers;
+  for (auto rows = found->second.rbegin(); rows != found->second.rend(); ++rows) {
+    values.push_back(rows->values);
+    numbers.push_back(rows->numbers);
+  }
+  const bool is_one = values.size() == 1;
+  const Tensor all = is_one ? values[0] : concat(values, 0);
+  const Tensor all_numbers = is_one ? numbers[0] : concat(numbers, 0);
+  if (!cotangent.is_defined()) {
+    cotangent = all;
+    return all_numbers;
+  }
+  cotangent = reel::add_rows(std::move(cotangent), all_numbers, all);
+  return {};
 }
 
 void Backward::leave_iteration(Loop& loop) {

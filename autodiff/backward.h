@@ -27,12 +27,17 @@ class Backward {
 
   /// Only paths from these values matter.
   void want(const std::vector<ValueId>& sources);
+  /// Of these, cotangents may be rows.
+  void take_rows(const std::vector<ValueId>& tables);
   void accumulate(ValueId number, Tensor cotangent);
   void run();
   const Tensor& cotangent(ValueId number) {
     if (!presences_.empty()) settle(number);
     return cotangents_[number];
   }
+  /// The rows that have come for a value, in the order in which they were read, as its cotangent,
+  /// and their numbers; added to what is no rows, which has no numbers: an empty Tensor.
+  Tensor rows(ValueId number, Tensor& cotangent) const;
   /// Whether a run has it, where only that tells; else an empty Tensor.
   Tensor presence(ValueId number) const {
     const auto found = presences_.find(number);
@@ -62,6 +67,9 @@ class Backward {
     Tensor present;
     bool is_exact;
   };
+  struct Rows {
+    Tensor values, numbers;
+  };
   bool is_needed(std::span<const TapeOperand> inputs) const;
   void visit(const OpRecord& record, const TapeOperand* operands);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
@@ -78,6 +86,7 @@ class Backward {
   bool let_go_;
   Tensors cotangents_;
   std::vector<std::uint8_t> is_needed_, is_source_;
+  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by table: the last ones read first
   std::vector<Loop> loops_;
   std::unordered_map<ValueId, Presence> presences_;
   std::optional<Presence> arriving_;  ///< of all cotangents that the visited record has

@@ -1,6 +1,7 @@
 #include "reel/autodiff/call.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "reel/autodiff/reverse_call.h"
@@ -54,7 +55,9 @@ void call_vjp(Vjp& at) {
   // What is captured and handed in as well has both in the order in which the tape of eager mode
   // meets them: a loop's captures, its slices, its initial values, the last ones first.
   for (std::size_t k = reversible.wanted.size(); k-- > 0;)
-    if (const int presence = reversible.presences[k]; presence >= 0)
+    if (const int numbers = reversible.row_numbers[k]; numbers >= 0)
+      at.add_rows(reversible.wanted[k], results[k], results[numbers]);
+    else if (const int presence = reversible.presences[k]; presence >= 0)
       at.add(reversible.wanted[k], results[k], results[presence] > 0);
     else
       at.add(reversible.wanted[k], results[k]);
@@ -81,38 +84,52 @@ const Op call_op{
     .kernel_decides_types = true,
 };
 
+using TakesRows = std::vector<std::uint8_t>;  // by input
+
+/// The reversals of one graph, by which cotangents may be rows.
+using Reversals = std::map<TakesRows, std::shared_ptr<const ReversibleGraph>>;
+
 /// With respect to all floating inputs; made once per graph.
-std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph) {
+std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph, const TakesRows& rows) {
   const std::lock_guard lock(graph.derived.mutex);
-  if (!graph.derived.value) {
-    std::vector<std::uint8_t> wanted;
-    for (const ValueId v : graph.inputs) wanted.push_back(is_float(graph.types[v].dtype()));
-    graph.derived.value = std::make_shared<ReversibleGraph>(make_reversible(graph, wanted));
-  }
-  return std::static_pointer_cast<const ReversibleGraph>(graph.derived.value);
+  const auto known = std::static_pointer_cast<const Reversals>(graph.derived.value);
+  if (known && known->count(rows)) return known->at(rows);
+  std::vector<std::uint8_t> wanted;
+  for (const ValueId v : graph.inputs) wanted.push_back(is_float(graph.types[v].dtype()));
+  auto all = std::make_shared<Reversals>(known ? *known : Reversals());
+  const auto made = std::make_shared<const ReversibleGraph>(make_reversible(graph, wanted, rows));
+  all->emplace(rows, made);
+  graph.derived.value = std::move(all);
+  return made;
 }
 
-/// How many tapes want to know of a call.
-int count_tapes(const Tensors& inputs) {
-  int count = 0;
-  for (const Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
-    count += std::any_of(inputs.begin(), inputs.end(),
-                         [&](const Tensor& input) { return tape->is_tracked(input); });
-  return count;
+/// The tapes that want to know of a call, the innermost first: which inputs' cotangents each of
+/// them takes as rows.
+std::vector<TakesRows> tapes_of(const Tensors& inputs) {
+  std::vector<TakesRows> result;
+  for (const Recorder* tape = thread_mode.tape; tape; tape = tape->outer) {
+    if (std::none_of(inputs.begin(), inputs.end(),
+                     [&](const Tensor& input) { return tape->is_tracked(input); }))
+      continue;
+    result.emplace_back();
+    for (const Tensor& input : inputs) result.back().push_back(tape->takes_rows(input));
+  }
+  return result;
 }
 
 }  // namespace
 
 std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph) {
   const std::lock_guard lock(graph.derived.mutex);
-  return std::static_pointer_cast<const ReversibleGraph>(graph.derived.value);
+  const auto all = std::static_pointer_cast<const Reversals>(graph.derived.value);
+  return all ? all->begin()->second : nullptr;
 }
 
 Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& runner) {
   if (!thread_mode.tape && !thread_mode.entries) return runner(graph, std::move(inputs));
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
-  for (int tapes = count_tapes(inputs); tapes > 0; --tapes) {
-    attrs.reversals.push_back(reversible_form(*attrs.graph));
+  for (const TakesRows& rows : tapes_of(inputs)) {
+    attrs.reversals.push_back(reversible_form(*attrs.graph, rows));
     attrs.graph = attrs.reversals.back()->forward;
     attrs.ends.push_back(attrs.graph->outputs.size());
   }

@@ -8,6 +8,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/rows.h"
+#include "reel/core/partial_shape.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -34,8 +36,10 @@ ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& pla
   for (std::size_t i = 0; i < forward.outputs.size(); ++i)
     spec.has_cotangent.push_back(at.has_cotangent(i));
   spec.is_free.assign(forward.inputs.size(), 1);
-  for (std::size_t i = 0; i < forward.inputs.size(); ++i)
+  for (std::size_t i = 0; i < forward.inputs.size(); ++i) {
     spec.is_wanted.push_back(at.needs(1 + places[i]));
+    spec.takes_rows.push_back(at.takes_rows(1 + places[i]));
+  }
   return reverse_graph(forward, spec);
 }
 
@@ -53,8 +57,27 @@ bool is_uncertain(const ReversedGraph& reversed, const std::vector<int>& places,
   return k && reversed.presences[*k] >= 0;
 }
 
+/// The branch does not lead to the capture, or to rows of it alone.
+bool gives_rows(const ReversedGraph& reversed, const std::vector<int>& places, int capture) {
+  const auto k = output_for(reversed, places, capture);
+  return !k || reversed.row_numbers[*k] >= 0;
+}
+
+/// The rows that a branch gives for a capture, and their numbers; as many as it likes.
+Tensors rows_of(const ReversedGraph& reversed, const std::vector<int>& places, const Tensors& given,
+                int capture, const TensorType& table) {
+  const auto k = output_for(reversed, places, capture);
+  Dims dims(table.sizes().begin(), table.sizes().end());
+  dims[0] = Dim(0);
+  const Tensor values = k ? given[*k] : zeros(dims, table.dtype());
+  const Tensor numbers = k ? given[reversed.row_numbers[*k]] : zeros({0}, i64);
+  dims[0] = Dim::unknown();
+  return {relax_shape(values, dims), relax_shape(numbers, {Dim::unknown()})};
+}
+
 /// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
-/// captures; then, for those of which only a run tells, whether (i32) there is a path to them.
+/// captures; then, for those of which only a run tells, whether (i32) there is a path to them; then
+/// the rows of tables, with their numbers.
 struct WrappedBranch {
   Ref<Graph> graph;
   Tensors captured;  // of the new cond
@@ -62,7 +85,7 @@ struct WrappedBranch {
 
 WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
                    const std::vector<int>& places, Vjp& at, const std::vector<int>& wanted,
-                   const std::vector<int>& uncertain) {
+                   const std::vector<int>& uncertain, const std::vector<int>& tables) {
   const Graph& forward = *branch.graph;
   // Wrapped so that both branches return the same list: zeros for captures that this one does not
   // use.
@@ -81,18 +104,24 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
   const Tensors gradients = replay(*reversed.graph, inputs, env);
   Tensors outputs;
   for (const int capture : wanted) {
-    if (const auto k = output_for(reversed, places, capture)) {
+    const auto k = output_for(reversed, places, capture);
+    const int numbers = k ? reversed.row_numbers[*k] : -1;
+    if (k && numbers < 0) {
       outputs.push_back(gradients[*k]);
       continue;
     }
     const Tensor& like = at.input(1 + capture);
-    outputs.push_back(like.type().is_list() ? empty_list(like.type()) : zeros_like(like));
+    Tensor whole = like.type().is_list() ? empty_list(like.type()) : zeros_like(like);
+    outputs.push_back(k ? add_rows(whole, gradients[numbers], gradients[*k]) : whole);
   }
   for (const int capture : uncertain) {
     const auto k = output_for(reversed, places, capture);
     outputs.push_back(is_uncertain(reversed, places, capture) ? gradients[reversed.presences[*k]]
                                                               : scalar(k ? 1 : 0, i32));
   }
+  for (const int capture : tables)
+    for (Tensor& part : rows_of(reversed, places, gradients, capture, at.input_type(1 + capture)))
+      outputs.push_back(std::move(part));
   Ref<Graph> graph = builder.finish(outputs);
   return {std::move(graph), builder.captured()};
 }
@@ -109,15 +138,21 @@ void cond_vjp(Vjp& at) {
   for (const int i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<int> tables;
+  for (const int capture : wanted)
+    if (gives_rows(yes_reversed, attrs.true_captures, capture) &&
+        gives_rows(no_reversed, attrs.false_captures, capture))
+      tables.push_back(capture);
+  for (const int capture : tables) wanted.erase(std::find(wanted.begin(), wanted.end(), capture));
   std::vector<int> uncertain;
   for (const int capture : wanted)
     if (is_uncertain(yes_reversed, attrs.true_captures, capture) ||
         is_uncertain(no_reversed, attrs.false_captures, capture))
       uncertain.push_back(capture);
   const WrappedBranch yes =
-      wrap(attrs.on_true, yes_reversed, attrs.true_captures, at, wanted, uncertain);
+      wrap(attrs.on_true, yes_reversed, attrs.true_captures, at, wanted, uncertain, tables);
   const WrappedBranch no =
-      wrap(attrs.on_false, no_reversed, attrs.false_captures, at, wanted, uncertain);
+      wrap(attrs.on_false, no_reversed, attrs.false_captures, at, wanted, uncertain, tables);
   CondAttrs back;
   CaptureList list;
   back.true_captures = list.add(yes.captured);
@@ -138,6 +173,10 @@ void cond_vjp(Vjp& at) {
       at.add(1 + wanted[k], results[k]);
     else
       at.add(1 + wanted[k], results[k], if_true ? at.input(0) : logical_not(at.input(0)));
+  }
+  for (const int capture : tables) {
+    at.add_rows(1 + capture, results[next], results[next + 1]);
+    next += 2;
   }
 }
 

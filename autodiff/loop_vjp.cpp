@@ -210,6 +210,10 @@ class LoopReversal {
     for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
       spec.is_wanted[body_.formal_count + i] =
           at_.needs(attrs_.first_capture() + attrs_.body_captures[i]);
+    spec.takes_rows.assign(body_.inputs.size(), 0);
+    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
+      spec.takes_rows[body_.formal_count + i] =
+          at_.takes_rows(attrs_.first_capture() + attrs_.body_captures[i]);
     spec.keeps = attrs_.keeps.get();
     // What is stacked anyway has zeros where entries have ended, which the body may have seen
     // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
@@ -348,7 +352,7 @@ class LoopReversal {
   /// The outputs of the reversed body, in the order of the forward body's inputs, become cotangents
   /// of carries, slices, captures.
   void name_outputs() {
-    std::vector<ValueId> stacks, sums, lasts, presences;
+    std::vector<ValueId> stacks, sums, lasts, presences, rows;
     std::vector<std::uint8_t> collect_stacks, collect_sums;
     const auto note_presence = [&](std::size_t k, std::vector<int>& presence_of) {
       const int presence = reversed_.presences[k];
@@ -371,6 +375,10 @@ class LoopReversal {
         back_.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
                                     (attrs_.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
         back_.stack_dims.push_back(leading_dim(type));
+      } else if (const int numbers = reversed_.row_numbers[k]; numbers >= 0) {
+        rows_of_.push_back(attrs_.body_captures[i - body_.formal_count]);
+        rows.push_back(v);
+        rows.push_back(reversed_.graph->outputs[numbers]);
       } else {
         sum_of_.push_back(attrs_.body_captures[i - body_.formal_count]);
         sums.push_back(v);
@@ -379,6 +387,12 @@ class LoopReversal {
                                Fill::live);
       }
     }
+    // The rows that an iteration read: as many in each as it likes.
+    first_rows_ = stacks.size();
+    stacks.insert(stacks.end(), rows.begin(), rows.end());
+    collect_stacks.resize(stacks.size());
+    back_.stack_kinds.resize(stacks.size(), LoopAttrs::kList | LoopAttrs::kRaw);
+    back_.stack_dims.resize(stacks.size(), Dim(0));
     // In how many iterations there was a path.
     first_presence_ = sums.size();
     sums.insert(sums.end(), presences.begin(), presences.end());
@@ -444,6 +458,11 @@ class LoopReversal {
       at_.add(i, sized(results[back_.first_sum() + k], i),
               sum_presences_[k] < 0 ? ran : presence(sum_presences_[k]));
     }
+    for (std::size_t k = 0; k < rows_of_.size(); ++k) {
+      const std::size_t rows = back_.first_stack() + first_rows_ + 2 * k;
+      at_.add_rows(attrs_.first_capture() + rows_of_[k], list_concat(results[rows]),
+                   list_concat(results[rows + 1]));
+    }
     for (std::size_t k = stack_of_.size(); k-- > 0;) {
       const std::size_t i = attrs_.first_slice() + stack_of_[k];
       Tensor cotangent = sized(results[back_.first_stack() + k], i);
@@ -481,6 +500,8 @@ class LoopReversal {
   Tensors slice_values_, capture_values_;
   std::vector<Fill> slice_fills_, capture_fills_;
   std::vector<int> stack_of_, sum_of_;  // slices and captures of the forward loop
+  std::vector<int> rows_of_;            // captures whose cotangent is rows: values, and numbers
+  std::size_t first_rows_ = 0;          // among the stacks
   // For each of those the number of the sum that counts its paths; -1 where every iteration is one.
   std::vector<int> stack_presences_, sum_presences_;
   std::size_t first_presence_ = 0;  // among the sums

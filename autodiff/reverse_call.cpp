@@ -4,13 +4,14 @@
 
 namespace reel {
 
-ReversibleGraph make_reversible(const Graph& graph,
-                                const std::vector<std::uint8_t>& wanted_inputs) {
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs,
+                                const std::vector<std::uint8_t>& takes_rows) {
   ReversalSpec spec;
   spec.is_enclosed = false;
   for (const ValueId v : graph.outputs)
     spec.has_cotangent.push_back(is_float(graph.types[v].dtype()));
   spec.is_wanted = wanted_inputs;
+  spec.takes_rows = takes_rows;
   spec.is_free.assign(graph.inputs.size(), 1);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     spec.kept_anyway.push_back(static_cast<int>(i));
@@ -25,6 +26,7 @@ ReversibleGraph make_reversible(const Graph& graph,
   result.inputs = reversed.inputs;
   result.wanted = reversed.wanted;
   result.presences = reversed.presences;
+  result.row_numbers = reversed.row_numbers;
   result.captured = reversed.captured;
   return result;
 }

@@ -13,16 +13,19 @@ namespace reel {
 struct ReversibleGraph {
   Ref<Graph> forward;  ///< outputs: those of the graph, then what is saved
   Ref<Graph> reverse;
-  std::vector<int> cotangents;  ///< which outputs' cotangents `reverse` takes first
-  std::vector<int> inputs;      ///< then these inputs
-  std::vector<int> wanted;      ///< what it gives: cotangents of these inputs
-  std::vector<int> presences;   ///< and which of its outputs says whether there is one, or -1
-  Tensors captured;             ///< and takes last
+  std::vector<int> cotangents;   ///< which outputs' cotangents `reverse` takes first
+  std::vector<int> inputs;       ///< then these inputs
+  std::vector<int> wanted;       ///< what it gives: cotangents of these inputs
+  std::vector<int> presences;    ///< and which of its outputs says whether there is one, or -1
+  std::vector<int> row_numbers;  ///< and which has its row numbers, if it is rows, or -1
+  Tensors captured;              ///< and takes last
 };
 
-/// That with respect to all floating inputs, if it was called under a tape; else null.
+/// One with respect to all floating inputs, if it was called under a tape; else null.
 std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph);
 
-ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs);
+/// takes_rows: by input, its cotangent may be rows (Vjp::takes_rows); empty for none.
+ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs,
+                                const std::vector<std::uint8_t>& takes_rows = {});
 
 }  // namespace reel

@@ -28,7 +28,7 @@ struct Both {
   Tensors captured;
   std::size_t forward_records = 0;
   std::vector<ValueId> forward_outputs;  // the value here of each output of the forward graph
-  std::vector<int> cotangents, wanted, presences;  // as in ReversedGraph
+  std::vector<int> cotangents, wanted, presences, row_numbers;  // as in ReversedGraph
   std::vector<std::pair<Dim, Dim>>
       dims;  // the forward graph's own dims, and what they are called here
 };
@@ -45,6 +45,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (spec.is_wanted[i]) {
       tape.watch(inputs[i]);
+      if (!spec.takes_rows.empty() && spec.takes_rows[i]) tape.watch_rows(inputs[i]);
       sources.push_back(inputs[i]);
       both.wanted.push_back(static_cast<int>(i));
     }
@@ -66,21 +67,26 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   // The last output first, as the tape of eager mode meets them.
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
-  Tensors presences;
-  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences);
+  Tensors presences, row_numbers;
+  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
   // Where there is no path there is nothing: zeros that go on from here would meet infinite
   // derivatives. A carry is handed on in any case.
   const std::vector<int> asked = std::exchange(both.wanted, {});
-  Tensors found, paths;
+  Tensors found, paths, numbers;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
     both.wanted.push_back(asked[i]);
     found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
     paths.push_back(presences[i]);
+    numbers.push_back(row_numbers[i]);
   }
   for (const Tensor& path : paths) {
     both.presences.push_back(path.is_defined() ? static_cast<int>(found.size()) : -1);
     if (path.is_defined()) found.push_back(cast(path, i32));
+  }
+  for (const Tensor& of : numbers) {
+    both.row_numbers.push_back(of.is_defined() ? static_cast<int>(found.size()) : -1);
+    if (of.is_defined()) found.push_back(of);
   }
   std::vector<ValueId> forward_outputs, renumbered;
   for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
@@ -273,6 +279,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   result.cotangents = both.cotangents;
   result.wanted = both.wanted;
   result.presences = both.presences;
+  result.row_numbers = both.row_numbers;
   Graph& to = *result.graph;
   to.name = from.name;
   std::vector<ValueId> value(from.types.size(), ~0u);

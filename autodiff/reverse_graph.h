@@ -20,6 +20,8 @@ struct ReversalSpec {
       is_varying;               ///< by input: its dims may be others in every run; empty for none
   bool is_enclosed = true;      ///< a body or branch: dims of its inputs are known around it
   bool recomputes_all = false;  ///< save nothing: take inputs, and compute the rest again
+  std::vector<std::uint8_t> takes_rows =
+      {};  ///< by input: its cotangent may be rows (Vjp::takes_rows); empty for none
   const SavingRule* keeps = nullptr;  ///< what is to be saved; null: what is not element-wise
 };
 
@@ -46,6 +48,8 @@ struct ReversedGraph {
   /// For each of those, the output that is 1 (i32) where there is a path to it, if only a run
   /// tells; else -1.
   std::vector<int> presences;
+  /// For each of those, the output that has the row numbers, if the cotangent is rows; else -1.
+  std::vector<int> row_numbers;
 };
 
 /// Saved is only what the reversed graph reads and cannot have more cheaply: not inputs that are

@@ -178,8 +178,19 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   for (const TapeOperand& output : outputs) moved_values_[output.number] = loop->values_before;
 }
 
+void RecordingTape::watch_rows(const Tensor& table) {
+  watch(table);
+  if (const ValueId number = number_of(in_context(table)); number != kUntracked)
+    tables_.push_back(number);
+}
+
 bool RecordingTape::is_tracked(const Tensor& tensor) const {
   return number_of(tensor) != kUntracked;
+}
+
+bool RecordingTape::takes_rows(const Tensor& tensor) const {
+  return !tables_.empty() &&
+         std::find(tables_.begin(), tables_.end(), number_of(tensor)) != tables_.end();
 }
 
 void RecordingTape::mark(Mark what) {
@@ -212,7 +223,7 @@ Tensor seed(const Tensor& target, const Tensor& cotangent) {
 }
 
 Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents,
-                                const Tensors& sources, Tensors* presences) {
+                                const Tensors& sources, Tensors* presences, Tensors* row_numbers) {
   if (is_spent_)
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
@@ -228,6 +239,7 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
   backward.want(wanted);
+  if (row_numbers) backward.take_rows(tables_);
   for (const Tensor& target : targets)
     if (target.is_traced() && target.block()->builder != builder_)
       throw TraceError(
@@ -245,6 +257,9 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   Tensors result;
   for (const ValueId number : wanted)
     result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
+  if (row_numbers)
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      row_numbers->push_back(backward.rows(wanted[i], result[i]));
   if (presences)
     for (const ValueId number : wanted) presences->push_back(backward.presence(number));
   return result;

@@ -89,18 +89,24 @@ class RecordingTape final : public Recorder {
   /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are
   /// ignored.
   void watch(const Tensor& tensor);
+  /// The same for a table: gradient may give its cotangent as rows.
+  void watch_rows(const Tensor& table);
   /// The cotangents of `sources`, given those of `targets` (an empty one stands for ones).
   ///
   /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is
   /// not persistent records no more from then on, lets go of what it kept while it walks, and
   /// throws ArgumentError when asked a second time. presences, if given: by source, a boolean where
-  /// only a run tells whether there is a path, empty elsewhere.
+  /// only a run tells whether there is a path, empty elsewhere. row_numbers, if given: by source,
+  /// the numbers of the rows that the cotangent consists of, one behind the other in the order in
+  /// which they were read; empty where it is whole, or there is none. Rows are given for what
+  /// watch_rows was told of and is read by its rows alone.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
-                   Tensors* presences = nullptr);
+                   Tensors* presences = nullptr, Tensors* row_numbers = nullptr);
 
   void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
               std::span<const Tensor> outputs) override;
   bool is_tracked(const Tensor& tensor) const override;
+  bool takes_rows(const Tensor& tensor) const override;
   void mark(Mark what) override;
 
   /// Ends recording; gradient may still be asked.
@@ -167,6 +173,7 @@ class RecordingTape final : public Recorder {
   std::vector<OpRecord>& records_ = storage_.records;
   std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> watched_;
+  std::vector<ValueId> tables_;  // of those: told of by watch_rows
   struct OpenLoop {
     std::uint64_t begin;              // the newest block id before it
     ValueId values_before;            // how many values there were when it began

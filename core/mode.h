@@ -16,6 +16,8 @@ class Recorder {
                       std::span<const Tensor> outputs) = 0;
   /// Cotangents of the tensor would lead to something that is watched.
   virtual bool is_tracked(const Tensor& tensor) const = 0;
+  /// Its cotangent may be given as rows (Vjp::takes_rows).
+  virtual bool takes_rows(const Tensor& tensor) const = 0;
   /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
   enum class Mark { loop_begins, iteration_begins, loop_ends };
   virtual void mark(Mark) = 0;

@@ -38,6 +38,11 @@ class Vjp {
   /// The same where only a run tells whether there is a path to the input. present: a boolean
   /// scalar; where it is false, the cotangent is zeros and counts as none.
   virtual void add(std::size_t i, Tensor cotangent, const Tensor& present) = 0;
+  /// Who wants the cotangent of this input, a table, takes it as rows: it need not be made whole.
+  virtual bool takes_rows(std::size_t) const { return false; }
+  /// The rows of it that are not zero (core/ops/rows.h), where takes_rows says so. One number may
+  /// come several times.
+  virtual void add_rows(std::size_t i, Tensor values, Tensor numbers) = 0;
 
  protected:
   const Op* op_ = nullptr;

@@ -32,9 +32,7 @@ auto value_and_grad_as(const char* function, F f) {
   return [function, f](const auto& first, const auto&... rest) {
     RecordingTape tape;
     const auto x = fresh_argument(first);
-    const Tensors sources = tensors_of(flatten(x));
-    for (const Tensor& source : sources)
-      if (source.is_defined()) tape.watch(source);
+    watch_tree(tape, x);
     auto value = f(x, rest...);
     Tensor y;
     if constexpr (std::is_same_v<decltype(value), Tensor>)
@@ -42,7 +40,7 @@ auto value_and_grad_as(const char* function, F f) {
     else
       y = value.first;
     check_scalar(y, function);
-    auto gradient = Tape::from(tape.gradient({y}, {Tensor()}, sources), x);
+    auto gradient = gradient_of_tree(tape, {y}, {Tensor()}, x);
     return std::pair{std::move(value), std::move(gradient)};
   };
 }
@@ -60,7 +58,8 @@ auto grad_as(const char* function, F f) {
 /// f: returns a floating scalar, or std::pair{scalar, auxiliary}; then the first of the pair is
 /// {scalar, auxiliary}. The gradient has the type of x: floating leaves their cotangents (exact
 /// zeros without a path), integer and boolean leaves zeros of their dtype, Dims and numbers as they
-/// were. Works in eager mode, in a trace, and inside itself.
+/// were; an EmbeddingTable the rows that were read of it. Works in eager mode, in a trace, and
+/// inside itself.
 template <class F>
 auto value_and_grad(F f) {
   return detail::value_and_grad_as("value_and_grad", std::move(f));
@@ -78,17 +77,15 @@ template <class F, class X>
 auto vjp(F&& f, const X& given) {
   auto tape = std::make_shared<RecordingTape>(true);
   const X x = detail::fresh_argument(given);
-  const Tensors sources = tensors_of(flatten(x));
-  for (const Tensor& source : sources)
-    if (source.is_defined()) tape->watch(source);
+  detail::watch_tree(*tape, x);
   auto value = f(x);
   tape->stop();
   using Value = decltype(value);
   std::function<X(const Value&)> pullback =
-      [tape, x, sources, targets = tensors_of(flatten(value))](const Value& cotangent) {
+      [tape, x, targets = tensors_of(flatten(value))](const Value& cotangent) {
         const Tensors cotangents = tensors_of(flatten(cotangent));
         detail::check_cotangents(targets, cotangents);
-        return Tape::from(tape->gradient(targets, cotangents, sources), x);
+        return detail::gradient_of_tree(*tape, targets, cotangents, x);
       };
   return std::pair{std::move(value), std::move(pullback)};
 }

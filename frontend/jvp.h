@@ -66,7 +66,10 @@ X hvp(F f, const X& x, const X& v) {
   detail::check_tangents(
       "hvp", flatten(x), [&] { return leaf_paths(x, "x"); }, flatten(v),
       [&] { return leaf_paths(v, "x"); });
-  return vjp(detail::grad_as("hvp", std::move(f)), x).second(v);
+  const auto gradient = [g = detail::grad_as("hvp", std::move(f))](const X& x) {
+    return detail::with_dense_tables(g(x));  // of the type of v
+  };
+  return vjp(gradient, x).second(v);
 }
 
 }  // namespace reel

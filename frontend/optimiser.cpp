@@ -4,6 +4,7 @@
 
 #include "reel/core/memory.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/rows.h"
 
 namespace reel::detail {
 namespace {
@@ -51,6 +52,25 @@ void check_types(const char* optimiser, const OptimiserLeaves& leaves) {
   throw ShapeError(message);
 }
 
+/// The rows of a gradient, each once. Throws unless they are rows of the parameter.
+EmbeddingTable checked_rows(const char* optimiser, const OptimiserLeaves& leaves,
+                            const LeafRows& of) {
+  const TensorType& table = leaves.parameters[of.leaf].tensor.type();
+  const IndexedSlices& slices = of.rows.slices();
+  const TensorType& values = slices.values.type();
+  std::vector<std::int64_t> whole(values.sizes());
+  if (!whole.empty()) whole[0] = of.rows.dims()[0].size();
+  const bool fits = whole == table.sizes();
+  if (fits && values.dtype() == table.dtype()) return of.rows.coalesced();
+  const std::string path = leaves.parameter_paths()[of.leaf];
+  const std::string message =
+      str(optimiser, ": types differ from those of the parameters\n  ",
+          path.empty() ? "the table" : path, ": ", table, ", its gradient is rows ", values,
+          " of a table with the dims ", of.rows.dims());
+  if (fits) throw DTypeError(message);
+  throw ShapeError(message);
+}
+
 [[noreturn]] void refuse(const char* optimiser, const char* option, const char* rule,
                          double value) {
   throw ArgumentError(str(optimiser, ": ", option, " must be ", rule, ", got ", value));
@@ -64,19 +84,51 @@ const Tensor& StepScalar::in(DType dtype) {
   return in_f32_;
 }
 
-void optimise(const char* optimiser, OptimiserLeaves& leaves, const UpdateRule& rule) {
+std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
+                              const UpdateRule& rule) {
   check_structures(optimiser, leaves);
   check_types(optimiser, leaves);
-  std::vector<Tensor> moments(leaves.moments.size());
+  // All checks of indices stand before the first step: a plan then updates arguments in place.
+  std::vector<EmbeddingTable> once(leaves.gradient.size());
+  for (const LeafRows& of : leaves.rows) {
+    leaves.gradient[of.leaf].tensor = Tensor();
+    once[of.leaf] = checked_rows(optimiser, leaves, of);
+  }
+  std::vector<NewRows> result;
+  Tensors moments(leaves.moments.size());
   for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
     if (!is_floating(leaves.parameters[i])) continue;
     for (std::size_t m = 0; m < moments.size(); ++m)
       moments[m] = leaves.moments[m].leaves[i].tensor;
-    rule(leaves.parameters[i].tensor, leaves.gradient[i].tensor, moments);
-    count_as(leaves.parameters[i].tensor, MemoryClass::parameters);
-    for (const Tensor& moment : moments) count_as(moment, MemoryClass::parameters);
-    for (std::size_t m = 0; m < moments.size(); ++m)
-      leaves.moments[m].leaves[i].tensor = moments[m];
+    if (!once[i].is_sparse()) {
+      rule(leaves.parameters[i].tensor, leaves.gradient[i].tensor, moments);
+      count_as(leaves.parameters[i].tensor, MemoryClass::parameters);
+      for (const Tensor& moment : moments) count_as(moment, MemoryClass::parameters);
+      for (std::size_t m = 0; m < moments.size(); ++m)
+        leaves.moments[m].leaves[i].tensor = moments[m];
+      continue;
+    }
+    const IndexedSlices& slices = once[i].slices();
+    NewRows rows{i, slices.indices, take_rows(leaves.parameters[i].tensor, slices.indices), {}};
+    for (const Tensor& moment : moments) rows.moments.push_back(take_rows(moment, slices.indices));
+    rule(rows.parameters, slices.values, rows.moments);
+    result.push_back(std::move(rows));
+  }
+  return result;
+}
+
+void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows) {
+  const auto put = [](Tensor& table, const Tensor& numbers, const Tensor& values) {
+    // A table that others hold is copied, which may fail: it is kept until then.
+    const bool is_ours = table.ref().unique();
+    table =
+        is_ours ? put_rows(std::move(table), numbers, values) : put_rows(table, numbers, values);
+    count_as(table, MemoryClass::parameters);
+  };
+  for (const NewRows& of : rows) {
+    put(leaves.parameters[of.leaf].tensor, of.numbers, of.parameters);
+    for (std::size_t m = 0; m < of.moments.size(); ++m)
+      put(leaves.moments[m].leaves[of.leaf].tensor, of.numbers, of.moments[m]);
   }
 }
 

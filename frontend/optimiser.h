@@ -2,6 +2,7 @@
 // over the parameters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "reel/core/functions/elementwise.h"
+#include "reel/frontend/embedding_table.h"
 #include "reel/frontend/leaves.h"
 #include "reel/frontend/tree.h"
 
@@ -24,11 +26,19 @@ struct MomentLeaves {
   PathsFn paths;
 };
 
-/// The trees that a step works on, as leaves.
+/// The gradient of the leaf that is a table, where it is rows.
+struct LeafRows {
+  std::size_t leaf;
+  EmbeddingTable rows;
+};
+
+/// The trees that a step works on, as leaves. Of a table whose gradient is rows, the leaf of the
+/// gradient has the type of the table, and is not read.
 struct OptimiserLeaves {
   TreeLeaves parameters, gradient;
   PathsFn parameter_paths, gradient_paths;
   std::vector<MomentLeaves> moments;
+  std::vector<LeafRows> rows = {};
 };
 
 /// One step of one parameter: replaces it and its moments, which come in the optimiser's order.
@@ -46,8 +56,20 @@ class StepScalar {
   Tensor in_f64_, in_f32_;
 };
 
-/// Applies the rule to every floating tensor. Throws before it changes anything when trees differ.
-void optimise(const char* optimiser, OptimiserLeaves& leaves, const UpdateRule& rule);
+/// A step of some rows: what the rule made of them, to be put into the table and its moments.
+struct NewRows {
+  std::size_t leaf;
+  Tensor numbers, parameters;
+  Tensors moments;
+};
+
+/// Applies the rule to every floating tensor; of a table whose gradient is rows, to these rows of
+/// it and its moments, which put_new_rows puts in. Throws before it changes anything when trees
+/// differ.
+std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
+                              const UpdateRule& rule);
+/// In place, where nobody but the leaves holds a table.
+void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows);
 /// Zeros in place of floating tensors; what is not optimised has no moments.
 TreeLeaves zero_moments(TreeLeaves parameters);
 
@@ -67,6 +89,13 @@ void check_not_negative(const char* optimiser, const char* option, double value)
 /// tensors: changing them traces nothing again. Other options are part of a trace's signature.
 ///
 /// Integers, booleans, None and what else is no floating tensor stay as they are.
+///
+/// Of an EmbeddingTable whose gradient is rows, a step is that of these rows: the rows of equal
+/// index are added up, and the table and the moments change there as if they were all there is. All
+/// other rows, their moments too, stay as they are, where a gradient of zeros would let moments
+/// fade, and with momentum, Adam or weight decay still move the parameters. The step is counted, so
+/// that corrections of bias are those of all steps. Plain gradient descent gives the same either
+/// way. That is tf.keras's LazyAdam and torch's SparseAdam, for every optimiser.
 template <class Params>
 class Optimiser {
  public:
@@ -105,18 +134,52 @@ class Optimiser {
   void apply(Params& parameters, const Params& gradient, const std::vector<Moment>& moments,
              const detail::UpdateRule& rule) {
     detail::OptimiserLeaves leaves{flatten(parameters),
-                                   flatten(gradient),
+                                   {},
                                    [&] { return leaf_paths(parameters); },
                                    [&] { return leaf_paths(gradient); },
                                    {}};
+    leaves.gradient = gradient_leaves(parameters, gradient, leaves.rows);
     for (const Moment& moment : moments)
       leaves.moments.push_back(
           {moment.name, flatten(*moment.tree), [tree = moment.tree] { return leaf_paths(*tree); }});
-    detail::optimise(name_, leaves, rule);
-    step_ = next_step();
-    parameters = unflatten(parameters, leaves.parameters);
-    for (std::size_t i = 0; i < moments.size(); ++i)
-      *moments[i].tree = unflatten(*moments[i].tree, leaves.moments[i].leaves);
+    std::vector<detail::NewRows> rows = detail::optimise(name_, leaves, rule);
+    const Tensor step = next_step();
+    const auto give_back = [&] {
+      parameters = unflatten(parameters, leaves.parameters);
+      for (std::size_t i = 0; i < moments.size(); ++i)
+        *moments[i].tree = unflatten(*moments[i].tree, leaves.moments[i].leaves);
+    };
+    if (!rows.empty()) {  // the leaves alone hold the tables
+      take_leaves(parameters);
+      for (const Moment& moment : moments) take_leaves(*moment.tree);
+      try {
+        detail::put_new_rows(leaves, std::move(rows));
+      } catch (...) {
+        give_back();
+        throw;
+      }
+    }
+    step_ = step;
+    give_back();
+  }
+
+  /// The gradient's leaves, with the parameter in the place of rows, which are listed.
+  static TreeLeaves gradient_leaves(Params& parameters, const Params& gradient,
+                                    std::vector<detail::LeafRows>& rows) {
+    const auto tables = detail::tables_of(parameters);
+    const auto gradients = detail::tables_of(gradient);
+    const auto is_rows = [](const detail::FoundTable& found) { return found.table->is_sparse(); };
+    if (tables.size() != gradients.size() ||
+        std::none_of(gradients.begin(), gradients.end(), is_rows))
+      return flatten(gradient);
+    Params whole = gradient;
+    const auto places = detail::tables_of(whole);
+    for (std::size_t k = 0; k < tables.size(); ++k) {
+      if (!is_rows(gradients[k]) || !tables[k].table->is_dense()) continue;
+      rows.push_back({tables[k].leaves + 1, *gradients[k].table});  // behind the optional's size
+      *places[k].table = *tables[k].table;
+    }
+    return flatten(whole);
   }
 
   /// The number of the step that an update takes, from 1.

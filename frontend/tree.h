@@ -43,7 +43,7 @@ template <class T>
 concept WithMembers = requires(T& t) {
   t.members();
 };
-/// Says what its members are called in paths.
+/// Says what its members are called in paths; one without a name has the path of the whole.
 template <class T>
 concept WithMemberNames = requires {
   T::member_names();
@@ -66,16 +66,18 @@ std::string print_fixed(const T& value) {
 
 /// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
 /// before its elements: two trees of one type have the same structure exactly when the sizes agree.
-/// Paths are made only if WithPaths.
+/// Paths are made only if WithPaths. fn.enter(part), if there is one that takes a part of the tree,
+/// is called before what is in it.
 template <bool WithPaths, class Tree, class Fn>
 void walk(Tree& tree, const std::string& path, Fn& fn) {
   using T = std::remove_const_t<Tree>;
   const auto below = [&](const auto& name) {
-    if constexpr (WithPaths)
-      return path.empty() ? str(name) : str(path, '.', name);
-    else
+    if constexpr (!WithPaths)
       return std::string();
+    else
+      return str(name).empty() ? path : path.empty() ? str(name) : str(path, '.', name);
   };
+  if constexpr (requires { fn.enter(tree); }) fn.enter(tree);
   if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
                 std::is_same_v<T, Dim> || std::is_same_v<T, None> ||
                 std::is_same_v<T, TensorType> || Fixed<T>) {

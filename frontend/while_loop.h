@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/frontend/loop_leaves.h"
+#include "reel/frontend/sparse_invariants.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -18,7 +19,10 @@ struct WhileOptions {
   /// something. Eagerly every iteration's sizes are compared. While tracing, the invariant is all
   /// that is known in cond, in body and behind the loop; a size of which body knows less is an
   /// error too, until ensure_shape says it. PartialShape::unknown_rank() allows every shape
-  /// eagerly, and every size of the initial value's rank in a trace.
+  /// eagerly, and every size of the initial value's rank in a trace. An IndexedSlices counts once:
+  /// its invariant is that of its values, the first size that of its indices, too. So does a
+  /// SparseTensor: its invariant is that of its dense_shape, {2} for matrices; how many elements it
+  /// has may change, by default too.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop
@@ -97,7 +101,8 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   spec.initial = flatten(start);
   spec.paths = [&] { return leaf_paths(start, "state"); };
   spec.returned_paths = [&] { return returned_paths; };
-  spec.shape_invariants = options.shape_invariants;
+  spec.shape_invariants = detail::invariants_for(str("while_loop \"", options.name, '"'), start,
+                                                 options.shape_invariants);
   spec.parallel_iterations = options.parallel_iterations;
   spec.back_prop = options.back_prop;
   spec.checkpoint = options.checkpoint;

@@ -7,6 +7,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/rows.h"
 #include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -263,12 +264,31 @@ Tensors gather_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
 }
 
+/// The gather reads whole rows of a table whose cotangent may be rows.
+bool gives_rows(const Vjp& at) {
+  const GatherAttrs& attrs = at.attr<GatherAttrs>();
+  const TensorType& x = at.input_type(0);
+  if (!at.takes_rows(0) || attrs.axis != 0 || attrs.count != 1 || x.is_ragged()) return false;
+  const auto has_elements = [](const Dim& dim) { return dim.has_size() && dim.size() > 0; };
+  return std::all_of(x.dims().begin(), x.dims().end(), has_elements) &&
+         std::all_of(attrs.matched.begin(), attrs.matched.end(), [](int i) { return i < 0; });
+}
+
+void add_gathered_rows(Vjp& at) {
+  const TensorType& table = at.input_type(0);
+  std::vector<std::int64_t> sizes = table.sizes();
+  sizes[0] = -1;
+  at.add_rows(0, reshape(at.cotangent(), sizes),
+              row_numbers(at.input(1), table.sizes()[0], at.attr<GatherAttrs>()));
+}
+
 const Op gather_op{
     .name = "gather",
     .type = gather_type,
     .kernel = gather_kernel,
     .vjp =
         [](Vjp& at) {
+          if (gives_rows(at)) return add_gathered_rows(at);
           at.add(0, scatter_positions(zeros(at.input_type(0)), at.input(1), at.cotangent(),
                                       at.attrs()));
         },

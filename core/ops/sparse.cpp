@@ -1,0 +1,248 @@
+// Ops on elements of tensors whose places, and whose shape, are tensors: scatter_places and back.
+#include "reel/core/ops/sparse.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+struct PlacesAttrs {
+  std::string what;  ///< that the user called: whose a place outside is
+  template <class F>
+  static void fields(F&& f) {
+    f("what", &PlacesAttrs::what);
+  }
+};
+
+// ---- Types --------------------------------------------------------------------------------------
+
+void check_places(const std::string& what, const TensorType& places) {
+  if (places.dtype() != i64 || places.rank() != 2 || places.is_named())
+    throw ShapeError(str(what, ": indices are i64[n,k] with plain sizes, got ", places));
+  if (!dim_at(places, 1).has_size())
+    throw ShapeError(str(what, ": how many indices a place has must be known, got ", places,
+                         "; say it with ensure_shape"));
+}
+
+bool may_be_equal(const Dim& a, const Dim& b) { return !a.has_size() || !b.has_size() || a == b; }
+
+void scatter_type(TypeArgs& a) {
+  const std::string& what = a.attr<PlacesAttrs>().what;
+  const TensorType &places = a.in[0], &updates = a.in[1], &shape = a.in[2];
+  check_places(what, places);
+  if (shape.dtype() != i64 || shape.rank() != 1 || shape.is_named())
+    throw ShapeError(str(what, ": dense_shape is a vector of plain size, got ", shape));
+  if (!dim_at(shape, 0).has_size())
+    throw ShapeError(str(what, ": the rank must be known, but dense_shape is ", shape,
+                         "; say it with ensure_shape"));
+  if (updates.dtype() == boolean) throw DTypeError(str(what, ": takes numbers, got ", updates));
+  const auto rank = static_cast<int>(dim_at(shape, 0).size());
+  const auto depth = static_cast<int>(dim_at(places, 1).size());
+  if (updates.is_named() || updates.rank() != 1 + rank - depth ||
+      !may_be_equal(dim_at(places, 0), dim_at(updates, 0)))
+    throw ShapeError(str(what, ": values ", updates, ", indices ", places, " and dense_shape ",
+                         shape, " do not fit together: each of the values has one index for ",
+                         depth == 1 ? "the first axis" : str("each of ", depth, " axes"),
+                         ", and sizes for all others of ", rank));
+  a.out.push_back(updates.with(Dims(static_cast<std::size_t>(rank), Dim::unknown())));
+}
+
+void gather_type(TypeArgs& a) {
+  const std::string& what = a.attr<PlacesAttrs>().what;
+  const TensorType &x = a.in[0], &places = a.in[1];
+  check_places(what, places);
+  const auto depth = static_cast<int>(dim_at(places, 1).size());
+  if (x.is_named() || x.is_list() || x.rank() < depth)
+    throw ShapeError(str(what, ": places ", places, " are none of ", x,
+                         ", which should have plain sizes and at least ", depth, " axes"));
+  Dims dims{dim_at(places, 0)};
+  dims.insert(dims.end(), x.dims().begin() + depth, x.dims().end());
+  a.out.push_back(x.with(dims));
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+/// The first element of a place among `inner` elements each; nothing for no place.
+class PlaceWalk {
+ public:
+  PlaceWalk(const std::string& what, const Tensor& places, const TensorType& type)
+      : what_(what), places_(places), type_(type) {
+    const auto depth = static_cast<std::size_t>(places.type().sizes()[1]);
+    for (std::size_t axis = depth; axis < type.sizes().size(); ++axis) inner_ *= type.sizes()[axis];
+  }
+  std::int64_t inner() const { return inner_; }
+
+  /// Calls fn(first element, or -1) for each place, in order.
+  template <class Fn>
+  void each(Fn&& fn) const {
+    const std::int64_t count = places_.type().sizes()[0], depth = places_.type().sizes()[1];
+    const auto* index = places_.data<std::int64_t>();
+    for (std::int64_t i = 0; i < count; ++i, index += depth) {
+      std::int64_t flat = 0;
+      const bool is_place = std::all_of(index, index + depth, [](auto k) { return k >= 0; });
+      for (std::int64_t k = 0; is_place && k < depth; ++k) {
+        const std::int64_t size = type_.sizes()[static_cast<std::size_t>(k)];
+        if (index[k] >= size) refuse(i, k, index[k], size);
+        flat = flat * size + index[k];
+      }
+      fn(is_place ? flat * inner_ : -1);
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::int64_t i, std::int64_t axis, std::int64_t index,
+                           std::int64_t size) const {
+    throw IndexError(str(what_, ": index ", index, " at [", i, ",", axis, "] of ", places_.type(),
+                         " is out of range for axis ", axis, " of ", type_, ", which has size ",
+                         size));
+  }
+  const std::string& what_;
+  const Tensor& places_;
+  const TensorType& type_;
+  std::int64_t inner_ = 1;
+};
+
+/// Plain dims of the sizes that a vector holds, for values with these sizes behind the places.
+Dims sizes_in(const std::string& what, const Tensor& shape, const TensorType& updates) {
+  Dims dims;
+  const auto* sizes = shape.data<std::int64_t>();
+  const std::int64_t rank = shape.type().numel();
+  const std::int64_t depth = rank - (updates.rank() - 1);
+  for (std::int64_t axis = 0; axis < rank; ++axis) {
+    if (sizes[axis] < 0)
+      throw ShapeError(str(what, ": sizes are not negative, got ", sizes[axis], " for axis ", axis,
+                           " in dense_shape"));
+    if (axis >= depth && sizes[axis] != updates.sizes()[static_cast<std::size_t>(axis - depth + 1)])
+      throw ShapeError(str(what, ": dense_shape says size ", sizes[axis], " for axis ", axis,
+                           ", but values are ", updates));
+    dims.emplace_back(sizes[axis]);
+  }
+  return dims;
+}
+
+void scatter_kernel(KernelArgs& a) {
+  const std::string& what = a.attr<PlacesAttrs>().what;
+  const Tensor &places = a.input(0), &updates = a.input(1);
+  const TensorType type = updates.type().with(sizes_in(what, a.input(2), updates.type()));
+  const Tensor out(allocate_block(type));
+  std::memset(out.data<char>(), 0, static_cast<std::size_t>(type.bytes()));
+  const PlaceWalk walk(what, places, type);
+  visit(type.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_same_v<T, bool>) {
+      const T* from = updates.data<T>();
+      walk.each([&](std::int64_t first) {
+        if (first >= 0)
+          for (std::int64_t k = 0; k < walk.inner(); ++k) out.data<T>()[first + k] += from[k];
+        from += walk.inner();
+      });
+    }
+  });
+  a.decided->push_back(out);
+}
+
+void gather_kernel(KernelArgs& a) {
+  const Tensor &x = a.input(0), &places = a.input(1), &out = a.make();
+  const PlaceWalk walk(a.attr<PlacesAttrs>().what, places, x.type());
+  const std::size_t bytes = static_cast<std::size_t>(walk.inner()) * size_of(x.dtype());
+  char* to = out.data<char>();
+  walk.each([&](std::int64_t first) {
+    if (first < 0)
+      std::memset(to, 0, bytes);
+    else
+      std::memcpy(to, x.data<char>() + static_cast<std::size_t>(first) * size_of(x.dtype()), bytes);
+    to += bytes;
+  });
+}
+
+// ---- Ops ----------------------------------------------------------------------------------------
+
+const Op shape_of_op{
+    .name = "shape_of",
+    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i64, {Dim(a.in[0].rank())})); },
+    .kernel =
+        [](KernelArgs& a) {
+          const auto& sizes = a.input(0).type().sizes();
+          std::copy(sizes.begin(), sizes.end(), a.make().data<std::int64_t>());
+        },
+    .no_vjp = "sizes do not depend on values",
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {2, 3}), -2, 2, false}}},
+                           {{{TensorType(f32), -2, 2, false}}},
+                           {{{TensorType(i32, {0}), -2, 2, false}}}};
+        },
+};
+
+const Op scatter_places_op{
+    .name = "scatter_places",
+    .type = scatter_type,
+    .kernel = scatter_kernel,
+    .vjp =
+        [](Vjp& at) {
+          at.add(1, gather_places(at.attr<PlacesAttrs>().what, at.cotangent(), at.input(0)));
+        },
+    .reads = {.inputs = 0b1},
+    .samples =
+        [] {
+          const AttrsRef attrs = make_attrs(PlacesAttrs{"to_dense"});
+          const auto sample = [&](const Dims& places, const Dims& updates, std::int64_t rank) {
+            return OpSample{{{TensorType(i64, places), 0, 2, false},
+                             {TensorType(f32, updates)},
+                             {TensorType(i64, {Dim(rank)}), 3, 3, false}},
+                            attrs};
+          };
+          return OpSamples{sample({5, 2}, {5}, 2), sample({4, 1}, {4, 3}, 2),
+                           sample({0, 2}, {0}, 2), sample({2, 3}, {2}, 3)};
+        },
+    .kernel_decides_types = true,
+};
+
+const Op gather_places_op{
+    .name = "gather_places",
+    .type = gather_type,
+    .kernel = gather_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const Tensor whole = scatter_places(at.attr<PlacesAttrs>().what, at.input(1),
+                                              at.cotangent(), shape_of(at.input(0)));
+          at.add(0, whole);
+        },
+    .reads = {.inputs = 0b11},
+    .samples =
+        [] {
+          const AttrsRef attrs = make_attrs(PlacesAttrs{"to_dense"});
+          const auto sample = [&](const Dims& x, const Dims& places) {
+            return OpSample{{{TensorType(f32, x)}, {TensorType(i64, places), 0, 2, false}}, attrs};
+          };
+          return OpSamples{sample({3, 3}, {5, 2}), sample({3, 2}, {4, 1}), sample({3, 3}, {0, 2})};
+        },
+};
+
+}  // namespace
+
+// ---- Functions ----------------------------------------------------------------------------------
+
+Tensor scatter_places(const std::string& what, const Tensor& places, const Tensor& updates,
+                      const Tensor& shape) {
+  return bind(scatter_places_op, {places, updates, shape}, make_attrs(PlacesAttrs{what}));
+}
+Tensor gather_places(const std::string& what, const Tensor& x, const Tensor& places) {
+  return bind(gather_places_op, {x, places}, make_attrs(PlacesAttrs{what}));
+}
+Tensor shape_of(const Tensor& x) { return bind(shape_of_op, {x}); }
+
+namespace {
+const Op* const kSparseOps[] = {&shape_of_op, &scatter_places_op, &gather_places_op};
+}
+std::span<const Op* const> sparse_ops() { return kSparseOps; }
+
+}  // namespace reel

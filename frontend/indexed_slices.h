@@ -1,0 +1,34 @@
+// frontend/indexed_slices.h — IndexedSlices, a large tensor of which few rows are not zero.
+#pragma once
+
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Rows of a tensor that is zeros elsewhere: what the gradient of a gather along the first axis is,
+/// until somebody needs it whole. Rows of equal index count as their sum.
+///
+/// A plain struct, which may be state of a loop: one iteration may have more rows than the one
+/// before where the invariant lets it. Source: tf.IndexedSlices.
+struct IndexedSlices {
+  Tensor values;       ///< [n, ...], plain sizes: row i of these is added to row indices[i]
+  Tensor indices;      ///< i32 or i64, [n]; a negative one stands for no row
+  Tensor dense_shape;  ///< i32 or i64, [rank of values]: the sizes of the whole tensor
+};
+
+/// The whole tensor: zeros, to which the rows are added in their order. Traced, its sizes are known
+/// to runs only; ensure_shape says them.
+///
+/// Throws DTypeError or ShapeError where the three do not fit, IndexError for an index beyond
+/// dense_shape.
+Tensor to_dense(const IndexedSlices& slices);
+/// The same as a tensor with these dims, whose sizes a trace then knows; dense_shape is not read.
+Tensor to_dense(const IndexedSlices& slices, const Dims& dims);
+
+/// The same with each index once, in ascending order, and its rows added up. There are as many
+/// places as before; those not needed are at the end, with index -1 and zeros as values.
+///
+/// Throws DTypeError or ShapeError where values and indices do not fit.
+IndexedSlices coalesced(const IndexedSlices& slices);
+
+}  // namespace reel
