@@ -134,14 +134,15 @@ class TapeVjp final : public Vjp {
                             {backward_.arriving_->present, keeps_zeros()});
   }
   bool takes_rows(std::size_t i) const override {
-    return !backward_.rows_.empty() && backward_.rows_.count(in_[i].number);
+    return !backward_.tables_.empty() && backward_.tables_.count(in_[i].number);
   }
   void add_rows(std::size_t i, Tensor values, Tensor numbers) override {
     if (!takes_rows(i)) return add(i, reel::add_rows(zeros(input_type(i)), numbers, values));
     // Where a run has no cotangent nothing was read, as eager mode has it.
     if (const auto& arriving = backward_.arriving_)
       numbers = where(arriving->present, numbers, kNoRow);
-    backward_.rows_.at(in_[i].number).push_back({std::move(values), std::move(numbers)});
+    const ValueId source = backward_.tables_.at(in_[i].number);
+    backward_.rows_[source].push_back({std::move(values), std::move(numbers)});
   }
   void add(std::size_t i, Tensor cotangent, const Tensor& present) override {
     if (!needs(i)) return;
@@ -222,14 +223,13 @@ void Backward::want(const std::vector<ValueId>& sources) {
   }
 }
 
-void Backward::take_rows(const std::vector<ValueId>& tables) {
-  for (const ValueId number : tables)
-    if (is_source_[number]) rows_[number];
+void Backward::take_rows(ValueId number, ValueId source) {
+  if (is_source_[source]) tables_.emplace(number, source);
 }
 
 Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
   const auto found = rows_.find(number);
-  if (found == rows_.end() || found->second.empty()) return {};
+  if (found == rows_.end()) return {};
   Tensors values, numbers;
   for (auto rows = found->second.rbegin(); rows != found->second.rend(); ++rows) {
     values.push_back(rows->values);

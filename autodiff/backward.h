@@ -27,8 +27,8 @@ class Backward {
 
   /// Only paths from these values matter.
   void want(const std::vector<ValueId>& sources);
-  /// Of these, cotangents may be rows.
-  void take_rows(const std::vector<ValueId>& tables);
+  /// Cotangents of a source may be rows; the number is its own, or that of an identity of it.
+  void take_rows(ValueId number, ValueId source);
   void accumulate(ValueId number, Tensor cotangent);
   void run();
   const Tensor& cotangent(ValueId number) {
@@ -86,7 +86,8 @@ class Backward {
   bool let_go_;
   Tensors cotangents_;
   std::vector<std::uint8_t> is_needed_, is_source_;
-  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by table: the last ones read first
+  std::unordered_map<ValueId, ValueId> tables_;          ///< what may be rows: of which source
+  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by source: the last ones read first
   std::vector<Loop> loops_;
   std::unordered_map<ValueId, Presence> presences_;
   std::optional<Presence> arriving_;  ///< of all cotangents that the visited record has

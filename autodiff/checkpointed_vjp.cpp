@@ -23,6 +23,7 @@ void checkpointed_vjp(Vjp& at) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!at.needs(i)) continue;
     tape.watch(inputs[i]);
+    if (at.takes_rows(i)) tape.watch_rows(inputs[i]);
     sources.push_back(inputs[i]);
     places.push_back(i);
   }

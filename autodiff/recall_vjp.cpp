@@ -18,6 +18,7 @@ void recall_vjp(Vjp& at) {
     const auto is_same = [&](const Tensor& x) { return x.block() == inputs.back().block(); };
     if (!at.needs(i) || std::any_of(sources.begin(), sources.end(), is_same)) continue;
     tape.watch(inputs.back());
+    if (at.takes_rows(i)) tape.watch_rows(inputs.back());
     sources.push_back(inputs.back());
     places.push_back(i);
   }

@@ -146,6 +146,7 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     if (operand->number != kUntracked) set_number(output, operand->number);
     ++operand;
   }
+  if (op.is_identity && !tables_.empty()) note_identity(first->number, outputs[0]);
   if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                         static_cast<std::uint32_t>(inputs.size()),
@@ -181,7 +182,16 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
 void RecordingTape::watch_rows(const Tensor& table) {
   watch(table);
   if (const ValueId number = number_of(in_context(table)); number != kUntracked)
-    tables_.push_back(number);
+    tables_.push_back({number, number});
+}
+
+[[gnu::noinline]] void RecordingTape::note_identity(ValueId table, const Tensor& output) {
+  for (std::size_t i = 0; i < tables_.size(); ++i)
+    if (tables_[i].number == table) {
+      const ValueId source = tables_[i].source;
+      tables_.push_back({number_of(output), source});
+      return;
+    }
 }
 
 bool RecordingTape::is_tracked(const Tensor& tensor) const {
@@ -189,8 +199,10 @@ bool RecordingTape::is_tracked(const Tensor& tensor) const {
 }
 
 bool RecordingTape::takes_rows(const Tensor& tensor) const {
-  return !tables_.empty() &&
-         std::find(tables_.begin(), tables_.end(), number_of(tensor)) != tables_.end();
+  if (tables_.empty()) return false;
+  const ValueId number = number_of(tensor);
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [&](const Table& table) { return table.number == number; });
 }
 
 void RecordingTape::mark(Mark what) {
@@ -239,7 +251,8 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   std::vector<ValueId> wanted;
   for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
   backward.want(wanted);
-  if (row_numbers) backward.take_rows(tables_);
+  if (row_numbers)
+    for (const Table& table : tables_) backward.take_rows(table.number, table.source);
   for (const Tensor& target : targets)
     if (target.is_traced() && target.block()->builder != builder_)
       throw TraceError(

@@ -124,6 +124,7 @@ class RecordingTape final : public Recorder {
 
   void count_as_saved(const Tensor& tensor) const;
   void move_out_of_loops(std::span<const TapeOperand> outputs);
+  void note_identity(ValueId table, const Tensor& output);
   ValueId number_of(const Tensor& tensor) const;
   ValueId number_of_older(std::uint64_t id) const;
   void set_number(const Tensor& tensor, ValueId number);
@@ -173,7 +174,12 @@ class RecordingTape final : public Recorder {
   std::vector<OpRecord>& records_ = storage_.records;
   std::vector<ValueId>& numbers_ = storage_.numbers;
   std::vector<ValueId> watched_;
-  std::vector<ValueId> tables_;  // of those: told of by watch_rows
+  struct Table {
+    ValueId number, source;
+  };
+  // Of those: told of by watch_rows, and the same under another identity, as an inner gradient
+  // takes it.
+  std::vector<Table> tables_;
   struct OpenLoop {
     std::uint64_t begin;              // the newest block id before it
     ValueId values_before;            // how many values there were when it began

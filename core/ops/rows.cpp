@@ -350,7 +350,9 @@ const Op coalesce_rows_op{
             throw DTypeError(str("IndexedSlices: values are numbers, got ", values));
           const Dim n = dim_at(values, 0).has_size() ? dim_at(values, 0) : dim_at(numbers, 0);
           const std::int64_t rows = a.attr<CountAttrs>().rows;
-          const Dim m = rows < 0 || !n.has_size() ? n : Dim(std::min(n.raw_size(), rows));
+          const Dim m = rows < 0       ? n
+                        : n.has_size() ? Dim(std::min(n.raw_size(), rows))
+                                       : Dim::unknown();
           a.out.push_back(values.with(with_dim(values.dims(), 0, m)));
           a.out.push_back(TensorType(i64, {m}));
           a.out.push_back(TensorType(i64, {n}));

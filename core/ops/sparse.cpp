@@ -34,9 +34,8 @@ void check_places(const std::string& what, const TensorType& places) {
 
 bool may_be_equal(const Dim& a, const Dim& b) { return !a.has_size() || !b.has_size() || a == b; }
 
-void scatter_type(TypeArgs& a) {
-  const std::string& what = a.attr<PlacesAttrs>().what;
-  const TensorType &places = a.in[0], &updates = a.in[1], &shape = a.in[2];
+void check_scatter(const std::string& what, const TensorType& places, const TensorType& updates,
+                   const TensorType& shape) {
   check_places(what, places);
   if (shape.dtype() != i64 || shape.rank() != 1 || shape.is_named())
     throw ShapeError(str(what, ": dense_shape is a vector of plain size, got ", shape));
@@ -52,7 +51,14 @@ void scatter_type(TypeArgs& a) {
                          shape, " do not fit together: each of the values has one index for ",
                          depth == 1 ? "the first axis" : str("each of ", depth, " axes"),
                          ", and sizes for all others of ", rank));
-  a.out.push_back(updates.with(Dims(static_cast<std::size_t>(rank), Dim::unknown())));
+}
+
+void scatter_type(TypeArgs& a) {
+  check_scatter(a.attr<PlacesAttrs>().what, a.in[0], a.in[1], a.in[2]);
+  Dims dims;
+  while (static_cast<std::int64_t>(dims.size()) < dim_at(a.in[2], 0).size())
+    dims.push_back(Dim::unknown());  // each another one
+  a.out.push_back(a.in[1].with(dims));
 }
 
 void gather_type(TypeArgs& a) {
@@ -131,6 +137,7 @@ Dims sizes_in(const std::string& what, const Tensor& shape, const TensorType& up
 void scatter_kernel(KernelArgs& a) {
   const std::string& what = a.attr<PlacesAttrs>().what;
   const Tensor &places = a.input(0), &updates = a.input(1);
+  check_scatter(what, places.type(), updates.type(), a.input(2).type());
   const TensorType type = updates.type().with(sizes_in(what, a.input(2), updates.type()));
   const Tensor out(allocate_block(type));
   std::memset(out.data<char>(), 0, static_cast<std::size_t>(type.bytes()));

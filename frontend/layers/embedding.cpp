@@ -1,5 +1,7 @@
 #include "reel/frontend/layers/embedding.h"
 
+#include <utility>
+
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/index.h"
@@ -20,6 +22,16 @@ Embedding Embedding::init(const Dim& vocab, const Dim& feature, const EmbeddingO
 
 Tensor Embedding::operator()(const Tensor& symbols) const {
   return gather_for("Embedding", weight, symbols, vocab);
+}
+
+SparseEmbedding SparseEmbedding::init(const Dim& vocab, const Dim& feature,
+                                      const EmbeddingOptions& options) {
+  Embedding whole = Embedding::init(vocab, feature, options);
+  return {EmbeddingTable(std::move(whole.weight)), vocab, feature};
+}
+
+Tensor SparseEmbedding::operator()(const Tensor& symbols) const {
+  return gather_for("SparseEmbedding", weight.dense(), symbols, vocab);
 }
 
 }  // namespace reel

@@ -1,9 +1,10 @@
-// frontend/layers/embedding.h — Embedding, a vector for every symbol.
+// frontend/layers/embedding.h — Embedding and SparseEmbedding, a vector for every symbol.
 #pragma once
 
 #include "reel/core/dim.h"
 #include "reel/core/dtype.h"
 #include "reel/core/tensor.h"
+#include "reel/frontend/embedding_table.h"
 
 namespace reel {
 
@@ -23,6 +24,16 @@ struct Embedding {
   /// symbols: i32 or i64, [...] -> [..., feature]. Negative symbols count from the end, as indices
   /// do; in padding they may be anything, and the vectors there are zeros. Throws IndexError for
   /// one out of range.
+  Tensor operator()(const Tensor& symbols) const;
+};
+
+/// The same for a large vocabulary: the gradient of the table is the rows that were read of it.
+struct SparseEmbedding {
+  EmbeddingTable weight;  ///< {vocab, feature}
+  Dim vocab = 0, feature = 0;
+
+  static SparseEmbedding init(const Dim& vocab, const Dim& feature,
+                              const EmbeddingOptions& options = {});
   Tensor operator()(const Tensor& symbols) const;
 };
 

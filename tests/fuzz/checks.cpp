@@ -1,5 +1,6 @@
 #include "reel/tests/fuzz/checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
+#include "reel/frontend/embedding_table.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/fuzz/arguments.h"
@@ -106,6 +108,42 @@ Function with_gradient(const Function& f) {
   };
 }
 
+bool may_be_table(const TensorType& type) {
+  const auto is_static = [](const Dim& dim) { return dim.has_size() && !dim.is_ragged(); };
+  return is_float(type.dtype()) && type.rank() > 0 &&
+         std::all_of(type.dims().begin(), type.dims().end(), is_static);
+}
+
+/// The same, where arguments that can be are tables, whose gradient is rows if they are read by
+/// rows alone.
+Function with_rows(const Function& f) {
+  return [f](const Tensors& x) {
+    using Split = std::pair<std::vector<EmbeddingTable>, Tensors>;
+    Split split;
+    for (const Tensor& argument : x)
+      if (may_be_table(argument.type()))
+        split.first.emplace_back(argument);
+      else
+        split.second.push_back(argument);
+    const auto joined = [&](const Split& parts) {
+      Tensors all;
+      std::size_t table = 0, other = 0;
+      for (const Tensor& argument : x)
+        all.push_back(may_be_table(argument.type()) ? parts.first[table++].to_dense()
+                                                    : parts.second[other++]);
+      return all;
+    };
+    const auto [results, gradient] = value_and_grad([&](const Split& parts) {
+      const Tensors all = f(joined(parts));
+      return std::pair{all[0], all};
+    })(split);
+    Tensors both = results.second;
+    const Tensors whole = joined(gradient);
+    both.insert(both.end(), whole.begin(), whole.end());
+    return both;
+  };
+}
+
 /// Arguments, and behind them as many directions -> the gradient's derivative in that direction,
 /// and the gradient of that.
 Function with_second(const Function& f) {
@@ -142,14 +180,16 @@ class Check {
     const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
     const bool all =
-        kind.empty() || !(asks_for("values") || asks_for("gradient") || asks_for("padding") ||
-                          asks_for("second") || asks_for("checkpoint") || asks_for("threads"));
+        kind.empty() ||
+        !(asks_for("values") || asks_for("gradient") || asks_for("padding") || asks_for("second") ||
+          asks_for("checkpoint") || asks_for("rows") || asks_for("threads"));
     const bool second = asks_for("second");
     if (all || asks_for("values"))
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
     if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
     if (all || asks_for("checkpoint")) check_checkpoints(f);
+    if (all || asks_for("rows")) check_rows(f);
     if (all || asks_for("threads")) check_threads(f);
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !second)) check_differences(f);
@@ -255,6 +295,14 @@ class Check {
       expect_same(str("checkpoints of ", mode.name), inside(f), inside(g),
                   mode.is_exact ? kAnyZero : close, arguments_);
     }
+  }
+
+  /// Gradients as rows are those as whole tensors, and the same in all modes.
+  void check_rows(const Function& f) const {
+    const double close = program_.real == f64 ? 1e-10 : 1e-4;
+    const Tensors rows = compare("rows", f, with_rows, kAnyZero);
+    expect_same("eager rows", call("eager gradients", with_gradient(f), passed(arguments_)), rows,
+                close, arguments_);
   }
 
   /// A plan gives the same bits on any number of threads.
