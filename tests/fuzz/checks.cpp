@@ -182,14 +182,14 @@ class Check {
     const bool all =
         kind.empty() ||
         !(asks_for("values") || asks_for("gradient") || asks_for("padding") || asks_for("second") ||
-          asks_for("checkpoint") || asks_for("rows") || asks_for("threads"));
+          asks_for("checkpoint") || asks_for("tables") || asks_for("threads"));
     const bool second = asks_for("second");
     if (all || asks_for("values"))
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
     if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
     if (all || asks_for("checkpoint")) check_checkpoints(f);
-    if (all || asks_for("rows")) check_rows(f);
+    if (all || asks_for("tables")) check_rows(f);
     if (all || asks_for("threads")) check_threads(f);
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !second)) check_differences(f);
@@ -300,8 +300,8 @@ class Check {
   /// Gradients as rows are those as whole tensors, and the same in all modes.
   void check_rows(const Function& f) const {
     const double close = program_.real == f64 ? 1e-10 : 1e-4;
-    const Tensors rows = compare("rows", f, with_rows, kAnyZero);
-    expect_same("eager rows", call("eager gradients", with_gradient(f), passed(arguments_)), rows,
+    const Tensors rows = compare("tables", f, with_rows, kAnyZero);
+    expect_same("eager tables", call("eager gradients", with_gradient(f), passed(arguments_)), rows,
                 close, arguments_);
   }
 
