@@ -1,9 +1,8 @@
-// Ops on rows of a table: numbered, added up, taken out and put back.
+// Ops on rows of a table: taken out, put back, added up.
 #include "reel/core/ops/rows.h"
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
@@ -13,98 +12,6 @@
 
 namespace reel {
 namespace {
-
-// ---- row_numbers --------------------------------------------------------------------------------
-
-struct RowNumbersAttrs {
-  std::int64_t rows = 0;
-  IndexRule rule = IndexRule::from_end;
-  std::string function = "gather";
-  template <class F>
-  static void fields(F&& f) {
-    f("rows", &RowNumbersAttrs::rows);
-    f("rule", &RowNumbersAttrs::rule);
-    f("function", &RowNumbersAttrs::function);
-  }
-};
-
-const Op row_numbers_op{
-    .name = "row_numbers",
-    .type =
-        [](TypeArgs& a) {
-          const TensorType& indices = a.in[0];
-          a.out.push_back(
-              TensorType(i64, {indices.is_known() ? Dim(indices.numel()) : Dim::unknown()}));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const RowNumbersAttrs& attrs = a.attr<RowNumbersAttrs>();
-          GatherAttrs gather{.rule = attrs.rule, .function = attrs.function};
-          gather.matched.assign(a.input(0).dims().size(), -1);
-          const Places places =
-              places_of(gather.function, a.input(0), TensorType(f32, {Dim(attrs.rows)}), gather);
-          static_assert(kNoPlace == -1);
-          std::copy(places.begin(), places.end(), a.make().data<std::int64_t>());
-        },
-    .no_vjp = "numbers are integers",
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          const AttrsRef four = make_attrs(RowNumbersAttrs{.rows = 4});
-          return OpSamples{{{{TensorType(i32, {3}), -4, 3, false}}, four},
-                           {{{TensorType(i64, {2, 2}), -4, 3, false}}, four},
-                           {{{TensorType(i32), 0, 3, false}}, four},
-                           {{{TensorType(i32, {0}), 0, 3, false}}, four},
-                           {{{TensorType(i32, {dims[0], dims[1]}), 0, 3, false}}, four},
-                           {{{TensorType(i32, {3}), -9, 9, false}},
-                            make_attrs(RowNumbersAttrs{.rows = 4, .rule = IndexRule::clip})}};
-        },
-};
-
-struct CountAttrs {
-  std::int64_t rows = -1;  ///< of the table; -1: not known
-  template <class F>
-  static void fields(F&& f) {
-    f("rows", &CountAttrs::rows);
-  }
-};
-
-/// Row numbers from outside: i64, and none beyond the table.
-const Op check_rows_op{
-    .name = "check_rows",
-    .type =
-        [](TypeArgs& a) {
-          const TensorType& indices = a.in[0];
-          if (!is_integer(indices.dtype()))
-            throw DTypeError(str("IndexedSlices: indices are i32 or i64, got ", indices));
-          if (indices.rank() != 1 || indices.is_named())
-            throw ShapeError(
-                str("IndexedSlices: indices are a vector of a plain size, got ", indices));
-          a.out.push_back(indices.with(i64));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor &indices = a.input(0), &out = a.make();
-          const std::int64_t rows = a.attr<CountAttrs>().rows;
-          visit(indices.dtype(), [&](auto zero) {
-            const auto* index = indices.data<decltype(zero)>();
-            for (std::int64_t i = 0; i < indices.type().numel(); ++i) {
-              const auto row = static_cast<std::int64_t>(index[i]);
-              if (row >= rows)
-                throw IndexError(str("IndexedSlices: index ", row,
-                                     place_of_element(i, indices.type()),
-                                     " is out of range for a table with ", rows, " rows"));
-              out.data<std::int64_t>()[i] = row;
-            }
-          });
-        },
-    .no_vjp = "numbers are integers",
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(i32, {3}), -1, 3, false}}, make_attrs(CountAttrs{4})},
-                           {{{TensorType(i64, {0}), -1, 3, false}}, make_attrs(CountAttrs{4})}};
-        },
-};
 
 // ---- Types of rows ------------------------------------------------------------------------------
 
@@ -287,6 +194,14 @@ const Op put_rows_op{
 
 // ---- coalesce_rows ------------------------------------------------------------------------------
 
+struct CountAttrs {
+  std::int64_t rows = -1;  ///< of the table; -1: not known
+  template <class F>
+  static void fields(F&& f) {
+    f("rows", &CountAttrs::rows);
+  }
+};
+
 /// The positions of all that are rows of the table, by their numbers, equal ones in order.
 std::vector<std::int64_t> sorted_positions(const Tensor& numbers, std::int64_t rows) {
   const auto* number = numbers.data<std::int64_t>();
@@ -390,15 +305,6 @@ Tensor without_overwritten(const Tensor& rows, const Tensor& numbers) {
 
 // ---- Functions ----------------------------------------------------------------------------------
 
-Tensor row_numbers(const Tensor& indices, std::int64_t rows, const GatherAttrs& attrs) {
-  return bind(row_numbers_op, {indices},
-              make_attrs(RowNumbersAttrs{rows, attrs.rule, attrs.function}));
-}
-
-Tensor checked_row_numbers(const Tensor& indices, std::int64_t rows) {
-  return bind(check_rows_op, {indices}, make_attrs(CountAttrs{rows}));
-}
-
 Coalesced coalesce_rows(const Tensor& values, const Tensor& numbers, std::int64_t rows) {
   Tensors all = coalesced_by(values, numbers, rows);
   return {std::move(all[0]), std::move(all[1])};
@@ -418,9 +324,7 @@ Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
 namespace {
 const Op* const kRowOps[] = {&take_rows_op, &take_rows_unknown_op, &add_rows_op, &put_rows_op,
                              &coalesce_rows_op};
-const Op* const kRowNumberOps[] = {&row_numbers_op, &check_rows_op};
 }  // namespace
 std::span<const Op* const> row_ops() { return kRowOps; }
-std::span<const Op* const> row_number_ops() { return kRowNumberOps; }
 
 }  // namespace reel

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "reel/tests/modes.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
@@ -288,6 +289,32 @@ TEST(SparseUpdates, LeaveATableThatSomebodyElseHolds) {
   sgd.update(m, grad(loss)(m, tensor({1, 3})));
   expect_same_bits(held, table());
   EXPECT_NE(place_of(m.words.dense()), place_of(held));
+}
+
+// ---- Files
+// ---------------------------------------------------------------------------------------
+
+class SparseFilesTest : public InOwnFolder {
+ protected:
+  SparseFilesTest() : InOwnFolder("training.safetensors") {}
+};
+
+TEST_F(SparseFilesTest, ARunGoesOnFromItsFile) {
+  struct Training {
+    Model model;
+    Adam<Model> adam;
+  };
+  const auto go = [](Training& training, const Tensor& ids) {
+    training.adam.update(training.model, grad(loss)(training.model, ids));
+  };
+  Training first{model(), Adam(model())};
+  go(first, batches()[0]);
+  save_checkpoint(path, first);
+  EXPECT_EQ(tree_paths(first)[0], "model.words");
+  Training second{model(), Adam(model())};
+  load_checkpoint(path, second);
+  for (Training* training : {&first, &second}) go(*training, batches()[2]);
+  expect_same_bits(second.model.words.dense(), first.model.words.dense());
 }
 
 // ---- Errors -------------------------------------------------------------------------------------
