@@ -10,6 +10,7 @@
 #include "reel/core/partial_shape.h"
 #include "reel/core/tensor.h"
 #include "reel/frontend/adam.h"
+#include "reel/frontend/backtrack.h"
 #include "reel/frontend/checkpoint.h"
 #include "reel/frontend/checkpointed.h"
 #include "reel/frontend/clip.h"
