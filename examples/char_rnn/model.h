@@ -25,6 +25,13 @@ struct CharModel {
     auto readout = reel::Linear::init(network.out_dim(), symbol);
     return {std::move(embedding), std::move(network), std::move(readout)};
   }
+
+  /// One step. symbol: i32 [...] -> {what may come next, as logits [..., symbols], the state behind
+  /// it}.
+  std::pair<reel::Tensor, State> operator()(const reel::Tensor& symbol, const State& state) const {
+    auto [y, next] = network(embedding(symbol), state);
+    return {readout(y), std::move(next)};
+  }
 };
 
 /// The mean of -log p(target) in nats, and the state behind the last symbol, from which the next
@@ -48,9 +55,8 @@ std::string write_text(const CharModel<Cell>& model, const Alphabet& alphabet, i
   // The same cells without a batch: dims that are not there need not be said.
   auto write_symbol = reel::jit(
       [&](const CharModel<Cell>& m, const reel::Tensor& symbol, const State& state) {
-        auto [y, next] = m.network(m.embedding(symbol), state);
+        auto [logits, next] = m(symbol, state);
         const reel::Dim& symbols = m.readout.out;
-        const reel::Tensor logits = m.readout(y);
         // The largest is taken off first: however cold, it stays finite.
         const reel::Tensor sharpened = (logits - reel::max(logits, symbols)) / temperature;
         return std::pair{reel::categorical(sharpened, symbols), next};

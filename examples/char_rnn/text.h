@@ -29,6 +29,7 @@ class Alphabet {
   std::string hex() const;
 
   int size() const { return static_cast<int>(bytes_.size()); }
+  bool contains(char c) const { return symbols_[static_cast<unsigned char>(c)] >= 0; }
   /// The symbols of a text of this alphabet.
   std::vector<std::uint8_t> encode(const std::string& text) const;
   char decode(int symbol) const { return bytes_.at(static_cast<std::size_t>(symbol)); }

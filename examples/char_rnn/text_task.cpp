@@ -7,6 +7,7 @@
 #include "../training/fingerprint.h"
 #include "../training/trainer.h"
 #include "model.h"
+#include "stored_model.h"
 #include "text.h"
 
 using namespace reel;
@@ -93,15 +94,6 @@ class TextTask : public Task {
   std::optional<TextReader> reader_;
   std::string fingerprint_;
 };
-
-/// The alphabet of the model in a checkpoint: symbols mean what they meant when it was trained.
-Alphabet stored_alphabet(const std::string& path) {
-  const Metadata metadata = read_safetensors_metadata(path);
-  const auto found = metadata.find("alphabet");
-  if (found == metadata.end())
-    throw UserError(path + " holds a model that writes no text: it has no alphabet");
-  return Alphabet::from_hex(found->second);
-}
 
 }  // namespace
 
