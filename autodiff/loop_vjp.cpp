@@ -271,6 +271,7 @@ class LoopReversal {
     back_.is_reverse = !attrs_.is_reverse;
     back_.counts_down = !attrs_.counts_down;
     back_.is_scan = true;
+    back_.parallel_iterations = attrs_.parallel_iterations;
     back_.entry_dims = attrs_.entry_dims;
     back_.has_bound = true;
     back_inputs_.push_back(outputs_[forward_.trips_output()]);

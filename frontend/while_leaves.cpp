@@ -169,6 +169,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   };
   LoopAttrs attrs;
   attrs.name = rule.what();
+  attrs.parallel_iterations = spec.parallel_iterations;
   set_policy(attrs, spec.checkpoint, spec.swap_memory);
   CaptureList captures;
   attrs.body_captures = captures.add(body->captured);

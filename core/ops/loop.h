@@ -94,6 +94,9 @@ struct LoopAttrs {
   bool swaps = false;             ///< SwapMemory: what it keeps for that may lie in a file
   std::string spill_folder;       ///< where
   std::int64_t spill_window = 0;  ///< bytes that stay in memory
+  /// Of the dataflow executor, so many are in flight at most. No result depends on it, nor does it
+  /// make a loop another one.
+  int parallel_iterations = 10;
   std::shared_ptr<const SavingRule> keeps;  ///< what of a step is kept for that; null: by default
   GraphRef
       origin;  ///< the body as it was first recorded; later ones have the same records, and more

@@ -1,0 +1,407 @@
+// A loop as nodes: a frame whose variables go round by Enter, Merge, Switch, NextIteration and
+// Exit.
+#include <algorithm>
+
+#include "reel/core/str.h"
+#include "reel/trace/executors/dataflow/lowering.h"
+
+namespace reel {
+namespace {
+
+/// while_loop "decode" -> decode; of a gradient: decode_grad.
+std::string short_name(const std::string& title) {
+  const std::size_t begin = title.find('"'), end = title.rfind('"');
+  std::string name = begin < end ? title.substr(begin + 1, end - begin - 1) : title;
+  constexpr std::string_view kGradient = "the gradient of ";
+  for (std::string_view rest = title; rest.starts_with(kGradient);
+       rest.remove_prefix(kGradient.size()))
+    name += "_grad";
+  return name.empty() ? "loop" : name;
+}
+
+}  // namespace
+
+/// Its variables are the carries; a counter k; stacks and sums so far; and, where entries end one
+/// by one, which ones the condition has not ended (active), how many iterations each ran (steps),
+/// and what ended ones see (ended). Those that nothing needs are dropped afterwards.
+class Lowering::Loop {
+ public:
+  Loop(Lowering& lowering, Scope& around, std::size_t record)
+      : all_(lowering),
+        around_(around),
+        record_(around.graph->records[record]),
+        attrs_(get<LoopAttrs>(record_.attrs.get())),
+        body_(*attrs_.body.graph) {
+    for (const ValueId v : around.graph->inputs_of(record_)) given_.push_back(around.values[v]);
+    has_entries_ =
+        !attrs_.entry_dims.empty() && (attrs_.has_lengths || (attrs_.cond && !attrs_.is_reverse));
+    has_active_ = attrs_.cond && attrs_.is_scan && !attrs_.is_reverse;
+    has_bound_ = attrs_.is_scan || attrs_.is_reverse || attrs_.has_bound || attrs_.slices;
+  }
+
+  Ports run() {
+    make_frame();
+    make_begin();
+    enter();
+    test();
+    run_body();
+    return leave();
+  }
+
+ private:
+  int helper(Scope& scope, LoweredRole role, Ports inputs, int index = -1, std::size_t outputs = 1,
+             std::string name = {}) {
+    const int at = all_.add_op(scope, role, name.empty() ? name_of(role) : name, std::move(inputs));
+    all_.node(at).attrs = record_.attrs;
+    all_.node(at).index = index;
+    all_.node(at).outputs.resize(outputs);
+    return at;
+  }
+  Port make(Scope& scope, LoweredRole role, Ports inputs, std::optional<TensorType> type = {},
+            int index = -1) {
+    const int at = helper(scope, role, std::move(inputs), index);
+    all_.node(at).outputs[0].type = std::move(type);
+    return {at, 0};
+  }
+
+  void make_frame() {
+    LoweredFrame made;
+    const std::string& outer = all_.lowered_.frames[static_cast<std::size_t>(around_.frame)].name;
+    const std::string name = short_name(attrs_.name);
+    made.name = all_.unique(outer.empty() ? name : outer + '/' + name);
+    made.title = attrs_.name;
+    made.parent = around_.frame;
+    made.parallel_iterations = attrs_.parallel_iterations;
+    made.attrs = record_.attrs;
+    frame_ = static_cast<int>(all_.lowered_.frames.size());
+    all_.lowered_.frames.push_back(std::move(made));
+  }
+
+  void make_begin() {
+    Ports inputs;
+    const std::size_t first = has_entries_ ? given_.size() : attrs_.first_carry();
+    inputs.assign(given_.begin(), given_.begin() + static_cast<std::ptrdiff_t>(first));
+    if (!has_entries_)
+      inputs.insert(inputs.end(),
+                    given_.begin() + static_cast<std::ptrdiff_t>(attrs_.first_slice()),
+                    given_.begin() + static_cast<std::ptrdiff_t>(attrs_.first_capture()));
+    const int at = helper(around_, LoweredRole::begin, inputs, -1, 3);
+    all_.node(at).outputs[1].type = TensorType(i64);
+    record_.attrs->each_symbol([&](const Dim& symbol) {
+      if (const auto known = all_.dim_known(around_, symbol)) all_.wait(at, *known);
+    });
+    begin_ = {at, 0};
+    zero_ = {at, 1};
+    nothing_ = {at, 2};
+    types_ = make(around_, LoweredRole::types, given_);
+  }
+
+  int enter_node(Port from, bool is_constant) {
+    const int at = all_.add(LoweredKind::enter, "Enter", around_.frame, around_.id, {from}, frame_);
+    all_.node(at).enters = frame_;
+    all_.node(at).is_constant = is_constant;
+    all_.node(at).outputs = {{all_.output(from).type}};
+    // A value that is there in iterations of the loop around that do not run.
+    if (all_.is_constant(from) && around_.pivot) all_.wait(at, around_.pivot->node);
+    return at;
+  }
+  /// What is the same in all iterations.
+  Port constant(Port from) {
+    const auto [known, is_new] = constants_.emplace(from, Port{});
+    if (is_new) known->second = {enter_node(from, true), 0};
+    return known->second;
+  }
+  std::size_t variable(Port initial) {
+    variables_.push_back({initial});
+    return variables_.size() - 1;
+  }
+
+  void enter() {
+    for (int i = 0; i < attrs_.carries; ++i)
+      variable(given_[attrs_.first_carry() + static_cast<std::size_t>(i)]);
+    counter_ = variable(zero_);
+    if (has_active_) active_ = variable(first_active());
+    if (attrs_.makes_lengths() && has_active_)
+      steps_ = variable(make(around_, LoweredRole::no_steps, {begin_}, TensorType(i32)));
+    if (has_entries_) ended_ = variable(nothing_);
+    stacks_ = variables_.size();
+    for (int j = 0; j < attrs_.stacks + attrs_.sums; ++j) variable(nothing_);
+    for (Variable& of : variables_) of.enter = enter_node(of.initial, false);
+    for (Variable& of : variables_) {
+      of.merge = all_.add(LoweredKind::merge, "Merge", frame_, around_.id, {{of.enter, 0}});
+      all_.node(of.merge).outputs = {{all_.output(of.initial).type}};
+      of.at_top = {of.merge, 0};
+    }
+  }
+
+  /// Entries that run, as far as the condition says before the loop.
+  Port first_active() {
+    const Port every = make(around_, LoweredRole::every_entry, {begin_}, TensorType(boolean));
+    if (!attrs_.cond_before_body) return every;
+    Ports carries, captures;
+    for (int i = 0; i < attrs_.carries; ++i)
+      carries.push_back(given_[attrs_.first_carry() + static_cast<std::size_t>(i)]);
+    for (const int capture : attrs_.cond_captures)
+      captures.push_back(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]);
+    Scope scope = all_.make_scope(attrs_.cond.graph, &around_, around_.frame);
+    all_.lowered_.scopes.back().first_of = attrs_.name;
+    scope.pivot = around_.pivot;
+    scope.handle = begin_;
+    scope.part = 1;
+    const Port asked = ask(scope, zero_, carries, captures);
+    return make(around_, LoweredRole::both, {every, asked}, TensorType(boolean));
+  }
+
+  /// The condition's records in a scope, which has its pivot.
+  Port ask(Scope& scope, Port trips, const Ports& carries, const Ports& captures) {
+    Ports inputs{trips};
+    inputs.insert(inputs.end(), carries.begin(), carries.end());
+    inputs.insert(inputs.end(), captures.begin(), captures.end());
+    all_.take_inputs(scope, inputs);
+    all_.lower_records(scope);
+    return all_.outputs_of(scope)[0];
+  }
+  Ports cond_captures() {
+    Ports result;
+    for (const int capture : attrs_.cond_captures)
+      result.push_back(
+          constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
+    return result;
+  }
+  /// A carry that the condition reads, so that it goes round anyway; else the counter.
+  const Variable& leading() const {
+    const Graph* cond = attrs_.cond.graph.get();
+    if (has_bound_ || !cond) return variables_[counter_];
+    for (int i = 0; i < attrs_.carries; ++i) {
+      const ValueId input = cond->inputs[1 + static_cast<std::size_t>(i)];
+      if (std::count(cond->operands.begin(), cond->operands.end(), input) ||
+          cond->outputs[0] == input)
+        return variables_[static_cast<std::size_t>(i)];
+    }
+    return variables_[counter_];
+  }
+
+  /// What is done at the top of every iteration, the one behind the last included.
+  void test() {
+    // Nodes of the frame that are of no graph stand in the scope around.
+    top_ = Scope{around_.id, around_.graph, frame_, {}, leading().at_top};
+    Port pred{};
+    const Port k = variables_[counter_].at_top;
+    if (has_bound_)
+      pred = make(top_, LoweredRole::in_bound, {constant(begin_), k}, TensorType(boolean));
+    if (has_active_ || has_entries_) {
+      Ports inputs{constant(begin_), k};
+      if (has_active_) inputs.push_back(variables_[active_].at_top);
+      live_ = make(top_, LoweredRole::live, inputs, TensorType(boolean));
+      if (!attrs_.is_reverse)
+        pred = make(top_, LoweredRole::any_live, {constant(begin_), k, live_}, TensorType(boolean));
+    } else if (attrs_.cond) {
+      pred = has_bound_
+                 ? ask_within_bound(pred)
+                 : ask_at_top(top_.pivot, variables_[counter_].at_top, tops(), cond_captures());
+    }
+    const int at = all_.add(LoweredKind::loop_cond, "LoopCond", frame_, around_.id, {pred});
+    all_.node(at).outputs = {{TensorType(boolean)}};
+    cond_ = {at, 0};
+    for (Variable& of : variables_) of.in_body = all_.add_switch(top_, of.at_top, cond_);
+  }
+  Ports tops() const {
+    Ports result;
+    for (int i = 0; i < attrs_.carries; ++i)
+      result.push_back(variables_[static_cast<std::size_t>(i)].at_top);
+    return result;
+  }
+  Port ask_at_top(std::optional<Port> pivot, Port trips, const Ports& carries,
+                  const Ports& captures) {
+    Scope scope = all_.make_scope(attrs_.cond.graph, &around_, frame_);
+    all_.lowered_.scopes.back().ahead = 0;
+    scope.pivot = pivot;
+    scope.handle = constant(begin_);
+    scope.part = 1;
+    return ask(scope, trips, carries, captures);
+  }
+  /// The condition is asked only where the bound allows another iteration: a cond inside.
+  Port ask_within_bound(Port allowed) {
+    const auto within = [&](Port x) { return all_.add_switch(top_, x, allowed); };
+    Ports carries, captures;
+    for (const Port& top : tops()) carries.push_back(within(top));
+    for (const Port& capture : cond_captures()) captures.push_back(within(capture));
+    const Port switched = within(allowed);
+    const Port pivot = all_.identity(top_, switched, LoweredOutput::kNone);
+    const Port asked = ask_at_top(pivot, within(variables_[counter_].at_top), carries, captures);
+    const int at =
+        all_.add(LoweredKind::merge, "Merge", frame_, around_.id, {Port{switched.node, 0}, asked});
+    all_.node(at).outputs = {{TensorType(boolean)}};
+    return {at, 0};
+  }
+
+  void run_body() {
+    Scope body = all_.make_scope(attrs_.body.graph, &around_, frame_);
+    all_.lowered_.scopes.back().ahead = 0;
+    const Port k = variables_[counter_].in_body;
+    Ports before;
+    for (int i = 0; i < attrs_.carries; ++i)
+      before.push_back(all_.identity(
+          body, variables_[static_cast<std::size_t>(i)].in_body,
+          has_entries_ ? LoweredOutput::kNone : body_.inputs[1 + static_cast<std::size_t>(i)]));
+    const Variable& lead = leading();
+    const auto index = static_cast<std::size_t>(&lead - variables_.data());
+    body.pivot = index < before.size() ? before[index]
+                                       : all_.identity(body, lead.in_body, LoweredOutput::kNone);
+    Port ended{};
+    if (has_entries_) {
+      const Port live = all_.add_switch(top_, live_, cond_);
+      ended = make(body, LoweredRole::ended, {constant(begin_), variables_[ended_].in_body, live});
+      variables_[ended_].next = ended.node;
+      body.handle = ended;
+      live_in_body_ = live;
+    } else {
+      body.handle = constant(begin_);
+    }
+
+    Ports inputs{make(body, LoweredRole::position, {constant(begin_), k}, TensorType(i64))};
+    for (const Port& carry : before) inputs.push_back(carry);
+    for (int j = 0; j < attrs_.slices; ++j) {
+      const ValueId v = body_.inputs[inputs.size()];
+      inputs.push_back(make(body, LoweredRole::slice, {constant(begin_), k}, body_.types[v], j));
+      if (!has_entries_) all_.node(inputs.back().node).outputs[0].value = v;
+    }
+    for (const int capture : attrs_.body_captures)
+      inputs.push_back(
+          constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
+    if (has_entries_)
+      for (std::size_t i = 1; i < inputs.size(); ++i) {
+        const ValueId v = body_.inputs[i];
+        const int number = static_cast<int>(i) - 1;
+        inputs[i] = make(body, LoweredRole::seen, {inputs[i], ended}, body_.types[v], number);
+        all_.node(inputs[i].node).outputs[0].value = v;
+      }
+    all_.node(inputs[0].node).outputs[0].value = body_.inputs[0];
+    all_.take_inputs(body, inputs);
+    all_.lower_records(body);
+    hand_on(body, all_.outputs_of(body), before, ended);
+  }
+
+  /// outputs: of the body.
+  void hand_on(Scope& body, Ports outputs, const Ports& before, Port ended) {
+    if (has_entries_)
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        const int index = static_cast<int>(o);
+        const std::optional<TensorType> type = body_.types[body_.outputs[o]];
+        outputs[o] =
+            o < before.size()
+                ? make(body, LoweredRole::next, {outputs[o], before[o], ended}, type, index)
+                : make(body, LoweredRole::term, {outputs[o], ended}, type, index);
+      }
+    const Port k = variables_[counter_].in_body;
+    std::vector<Port> next(variables_.size());
+    Ports carries;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      // What is there in every iteration must not begin another one behind the last.
+      next[i] = all_.is_constant(outputs[i]) ? all_.identity(body, outputs[i], LoweredOutput::kNone)
+                                             : outputs[i];
+      carries.push_back(next[i]);
+    }
+    next[counter_] = make(body, LoweredRole::increment, {k}, TensorType(i64));
+    if (has_active_) {
+      Scope scope = all_.make_scope(attrs_.cond.graph, &around_, frame_);
+      all_.lowered_.scopes.back().ahead = 1;
+      scope.pivot = body.pivot;
+      scope.handle = constant(begin_);
+      scope.part = 1;
+      const Port asked = ask(scope, next[counter_], carries, cond_captures());
+      next[active_] =
+          make(body, LoweredRole::both, {variables_[active_].in_body, asked}, TensorType(boolean));
+    }
+    if (attrs_.makes_lengths() && has_active_)
+      next[steps_] = make(body, LoweredRole::count_live,
+                          {variables_[steps_].in_body, live_in_body_}, TensorType(i32));
+    if (has_entries_) next[ended_] = ended;
+    for (int j = 0; j < attrs_.stacks; ++j) {
+      const std::size_t v = stacks_ + static_cast<std::size_t>(j);
+      next[v] = make(body, LoweredRole::put,
+                     {constant(begin_), k, variables_[v].in_body,
+                      outputs[before.size() + static_cast<std::size_t>(j)]},
+                     {}, j);
+    }
+    for (int j = 0; j < attrs_.sums; ++j) {
+      const std::size_t v = stacks_ + static_cast<std::size_t>(attrs_.stacks + j);
+      const std::size_t o = before.size() + static_cast<std::size_t>(attrs_.stacks + j);
+      next[v] = make(body, LoweredRole::add_term, {variables_[v].in_body, outputs[o]},
+                     body_.types[body_.outputs[o]], j);
+    }
+    for (std::size_t i = 0; i < variables_.size(); ++i) {
+      const int at =
+          all_.add(LoweredKind::next_iteration, "NextIteration", frame_, around_.id, {next[i]});
+      all_.node(at).outputs = {{all_.output(next[i]).type}};
+      all_.node(variables_[i].merge).inputs.push_back({at, 0});
+    }
+  }
+
+  /// The op's outputs.
+  Ports leave() {
+    for (Variable& of : variables_) {
+      const int at =
+          all_.add(LoweredKind::exit, "Exit", frame_, around_.id, {{of.in_body.node, 0}});
+      all_.node(at).outputs = {{all_.output(of.in_body).type}};
+      of.last = {at, 0};
+    }
+    const auto values = around_.graph->outputs_of(record_);
+    const auto type_of_output = [&](std::size_t o) { return around_.graph->types[values[o]]; };
+    const Port trips = variables_[counter_].last;
+    Ports result;
+    for (int i = 0; i < attrs_.carries; ++i)
+      result.push_back(variables_[static_cast<std::size_t>(i)].last);
+    Port dim{};
+    if (attrs_.makes_dim) {
+      Ports inputs{begin_, trips};
+      if (attrs_.makes_lengths()) inputs.push_back(variables_[steps_].last);
+      dim = own(make(around_, LoweredRole::made_dim, inputs), values, attrs_.token_output());
+    }
+    for (int j = 0; j < attrs_.stacks; ++j) {
+      Ports inputs{begin_, types_, trips, variables_[stacks_ + static_cast<std::size_t>(j)].last};
+      if (attrs_.makes_dim) inputs.push_back(dim);
+      result.push_back(
+          own(make(around_, LoweredRole::stack, inputs, {}, j), values, result.size()));
+    }
+    for (int j = 0; j < attrs_.sums; ++j)
+      result.push_back(
+          own(make(around_, LoweredRole::sum,
+                   {begin_, types_,
+                    variables_[stacks_ + static_cast<std::size_t>(attrs_.stacks + j)].last},
+                   {}, j),
+              values, result.size()));
+    result.push_back(own(make(around_, LoweredRole::trips, {trips}), values, result.size()));
+    if (attrs_.makes_lengths()) result.push_back(variables_[steps_].last);
+    if (attrs_.makes_dim) result.push_back(dim);
+    return result;
+  }
+  /// A value of the graph around.
+  Port own(Port made, std::span<const ValueId> values, std::size_t output) {
+    LoweredOutput& of = all_.node(made.node).outputs[0];
+    of.value = values[output];
+    of.type = around_.graph->types[of.value];
+    return made;
+  }
+
+  Lowering& all_;
+  Scope& around_;
+  const OpRecord& record_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  Ports given_;  ///< inputs of the op
+  bool has_entries_, has_active_, has_bound_;
+  int frame_ = -1;
+  Port begin_, zero_, nothing_, types_;
+  std::map<Port, Port> constants_;  ///< by what enters
+  std::vector<Variable> variables_;
+  std::size_t counter_ = 0, active_ = 0, steps_ = 0, ended_ = 0, stacks_ = 0;
+  Scope top_{};
+  Port live_, live_in_body_, cond_;
+};
+
+void Lowering::lower_loop(Scope& scope, std::size_t r) {
+  make_values(scope, r, Loop(*this, scope, r).run());
+}
+
+}  // namespace reel
