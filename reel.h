@@ -1,6 +1,7 @@
 // reel.h — all public headers of Reel.
 #pragma once
 
+#include "reel/core/cancellation.h"
 #include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"

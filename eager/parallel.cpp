@@ -1,9 +1,10 @@
-// parallel_for on an arena of oneTBB's, and the number of its threads.
+// parallel_for and Helpers on an arena of oneTBB's, and the number of its threads.
 #include "reel/core/parallel.h"
 
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "reel/core/errors.h"
+#include "reel/core/helpers.h"
 #include "reel/core/mode.h"
 #include "reel/core/random.h"
 #include "reel/core/str.h"
@@ -142,6 +144,61 @@ void parallel_for(int count, void (*part)(int, void*), void* context) {
     call.run(*running_in);
   else
     call.run(*current_setting());
+}
+
+struct Helpers::State {
+  State(void (*work)(void*), void* context)
+      : work(work),
+        context(context),
+        setting(running_in ? nullptr : current_setting()),
+        arena(running_in ? running_in : setting.get()) {}
+
+  /// Copied by oneTBB, as the parts of a Call are.
+  struct Task {
+    State* state;
+    [[gnu::no_sanitize("thread")]] void operator()() const { state->run(); }
+  };
+  [[gnu::noinline]] void run() noexcept {
+    happens_after(&begin);
+    Arena* const before = std::exchange(running_in, arena);
+    {
+      const ModeScope plain({});
+      work(context);
+    }
+    running_in = before;
+    happened_before(&end);
+  }
+
+  void (*const work)(void*);
+  void* const context;
+  const std::shared_ptr<Arena> setting;  // held while it is used
+  Arena* const arena;
+  tbb::task_group tasks;
+  char begin = 0, end = 0;  // what ThreadSanitizer knows the two moments by
+};
+
+Helpers::Helpers(void (*work)(void*), void* context)
+    : state_(std::make_unique<State>(work, context)) {}
+Helpers::~Helpers() = default;
+
+int Helpers::most() const { return state_->arena->at_once - 1; }
+
+void Helpers::lead(void (*lead)(void*)) {
+  Arena* const before = std::exchange(running_in, state_->arena);
+  state_->arena->tasks.execute([&] {
+    // As in a Call: a thread that waits takes up nothing else.
+    tbb::this_task_arena::isolate([&] {
+      lead(state_->context);
+      state_->tasks.wait();
+    });
+  });
+  running_in = before;
+  happens_after(&state_->end);
+}
+
+void Helpers::call() {
+  happened_before(&state_->begin);
+  state_->tasks.run(State::Task{state_.get()});
 }
 
 }  // namespace reel
