@@ -82,7 +82,7 @@ class Graph : public RefCounted, public OpRecords {
   };
   mutable Derived derived;
   /// The same for executors: what they run instead, and prepare for inputs of some sizes.
-  mutable Derived interpreted, plans;
+  mutable Derived interpreted, plans, lowered;
 
   static void destroy(const Graph* graph) { delete graph; }
 

@@ -8,13 +8,19 @@
 
 namespace reel {
 
+/// How an executor runs a graph; each reads what is its own.
+struct RunOptions {
+  Passes passes = {};           ///< of the plan
+  int parallel_iterations = 0;  ///< of every loop, by tokens; 0: as many as each says
+};
+
 /// Runs a graph on its inputs (formal ones, then captures), which it may use up where nobody else
 /// holds them; trace/executors has several.
 struct GraphRunner {
-  Tensors (*run)(const GraphRef& graph, Tensors inputs, const Passes& passes);
-  Passes passes = {};
+  Tensors (*run)(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+  RunOptions options = {};
   Tensors operator()(const GraphRef& graph, Tensors inputs) const {
-    return run(graph, std::move(inputs), passes);
+    return run(graph, std::move(inputs), options);
   }
 };
 

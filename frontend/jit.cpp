@@ -6,6 +6,7 @@
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
 #include "reel/trace/executors/plan/run_plan.h"
@@ -16,6 +17,8 @@ namespace {
 std::string explain_graph(const Graph& graph, const JitOptions& options) {
   if (options.executor == Executor::interpreter)
     return "run op by op, by the interpreter\n" + explain_op_by_op(graph);
+  if (options.executor == Executor::dataflow)
+    return "run by tokens, by the dataflow executor\n" + explain_op_by_op(graph);
   std::string result;
   const auto add = [&](const char* title, const Graph& part) {
     const auto text = explain_plan(part, options.passes, options.profile);
@@ -29,16 +32,30 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
   return result.empty() ? "it has not run to its end\n" : result;
 }
 
+auto runner_of(const JitOptions& options) {
+  switch (options.executor) {
+    case Executor::interpreter:
+      return interpret;
+    case Executor::dataflow:
+      return options.profile ? run_recorded_dataflow : run_dataflow;
+    default:
+      return options.profile ? run_profiled_plan : run_plan;
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) {
-  const bool is_planned = options.executor == Executor::plan;
-  if (options.profile && !is_planned)
+  if (options.profile && options.executor == Executor::interpreter)
     throw ArgumentError(str("jit \"", options.name,
                             "\": profile counts instructions of a plan, and the interpreter has "
                             "none; leave out .executor"));
-  const GraphRunner runner{is_planned ? options.profile ? run_profiled_plan : run_plan : interpret,
-                           options.passes};
+  if (options.parallel_iterations < 0)
+    throw ArgumentError(str("jit \"", options.name,
+                            "\": parallel_iterations must be at least 1, or 0 for what loops say, "
+                            "got ",
+                            options.parallel_iterations));
+  const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,
       [runner](const GraphRef& graph, Tensors inputs) {

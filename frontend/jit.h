@@ -17,17 +17,22 @@ namespace reel {
 /// What runs a traced function.
 enum class Executor {
   interpreter,  ///< the reference: op by op, the bits of eager mode
-  plan,  ///< a flat list of instructions over planned memory, what need not wait for a loop's
-         ///< steps done for all of them at once: faster, the same results up to rounding
+  plan,      ///< a flat list of instructions over planned memory, what need not wait for a loop's
+             ///< steps done for all of them at once: faster, the same results up to rounding
+  dataflow,  ///< by tokens, as TensorFlow does: each op as soon as its inputs are there, iterations
+             ///< of loops beside each other; the bits of the interpreter
 };
 
 struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
   Executor executor = Executor::plan;
   Passes passes = {};  ///< of the plan
-  /// Times every op of a plan, for explain(): costs some 30 ns each. ArgumentError with another
-  /// executor.
+  /// Times every op of a plan, for explain(): costs some 30 ns each. By the dataflow executor,
+  /// keeps a record of the last call. ArgumentError with the interpreter.
   bool profile = false;
+  /// Of the dataflow executor: so many iterations of every loop are in flight at most. 0: as many
+  /// as WhileOptions say, and 10 of scans. Never changes a result.
+  int parallel_iterations = 0;
 };
 
 namespace detail {
@@ -60,7 +65,7 @@ class Jitted {
   ///
   /// Tensors that were moved in, and that nobody else holds, may give their memory to results: a
   /// training step called as model = step(std::move(model), batch) updates its parameters in place.
-  /// Not under a tape, not by the interpreter, and not before the last op that may fail for what
+  /// Not under a tape, by a plan only, and not before the last op that may fail for what
   /// values are.
   template <class... Args>
   auto operator()(Args&&... args) const {

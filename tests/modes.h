@@ -19,13 +19,14 @@ enum class RunMode {
   eager,
   interpreter,
   plan,
-  chunks,  ///< a plan that takes two steps of a loop at a time wherever it can
+  chunks,    ///< a plan that takes two steps of a loop at a time wherever it can
+  dataflow,  ///< with 1, 2, 10 or 32 iterations in flight at most, as the test's name says
 };
-inline const auto kEveryMode =
-    ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks);
+inline const auto kEveryMode = ::testing::Values(RunMode::eager, RunMode::interpreter,
+                                                 RunMode::plan, RunMode::chunks, RunMode::dataflow);
 
 inline std::ostream& operator<<(std::ostream& out, RunMode mode) {
-  constexpr const char* kNames[] = {"eager", "interpreter", "plan", "chunks"};
+  constexpr const char* kNames[] = {"eager", "interpreter", "plan", "chunks", "dataflow"};
   return out << kNames[static_cast<int>(mode)];
 }
 inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
@@ -33,10 +34,21 @@ inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
   name[0] = static_cast<char>(std::toupper(name[0]));
   return name;
 }
+/// One of the numbers of iterations in flight that the dataflow executor is tested with: the same
+/// for a test in every run, and all of them among its neighbours.
+inline int parallel_iterations_of_test() {
+  constexpr int kBounds[] = {1, 2, 10, 32};
+  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  unsigned hash = 0;
+  for (const char c : std::string(test ? test->name() : "")) hash = hash * 31 + c;
+  return kBounds[hash / 7 % 4];
+}
 inline JitOptions options_of(RunMode mode) {
-  JitOptions options{.executor =
-                         mode == RunMode::interpreter ? Executor::interpreter : Executor::plan};
+  JitOptions options{.executor = mode == RunMode::interpreter ? Executor::interpreter
+                                 : mode == RunMode::dataflow  ? Executor::dataflow
+                                                              : Executor::plan};
   if (mode == RunMode::chunks) options.passes.chunk_steps = 2;
+  if (mode == RunMode::dataflow) options.parallel_iterations = parallel_iterations_of_test();
   return options;
 }
 
@@ -68,7 +80,11 @@ class InEveryMode : public ::testing::TestWithParam<RunMode> {
   }
   bool is_eager() const { return GetParam() == RunMode::eager; }
   /// To the bit what eager mode gives; plans add up in another order.
-  bool is_exact() const { return is_eager() || GetParam() == RunMode::interpreter; }
+  bool is_exact() const {
+    return is_eager() || GetParam() == RunMode::interpreter || is_dataflow();
+  }
+  /// Effects that nothing needs are dropped, and others happen when data reaches them.
+  bool is_dataflow() const { return GetParam() == RunMode::dataflow; }
 };
 
 #define REEL_IN_EVERY_MODE(Suite) \

@@ -3,6 +3,7 @@
 #include "reel/core/block.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
@@ -110,6 +111,7 @@ TEST_P(ReturnnTensorArray, Case81_ta_empty_stack) {
 /// How many tensors computing f(x) makes.
 template <class F>
 double tensors_made(const F& f, const Tensor& x) {
+  const Threads one(1);  // ids are counted by thread
   const std::uint64_t before = next_block_id();
   f(x);
   return static_cast<double>(next_block_id() - before);

@@ -237,8 +237,11 @@ TEST_P(JvpTest, PrintsOnceAndInOrder) {
   });
   testing::internal::CaptureStdout();
   expect_values(f(scalar(2.0)), {64});
-  EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\nlast: f32[] 16.0\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStdout(),
+      // By tokens, what nothing needs is not printed: the derivative of `last` reads no value.
+      str("first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\n",
+          is_dataflow() ? "" : "last: f32[] 16.0\n"));
 }
 
 TEST_P(JvpTest, InsideABody) {

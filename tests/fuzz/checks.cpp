@@ -43,10 +43,10 @@ Tensors to_be_used_up(Tensors tensors) {
   return tensors;
 }
 
-template <Executor executor>
+template <Executor executor, int parallel_iterations = 0>
 Runner traced(const Function& f, const Passes& passes) {
-  const auto jitted =
-      std::make_shared<Jitted<Function>>(jit(f, {.executor = executor, .passes = passes}));
+  const auto jitted = std::make_shared<Jitted<Function>>(
+      jit(f, {.executor = executor, .passes = passes, .parallel_iterations = parallel_iterations}));
   return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
           [jitted] { return jitted->trace_count(); }};
 }
@@ -74,7 +74,11 @@ Passes some_passes(std::uint64_t seed) {
 
 /// Every mode but eager, which a program is compared with. Another executor joins by a line.
 std::vector<Mode> all_modes(const Program& program) {
+  constexpr auto kDataflow = Executor::dataflow;
+  constexpr Runner (*kOverlapped[])(const Function&, const Passes&) = {
+      traced<kDataflow, 1>, traced<kDataflow, 2>, traced<kDataflow, 10>, traced<kDataflow, 32>};
   return {{"traced", true, traced<Executor::interpreter>, {}},
+          {"by tokens", true, kOverlapped[program.seed % 4], {}},
           {"planned", false, traced<Executor::plan>, {}},
           {"chunked", false, traced<Executor::plan>, {.chunk_steps = 2}},
           {"partly planned", false, traced<Executor::plan>, some_passes(program.seed)}};

@@ -310,7 +310,7 @@ class LoopRun {
 
 }  // namespace
 
-Tensors interpret(const GraphRef& graph, Tensors inputs, const Passes&) {
+Tensors interpret(const GraphRef& graph, Tensors inputs, const RunOptions&) {
   ModeScope plain({});
   std::shared_ptr<const Optimised> form;
   {

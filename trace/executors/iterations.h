@@ -43,6 +43,16 @@ class Iterations {
     ++count_;
   }
 
+  /// The same behind so many iterations. reached: of each entry, of a loop that makes_lengths().
+  Iterations behind(std::int64_t count, const Tensor& reached = {}) const {
+    Iterations result = *this;
+    result.count_ = count;
+    if (reached.is_defined()) result.reached_ = reached;
+    return result;
+  }
+  /// Which entries run at a position, as far as lengths say; undefined where there are none.
+  Tensor live_at(std::int64_t position) const;
+
   /// The dim that the loop makes, for as many iterations as ran.
   Dim made_dim() const;
   /// The output that tells others that dim.
@@ -51,9 +61,6 @@ class Iterations {
   const Tensor& reached() const { return reached_; }
 
  private:
-  /// Which entries run at a position, as far as lengths say.
-  Tensor live_at(std::int64_t position) const;
-
   const LoopAttrs& attrs_;
   Tensor lengths_, reached_;
   std::int64_t count_ = 0;

@@ -65,7 +65,7 @@ class PlannedGraph {
       : passes_(passes), is_profiled_(is_profiled), formal_count_(graph.formal_count) {
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
-    if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, passes});
+    if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
     bears_dims_ = bears_dims(*graph_);
   }
@@ -152,7 +152,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
       all_inputs[i] = std::move(plan.input(i));
       has_inputs = has_inputs && all_inputs[i].is_defined();  // unless a library failed us
     }
-    if (has_inputs && !has_effects(*graph)) interpret(graph, std::move(all_inputs), passes);
+    if (has_inputs && !has_effects(*graph)) interpret(graph, std::move(all_inputs));
     throw;
   }
   Tensors outputs;
@@ -163,11 +163,11 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
 
 }  // namespace
 
-Tensors run_plan(const GraphRef& graph, Tensors inputs, const Passes& passes) {
-  return run(graph, std::move(inputs), passes, false);
+Tensors run_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+  return run(graph, std::move(inputs), options.passes, false);
 }
-Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const Passes& passes) {
-  return run(graph, std::move(inputs), passes, true);
+Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+  return run(graph, std::move(inputs), options.passes, true);
 }
 
 std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes,

@@ -1,0 +1,90 @@
+// What the dataflow executor gains by overlapping iterations, and what its tokens cost.
+#include "harness.h"
+#include "reel/reel.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
+
+namespace reel::bench {
+namespace {
+
+/// Runs of a loop with so many iterations in flight.
+std::string bound(int parallel_iterations) {
+  return str("parallel_iterations_", parallel_iterations);
+}
+
+/// a <- f(a), b <- g(b, a): f of an iteration and g of the one before it can run at once. Both are
+/// a product and a tanh, of 100 microseconds and more.
+void pipeline(Group& group) {
+  const std::string name = "pipeline";
+  if (!group.wants(name)) return;
+  constexpr int kSteps = 100, kRows = 128, kWidth = 256, kThreads = 2;
+  set_threads(kThreads);
+  manual_seed(1);
+  const Tensor w = random_normal({kWidth, kWidth}) / 16, v = random_normal({kWidth, kWidth}) / 16;
+  const Tensor a = random_normal({kRows, kWidth}), b = random_normal({kRows, kWidth});
+  const auto loop = [](Tensor a, Tensor b, Tensor w, Tensor v) {
+    return std::get<2>(while_loop([](Tensor i, Tensor, Tensor) { return i < kSteps; },
+                                  [&](Tensor i, Tensor a, Tensor b) {
+                                    a = tanh(matmul(a, w));
+                                    b = tanh(matmul(b + a, v));
+                                    return std::tuple{i + 1, a, b};
+                                  },
+                                  std::tuple{scalar(0), a, b}));
+  };
+  std::vector<Contender> contenders;
+  for (const int iterations : {2, 1, 10})
+    contenders.push_back(
+        {bound(iterations),
+         [=, f = jit(loop, {.executor = Executor::dataflow, .parallel_iterations = iterations})] {
+           f(a, b, w, v);
+         }});
+  const std::string sizes =
+      str(name, " T=", kSteps, ' ', kRows, 'x', kWidth, " threads=", kThreads);
+  const std::vector<Turns> turns = group.time(contenders, Clock::wall);
+  const Quantity per_step{"us_per_step", "us", 1e6 / kSteps};
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    group.report(sizes, per_step.metric + '_' + contenders[i].name, per_step, turns[i]);
+  // Speed-ups: time with 1 over time with more; above 1 overlapping pays.
+  group.report_ratio(sizes, "ratio_to_parallel_iterations_1", turns[1], turns[0]);
+  group.report_ratio(sizes, "ratio_of_10_to_parallel_iterations_1", turns[1], turns[2]);
+}
+
+/// The smallest loop there is: what a node costs besides its op, beside the interpreter.
+void counter(Group& group) {
+  const std::string name = "counter";
+  if (!group.wants(name)) return;
+  constexpr int kSteps = 10'000;
+  set_threads(1);
+  const auto count = [](Tensor n) {
+    return while_loop([&](Tensor i) { return i < n; }, [](Tensor i) { return i + 1; }, scalar(0));
+  };
+  const auto by_tokens = jit(count, {.executor = Executor::dataflow}),
+             by_interpreter = jit(count, {.executor = Executor::interpreter}),
+             recorded = jit(count, {.executor = Executor::dataflow, .profile = true});
+  const Tensor n = scalar(kSteps);
+  recorded(n);
+  double nodes = 0;
+  for (const Activation& activation : last_recorded_run(recorded.graph())->activations)
+    nodes += !activation.is_dead;
+  const std::string sizes = str(name, " T=", kSteps);
+  const std::vector<Turns> turns =
+      group.time({{"dataflow", [&] { by_tokens(n); }}, {"interpreter", [&] { by_interpreter(n); }}},
+                 Clock::processor);
+  const auto per = [](const char* metric, double count) {
+    return Quantity{metric, "ns", 1e9 / count};
+  };
+  group.report(sizes, "ns_per_iteration", per("ns_per_iteration", kSteps), turns[0]);
+  group.report(sizes, "ns_per_iteration_interpreter", per("ns_per_iteration", kSteps), turns[1]);
+  group.report(sizes, "ns_per_node", per("ns_per_node", nodes), turns[0]);
+  group.report_ratio(sizes, "ratio_to_interpreter", turns[0], turns[1]);
+}
+
+}  // namespace
+}  // namespace reel::bench
+
+int main(int argc, char** argv) {
+  using namespace reel::bench;
+  Group group("dataflow", argc, argv);
+  pipeline(group);
+  counter(group);
+  return group.finish();
+}

@@ -1,0 +1,367 @@
+// Runs by tokens: what fires how often, how far iterations lead, what never runs, and how runs end.
+#include <map>
+#include <thread>
+
+#include "reel/core/cancellation.h"
+#include "reel/core/graph_builder.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/threads.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
+
+namespace reel {
+namespace {
+
+constexpr int kBounds[] = {1, 2, 10, 32};
+
+/// A recorded function, run node by node as it was recorded.
+class Lowered {
+ public:
+  template <class F>
+  Lowered(const std::vector<TensorType>& types, F&& f)
+      : graph_(lower(record_graph("f", types, f).graph)) {}
+
+  Tensors operator()(const Tensors& inputs, int parallel_iterations) {
+    return run_lowered(graph_, inputs, parallel_iterations, &run_);
+  }
+  const RecordedRun& last() const { return run_; }
+  /// By name.
+  std::map<std::string, ActivationCount> counts() const {
+    std::map<std::string, ActivationCount> result;
+    const std::vector<ActivationCount> counts = activation_counts(run_);
+    for (std::size_t i = 0; i < counts.size(); ++i) result[graph_.nodes[i].name] = counts[i];
+    return result;
+  }
+  int node(const std::string& name) const {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (graph_.nodes[i].name == name) return static_cast<int>(i);
+    ADD_FAILURE() << "no node " << name << " in\n" << graph_;
+    return -1;
+  }
+  const LoweredGraph& graph() const { return graph_; }
+
+ private:
+  LoweredGraph graph_;
+  RecordedRun run_;
+};
+
+std::ostream& operator<<(std::ostream& out, const ActivationCount& count) {
+  return out << count.live << " live and " << count.dead << " dead";
+}
+
+template <class F>
+std::string printed_by(const F& f) {
+  testing::internal::CaptureStdout();
+  f();
+  return testing::internal::GetCapturedStdout();
+}
+
+/// Of each frame that was entered, every iteration that began was done with.
+void expect_no_frame_is_left(const RecordedRun& run) {
+  std::map<std::pair<int, std::int64_t>, int> open;
+  for (const IterationEvent& event : run.iterations)
+    open[{event.instance, event.iteration}] += event.begins ? 1 : -1;
+  for (const auto& [iteration, count] : open) EXPECT_EQ(count, 0) << iteration.second;
+}
+
+const std::vector<TensorType> kTwoNumbers{TensorType(i32), TensorType(i32)};
+
+TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
+  Lowered loop(kTwoNumbers, [](const Tensors& in) {
+    const auto [ii, nn] = while_loop([](Tensor a, Tensor n) { return a < n; },
+                                     [](Tensor a, Tensor n) {
+                                       return std::tuple{a + 2, n};
+                                     },
+                                     std::tuple{in[0], in[1]});
+    return Tensors{ii + 3, nn + 4};
+  });
+  for (const int bound : kBounds) {
+    const Tensors results = loop({scalar(1), scalar(10)}, bound);
+    expect_values(results[0], {14});
+    expect_values(results[1], {14});
+    const std::map<std::string, ActivationCount> expected{{"input", {1, 0}},
+                                                          {"input_1", {1, 0}},
+                                                          {"while/Enter", {1, 0}},
+                                                          {"while/Enter_1", {1, 0}},
+                                                          {"while/Merge", {6, 0}},
+                                                          {"while/Merge_1", {6, 0}},
+                                                          {"while/less", {6, 0}},
+                                                          {"while/LoopCond", {6, 0}},
+                                                          {"while/Switch", {6, 0}},
+                                                          {"while/Switch_1", {6, 0}},
+                                                          {"while/Identity", {5, 1}},
+                                                          {"while/Identity_1", {5, 1}},
+                                                          {"while/full", {5, 1}},
+                                                          {"while/add", {5, 1}},
+                                                          {"while/NextIteration", {5, 1}},
+                                                          {"while/NextIteration_1", {5, 1}},
+                                                          {"while/Exit", {1, 5}},
+                                                          {"while/Exit_1", {1, 5}},
+                                                          {"full", {1, 0}},
+                                                          {"add", {1, 0}},
+                                                          {"full_1", {1, 0}},
+                                                          {"add_1", {1, 0}}};
+    EXPECT_EQ(loop.counts(), expected);
+    int live = 0, dead = 0;
+    for (const auto& [name, count] : loop.counts()) {
+      live += count.live;
+      dead += count.dead;
+    }
+    EXPECT_EQ(live - 4, 72);  // the inputs and the numbers 3 and 4 are none of its nodes
+    EXPECT_EQ(dead, 16);
+    EXPECT_LE(most_in_flight(loop.last(), 1), std::min(bound, 2));
+    expect_no_frame_is_left(loop.last());
+  }
+}
+
+/// i counts to n, and x takes long in every iteration.
+Lowered counter_and_slow_chain() {
+  return Lowered({TensorType(i32), TensorType(f32, {192, 192})}, [](const Tensors& in) {
+    return Tensors{std::get<1>(while_loop([&](Tensor i, Tensor) { return i < in[0]; },
+                                          [](Tensor i, Tensor x) {
+                                            return std::tuple{i + 1, matmul(x, x)};
+                                          },
+                                          std::tuple{scalar(0), in[1]}))};
+  });
+}
+
+/// By how many iterations the counter leads, at most.
+std::int64_t most_lead(const Lowered& loop) {
+  const int counter = loop.node("while/add"), slow = loop.node("while/dot");
+  std::int64_t most = 0, done = 0;
+  for (const Activation& activation : loop.last().activations) {
+    if (activation.is_dead) continue;
+    done += activation.node == slow;
+    if (activation.node == counter) most = std::max(most, activation.iteration - done);
+  }
+  return most;
+}
+
+TEST(DataflowTest, Q02_TheCounterLeadsByOneLessThanParallelIterations) {
+  Lowered loop = counter_and_slow_chain();
+  const Tensor x = zeros({192, 192});
+  for (const int bound : kBounds) {
+    {
+      const Threads one(1);
+      loop({scalar(40), x}, bound);
+      EXPECT_EQ(most_lead(loop), bound - 1);
+      EXPECT_EQ(most_in_flight(loop.last(), 1), bound);
+    }
+    const Threads two(2);
+    loop({scalar(40), x}, bound);
+    EXPECT_LE(most_lead(loop), bound - 1);
+    EXPECT_LE(most_in_flight(loop.last(), 1), bound);
+  }
+}
+
+TEST(DataflowTest, Q02_ACounterThatLeadsFarEnoughIsDoneBeforeTheOtherBegins) {
+  Lowered loop = counter_and_slow_chain();
+  const Threads one(1);
+  loop({scalar(20), zeros({192, 192})}, 21);
+  EXPECT_EQ(most_lead(loop), 19);
+}
+
+// The documentation's example: i counts, x is incremented beside it.
+TEST(DataflowTest, Q03_WhatNobodyAsksForNeverRuns) {
+  const auto both = [](const Tensors& in) {
+    const auto [i, x] = while_loop([&](Tensor i, Tensor) { return i < in[0]; },
+                                   [](Tensor i, Tensor x) {
+                                     return std::tuple{i + 1, print(x, "x") + 1};
+                                   },
+                                   std::tuple{scalar(0), in[1]});
+    return Tensors{i, x};
+  };
+  Lowered counter(kTwoNumbers, [&](const Tensors& in) { return Tensors{both(in)[0]}; });
+  Lowered chain(kTwoNumbers, [&](const Tensors& in) { return Tensors{both(in)[1]}; });
+  EXPECT_EQ(printed_by([&] { expect_values(counter({scalar(3), scalar(7)}, 10)[0], {3}); }), "");
+  EXPECT_EQ(counter.counts().count("while/print"), 0u);
+  EXPECT_EQ(printed_by([&] {
+              expect_values(chain({scalar(3), scalar(7)}, 10)[0], {10});
+            }),
+            "x: i32[] 7\nx: i32[] 8\nx: i32[] 9\n");
+}
+
+TEST(DataflowTest, Q03_PrintsThatNothingNeedsAreDroppedFromJittedFunctions) {
+  const auto f = [](Tensor x) {
+    print(x, "lost");
+    return print(x + 1, "kept") * 2;
+  };
+  const auto jitted = jit(f, {.executor = Executor::dataflow});
+  EXPECT_EQ(printed_by([&] { expect_values(jitted(scalar(1)), {4}); }), "kept: i32[] 2\n");
+}
+
+TEST(DataflowTest, N14_ALoopInABranchThatIsNotTakenRunsNothingAndLeavesNoFrame) {
+  Lowered branches({TensorType(boolean), TensorType(i32)}, [](const Tensors& in) {
+    return Tensors{cond(
+        in[0],
+        [&] {
+          return while_loop([](Tensor i) { return i < 10; },
+                            [](Tensor i) { return print(i, "runs") + 4; }, in[1]);
+        },
+        [&] { return in[1] * 2; })};
+  });
+  for (const int bound : kBounds) {
+    EXPECT_EQ(printed_by([&] {
+                expect_values(branches({scalar(false), scalar(3)}, bound)[0], {6});
+              }),
+              "");
+    const std::vector<ActivationCount> counts = activation_counts(branches.last());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const LoweredNode& node = branches.graph().nodes[i];
+      if (node.frame == 1 || node.kind == LoweredKind::enter) {
+        EXPECT_EQ(counts[i].live, 0) << node.name;
+      }
+    }
+    EXPECT_LE(most_in_flight(branches.last(), 1), 1);
+    expect_no_frame_is_left(branches.last());
+    EXPECT_EQ(printed_by([&] {
+                branches({scalar(true), scalar(3)}, bound);
+              }),
+              "runs: i32[] 3\nruns: i32[] 7\n");
+  }
+}
+
+TEST(DataflowTest, CapturesEnterOnce) {
+  Lowered loop({TensorType(f32)}, [](const Tensors& in) {
+    return Tensors{std::get<1>(while_loop([](Tensor i, Tensor) { return i < 8; },
+                                          [&](Tensor i, Tensor v) {
+                                            return std::tuple{i + 1, v * in[0]};
+                                          },
+                                          std::tuple{scalar(0), scalar(1.f)}))};
+  });
+  expect_values(loop({scalar(2.f)}, 10)[0], {256});
+  int constants = 0;
+  const std::vector<ActivationCount> counts = activation_counts(loop.last());
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (loop.graph().nodes[i].is_constant) {
+      ++constants;
+      EXPECT_EQ(counts[i], (ActivationCount{1, 0})) << loop.graph().nodes[i].name;
+    }
+  EXPECT_EQ(constants, 1);
+}
+
+TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
+  Lowered loops({TensorType(i32)}, [](const Tensors& in) {
+    return Tensors{while_loop([](Tensor x) { return x < 100; },
+                              [](Tensor x) {
+                                return 2 * while_loop([](Tensor y) { return y % 7 > 0; },
+                                                      [](Tensor y) { return y + 1; }, x,
+                                                      {.name = "inner"});
+                              },
+                              in[0])};
+  });
+  for (const int bound : kBounds) {
+    expect_values(loops({scalar(1)}, bound)[0], {112});  // 1 to 7, 14; 28; 56; 112
+    std::vector<std::int64_t> around;
+    for (const FrameInstance& instance : loops.last().instances)
+      if (instance.frame == 2) around.push_back(instance.parent_iteration);
+    EXPECT_EQ(around, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));  // the last one of a dead token
+    expect_no_frame_is_left(loops.last());
+  }
+}
+
+TEST(DataflowTest, E15_AnErrorNamesOpAndIterationAndTheGraphRunsAgain) {
+  const auto reads = jit(
+      [](Tensor n, TensorArray array, Tensor x) {
+        return while_loop([&](Tensor i, Tensor, Tensor) { return i < n; },
+                          [&](Tensor i, Tensor s, Tensor x) {
+                            return std::tuple{i + 1, s + array.read(i), matmul(x, x)};
+                          },
+                          std::tuple{scalar(0), scalar(0.f), x}, {.name = "decode"});
+      },
+      {.executor = Executor::dataflow, .parallel_iterations = 4});
+  const auto of_interpreter = jit(
+      [](Tensor n, TensorArray array) {
+        return while_loop([&](Tensor i, Tensor) { return i < n; },
+                          [&](Tensor i, Tensor s) {
+                            return std::tuple{i + 1, s + array.read(i)};
+                          },
+                          std::tuple{scalar(0), scalar(0.f)}, {.name = "decode"});
+      },
+      {.executor = Executor::interpreter});
+  TensorArray array{TensorType(f32)};
+  for (int i = 0; i < 3; ++i) array = array.push_back(scalar(1.f));
+  const Tensor x = zeros({80, 80});
+  const std::string expected = message_of<IndexError>([&] { of_interpreter(scalar(10), array); });
+  EXPECT_NE(expected.find("in iteration 3 of while_loop \"decode\""), std::string::npos)
+      << expected;
+  // Iterations 4 and 5 fail as well, and may do so earlier.
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(message_of<IndexError>([&] { reads(scalar(10), array, x); }), expected);
+  expect_values(std::get<1>(reads(scalar(3), array, x)), {3});
+}
+
+TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
+  const auto f = [](Tensor i, TensorArray empty) {
+    const auto [k, late] =
+        while_loop([](Tensor k, Tensor) { return k < 50; },
+                   [&](Tensor k, Tensor s) {
+                     return std::tuple{
+                         k + 1, cond(
+                                    k == 40, [&] { return empty.read(k); }, [&] { return s + 1; })};
+                   },
+                   std::tuple{scalar(0), scalar(0.f)}, {.name = "late"});
+    return late + empty.read(i);  // ready at once
+  };
+  const TensorArray empty{TensorType(f32)};
+  const std::string expected = message_of<IndexError>(
+      [&] { jit(f, {.executor = Executor::interpreter})(scalar(0), empty); });
+  EXPECT_NE(expected.find("in iteration 40 of while_loop \"late\""), std::string::npos) << expected;
+  for (const int bound : kBounds)
+    EXPECT_EQ(message_of<IndexError>([&] {
+                jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound})(scalar(0),
+                                                                                       empty);
+              }),
+              expected);
+}
+
+TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {
+  const auto endless = jit(
+      [](Tensor n, Tensor x) {
+        return while_loop([&](Tensor i, Tensor) { return i < n; },
+                          [](Tensor i, Tensor x) {
+                            return std::tuple{i % 5, matmul(x, x)};
+                          },
+                          std::tuple{scalar(0), x});
+      },
+      {.executor = Executor::dataflow});
+  const Tensor x = zeros({80, 80});
+  for (const int threads : {1, 2}) {
+    const Threads some(threads);
+    std::stop_source source;
+    std::thread other([&] { source.request_stop(); });
+    const CancellationScope scope(source.get_token());
+    EXPECT_EQ(message_of<CancelledError>([&] { endless(scalar(10), x); }),
+              "the call was cancelled, as its CancellationScope's token was asked to");
+    other.join();
+  }
+  expect_values(std::get<0>(endless(scalar(0), x)), {0});  // again, without a scope
+}
+
+TEST(DataflowTest, ALoopWithoutAnyOpCanBeCancelled) {
+  const auto endless = jit(
+      [](Tensor on, Tensor x, Tensor y) {
+        return while_loop([&](Tensor, Tensor) { return on; },
+                          [](Tensor x, Tensor y) {
+                            return std::tuple{y, x};
+                          },
+                          std::tuple{x, y});
+      },
+      {.executor = Executor::dataflow});
+  std::stop_source source;
+  std::thread other([&] { source.request_stop(); });
+  const CancellationScope scope(source.get_token());
+  EXPECT_THROW(endless(scalar(true), scalar(1), scalar(2)), CancelledError);
+  other.join();
+}
+
+TEST(DataflowTest, OptionsAreChecked) {
+  EXPECT_EQ(message_of<ArgumentError>([] {
+              jit([](Tensor x) { return x; },
+                  {.name = "f", .executor = Executor::dataflow, .parallel_iterations = -1});
+            }),
+            "jit \"f\": parallel_iterations must be at least 1, or 0 for what loops say, got -1");
+}
+
+}  // namespace
+}  // namespace reel

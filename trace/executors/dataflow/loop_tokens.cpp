@@ -1,0 +1,309 @@
+#include "reel/trace/executors/dataflow/loop_tokens.h"
+
+#include <memory>
+#include <mutex>
+
+#include "reel/core/ops.h"
+#include "reel/core/ops/join.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/saved_steps.h"
+#include "reel/trace/executors/ended_entries.h"
+#include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/stack_list.h"
+#include "reel/trace/executors/stack_writer.h"
+
+namespace reel {
+namespace {
+
+/// Tokens are tensors; one that stands for something else has it as its attachment.
+struct Handle : BlockAttachment {
+  virtual DimEnv dims(int part) const = 0;
+};
+Tensor token(Handle* handle) {
+  static const TensorType type = TensorType(boolean).as_list();
+  return Tensor(allocate_list(type, Ref<const BlockAttachment>(handle)));
+}
+template <class T>
+T& handle_of(const Tensor& token) {
+  return const_cast<T&>(static_cast<const T&>(*token.block()->attachment));
+}
+
+/// What a loop begins with.
+struct Begun final : Handle {
+  AttrsRef held;
+  const LoopAttrs& attrs;
+  Tensors given;  ///< the slices, in their places
+  Iterations iterations;
+  std::vector<Tensors> slices;
+  std::vector<const SavedValue*> saved;  ///< by slice; null for those that are all there
+  std::mutex saved_mutex;
+  std::vector<TensorType> types;  ///< of the op's inputs, where entries end one by one
+
+  Begun(const AttrsRef& attrs_ref, std::span<Tensor> inputs)
+      : held(attrs_ref),
+        attrs(get<LoopAttrs>(attrs_ref.get())),
+        iterations(attrs, in_their_places(inputs)) {
+    const Graph& body = *attrs.body.graph;
+    for (int j = 0; j < attrs.slices; ++j) {
+      const std::size_t input = attrs.first_slice() + static_cast<std::size_t>(j);
+      const Tensor& all = given[input];
+      saved.push_back(saved_value(all));
+      const TensorType& slice = body.types[body.inputs[input - attrs.first_carry() + 1]];
+      slices.push_back(saved.back()           ? Tensors()
+                       : all.type().is_list() ? slices_of_list(all, slice, iterations.limit)
+                                              : unstack_shown(all, 0));
+    }
+    if (inputs.size() == attrs.first_capture() + capture_count())
+      for (const Tensor& input : given)
+        if (input.is_defined()) types.push_back(input.type());
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (i < attrs.first_slice() || i >= attrs.first_capture()) given[i] = Tensor();
+  }
+
+  std::int64_t position(std::int64_t k) const {
+    return attrs.is_reverse ? iterations.limit - 1 - k : k;
+  }
+  DimEnv dims(int part) const override { return (part ? attrs.cond : attrs.body).env(); }
+
+ private:
+  std::size_t capture_count() const {
+    return attrs.fills.size() - static_cast<std::size_t>(attrs.carries + attrs.slices);
+  }
+  /// The op's inputs, of which carries and captures may be missing.
+  std::vector<OpInput> in_their_places(std::span<Tensor> inputs) {
+    if (inputs.size() == attrs.first_capture() + capture_count()) {
+      given.assign(inputs.begin(), inputs.end());
+    } else {
+      given.resize(attrs.first_capture());
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        given[i < attrs.first_carry() ? i : i + static_cast<std::size_t>(attrs.carries)] =
+            inputs[i];
+    }
+    return {given.begin(), given.end()};
+  }
+};
+
+/// What ended entries see in one iteration.
+struct Ended final : Handle {
+  Tensor begun;                                 ///< token of the loop
+  std::shared_ptr<const EndedEntries> entries;  ///< where some have ended, here or before
+  bool is_active = false;                       ///< some have
+  DimEnv dims(int part) const override {
+    return is_active ? entries->body().env() : handle_of<Begun>(begun).dims(part);
+  }
+};
+
+/// What one stack holds so far.
+struct Stacked final : Handle {
+  StackWriter writer;
+  StackList list;
+  Stacked(std::optional<Dim> dim, bool is_reverse, MemoryClass what)
+      : writer(std::move(dim), what), list(is_reverse, what) {}
+  DimEnv dims(int) const override { return {}; }
+};
+
+struct Types final : Handle {
+  std::vector<TensorType> types;
+  DimEnv dims(int) const override { return {}; }
+};
+
+struct Bindings final : Handle {
+  AttrsRef held;
+  explicit Bindings(AttrsRef attrs) : held(std::move(attrs)) {}
+  DimEnv dims(int part) const override {
+    const auto& attrs = get<CondAttrs>(held.get());
+    return (part ? attrs.on_false : attrs.on_true).env();
+  }
+};
+
+const Tensor& truth(bool value) {
+  static const Tensor values[] = {scalar(false, boolean), scalar(true, boolean)};
+  return values[value];
+}
+
+Tensor begin_stack(const Begun& begun, int j) {
+  const LoopAttrs& attrs = begun.attrs;
+  const bool is_known = !attrs.is_list(static_cast<std::size_t>(j)) && !attrs.makes_dim &&
+                        attrs.stack_dims[static_cast<std::size_t>(j)].has_size();
+  return token(new Stacked(
+      is_known ? std::optional(attrs.stack_dims[static_cast<std::size_t>(j)]) : std::nullopt,
+      attrs.is_reverse, attrs.memory_of(static_cast<std::size_t>(j))));
+}
+
+Tensor put(const Begun& begun, int j, std::int64_t k, Tensor stack, Tensor term) {
+  if (!stack.is_defined()) stack = begin_stack(begun, j);
+  Stacked& stacked = handle_of<Stacked>(stack);
+  if (begun.attrs.is_list(static_cast<std::size_t>(j)))
+    stacked.list.put(begun.position(k), begun.iterations.limit, std::move(term));
+  else
+    stacked.writer.put(begun.position(k), std::move(term));
+  return stack;
+}
+
+/// dim: a token of the dim that the loop makes, if it does.
+Tensor finish_stack(const Begun& begun, const std::vector<TensorType>& types, int j,
+                    std::int64_t trips, Tensor stack, const Tensor* dim_token) {
+  const LoopAttrs& attrs = begun.attrs;
+  const Graph& body = *attrs.body.graph;
+  const TensorType& term = body.types[body.outputs[static_cast<std::size_t>(attrs.carries + j)]];
+  const auto element = [&] { return type_without_iterations(attrs, types, term); };
+  if (!stack.is_defined()) stack = begin_stack(begun, j);
+  Stacked& stacked = handle_of<Stacked>(stack);
+  if (attrs.is_list(static_cast<std::size_t>(j))) {
+    const Tensors& elements = stacked.list.elements();
+    return make_list(elements.empty() ? element() : common_type(elements), elements);
+  }
+  const Dim& dim = dim_token ? dim_token->dims()[1] : attrs.stack_dims[static_cast<std::size_t>(j)];
+  const Dim along = dim.has_size() ? dim : Dim(trips);
+  if (!stacked.writer.is_empty()) return stacked.writer.finish(along);
+  Dims dims{along};
+  const TensorType one = element();
+  dims.insert(dims.end(), one.dims().begin(), one.dims().end());
+  return zeros(one.with(dims));
+}
+
+Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, int j, Tensor sum) {
+  if (sum.is_defined()) return sum;
+  const LoopAttrs& attrs = begun.attrs;
+  const Graph& body = *attrs.body.graph;
+  const TensorType type = type_without_iterations(
+      attrs, types,
+      body.types[body.outputs[static_cast<std::size_t>(attrs.carries + attrs.stacks + j)]]);
+  return type.is_list() ? empty_list(type) : zeros(type);
+}
+
+Tensor slice_at(Begun& begun, int j, std::int64_t position) {
+  const SavedValue* saved = begun.saved[static_cast<std::size_t>(j)];
+  if (!saved) return begun.slices[static_cast<std::size_t>(j)][static_cast<std::size_t>(position)];
+  const std::lock_guard lock(begun.saved_mutex);
+  saved->steps->need(position, 1);
+  return saved->steps->tensor(saved->index, position);
+}
+
+Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live) {
+  auto* const ended = new Ended;
+  Tensor result = token(ended);
+  ended->begun = begun;
+  if (before.is_defined()) ended->entries = handle_of<Ended>(before).entries;
+  ended->is_active = !all_live(live);
+  if (!ended->is_active) return result;
+  const Begun& loop = handle_of<Begun>(begun);
+  // Dims that it showed before stay the same objects.
+  const auto entries = ended->entries ? std::make_shared<EndedEntries>(*ended->entries)
+                                      : std::make_shared<EndedEntries>(loop.attrs, loop.types);
+  entries->set_live(live);
+  ended->entries = entries;
+  return result;
+}
+
+}  // namespace
+
+DimEnv dims_of_handle(const Tensor& handle, int part) {
+  return handle_of<Handle>(handle).dims(part);
+}
+
+std::int64_t iteration_number(const Tensor& begin, std::int64_t count) {
+  return begin.is_defined() ? handle_of<Begun>(begin).iterations.behind(count).number() : count;
+}
+
+void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Tensor> in,
+                   std::span<Tensor> out) {
+  const auto begun = [&]() -> Begun& { return handle_of<Begun>(in[0]); };
+  const auto number = [&](std::size_t i) { return *in[i].data<std::int64_t>(); };
+  // Ended entries, as the last input says; null where none have.
+  const auto ended = [&]() -> const EndedEntries* {
+    const Ended& handle = handle_of<Ended>(in.back());
+    return handle.is_active ? handle.entries.get() : nullptr;
+  };
+  switch (node.role) {
+    case LoweredRole::begin:
+      out[0] = token(new Begun(attrs, in));
+      out[1] = scalar(0, i64);
+      break;
+    case LoweredRole::types: {
+      auto* const types = new Types;
+      out[0] = token(types);
+      for (const Tensor& input : in) types->types.push_back(input.type());
+      break;
+    }
+    case LoweredRole::bindings:
+      out[0] = token(new Bindings(attrs));
+      break;
+    case LoweredRole::in_bound:
+      out[0] = truth(number(1) < begun().iterations.limit);
+      break;
+    case LoweredRole::every_entry:
+      out[0] = ones(begun().attrs.entry_dims, boolean);
+      break;
+    case LoweredRole::no_steps:
+      out[0] = zeros(begun().attrs.entry_dims, i32);
+      break;
+    case LoweredRole::live: {
+      out[0] = begun().iterations.live_at(begun().position(number(1)));
+      if (in.size() > 2) out[0] = out[0].is_defined() ? logical_and(out[0], in[2]) : in[2];
+      break;
+    }
+    case LoweredRole::any_live:
+      out[0] = truth(number(1) < begun().iterations.limit && any_live(mask_padding(in[2])));
+      break;
+    case LoweredRole::both:
+      out[0] = logical_and(in[0], in[1]);
+      break;
+    case LoweredRole::ended:
+      out[0] = end_entries(in[0], in[1], in[2]);
+      break;
+    case LoweredRole::seen:
+      out[0] = ended() ? ended()->seen(in[0], static_cast<std::size_t>(node.index)) : in[0];
+      break;
+    case LoweredRole::next: {
+      const auto output = static_cast<std::size_t>(node.index);
+      out[0] = ended() ? ended()->next(ended()->made(in[0], output), in[1], node.index) : in[0];
+      break;
+    }
+    case LoweredRole::term: {
+      const auto output = static_cast<std::size_t>(node.index);
+      out[0] = ended() ? ended()->term(ended()->made(in[0], output), output) : in[0];
+      break;
+    }
+    case LoweredRole::count_live:
+      out[0] = in[0] + cast(in[1], i32);
+      break;
+    case LoweredRole::position:
+      out[0] = scalar(begun().iterations.step_at(begun().position(number(1))), i64);
+      break;
+    case LoweredRole::slice:
+      out[0] = slice_at(begun(), node.index, begun().position(number(1)));
+      break;
+    case LoweredRole::put:
+      out[0] = put(begun(), node.index, number(1), std::move(in[2]), std::move(in[3]));
+      break;
+    case LoweredRole::add_term:
+      out[0] = !in[0].is_defined()      ? std::move(in[1])
+               : in[1].type().is_list() ? list_add(std::move(in[0]), std::move(in[1]))
+                                        : add(std::move(in[0]), std::move(in[1]));
+      break;
+    case LoweredRole::increment:
+      out[0] = scalar(number(0) + 1, i64);
+      break;
+    case LoweredRole::made_dim: {
+      const Iterations ran = begun().iterations.behind(number(1), in.size() > 2 ? in[2] : Tensor());
+      out[0] = ran.token(ran.made_dim());
+      break;
+    }
+    case LoweredRole::stack:
+      out[0] = finish_stack(begun(), handle_of<Types>(in[1]).types, node.index, number(2), in[3],
+                            in.size() > 4 ? &in[4] : nullptr);
+      break;
+    case LoweredRole::sum:
+      out[0] = finish_sum(begun(), handle_of<Types>(in[1]).types, node.index, std::move(in[2]));
+      break;
+    case LoweredRole::trips:
+      out[0] = scalar(number(0), i32);
+      break;
+    default:
+      throw InternalError("a node that is none of a loop");
+  }
+}
+
+}  // namespace reel

@@ -1,0 +1,88 @@
+#include "reel/trace/executors/dataflow/run_dataflow.h"
+
+#include <mutex>
+#include <utility>
+
+#include "reel/core/mode.h"
+#include "reel/trace/executors/dataflow/token_run.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+/// What is kept with a graph.
+struct DataflowGraph {
+  std::size_t formal_count;
+  std::vector<int> captures;  ///< those of the graph's captures that are read
+  TokenPlan plan;
+  std::mutex mutex;
+  std::shared_ptr<const RecordedRun> last;
+
+  DataflowGraph(std::size_t formal_count, Optimised form)
+      : formal_count(formal_count), captures(form.kept_captures), plan(lower(form.graph)) {}
+
+  /// The form is that of the interpreter: the same ops on the same values.
+  static std::shared_ptr<DataflowGraph> of(const Graph& graph) {
+    const std::lock_guard lock(graph.lowered.mutex);
+    if (!graph.lowered.value)
+      graph.lowered.value =
+          std::make_shared<DataflowGraph>(graph.formal_count, optimise_for_interpreter(graph));
+    return std::static_pointer_cast<DataflowGraph>(
+        std::const_pointer_cast<void>(graph.lowered.value));
+  }
+
+  Tensors run(const Tensors& inputs, const RunOptions& options, RecordedRun* record) const {
+    Tensors given(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(formal_count));
+    for (const int i : captures)
+      given.push_back(inputs[formal_count + static_cast<std::size_t>(i)]);
+    return TokenRun(plan, options.parallel_iterations, record).run(given);
+  }
+};
+
+}  // namespace
+
+Tensors run_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+  const ModeScope plain({});
+  return DataflowGraph::of(*graph)->run(inputs, options, nullptr);
+}
+
+Tensors run_recorded_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+  const ModeScope plain({});
+  const std::shared_ptr<DataflowGraph> form = DataflowGraph::of(*graph);
+  const auto record = std::make_shared<RecordedRun>();
+  record->graph = form->plan.graph;
+  const auto keep = [&] {
+    const std::lock_guard lock(form->mutex);
+    form->last = record;
+  };
+  try {
+    Tensors outputs = form->run(inputs, options, record.get());
+    keep();
+    return outputs;
+  } catch (...) {
+    keep();
+    throw;
+  }
+}
+
+std::shared_ptr<const RecordedRun> last_recorded_run(const Graph& graph) {
+  const std::lock_guard lock(graph.lowered.mutex);
+  if (!graph.lowered.value) return nullptr;
+  auto& form =
+      const_cast<DataflowGraph&>(*static_cast<const DataflowGraph*>(graph.lowered.value.get()));
+  const std::lock_guard last(form.mutex);
+  return form.last;
+}
+
+Tensors run_lowered(LoweredGraph graph, const Tensors& inputs, int parallel_iterations,
+                    RecordedRun* record) {
+  verify(graph);
+  const TokenPlan plan(std::move(graph));
+  if (record) {
+    *record = {};
+    record->graph = plan.graph;
+  }
+  return TokenRun(plan, parallel_iterations, record).run(inputs);
+}
+
+}  // namespace reel

@@ -1,0 +1,314 @@
+// The workers of a run and what they do with nodes; how tokens travel is in tokens.cpp.
+#include "reel/trace/executors/dataflow/token_run.h"
+
+#include <chrono>
+#include <thread>
+
+#include "reel/core/bind.h"
+#include "reel/core/cancellation.h"
+#include "reel/core/errors.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/mode.h"
+#include "reel/core/str.h"
+#include "reel/trace/executors/dataflow/loop_tokens.h"
+
+namespace reel {
+
+TokenRun::TokenRun(const TokenPlan& plan, int parallel_iterations, RecordedRun* record)
+    : plan_(plan),
+      parallel_iterations_(parallel_iterations),
+      record_(record),
+      stop_(cancellation_token()),
+      helpers_(
+          [](void* run) {
+            auto& self = *static_cast<TokenRun*>(run);
+            self.work(false);
+          },
+          this) {}
+
+Tensors TokenRun::run(const Tensors& inputs) {
+  const ModeScope plain({});
+  start(inputs);
+  work(true);
+  if (wants_helpers_) {
+    leads_ = true;
+    helpers_.lead([](void* run) { static_cast<TokenRun*>(run)->work(true); });
+  }
+  if (record_) record_->has_failed = failed_ || is_cancelled_;
+  if (is_cancelled_)
+    throw CancelledError("the call was cancelled, as its CancellationScope's token was asked to");
+  if (error_) std::rethrow_exception(error_);
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (result_states_[i] != kLive)
+      throw ArgumentError(
+          str("output ", i, " of the graph, ",
+              plan_.graph->nodes[static_cast<std::size_t>(plan_.graph->outputs[i].node)].name,
+              result_states_[i] == kDead ? ", is dead: it is in a branch that was not taken"
+                                         : ", never came: what it waits for never runs"));
+  return std::move(results_);
+}
+
+void TokenRun::start(const Tensors& inputs) {
+  const LoweredGraph& graph = *plan_.graph;
+  if (record_) start_time_ = now();
+  root_.plan = &plan_.frames[0];
+  root_.index = 0;
+  if (record_) record_->instances.push_back({});
+  results_.resize(graph.outputs.size());
+  result_states_.resize(graph.outputs.size(), kMissing);
+  Iteration& all = begin_iteration(root_);
+  if (!graph.scopes.empty() && graph.scopes[0].graph && all.scopes)
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Graph& source = *graph.scopes[0].graph;
+      all.scopes[0].dims.bind(source.types[source.inputs[i]], inputs[i].type());
+    }
+  for (const int node : plan_.first_ready) make_ready(all, node, false);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const int node = graph.inputs[i].node;
+    if (node < 0) continue;
+    if (record_) note({&all, node, false, -1}, now(), now(), 0);
+    send(all, node, 0, inputs[i], false);
+  }
+}
+
+std::int64_t TokenRun::now() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+             .count() -
+         start_time_;
+}
+
+void TokenRun::note(const Ready& ready, std::int64_t begin, std::int64_t end, int thread) {
+  record_->activations.push_back({ready.node, ready.iteration->frame->instance,
+                                  ready.iteration->number, ready.is_dead, ready.taken, begin, end,
+                                  thread});
+}
+
+void TokenRun::tell() {
+  changes_.fetch_add(1, std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+/// What each thread does until nothing is left: the caller's, and helpers.
+void TokenRun::work(bool is_caller) {
+  std::unique_lock lock(mutex_);
+  const int thread = is_caller ? 0 : ++threads_;
+  for (;;) {
+    fire_forwarding(thread);
+    if (stop_.stop_requested()) {
+      is_cancelled_ = true;
+      forwarding_.clear();
+      short_.clear();
+      long_.clear();
+    } else if (!forwarding_.empty()) {  // others may have something to tell
+      lock.unlock();
+      lock.lock();
+      continue;
+    }
+    if (!leads_ && helpers_.most() > 0 && long_.size() + !short_.empty() > 1) {
+      wants_helpers_ = true;
+      return;
+    }
+    Ready ready;
+    if (!take(ready)) {
+      if (!running_) {
+        tell();
+        break;
+      }
+      if (!wait(lock, is_caller)) break;
+      continue;
+    }
+    ++running_;
+    call_helpers();
+    lock.unlock();
+    const bool is_timed = record_ || cost(ready).is_measured();
+    const std::int64_t begin = is_timed ? now() : 0;
+    Tensors outputs(plan_.nodes[static_cast<std::size_t>(ready.node)].is->outputs.size());
+    const std::exception_ptr error = compute(ready, outputs);
+    const std::int64_t end = is_timed ? now() : 0;
+    if (is_timed) cost(ready).add(end - begin);
+    lock.lock();
+    --running_;
+    if (error) {
+      fail(ready, error);
+      continue;
+    }
+    if (record_) note(ready, begin, end, thread);
+    complete(ready, outputs);
+  }
+  if (!is_caller) --called_;
+}
+
+/// Another thread for an op that takes long, if there is one that nobody has begun.
+void TokenRun::call_helpers() {
+  if (long_.empty() || !leads_) return;
+  if (waiting_) return tell();
+  if (called_ >= helpers_.most()) return;
+  ++called_;
+  helpers_.call();
+}
+
+/// Until another thread tells: mostly not long, and a thread that sleeps is slow to wake up.
+/// -> false for a helper who need not wait any more.
+bool TokenRun::wait(std::unique_lock<std::mutex>& lock, bool is_caller) {
+  constexpr int kSpins = 200;
+  ++waiting_;
+  const std::uint32_t before = changes_.load(std::memory_order_relaxed);
+  const auto has_changed = [&] { return changes_.load(std::memory_order_relaxed) != before; };
+  lock.unlock();
+  for (int i = 0; i < kSpins && !has_changed(); ++i) std::this_thread::yield();
+  lock.lock();
+  if (is_caller) changed_.wait(lock, has_changed);
+  --waiting_;
+  return is_caller || has_changed();
+}
+
+NodeCost& TokenRun::cost(const Ready& ready) const {
+  return plan_.costs[static_cast<std::size_t>(ready.node)];
+}
+
+/// What is short first: it may be what others wait for.
+bool TokenRun::take(Ready& ready) {
+  for (std::deque<Ready>* queue : {&short_, &long_})
+    while (!queue->empty()) {
+      ready = queue->front();
+      queue->pop_front();
+      if (may_run(ready)) return true;
+    }
+  return false;
+}
+
+bool TokenRun::takes_long(const Ready& ready) const {
+  if (cost(ready).is_known()) return cost(ready).takes_long();
+  const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(ready.node)];
+  if (node.is->role != LoweredRole::record) return false;
+  if (node.is->op->kernel_decides_types) return true;
+  constexpr std::int64_t kMany = 4096;
+  std::int64_t elements = 0;
+  for (std::size_t k = 0; k < node.is->inputs.size(); ++k) {
+    const Tensor& input = ready.iteration->slots[static_cast<std::size_t>(node.first_slot) + k];
+    if (input.is_defined() && !input.type().is_list()) elements += input.type().numel();
+  }
+  return elements > kMany;
+}
+
+ScopeDims* TokenRun::dims_of(const Ready& ready) const {
+  const int scope = plan_.nodes[static_cast<std::size_t>(ready.node)].scope;
+  return scope < 0 || !ready.iteration->scopes ? nullptr : &ready.iteration->scopes[scope];
+}
+
+std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
+  const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(ready.node)];
+  const LoweredNode& is = *node.is;
+  const std::span<Tensor> inputs(ready.iteration->slots.data() + node.first_slot, is.inputs.size());
+  ScopeDims* const dims = dims_of(ready);
+  AttrsRef attrs = is.attrs;
+  const bool reads_attrs = is.role == LoweredRole::record || is.role == LoweredRole::begin ||
+                           is.role == LoweredRole::bindings;
+  if (node.resolves && reads_attrs && dims) {
+    const std::lock_guard lock(dims->mutex);
+    attrs = attrs->resolve(dims->dims);
+  }
+  switch (is.role) {
+    case LoweredRole::record: {
+      std::vector<OpInput> in;
+      in.reserve(inputs.size());
+      for (Tensor& input : inputs) {
+        in.emplace_back(input);
+        in.back().temporary = true;  // nobody else reads this slot
+      }
+      if (outputs.size() == 1)
+        outputs[0] = reel::bind(*is.op, OpInputs(in), std::move(attrs));
+      else
+        outputs = bind_all(*is.op, OpInputs(in), std::move(attrs));
+      break;
+    }
+    case LoweredRole::identity:
+      outputs[0] = std::move(inputs[0]);
+      break;
+    case LoweredRole::open: {
+      DimEnv given = dims_of_handle(inputs[0], is.index);
+      const std::lock_guard lock(dims->mutex);
+      for (const Dim& symbol :
+           plan_.graph->scopes[static_cast<std::size_t>(is.scope)].graph->schedule().free_symbols)
+        if (given.knows(symbol)) dims->dims.bind(symbol, given.resolve(symbol));
+      break;
+    }
+    default:
+      run_loop_node(is, attrs, inputs, outputs);
+  }
+  for (Tensor& input : inputs) input = Tensor();
+  if (!node.tells_dims || !dims) return {};
+  const std::lock_guard lock(dims->mutex);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const LoweredOutput& output = is.outputs[k];
+    if (!output.type || !(output.binds || output.has_known_dims)) continue;
+    dims->dims.bind(*output.type, outputs[k].type());
+    if (output.has_known_dims)
+      outputs[k] = with_known_dims(std::move(outputs[k]), *output.type, dims->dims);
+  }
+  return {};
+} catch (...) {
+  return std::current_exception();
+}
+
+void TokenRun::fail(const Ready& ready, std::exception_ptr error) {
+  if (failed_ && !is_before(ready.iteration, ready.node, failed_->iteration, failed_->node)) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (Error& of_caller) {
+    say_where(ready, of_caller);
+    error_ = std::current_exception();
+  } catch (...) {
+    error_ = error;
+  }
+  failed_ = ready;
+}
+
+/// In which iteration of which loop that was, from the innermost outwards.
+void TokenRun::say_where(const Ready& ready, Error& error) const {
+  const Iteration* iteration = ready.iteration;
+  int scope = plan_.nodes[static_cast<std::size_t>(ready.node)].is->scope;
+  while (scope >= 0) {
+    const LoweredScope& is = plan_.graph->scopes[static_cast<std::size_t>(scope)];
+    while (iteration->frame->index != is.frame) iteration = iteration->frame->outer;
+    if (is.ahead) {
+      const FrameRun& frame = *iteration->frame;
+      error.add_line(str("in iteration ",
+                         iteration_number(frame.begin, iteration->number + *is.ahead), " of ",
+                         plan_.graph->frames[static_cast<std::size_t>(frame.index)].title));
+    } else if (!is.first_of.empty()) {
+      error.add_line(str("in iteration 0 of ", is.first_of));
+    }
+    scope = is.parent;
+  }
+}
+
+/// Whether a node comes before another one in the order of the program.
+bool TokenRun::is_before(const Iteration* a, int node, const Iteration* b, int other) const {
+  int place = plan_.nodes[static_cast<std::size_t>(node)].place,
+      other_place = plan_.nodes[static_cast<std::size_t>(other)].place;
+  const auto depth = [](const Iteration* of) {
+    int result = 0;
+    for (; of->frame->outer; of = of->frame->outer) ++result;
+    return result;
+  };
+  const auto go_out = [](const Iteration*& of, int& at) {
+    at = of->frame->plan->first_node;
+    of = of->frame->outer;
+  };
+  int deeper = depth(a) - depth(b);
+  for (; deeper > 0; --deeper) go_out(a, place);
+  for (; deeper < 0; ++deeper) go_out(b, other_place);
+  while (a->frame != b->frame) {
+    go_out(a, place);
+    go_out(b, other_place);
+  }
+  return a->number != b->number ? a->number < b->number : place < other_place;
+}
+
+bool TokenRun::may_run(const Ready& ready) const {
+  return !failed_ || is_before(ready.iteration, ready.node, failed_->iteration, failed_->node);
+}
+
+}  // namespace reel

@@ -1,0 +1,111 @@
+// trace/executors/dataflow/token_run.h — TokenRun, one run of a lowered graph.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "reel/core/errors.h"
+#include "reel/core/helpers.h"
+#include "reel/trace/executors/dataflow/frames.h"
+#include "reel/trace/executors/dataflow/recorded_run.h"
+
+namespace reel {
+
+/// Tokens in frames: a node fires when its inputs have come, dead where one of them is.
+///
+/// The rules are those of TensorFlow's executor. An iteration's inputs lie in the Iteration; a
+/// NextIteration begins the one behind it unless parallel_iterations are in flight, and else is
+/// parked; iterations are done with in order, when nothing of them is outstanding. A dead
+/// NextIteration goes nowhere, which ends a loop. Exits that were dead in the last iteration, as of
+/// a loop in a branch that is not taken, are dead outside.
+///
+/// All bookkeeping is done under one mutex; ops run outside of it, on this thread and on Helpers,
+/// who are called for ops that take long (NodeCost). Nodes that only hand tokens on are fired under
+/// the mutex, without a task.
+///
+/// Where ops fail, the error is that which comes first in the order of the program: of what stands
+/// behind a failed node, in iterations behind its own too, nothing begins any more, and what stands
+/// before it goes on.
+class TokenRun {
+ public:
+  /// parallel_iterations: of every loop; 0 for as many as it says. record: may be null.
+  TokenRun(const TokenPlan& plan, int parallel_iterations, RecordedRun* record);
+
+  /// inputs: of the graph, held by the caller.
+  Tensors run(const Tensors& inputs);
+
+ private:
+  /// A node whose inputs have come.
+  struct Ready {
+    Iteration* iteration;
+    int node;
+    bool is_dead;
+    int taken;  ///< of a Merge, the input that came
+  };
+  static constexpr std::uint8_t kMissing = 0, kLive = 1, kDead = 2;  ///< of results
+
+  // token_run.cpp: the workers
+  void start(const Tensors& inputs);
+  void work(bool is_caller);
+  bool wait(std::unique_lock<std::mutex>& lock, bool is_caller);
+  void call_helpers();
+  void tell();
+  bool take(Ready& ready);
+  std::exception_ptr compute(const Ready& ready, Tensors& outputs);
+  void fail(const Ready& ready, std::exception_ptr error);
+  void say_where(const Ready& ready, Error& error) const;
+  bool is_before(const Iteration* a, int node, const Iteration* b, int other) const;
+  bool may_run(const Ready& ready) const;
+  ScopeDims* dims_of(const Ready& ready) const;
+  NodeCost& cost(const Ready& ready) const;
+  bool takes_long(const Ready& ready) const;
+  std::int64_t now() const;
+  void note(const Ready& ready, std::int64_t begin, std::int64_t end, int thread);
+
+  // tokens.cpp: how tokens travel, under the mutex
+  void make_ready(Iteration& iteration, int node, bool is_dead, int taken = -1);
+  void deliver(Iteration& to, const TokenPlan::Edge& edge, const Tensor& value, bool is_dead);
+  void send(Iteration& to, int node, int port, const Tensor& value, bool is_dead);
+  void send_all(Iteration& to, int node, bool is_dead);
+  void complete(const Ready& ready, std::span<Tensor> outputs);
+  void fire_forwarding(int thread);
+  std::exception_ptr forward(Ready& ready);
+  FrameRun& frame_entered(Iteration& outer, int frame);
+  void enter(Iteration& outer, int node, Tensor value, bool is_dead);
+  void next(Iteration& from, int node, const Tensor& value);
+  int bound_of(const FrameRun& frame) const;
+  Iteration& begin_iteration(FrameRun& frame);
+  bool is_done(const Iteration& iteration) const;
+  void clean_up(Iteration& iteration);
+  void end_frame(FrameRun& frame);
+
+  const TokenPlan& plan_;
+  const int parallel_iterations_;
+  RecordedRun* const record_;
+  const std::stop_token stop_;
+  std::int64_t start_time_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<std::uint32_t> changes_{0};
+  FrameRun root_;
+  Tensors results_;
+  std::vector<std::uint8_t> result_states_;
+  std::deque<Ready> forwarding_;    ///< fired under the mutex
+  std::deque<Ready> short_, long_;  ///< ops, by what they take
+  int running_ = 0, waiting_ = 0;   ///< ops; threads
+  int called_ = 0, threads_ = 0;    ///< helpers that have not returned; all that ever came
+  bool leads_ = false;              ///< helpers can be called
+  bool wants_helpers_ = false;
+  bool is_cancelled_ = false;
+  std::optional<Ready> failed_;  ///< the first in the order of the program
+  std::exception_ptr error_;
+  Helpers helpers_;
+};
+
+}  // namespace reel
