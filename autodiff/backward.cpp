@@ -300,6 +300,7 @@ inline void Backward::visit(const OpRecord& record, const TapeOperand* operands)
   if (is_needed(inputs)) {
     if (!presences_.empty()) find_arriving(outputs);
     TapeVjp at(*this, record, operands);
+    const SourceScope from_there(record.source);
     record.op->vjp(at);
     arriving_.reset();
   }

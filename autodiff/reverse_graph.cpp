@@ -262,7 +262,7 @@ Ref<Graph> forward_part(const Both& both, const Graph& forward) {
   graph->formal_count = forward.formal_count;
   for (std::size_t r = 0; r < both.forward_records; ++r) {
     const OpRecord& record = from.records[r];
-    graph->append(*record.op, record.attrs, from.inputs_of(record), from.outputs_of(record));
+    graph->append(record, record.attrs, from.inputs_of(record), from.outputs_of(record));
   }
   graph->outputs = both.forward_outputs;
   return graph;
@@ -401,7 +401,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       if (value[v] == ~0u) value[v] = copy;
       out.push_back(copy);
     }
-    to.append(*record.op, record.attrs, in, out);
+    to.append(record, record.attrs, in, out);
   }
   for (const ValueId v : from.outputs) to.outputs.push_back(value[v]);
   to.seal();

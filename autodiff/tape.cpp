@@ -150,7 +150,8 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                         static_cast<std::uint32_t>(inputs.size()),
-                        static_cast<std::uint32_t>(outputs.size()));
+                        static_cast<std::uint32_t>(outputs.size()),
+                        thread_mode.builder ? detail::last_source : kNoSource);
   // Nothing fails from here on. A shift to the right copies the last bit, which stands for all
   // others.
   const OpReads reads = reads_of(op, attrs.get(), tracked);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reel/core/op.h"
+#include "reel/core/source.h"
 
 namespace reel {
 
@@ -19,6 +20,7 @@ struct OpRecord {
   AttrsRef attrs;
   std::uint32_t first;  ///< of its operands in Records::operands: inputs, then outputs
   std::uint32_t input_count, output_count;
+  SourceId source = kNoSource;  ///< of what was recorded
 };
 
 /// Records in the order in which they were made; values are numbers.
@@ -38,8 +40,14 @@ struct OpRecords {
   std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
+  /// source: by default that of the SourceScope which is open, if one is.
   void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
-              std::span<const ValueId> out);
+              std::span<const ValueId> out, SourceId source = detail::open_source);
+  /// A record of the same op, from the same place.
+  void append(const OpRecord& as, AttrsRef attrs, std::span<const ValueId> in,
+              std::span<const ValueId> out) {
+    append(*as.op, std::move(attrs), in, out, as.source);
+  }
 };
 
 using DimRenames = std::vector<std::pair<Dim, Dim>>;
@@ -85,6 +93,17 @@ class Graph : public RefCounted, public OpRecords {
   mutable Derived interpreted, plans, lowered;
 
   static void destroy(const Graph* graph) { delete graph; }
+
+  /// A picture in Graphviz's language: loops, conds and branches are clusters, types stand on
+  /// edges, captures are dashed, what is handed to the next iteration is bold.
+  std::string to_dot() const;
+  /// Writes a page with a picture that can be searched and whose boxes (loops, conds, branches)
+  /// fold and unfold; it needs no network. Where a plan has run the graph (jit), the page shows
+  /// what that runs too, with times and counts if they were taken (JitOptions::profile).
+  /// docs/pictures.md shows how to read it.
+  ///
+  /// Throws IoError when the file cannot be written; it is then as it was.
+  void write_html(const std::string& path) const;
 
  private:
   Schedule schedule_;

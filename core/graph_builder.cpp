@@ -141,7 +141,7 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
     out.push_back(graph_->add_value(type));
     results.emplace_back(allocate_promise(type, serial_, out.back()));
   }
-  graph_->append(op, attrs, in, out);
+  graph_->append(op, attrs, in, out, detail::last_source = source_here());
   return results;
 }
 
@@ -193,6 +193,7 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, 
     }
     AttrsRef attrs = record.attrs;
     if (schedule.attrs_have_symbols[r]) attrs = attrs->resolve(env);
+    const SourceScope from_there(record.source);
     if (to.size() == 1 && !apply) {
       values[to[0]] = reel::bind(*record.op, in, std::move(attrs));
     } else {

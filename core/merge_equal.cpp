@@ -13,6 +13,7 @@ struct Emitted {
   const Op* op;
   AttrsRef attrs;
   std::vector<ValueId> in, out;
+  SourceId source;
 };
 
 /// What a body or branch calls a dim of the graph around it; nothing where the name is another's.
@@ -65,7 +66,7 @@ class Merger {
       visit(r);
     }
     if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
-    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out);
+    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out, e.source);
     for (const ValueId v : from_.outputs) to_->outputs.push_back(value_[v]);
     to_->seal();
     if (values) *values = value_;
@@ -75,7 +76,7 @@ class Merger {
  private:
   void visit(std::size_t r) {
     const OpRecord& record = from_.records[r];
-    Emitted next{record.op, record.attrs, {}, {}};
+    Emitted next{record.op, record.attrs, {}, {}, record.source};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
     if (next.attrs && !merged_.empty()) next.attrs = next.attrs->resolve(renamed_);
     if (record.op->is_identity) {
@@ -176,7 +177,7 @@ class Merger {
       for (const ValueId v : right.inputs_of(r)) in.push_back(place[v]);
       for (const ValueId v : right.outputs_of(r))
         out.push_back(place[v] = both.add_value(right.types[v]));
-      both.append(*r.op, r.attrs, in, out);
+      both.append(r, r.attrs, in, out);
     }
     for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
     both.seal();

@@ -46,7 +46,7 @@ Ref<Graph> without_effects(const Graph& graph) {
     }
     const bool has_parts =
         record.op == &loop_op || record.op == &cond_op || record.op == &checkpointed_op;
-    result->append(*record.op,
+    result->append(record,
                    has_parts && has_effects(record) ? parts_without_effects(record) : record.attrs,
                    in, graph.outputs_of(record));
   }

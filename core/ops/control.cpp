@@ -204,7 +204,7 @@ ValueId append_steps(Graph& body) {
       record_graph("steps", {}, [](const Tensors&) { return Tensors{zeros({2}, i64)}; });
   const ValueId steps = body.add_value(TensorType(i64, {2}));
   const OpRecord& record = zero.graph->records[0];
-  body.append(*record.op, record.attrs, {}, {&steps, 1});
+  body.append(record, record.attrs, {}, {&steps, 1});
   return steps;
 }
 

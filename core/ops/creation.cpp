@@ -77,18 +77,6 @@ void fill(const Tensor& tensor, const Number& value) {
 
 // ---- full ---------------------------------------------------------------------------------------
 
-struct FullAttrs {
-  TensorType type{f32};
-  double number = 0;
-  std::int64_t integer = 0;
-  template <class F>
-  static void fields(F&& f) {
-    f("type", &FullAttrs::type);
-    f("number", &FullAttrs::number);
-    f("integer", &FullAttrs::integer);
-  }
-};
-
 TensorType ragged_type(DType dtype) {
   static const Dim& batch = *new Dim("batch", 3);
   static const Dim& time = *new Dim("time", tensor({3, 0, 1}, {batch}));

@@ -123,7 +123,7 @@ Ref<Graph> adjoin_loops(const Graph& graph) {
   result->records.clear();
   result->operands.clear();
   for (const std::size_t r : order)
-    result->append(*graph.records[r].op, graph.records[r].attrs, graph.inputs_of(graph.records[r]),
+    result->append(graph.records[r], graph.records[r].attrs, graph.inputs_of(graph.records[r]),
                    graph.outputs_of(graph.records[r]));
   result->seal();
   return result;

@@ -39,7 +39,7 @@ class Rebuilt {
     };
     for (const OpRecord& record : part.records) {
       for (const ValueId v : part.outputs_of(record)) value[v] = graph_->add_value(part.types[v]);
-      graph_->append(*record.op, record.attrs, here(part.inputs_of(record)),
+      graph_->append(record, record.attrs, here(part.inputs_of(record)),
                      here(part.outputs_of(record)));
     }
     return here(part.outputs);
@@ -100,6 +100,7 @@ class LoopSplitter {
   }
 
   std::vector<ValueId> put_graph(const OpRecord& record, bool is_summed) {
+    const SourceScope from_there(record.source);
     std::vector<TensorType> types;
     std::vector<ValueId> inputs;
     for (const ValueId v : body_.inputs_of(record)) {
@@ -150,6 +151,7 @@ class LoopSplitter {
   }
 
   ValueId apply_to_sums(const OpRecord& record) {
+    const SourceScope from_there(record.source);
     std::vector<ValueId> inputs;
     std::vector<TensorType> types;
     for (const ValueId v : body_.inputs_of(record)) {
@@ -174,7 +176,7 @@ class LoopSplitter {
       const OpRecord& record = body_.records[r];
       for (const ValueId v : body_.outputs_of(record)) is_sunk_value[v] = split_.is_sunk(r);
       if (split_.is_sunk(r) || split_.is_hoisted(r)) continue;
-      graph->append(*record.op, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
+      graph->append(record, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
       for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
     }
     // Outputs: carries, stacks, sums.
@@ -297,6 +299,7 @@ class LoopSplitter {
 Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
+    const SourceScope from_there(record.source);
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(to.now(v));
     if (record.op == &cond_op) {
@@ -309,7 +312,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
       continue;
     }
     if (record.op != &loop_op) {
-      to.graph().append(*record.op, record.attrs, in, graph.outputs_of(record));
+      to.graph().append(record, record.attrs, in, graph.outputs_of(record));
       continue;
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());

@@ -204,6 +204,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
     branch = make_sub_graph(in_chunks(*branch.graph, steps, renames), names);
   };
   for (const OpRecord& record : graph.records) {
+    const SourceScope from_there(record.source);
     const auto given = graph.inputs_of(record);
     std::vector<ValueId> in(given.begin(), given.end());
     AttrsRef attrs = record.attrs;
@@ -221,7 +222,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
         attrs = make_attrs(chunking.make());
       }
     }
-    result->append(*record.op, attrs, in, graph.outputs_of(record));
+    result->append(record, attrs, in, graph.outputs_of(record));
   }
   result->seal();
   return result;

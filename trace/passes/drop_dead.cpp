@@ -41,7 +41,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   OpRecords kept;
   for (std::size_t r = 0; r < body.records.size(); ++r)
     if (live.records[r])
-      kept.append(*body.records[r].op, body.records[r].attrs, body.inputs_of(body.records[r]),
+      kept.append(body.records[r], body.records[r].attrs, body.inputs_of(body.records[r]),
                   body.outputs_of(body.records[r]));
   static_cast<OpRecords&>(*graph) = std::move(kept);
   graph->inputs = {body.inputs[0]};
@@ -182,13 +182,13 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     const auto loop = loops.find(r);
     if (loop == loops.end()) {
-      result->append(*record.op, record.attrs, in, out);
+      result->append(record, record.attrs, in, out);
       continue;
     }
     std::vector<ValueId> inputs, outputs;
     for (const std::size_t i : loop->second.inputs) inputs.push_back(in[i]);
     for (const std::size_t i : loop->second.outputs) outputs.push_back(out[i]);
-    result->append(*record.op, make_attrs(std::move(loop->second.attrs)), inputs, outputs);
+    result->append(record, make_attrs(std::move(loop->second.attrs)), inputs, outputs);
   }
   result->seal();
   return result;

@@ -41,9 +41,10 @@ class Feeding {
       const OpRecord& record = from_.records[r];
       if (goes_[r]) continue;
       if (changed[r].attrs)
-        to->append(loop_op, changed[r].attrs, changed[r].inputs, from_.outputs_of(record));
+        to->append(loop_op, changed[r].attrs, changed[r].inputs, from_.outputs_of(record),
+                   record.source);
       else
-        to->append(*record.op, record.attrs, from_.inputs_of(record), from_.outputs_of(record));
+        to->append(record, record.attrs, from_.inputs_of(record), from_.outputs_of(record));
     }
     to->seal();
     return to;
@@ -161,9 +162,9 @@ class Feeding {
     graph->formal_count = graph->inputs.size();
     graph->inputs.insert(graph->inputs.end(), captures_inside.begin(), captures_inside.end());
     for (std::size_t i = moved.size(); i-- > 0;)
-      graph->append(*moved[i].record->op, moved[i].attrs, moved[i].in, {&moved[i].out, 1});
+      graph->append(*moved[i].record, moved[i].attrs, moved[i].in, {&moved[i].out, 1});
     for (const OpRecord& of : body.records)
-      graph->append(*of.op, of.attrs, body.inputs_of(of), body.outputs_of(of));
+      graph->append(of, of.attrs, body.inputs_of(of), body.outputs_of(of));
     graph->seal();
     next.slices = static_cast<int>(slices.size());
     next.fills.assign(before.fills.begin(), first_fill);

@@ -53,7 +53,7 @@ Ref<Graph> forwarded_outputs(const Graph& graph) {
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(value[v]);
     const auto out = graph.outputs_of(record);
-    result->append(*record.op, with_sub_graphs(record, forwarded_outputs), in, out);
+    result->append(record, with_sub_graphs(record, forwarded_outputs), in, out);
     if (record.op != &loop_op) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     for (int i = 0; i < attrs.stacks; ++i) {

@@ -312,8 +312,7 @@ class Fusion {
   void emit(std::size_t u) {
     if (!grouping_.is_fused(grouping_.head(u))) {
       const OpRecord& record = graph_.records[u];
-      result_->append(*record.op, inside(record), graph_.inputs_of(record),
-                      graph_.outputs_of(record));
+      result_->append(record, inside(record), graph_.inputs_of(record), graph_.outputs_of(record));
       return;
     }
     const std::vector<std::size_t>& records = grouping_.group(u)->records;
@@ -339,7 +338,7 @@ class Fusion {
       std::vector<ValueId> reads, makes;
       for (const ValueId v : graph_.inputs_of(record)) reads.push_back(here(v));
       for (const ValueId v : graph_.outputs_of(record)) makes.push_back(here(v));
-      body->append(*record.op, record.attrs, reads, makes);
+      body->append(record, record.attrs, reads, makes);
       for (const ValueId v : graph_.outputs_of(record)) {
         if (!is_read_outside(v, u)) continue;
         out.push_back(v);
@@ -348,7 +347,8 @@ class Fusion {
     }
     if (out.empty()) return;  // nobody reads it
     body->seal();
-    result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out);
+    result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
+                    graph_.records[records.front()].source);
   }
 
   bool is_read_outside(ValueId v, std::size_t u) const {

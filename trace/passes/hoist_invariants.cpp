@@ -53,7 +53,7 @@ class Hoist {
       for (const ValueId v : body_.inputs_of(record)) in.push_back(place[v]);
       const ValueId made = body_.outputs_of(record)[0];
       out.push_back(place[made] = outside.add_value(names.resolve(body_.types[made])));
-      outside.append(*record.op, record.attrs, in, out);
+      outside.append(record, record.attrs, in, out);
     };
     std::vector<const OpRecord*> constants(body_.types.size(), nullptr);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -61,7 +61,7 @@ class Hoist {
       const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
       if (!moves_[r]) {
         if (!out.empty() && is_constant_[out[0]]) constants[out[0]] = &record;
-        body->append(*record.op, record.attrs, in, out);
+        body->append(record, record.attrs, in, out);
         continue;
       }
       for (const ValueId v : in)
@@ -99,7 +99,7 @@ Ref<Graph> hoist_invariants(const Graph& graph) {
       const Hoist hoist(loop);
       if (hoist.any()) attrs = make_attrs(hoist.apply(*result, inputs));
     }
-    result->append(*record.op, attrs, inputs, out);
+    result->append(record, attrs, inputs, out);
   }
   result->seal();
   return result;

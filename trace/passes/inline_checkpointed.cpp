@@ -36,7 +36,7 @@ class Inlining {
         const std::vector<ValueId> made = put(body, in);
         for (std::size_t k = 0; k < out.size(); ++k) now_[out[k]] = made[k];
       } else {
-        to_->append(*record.op, with_parts(record), in, out);
+        to_->append(record, with_parts(record), in, out);
       }
     }
     for (ValueId& v : to_->outputs) v = now_[v];
@@ -68,7 +68,7 @@ class Inlining {
       for (const ValueId v : part->outputs_of(record))
         value[v] = to_->add_value(env.resolve(part->types[v]));
       const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
-      to_->append(*record.op, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)));
+      to_->append(record, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)));
     }
     return here(part->outputs);
   }

@@ -101,7 +101,7 @@ Ref<Graph> invariant_carries(const Graph& graph) {
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(value[v]);
     if (record.op != &loop_op) {
-      result->append(*record.op, record.attrs, in, graph.outputs_of(record));
+      result->append(record, record.attrs, in, graph.outputs_of(record));
       continue;
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
@@ -109,7 +109,7 @@ Ref<Graph> invariant_carries(const Graph& graph) {
     attrs.body = make_sub_graph(invariant_carries(*attrs.body.graph), names);
     Lifted lifted = lift(attrs, in, graph.outputs_of(record));
     for (const auto& [output, input] : lifted.same) value[output] = input;
-    result->append(*record.op, make_attrs(std::move(lifted.attrs)), lifted.inputs, lifted.outputs);
+    result->append(record, make_attrs(std::move(lifted.attrs)), lifted.inputs, lifted.outputs);
   }
   for (const ValueId v : graph.outputs) result->outputs.push_back(value[v]);
   result->seal();

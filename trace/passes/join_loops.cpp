@@ -223,7 +223,7 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
     for (const ValueId v : right.inputs_of(record)) in.push_back(place[v]);
     for (const ValueId v : right.outputs_of(record))
       out.push_back(place[v] = body->add_value(right.types[v]));
-    body->append(*record.op, record.attrs, in, out);
+    body->append(record, record.attrs, in, out);
   }
   // Outputs: carries, stacks and sums of both.
   body->outputs.clear();
@@ -259,7 +259,7 @@ Ref<Graph> join_loops(const Graph& graph) {
   result->operands.clear();
   const auto take = [&](std::size_t r) {
     const OpRecord& record = graph.records[r];
-    result->append(*record.op, with_sub_graphs(record, join_loops), graph.inputs_of(record),
+    result->append(record, with_sub_graphs(record, join_loops), graph.inputs_of(record),
                    graph.outputs_of(record));
   };
   const auto waits = [&](std::size_t r) {
@@ -267,6 +267,7 @@ Ref<Graph> join_loops(const Graph& graph) {
   };
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (pair && r == pair->second) {
+      const SourceScope from_there(graph.records[pair->first].source);
       append_joined(*result, graph, *pair);
       for (std::size_t late = pair->first + 1; late < pair->second; ++late)
         if (waits(late)) take(late);

@@ -28,6 +28,7 @@ class Packing {
     body_->records.clear();
     body_->operands.clear();
     for (const OpRecord& record : body.records) {
+      const SourceScope from_there(record.source);
       std::vector<ValueId> in;
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
@@ -119,7 +120,7 @@ Ref<Graph> pack_weights(const Graph& graph) {
       loop.body = packed_inside(loop.body);
       attrs = make_attrs(Packing(*result, std::move(loop), inputs).run());
     }
-    result->append(*record.op, attrs, inputs, out);
+    result->append(record, attrs, inputs, out);
   }
   result->seal();
   return result;

@@ -41,7 +41,7 @@ Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
       inside(cond.on_false);
       attrs = make_attrs(std::move(cond));
     }
-    result->append(*record.op, attrs, graph.inputs_of(record), graph.outputs_of(record));
+    result->append(record, attrs, graph.inputs_of(record), graph.outputs_of(record));
   }
   result->seal();
   return result;

@@ -242,8 +242,8 @@ class LoopsOfLayers {
     inputs.insert(inputs.end(), in_.begin() + attrs_.first_capture(), in_.end());
     for (std::size_t r = 0; r < body_.records.size(); ++r)
       if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
-        graph->append(*body_.records[r].op, body_.records[r].attrs,
-                      body_.inputs_of(body_.records[r]), body_.outputs_of(body_.records[r]));
+        graph->append(body_.records[r], body_.records[r].attrs, body_.inputs_of(body_.records[r]),
+                      body_.outputs_of(body_.records[r]));
     for (int j = 0; j < attrs_.stacks; ++j) {
       const std::size_t k = attrs_.first_stack() + j;
       if (layer_of_output(k) != layer) continue;
@@ -311,9 +311,10 @@ Ref<Graph> split_loops(const Graph& graph) {
   result->records.clear();
   result->operands.clear();
   for (const OpRecord& record : graph.records) {
+    const SourceScope from_there(record.source);
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (record.op == &loop_op && split(*result, record, in, out)) continue;
-    result->append(*record.op,
+    result->append(record,
                    record.op == &cond_op ? with_sub_graphs(record, split_loops) : record.attrs, in,
                    out);
   }

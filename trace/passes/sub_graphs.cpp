@@ -50,7 +50,7 @@ Ref<Graph> with_loops(const Graph& graph, Ref<Graph> (*pass)(const Graph&),
       change(record, loop, inputs);
       attrs = make_attrs(std::move(loop));
     }
-    result->append(*record.op, attrs, inputs, graph.outputs_of(record));
+    result->append(record, attrs, inputs, graph.outputs_of(record));
   }
   result->seal();
   return result;

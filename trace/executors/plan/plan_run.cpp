@@ -78,10 +78,10 @@ template <bool is_counted>
 void Plan::run_all() {
   DimEnv env;
   if (has_untyped_) env = types_.env;
-  std::int64_t before = 0;
+  std::int64_t begin = 0, before = 0;
   if constexpr (is_counted) {
     profile_->runs += 1;
-    before = nanoseconds_now();
+    begin = before = nanoseconds_now();
   }
   std::uint32_t done = 0;  // loops that ran beside the last one
   for (Instruction& at : instructions_) {
@@ -157,9 +157,12 @@ void Plan::run_all() {
       Profile::Count& count = profile_->records[at.record];
       count.calls += 1;
       count.nanoseconds += now - before;
+      if (at.kind != Kind::nothing) profile_->note({at.record, thread_number(), before, now});
       before = now;
     }
   }
+  if constexpr (is_counted)
+    profile_->note({Profile::Event::kWhole, thread_number(), begin, before});
 }
 template void Plan::run_all<true>();
 template void Plan::run_all<false>();

@@ -1,6 +1,7 @@
-// trace/executors/plan/profile.h — Profile, what the instructions of a plan took.
+// trace/executors/plan/profile.h — Profile, what the instructions of a plan took, and when.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -23,6 +24,30 @@ class Profile {
   /// The run that is counted is the one that made the plans of loops.
   bool is_first = true;
   std::vector<Count> records;
+
+  /// An instruction of the last run, or (kWhole) a run of the whole plan, as one of a loop's body.
+  struct Event {
+    static constexpr std::uint32_t kWhole = ~0u;
+    std::uint32_t record, thread;
+    std::int64_t begin, end;  ///< nanoseconds_now()
+  };
+  /// Of a plan that runs often, the first ones; how many there were beyond them is counted.
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 14;
+  std::vector<Event> events;
+  std::int64_t left_out = 0;
+
+  void note(const Event& event) {
+    if (events.size() < kMostEvents)
+      events.push_back(event);
+    else
+      ++left_out;
+  }
+  /// A run of the outermost plan begins.
+  void forget_events() {
+    events.clear();
+    left_out = 0;
+    for (auto& [i, child] : children_) child->forget_events();
+  }
 
   /// Child `i`, made when it is first asked for: of a plan one for each record that is a loop or a
   /// cond, of those one for each plan (LoopPlan and CondPlan say which).
@@ -55,6 +80,13 @@ inline std::int64_t nanoseconds_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+/// Of this thread: they are numbered as they first ask.
+inline std::uint32_t thread_number() {
+  static std::atomic<std::uint32_t> next{0};
+  thread_local const std::uint32_t mine = next++;
+  return mine;
 }
 
 }  // namespace reel

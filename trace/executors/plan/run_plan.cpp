@@ -52,8 +52,9 @@ class PlannedGraph {
     std::shared_ptr<Plan> plan;
   };
 
+  using All = std::vector<std::unique_ptr<PlannedGraph>>;
+
   static PlannedGraph& of(const Graph& graph, const Passes& passes, bool is_profiled) {
-    using All = std::vector<std::unique_ptr<PlannedGraph>>;
     const std::lock_guard lock(graph.plans.mutex);
     if (!graph.plans.value) graph.plans.value = std::make_shared<All>();
     All& all = *static_cast<All*>(const_cast<void*>(graph.plans.value.get()));
@@ -120,6 +121,12 @@ class PlannedGraph {
     return reel::explain(*last.plan, passes_, last.profile.get());
   }
 
+  Planned planned() {
+    const std::lock_guard lock(mutex_);
+    if (entries_.empty()) return {};
+    return {graph_, entries_.front().profile.get()};
+  }
+
  private:
   static constexpr std::size_t kMost = 8;
   Passes passes_;
@@ -140,6 +147,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
   PlannedGraph::Entry entry = planned.take(inputs);
   Plan& plan = *entry.plan;
   for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
+  if (entry.profile) entry.profile->forget_events();
   try {
     plan.run();
   } catch (const IoError&) {
@@ -175,6 +183,16 @@ std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes
   if (!graph.plans.value) return std::nullopt;
   ModeScope plain({});
   return PlannedGraph::of(graph, passes, is_profiled).explain();
+}
+
+Planned planned_graph(const Graph& graph) {
+  const std::lock_guard lock(graph.plans.mutex);
+  Planned result;
+  if (!graph.plans.value) return result;
+  for (const auto& planned : *static_cast<const PlannedGraph::All*>(graph.plans.value.get()))
+    if (Planned found = planned->planned(); found.graph && !result.profile)
+      result = std::move(found);
+  return result;
 }
 
 }  // namespace reel

@@ -1,0 +1,127 @@
+#include "reel/core/source.h"
+
+#include <unwind.h>
+
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+namespace reel {
+namespace {
+
+/// A frame of the stack: where it goes on, where the one that it called began, and the list of
+/// calls from here outwards.
+struct Frame {
+  std::uintptr_t address, inner_end;
+  SourceId source = kNoSource;
+};
+
+/// Lists of addresses, each as its first one and the list behind that: lists that end alike, as
+/// those of one function do, share their ends.
+class Sources {
+ public:
+  SourceId add(std::uintptr_t address, SourceId outer) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] =
+        numbers_.try_emplace({address, outer}, static_cast<SourceId>(links_.size() + 1));
+    if (is_new) links_.push_back({address, outer});
+    return found->second;
+  }
+  std::vector<std::uintptr_t> list(SourceId source) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uintptr_t> result;
+    if (source > links_.size()) return result;
+    for (; source != kNoSource; source = links_[source - 1].outer)
+      result.push_back(links_[source - 1].address - 1);  // in the call, not behind it
+    return result;
+  }
+
+ private:
+  struct Link {
+    std::uintptr_t address;
+    SourceId outer;
+    bool operator==(const Link&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Link& link) const {
+      return (link.address ^ link.outer) * 0x9E3779B97F4A7C15ull;
+    }
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<Link, SourceId, Hash> numbers_;
+  std::vector<Link> links_;
+};
+
+Sources& sources() {
+  static Sources all;
+  return all;
+}
+
+/// Walks up the stack until it comes to a frame that the walk before has seen. Reading unwind
+/// tables takes some 100 ns a frame; ops that are applied one after the other differ in few.
+class Walk {
+ public:
+  SourceId run() {
+    _Unwind_Backtrace(visit, this);
+    std::vector<Frame>& before = last();
+    SourceId source = known_ < before.size() ? before[known_].source : kNoSource;
+    for (std::size_t i = count_; i-- > 0;)
+      source = fresh_[i].source = sources().add(fresh_[i].address, source);
+    before.erase(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(known_));
+    before.insert(before.begin(), fresh_.begin(), fresh_.begin() + count_);
+    return source;
+  }
+
+ private:
+  static constexpr std::size_t kMostFrames = 64;
+
+  /// Of this thread, the innermost frame first.
+  static std::vector<Frame>& last() {
+    thread_local std::vector<Frame> frames;
+    return frames;
+  }
+  static _Unwind_Reason_Code visit(_Unwind_Context* context, void* walk) {
+    return static_cast<Walk*>(walk)->visit({_Unwind_GetIP(context), _Unwind_GetCFA(context)});
+  }
+  _Unwind_Reason_Code visit(const Frame& frame) {
+    const std::vector<Frame>& before = last();
+    while (at_ < before.size() && before[at_].inner_end < frame.inner_end) ++at_;
+    if (at_ < before.size() && before[at_].inner_end == frame.inner_end &&
+        before[at_].address == frame.address && is_still_there(at_)) {
+      known_ = at_;
+      return _URC_END_OF_STACK;
+    }
+    known_ = before.size();
+    if (!frame.address || count_ == kMostFrames) return _URC_END_OF_STACK;
+    fresh_[count_++] = frame;
+    return _URC_NO_REASON;
+  }
+  /// The frames around one that is the same are the same if their return addresses are.
+  [[gnu::no_sanitize("address")]] static bool is_still_there(std::size_t first) {
+#ifdef __x86_64__
+    const std::vector<Frame>& before = last();
+    for (std::size_t i = first; i < before.size(); ++i)
+      if (*reinterpret_cast<const std::uintptr_t*>(before[i].inner_end - sizeof(std::uintptr_t)) !=
+          before[i].address)
+        return false;
+    return true;
+#else
+    return false;  // where they lie is another rule elsewhere
+#endif
+  }
+
+  std::array<Frame, kMostFrames> fresh_;
+  std::size_t count_ = 0, at_ = 0;
+  std::size_t known_ = last().size();  ///< from here on the frames are those of the walk before
+};
+
+}  // namespace
+
+SourceId source_here() {
+  if (detail::open_source != kNoSource) return detail::open_source;
+  return Walk().run();
+}
+
+std::vector<std::uintptr_t> addresses_of(SourceId source) { return sources().list(source); }
+
+}  // namespace reel
