@@ -6,6 +6,7 @@
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
+#include "reel/frontend/pictures/picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
@@ -44,6 +45,30 @@ auto runner_of(const JitOptions& options) {
 }
 
 }  // namespace
+
+RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
+  if (!options.profile)
+    throw ArgumentError(str("jit \"", options.name,
+                            "\": nothing has been timed; give it JitOptions{.profile = true}"));
+  if (options.executor != Executor::plan)
+    throw ArgumentError(
+        str("jit \"", options.name,
+            "\": profile() tells of the instructions of a plan; leave out .executor"));
+  const Graph& graph = traced.graph();
+  std::vector<Picture> parts;
+  const auto add = [&](const char* title, const Graph& part) {
+    const Planned planned = planned_graph(part);
+    if (!planned.profile) return;
+    parts.push_back(picture_of(*planned.graph, planned.profile));
+    parts.back().name = options.name + title;
+  };
+  add("", graph);
+  if (const auto reversal = reversal_of(graph)) {
+    add(", under a tape", *reversal->forward);
+    add(", its gradient", *reversal->reverse);
+  }
+  return RunProfile(std::move(parts));
+}
 
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) {
   if (options.profile && options.executor == Executor::interpreter)

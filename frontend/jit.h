@@ -9,6 +9,7 @@
 
 #include "reel/core/mode.h"
 #include "reel/core/passes.h"
+#include "reel/frontend/run_profile.h"
 #include "reel/frontend/tree.h"
 #include "reel/trace/traced_function.h"
 
@@ -27,8 +28,8 @@ struct JitOptions {
   std::string name = "jit";  ///< for errors and dumps
   Executor executor = Executor::plan;
   Passes passes = {};  ///< of the plan
-  /// Times every op of a plan, for explain(): costs some 30 ns each. By the dataflow executor,
-  /// keeps a record of the last call. ArgumentError with the interpreter.
+  /// Times every op of a plan, for explain(), profile() and pictures: costs some 30 ns each. By the
+  /// dataflow executor, keeps a record of the last call. ArgumentError with the interpreter.
   bool profile = false;
   /// Of the dataflow executor: so many iterations of every loop are in flight at most. 0: as many
   /// as WhileOptions say, and 10 of scans. Never changes a result.
@@ -38,6 +39,7 @@ struct JitOptions {
 namespace detail {
 
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
+RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
 
 /// The result of a trace as the next runs need it: without promises.
 template <class R>
@@ -55,7 +57,7 @@ template <class F>
 class Jitted {
  public:
   Jitted(F f, const JitOptions& options)
-      : f_(std::move(f)), traced_(detail::make_traced_function(options)) {}
+      : f_(std::move(f)), options_(options), traced_(detail::make_traced_function(options)) {}
 
   /// The result of f. Records it first where the arguments have a new signature: dtypes, static
   /// sizes, which axes share a Dim, and numbers that are no tensors. Inside another trace f is
@@ -96,11 +98,17 @@ class Jitted {
   ///
   /// Throws ArgumentError before the first call.
   std::string explain() const { return traced_->explain(); }
+  /// What the runs of the graph of the last call took, with JitOptions::profile: the costliest ops
+  /// and loops, and the last run as a time line. Of a call under a tape, its gradient too.
+  ///
+  /// Throws ArgumentError without JitOptions::profile, and before the first call.
+  RunProfile profile() const { return detail::profile_of(*traced_, options_); }
   /// The tensors from outside that the graph of the last call holds, by reference.
   const Tensors& captures() const { return traced_->captures(); }
 
  private:
   F f_;
+  JitOptions options_;
   std::shared_ptr<TracedFunction> traced_;
 };
 

@@ -1,0 +1,142 @@
+#include "reel/frontend/pictures/lowered_picture.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/creation.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/str.h"
+#include "reel/frontend/pictures/source_lines.h"
+
+namespace reel {
+namespace {
+
+using Kind = PictureNode::Kind;
+using Role = PictureNode::Role;
+
+/// "while/Merge_1" -> "Merge_1"
+std::string last_part(const std::string& name) { return name.substr(name.rfind('/') + 1); }
+
+std::vector<std::string> types_of(const LoweredNode& node) {
+  std::vector<std::string> types;
+  for (const LoweredOutput& output : node.outputs)
+    types.push_back(output.type ? str(*output.type) : "");
+  if (node.kind == LoweredKind::switch_)
+    for (std::size_t port = 0; port < types.size(); ++port)
+      types[port] = str(port ? "true: " : "false: ", types[port]);
+  return types;
+}
+
+class LoweredDraughtsman {
+ public:
+  explicit LoweredDraughtsman(const LoweredGraph& graph) : graph_(graph) {}
+
+  LoweredPicture run() {
+    for (const LoweredFrame& frame : graph_.frames) draw(frame);
+    for (const LoweredNode& node : graph_.nodes) draw(node);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) connect(i);
+    for (std::size_t k = 0; k < graph_.outputs.size(); ++k) {
+      const LoweredPort& port = graph_.outputs[k];
+      if (port.node < 0) continue;
+      const int result = picture().add({Kind::output, -1, Role::result, str("result ", k)});
+      picture().edges.push_back({at(port.node), port.port, result, 0, -1, PictureEdge::Kind::data});
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Picture& picture() { return result_.picture; }
+  int at(int node) const { return result_.nodes[static_cast<std::size_t>(node)]; }
+  int box_of(int frame) const { return result_.frames[static_cast<std::size_t>(frame)]; }
+
+  void draw(const LoweredFrame& frame) {
+    if (frame.parent < 0) {
+      result_.frames.push_back(-1);
+      return;
+    }
+    PictureNode box{Kind::box, box_of(frame.parent), Role::frame, frame.name};
+    const int most = frame.parallel_iterations;
+    box.note = str("at most ", most, most == 1 ? " iteration" : " iterations", " at once");
+    box.attributes.emplace_back("frame of", frame.title);
+    result_.frames.push_back(picture().add(std::move(box)));
+  }
+
+  void draw(const LoweredNode& node) {
+    PictureNode drawn{Kind::op, box_of(node.frame), Role::plain, last_part(node.name)};
+    drawn.types = types_of(node);
+    drawn.attributes.emplace_back("name", node.name);
+    if (node.kind != LoweredKind::op) drawn.role = Role::control;
+    switch (node.kind) {
+      case LoweredKind::enter:
+        drawn.kind = Kind::input;
+        drawn.parent = box_of(node.enters);
+        if (node.is_constant) {
+          drawn.role = Role::capture;
+          drawn.attributes.emplace_back("constant", "the same token in every iteration");
+        }
+        break;
+      case LoweredKind::exit:
+        drawn.kind = Kind::output;
+        break;
+      case LoweredKind::op:
+        describe(node, drawn);
+        break;
+      default:
+        break;
+    }
+    result_.nodes.push_back(picture().add(std::move(drawn)));
+  }
+
+  static void describe(const LoweredNode& node, PictureNode& drawn) {
+    if (node.role == LoweredRole::input) {
+      drawn.kind = Kind::input;
+      drawn.role = Role::argument;
+      return;
+    }
+    if (node.role != LoweredRole::record) {
+      drawn.attributes.emplace_back("does", name_of(node.role));
+      return;
+    }
+    if (node.record >= 0)
+      drawn.source = source_text(node.graph->records[static_cast<std::size_t>(node.record)].source);
+    if (node.op == &full_op && node.record >= 0) {
+      drawn.role = Role::constant;
+      drawn.label = constant_text(node.graph->records[static_cast<std::size_t>(node.record)]);
+    }
+    if (!node.attrs || node.op == &loop_op || node.op == &cond_op) return;
+    std::ostringstream text;
+    node.attrs->print(text);
+    if (!text.str().empty()) drawn.attributes.emplace_back("attributes", text.str());
+  }
+
+  void connect(std::size_t i) {
+    const LoweredNode& node = graph_.nodes[i];
+    const int to = at(static_cast<int>(i)), box = box_of(node.frame);
+    int input = 0;
+    for (const LoweredPort& from : node.inputs) {
+      const LoweredNode& maker = graph_.nodes[static_cast<std::size_t>(from.node)];
+      PictureEdge::Kind kind = PictureEdge::Kind::data;
+      if (maker.kind == LoweredKind::next_iteration) kind = PictureEdge::Kind::back;
+      if ((maker.kind == LoweredKind::enter && maker.is_constant) ||
+          (node.kind == LoweredKind::enter && node.is_constant))
+        kind = PictureEdge::Kind::capture;
+      picture().edges.push_back({at(from.node), from.port, to, input++, box, kind});
+    }
+    for (const int from : node.controls)
+      picture().edges.push_back({at(from), 0, to, input++, box, PictureEdge::Kind::order});
+  }
+
+  const LoweredGraph& graph_;
+  LoweredPicture result_;
+};
+
+}  // namespace
+
+LoweredPicture picture_of(const LoweredGraph& graph) { return LoweredDraughtsman(graph).run(); }
+
+bool has_control_flow(const Graph& graph) {
+  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
+    return record.op == &loop_op || record.op == &cond_op;
+  });
+}
+
+}  // namespace reel

@@ -1,0 +1,187 @@
+// draw.js — a laid-out picture as SVG: a group for every node, in that of the box it is in.
+'use strict';
+
+function svg(name, attributes = {}, text = undefined) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** A line of right angles with round corners. */
+function pathOf(points, radius = 5) {
+  let path = `M${points[0].x} ${points[0].y}`;
+  for (let i = 1; i < points.length; ++i) {
+    const at = points[i], next = points[i + 1];
+    if (!next) { path += `L${at.x} ${at.y}`; break; }
+    const before = points[i - 1];
+    const toward = (to) => {
+      const length = Math.hypot(to.x - at.x, to.y - at.y) || 1;
+      const part = Math.min(radius, length / 2) / length;
+      return `${at.x + (to.x - at.x) * part} ${at.y + (to.y - at.y) * part}`;
+    };
+    path += `L${toward(before)}Q${at.x} ${at.y} ${toward(next)}`;
+  }
+  return path;
+}
+
+/** White for no time, the warmer the more of it. */
+function heat(share) {
+  const strength = Math.min(1, Math.sqrt(share));
+  const mix = (from, to) => Math.round(from + (to - from) * strength);
+  return `rgb(${mix(255, 247)}, ${mix(255, 148)}, ${mix(255, 72)})`;
+}
+
+class Drawing {
+  constructor(canvas, scene, model, layout) {
+    Object.assign(this, { canvas, scene, model, layout });
+    this.groups = new Map();  // by node
+    this.items = [];          // what can be out of sight
+    this.lines = new Map();   // by edge: its parts
+    const defs = canvas.querySelector('defs');
+    if (!defs.childNodes.length) {
+      for (const [id, colour] of [['data', '#7b8a9c'], ['capture', '#a3adba'], ['back', '#c2570c'],
+        ['order', '#a3adba'], ['picked', '#1d6fd8']]) {
+        const marker = svg('marker', {
+          id: `head-${id}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+          markerUnits: 'userSpaceOnUse', orient: 'auto',
+        });
+        marker.append(svg('path', { d: 'M0 0.8L8 4L0 7.2z', fill: colour }));
+        defs.append(marker);
+      }
+    }
+  }
+
+  /** Draws all anew. */
+  show() {
+    this.groups.clear();
+    this.lines.clear();
+    this.items = [];
+    const content = document.createDocumentFragment();
+    this.inside(this.model.root, content, 0, 0);
+    this.scene.replaceChildren(content);
+    const { width, height } = this.layout.made.get(this.model.root);
+    this.size = { width, height };
+  }
+
+  /** What is in a box, whose corner is at (x, y) of the picture. */
+  inside(box, into, x, y) {
+    const made = this.layout.made.get(box);
+    for (const route of made.routes) this.route(route, into, x, y);
+    for (const node of [...box.children, ...box.inputs, ...box.outputs]) {
+      const place = made.places.get(node);
+      const group = this.node(node, place, x + place.x, y + place.y);
+      into.append(group);
+      const isOpen = node.kind === 'box' && !node.isFolded;
+      if (!isOpen) this.add(group, x + place.x, y + place.y, node.width, node.height);
+    }
+  }
+
+  add(element, x, y, width, height) {
+    this.items.push({ element, x, y, x2: x + width, y2: y + height, isShown: true });
+  }
+
+  /** Hides what is outside of a part of the picture: a browser draws some hundred things fluently. */
+  cull(seen) {
+    for (const item of this.items) {
+      const isShown = item.x < seen.x2 && item.x2 > seen.x && item.y < seen.y2 && item.y2 > seen.y;
+      if (isShown === item.isShown) continue;
+      item.isShown = isShown;
+      item.element.style.display = isShown ? '' : 'none';
+    }
+  }
+
+  route({ edge, points, isStub, isLeaving }, into, left, top) {
+    const line = svg('path', { class: `edge ${edge.kind}`, d: pathOf(points) });
+    if (!(isStub && isLeaving)) {
+      const endsAtBorder = !isStub && edge.to.isOnBorder && edge.to.parent !== edge.box && !edge.to.parent.isFolded;
+      if (!endsAtBorder) line.setAttribute('marker-end', `url(#head-${edge.kind})`);
+    }
+    if (!this.lines.has(edge)) this.lines.set(edge, []);
+    this.lines.get(edge).push({ line, points, isStub });
+    into.append(line);
+    const xs = points.map((point) => point.x), ys = points.map((point) => point.y);
+    const x = Math.min(...xs), y = Math.min(...ys);
+    this.add(line, left + x - 4, top + y - 4, Math.max(...xs) - x + 8, Math.max(...ys) - y + 8);
+  }
+
+  node(node, { x, y }, left, top) {
+    const isBox = node.kind === 'box';
+    const shape = node.kind === 'op' ? 'op' : isBox ? 'box' : 'pill';
+    const group = svg('g', {
+      class: `node ${shape} ${node.role}${isBox && node.depth % 2 === 0 ? ' deep' : ''}`,
+      transform: `translate(${x} ${y})`, 'data-id': node.id,
+    });
+    const rect = svg('rect', {
+      class: 'shape', width: node.width, height: node.shapeHeight,
+      rx: shape === 'pill' ? kSize.pill / 2 : isBox ? 8 : 4,
+    });
+    group.append(rect);
+    if (isBox) this.boxParts(node, group, left, top);
+    else {
+      const share = this.model.share(node);
+      if (share) rect.style.fill = heat(share);
+      const labelWidth = measureText(node.label, 'label');
+      const both = labelWidth + (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
+      const begin = (node.width - both) / 2;
+      const base = node.shapeHeight / 2 + 4.2;
+      group.append(svg('text', { class: 'label', x: begin, y: base }, node.label));
+      if (node.shareText) {
+        group.append(svg('text', { class: 'share', x: begin + labelWidth + 6, y: base }, node.shareText));
+      }
+    }
+    for (const place of node.typePlaces) {
+      group.append(svg('text', {
+        class: 'type', x: place.x, y: node.height - 4, 'text-anchor': 'middle',
+      }, place.text));
+    }
+    this.groups.set(node, group);
+    return group;
+  }
+
+  boxParts(box, group, left, top) {
+    group.append(svg('text', { class: 'title', x: 24, y: 16 }, box.label));
+    if (box.shownNote) group.append(svg('text', { class: 'note', x: 24, y: 31 }, box.shownNote));
+    group.append(svg('path', {
+      class: 'fold', d: box.isFolded ? 'M10 8l5 4.5l-5 4.5' : 'M8 10l4.5 5l4.5 -5',
+    }));
+    group.append(svg('rect', {  // what is clicked
+      class: 'toggle', x: 2, y: 2, width: 20, height: 22, fill: 'transparent',
+    }));
+    if (!box.isFolded) this.inside(box, group, left, top);
+    else if (this.model.share(box)) group.querySelector('.shape').style.fill = heat(this.model.share(box));
+  }
+
+  /** The place of a node in the picture; of one that is hidden, that of the box that hides it. */
+  placeOf(node) {
+    let shown = node;
+    for (let box = node.parent; box !== this.model.root; box = box.parent) if (box.isFolded) shown = box;
+    let x = 0, y = 0;
+    for (let at = shown; at !== this.model.root; at = at.parent) {
+      const place = this.layout.made.get(at.parent).places.get(at);
+      x += place.x;
+      y += place.y;
+    }
+    return { node: shown, x, y, width: shown.width, height: shown.height };
+  }
+
+  mark(name, nodes) {
+    for (const group of this.scene.querySelectorAll(`.${name}.node`)) group.classList.remove(name);
+    for (const node of nodes) this.groups.get(node)?.classList.add(name);
+  }
+
+  markEdges(edges) {
+    for (const line of this.scene.querySelectorAll('.edge.picked')) {
+      line.classList.remove('picked');
+      if (line.hasAttribute('marker-end')) line.setAttribute('marker-end', line.dataset.head);
+    }
+    for (const edge of edges) {
+      for (const { line } of this.lines.get(edge) || []) {
+        line.classList.add('picked');
+        if (!line.hasAttribute('marker-end')) continue;
+        line.dataset.head = line.getAttribute('marker-end');
+        line.setAttribute('marker-end', 'url(#head-picked)');
+      }
+    }
+  }
+}

@@ -1,0 +1,272 @@
+// layout.js — where things are. Every box is laid out by itself by ELK (layered, downwards), the
+// inner ones first; for the one around it is a node with its inputs on the upper border and its
+// outputs on the lower one. So what folds or unfolds changes the boxes around it and no other.
+'use strict';
+
+const kSize = {
+  op: 24, pill: 19, type: 14, gap: 8, side: 14, edge: 10, title: 36, lane: 6, widest: 40,
+};
+
+const measureText = (() => {
+  const context = document.createElement('canvas').getContext('2d');
+  const fonts = {
+    label: '12px "Inter", "Segoe UI", "DejaVu Sans", sans-serif',
+    title: '600 12.5px "Inter", "Segoe UI", "DejaVu Sans", sans-serif',
+    note: '10.5px "Inter", "Segoe UI", "DejaVu Sans", sans-serif',
+    type: '10px "DejaVu Sans Mono", Consolas, Menlo, monospace',
+  };
+  const known = new Map();
+  return (text, font) => {
+    const key = font + text;
+    if (!known.has(key)) {
+      context.font = fonts[font];
+      known.set(key, Math.ceil(context.measureText(text).width));
+    }
+    return known.get(key);
+  };
+})();
+
+/** What is written of a type beside an edge; the whole is among the details. */
+function shortType(type) {
+  return type && type.length > kSize.widest ? `${type.slice(0, kSize.widest - 1)}…` : type || '';
+}
+
+class Layout {
+  constructor(model, elk) {
+    this.model = model;
+    this.elk = elk;
+    this.made = new Map();  // by box: its inside
+  }
+
+  /** Forgets what a box looked like, and those around it. */
+  invalidate(box) {
+    for (; box; box = box.parent) this.made.delete(box);
+  }
+
+  /** The inside of a box, and of all that is seen in it. */
+  async of(box) {
+    if (this.made.has(box)) return this.made.get(box);
+    const open = box.children.filter((node) => node.kind === 'box' && !node.isFolded);
+    await Promise.all(open.map((inner) => this.of(inner)));
+    for (const node of [...box.children, ...box.inputs, ...box.outputs]) this.measure(node);
+    const made = await this.arrange(box);
+    this.made.set(box, made);
+    return made;
+  }
+
+  /** Gives a node its size, and its ports their places on it. */
+  measure(node) {
+    node.ports = new Map();
+    const types = node.types.map((type) => ({ text: shortType(type), width: 0 }));
+    for (const type of types) type.width = type.text ? measureText(type.text, 'type') : 0;
+    if (node.kind === 'box' && !node.isFolded) return this.measureOpen(node);
+    if (node.kind === 'box') return this.measureFolded(node);
+    const isPill = node.kind !== 'op';
+    const share = this.model.share(node);
+    node.shareText = share >= 0.005 ? shareText(share) : '';
+    const label = measureText(node.label, 'label') +
+        (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
+    const typesWidth = types.reduce((sum, type) => sum + type.width + 10, 0);
+    node.width = Math.max(label + (isPill ? 18 : 20), typesWidth, 34);
+    node.shapeHeight = isPill ? kSize.pill : kSize.op;
+    // What an output says of its type stands below the box that it leaves.
+    const hasTypes = types.some((type) => type.text) && !(node.kind === 'output' && node.isOnBorder);
+    node.height = node.shapeHeight + (hasTypes ? kSize.type : 0);
+    node.typePlaces = [];
+    const inputs = Math.max(0, ...node.reads.map((edge) => edge.input + 1));
+    for (let k = 0; k < inputs; ++k) {
+      node.ports.set(`i${k}`, { x: (node.width * (k + 1)) / (inputs + 1), y: 0 });
+    }
+    let x = (node.width - typesWidth) / 2;
+    types.forEach((type, k) => {
+      const middle = x + type.width / 2 + 5;
+      node.ports.set(`o${k}`, { x: middle, y: node.height });
+      if (hasTypes) node.typePlaces.push({ text: type.text, x: middle });
+      x += type.width + 10;
+    });
+    for (const edge of node.readers) {  // of what gives no tensor
+      const port = `o${edge.output}`;
+      if (!node.ports.has(port)) node.ports.set(port, { x: node.width / 2, y: node.height });
+    }
+  }
+
+  measureFolded(box) {
+    const inside = `${box.opCount} ${box.opCount === 1 ? 'op' : 'ops'}`;
+    const share = this.model.share(box);
+    box.shownNote = [inside, box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
+    const ports = Math.max(box.inputs.length, box.outputs.length) + 1;
+    box.width = Math.max(measureText(box.label, 'title') + 40, measureText(box.shownNote, 'note') + 40,
+      Math.min(ports * 9, 600));
+    box.shapeHeight = box.height = kSize.title + 4;
+    box.inputs.forEach((pill, k) => box.ports.set(
+      `p${pill.id}`, { x: (box.width * (k + 1)) / (box.inputs.length + 1), y: 0 }));
+    box.outputs.forEach((pill, k) => box.ports.set(
+      `p${pill.id}`, { x: (box.width * (k + 1)) / (box.outputs.length + 1), y: box.height }));
+    this.placeTypes(box);
+  }
+
+  measureOpen(box) {
+    const inside = this.made.get(box);
+    box.shownNote = inside.note;
+    box.width = inside.width;
+    box.shapeHeight = box.height = inside.height;
+    for (const pill of box.inputs) {
+      box.ports.set(`p${pill.id}`, { x: inside.places.get(pill).x + pill.width / 2, y: 0 });
+    }
+    for (const pill of box.outputs) {
+      box.ports.set(`p${pill.id}`, { x: inside.places.get(pill).x + pill.width / 2, y: box.height });
+    }
+    this.placeTypes(box);
+  }
+
+  /** Types below a box, where its outputs leave it, if there is room for all. */
+  placeTypes(box) {
+    box.typePlaces = [];
+    const read = box.outputs.filter((pill) => pill.readers.some((edge) => edge.box === box.parent));
+    const places = read.map((pill) => {
+      const text = shortType(pill.types[0]);
+      return { text, x: box.ports.get(`p${pill.id}`).x, width: text ? measureText(text, 'type') : 0 };
+    }).filter((place) => place.text).sort((a, b) => a.x - b.x);
+    let end = -Infinity;
+    for (const place of places) {
+      const begin = place.x - place.width / 2;
+      if (begin < end + 6 || begin < 0 || place.x + place.width / 2 > box.width) return;
+      end = place.x + place.width / 2;
+    }
+    if (!places.length) return;
+    box.typePlaces = places;
+    box.height += kSize.type;
+    for (const pill of box.outputs) box.ports.get(`p${pill.id}`).y = box.height;
+  }
+
+  /** The port of an edge's end, as ELK knows it. */
+  portOf(box, node, port) {
+    if (node.isOnBorder && node.parent !== box) return `n${node.parent.id}.p${node.id}`;
+    return `n${node.id}.${port}`;
+  }
+
+  async arrange(box) {
+    const isRoot = box.kind === 'root';
+    const nodes = [...box.children, ...box.inputs, ...box.outputs];
+    const elkNode = (node) => {
+      const options = { 'elk.portConstraints': 'FIXED_POS' };
+      if (node.isOnBorder) {
+        options['elk.layered.layering.layerConstraint'] =
+            node.kind === 'input' ? 'FIRST_SEPARATE' : 'LAST_SEPARATE';
+      }
+      return {
+        id: `n${node.id}`, width: node.width, height: node.height, layoutOptions: options,
+        ports: [...node.ports].map(([name, { x, y }]) => ({
+          id: `n${node.id}.${name}`, x, y, width: 0, height: 0,
+          layoutOptions: { 'elk.port.side': y === 0 ? 'NORTH' : 'SOUTH' },
+        })),
+      };
+    };
+    // What goes round the loop is drawn beside all that is in it.
+    const goesRound = (edge) => edge.kind === 'back' && edge.from.isOnBorder && edge.to.isOnBorder &&
+        edge.from.parent === box && edge.to.parent === box;
+    const round = box.edges.filter(goesRound);
+    const edges = box.edges.filter((edge) => !goesRound(edge));
+    const graph = {
+      id: 'level',
+      layoutOptions: {
+        'elk.algorithm': 'layered', 'elk.direction': 'DOWN', 'elk.edgeRouting': 'ORTHOGONAL',
+        'elk.separateConnectedComponents': isRoot ? 'true' : 'false',
+        'elk.padding': '[top=0,left=0,bottom=0,right=0]',
+        'elk.spacing.nodeNode': '16', 'elk.spacing.edgeNode': '10', 'elk.spacing.edgeEdge': '8',
+        'elk.spacing.componentComponent': '30',
+        'elk.layered.spacing.nodeNodeBetweenLayers': '26',
+        'elk.layered.spacing.edgeNodeBetweenLayers': '10',
+        'elk.layered.spacing.edgeEdgeBetweenLayers': '8',
+        'elk.layered.considerModelOrder.strategy': 'NONE',
+        'elk.layered.feedbackEdges': 'true',
+        'elk.layered.thoroughness': nodes.length > 300 ? '2' : '7',
+      },
+      children: nodes.map(elkNode),
+      // What leads back is given to ELK the other way round, so that it breaks cycles there.
+      edges: edges.map((edge, i) => {
+        const ends = [[this.portOf(box, edge.from, `o${edge.output}`)],
+          [this.portOf(box, edge.to, `i${edge.input}`)]];
+        if (edge.kind === 'back') ends.reverse();
+        return { id: `e${i}`, sources: ends[0], targets: ends[1] };
+      }),
+    };
+    const laid = await this.runElk(graph);
+    return this.read(box, laid, edges, round);
+  }
+
+  async runElk(graph) {
+    try {
+      return await this.elk.layout(graph);
+    } catch (error) {
+      // Network simplex goes as deep as a graph is long.
+      graph.layoutOptions['elk.layered.layering.strategy'] = 'LONGEST_PATH_SOURCE';
+      return this.elk.layout(graph);
+    }
+  }
+
+  /** What ELK has found, in the coordinates of the box. */
+  read(box, laid, edges, round) {
+    const isRoot = box.kind === 'root';
+    const share = isRoot ? 0 : this.model.share(box);
+    const note = isRoot ? '' : [box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
+    const titleWidth = isRoot ? 0 :
+      Math.max(measureText(box.label, 'title'), note ? measureText(note, 'note') : 0) + 34;
+    const lanes = round.length;
+    const laneGap = lanes > 12 ? 72 / lanes : kSize.lane;
+    const aside = lanes ? kSize.gap + lanes * laneGap : 0;  // above, below and at the right
+    const places = new Map();
+    const byId = new Map([...box.children, ...box.inputs, ...box.outputs].map((n) => [`n${n.id}`, n]));
+    const pillsBegin = Math.min(...laid.children.filter((c) => byId.get(c.id).isOnBorder &&
+        byId.get(c.id).kind === 'input').map((c) => c.x));
+    // The title stands beside the inputs, or above everything if there are none.
+    const left = isRoot ? 0 : Math.max(kSize.side,
+      Number.isFinite(pillsBegin) ? titleWidth - pillsBegin : 0);
+    const top = isRoot ? 0 : Number.isFinite(pillsBegin) ? kSize.edge + aside : kSize.title + 4;
+    for (const child of laid.children) {
+      places.set(byId.get(child.id), { x: child.x + left, y: child.y + top });
+    }
+    const routes = [];
+    laid.edges.forEach((laidEdge) => {
+      const edge = edges[Number(laidEdge.id.slice(1))];
+      for (const section of laidEdge.sections || []) {
+        const points = [section.startPoint, ...(section.bendPoints || []), section.endPoint]
+          .map(({ x, y }) => ({ x: x + left, y: y + top }));
+        if (edge.kind === 'back') points.reverse();
+        routes.push({ edge, points });
+      }
+    });
+    const right = isRoot ? 0 : kSize.side + aside;
+    const width = Math.max(left + laid.width + right, titleWidth + right + kSize.side);
+    const height = top + laid.height + (isRoot ? 0 : kSize.edge + aside);
+    round.forEach((edge, k) => {
+      const from = places.get(edge.from), to = places.get(edge.to);
+      const x0 = from.x + edge.from.width / 2 + 7, y0 = from.y + edge.from.shapeHeight;
+      const x1 = to.x + edge.to.width / 2 + 7, y1 = to.y;
+      const away = kSize.gap / 2 + (k + 1) * laneGap;
+      const lane = width - kSize.side - aside + kSize.gap + k * laneGap;
+      routes.push({
+        edge,
+        points: [{ x: x0, y: y0 }, { x: x0, y: y0 + away }, { x: lane, y: y0 + away },
+          { x: lane, y: y1 - away }, { x: x1, y: y1 - away }, { x: x1, y: y1 }],
+      });
+    });
+    // From the border to what stands on it.
+    for (const pill of box.inputs) {
+      const x = places.get(pill).x + pill.width / 2;
+      for (const edge of pill.reads.filter((edge) => edge.box === box.parent).slice(0, 1)) {
+        routes.push({ edge, points: [{ x, y: 0 }, { x, y: places.get(pill).y }], isStub: true });
+      }
+    }
+    for (const pill of box.outputs) {
+      const x = places.get(pill).x + pill.width / 2;
+      for (const edge of pill.readers.filter((edge) => edge.box === box.parent).slice(0, 1)) {
+        routes.push({
+          edge, points: [{ x, y: places.get(pill).y + pill.shapeHeight }, { x, y: height }],
+          isStub: true, isLeaving: true,
+        });
+      }
+    }
+    return { width, height, places, routes, note };
+  }
+}

@@ -1,0 +1,163 @@
+// main.js — puts the parts together: views, folding, picking, keys.
+'use strict';
+
+class Page {
+  constructor(data) {
+    const element = (id) => document.getElementById(id);
+    this.canvas = element('canvas');
+    this.scene = element('scene');
+    this.busy = element('busy');
+    this.elk = new ELK({ workerFactory: () => new Worker(this.workerUrl()) });
+    this.viewport = new Viewport(this.canvas, this.scene);
+    this.viewport.onChange = (seen) => this.drawing?.cull(seen);
+    this.details = new Details(element('details'), (node) => this.goTo(node), () => this.pick(null));
+    this.search = new Search(element('query'), element('hits'),
+      (node) => this.goTo(node), (found) => this.drawing?.mark('found', found));
+    this.runBar = new RunBar(element('run'), this);
+    this.views = data.views.map((view) => ({ title: view.title, model: new Model(view) }));
+    element('title').textContent = document.title = data.name;
+    this.tabs = this.views.map((view) => {
+      const tab = document.createElement('button');
+      tab.textContent = view.title;
+      tab.setAttribute('role', 'tab');
+      tab.addEventListener('click', () => this.showView(view));
+      return tab;
+    });
+    if (this.tabs.length > 1) element('views').append(...this.tabs);
+    element('unfold').addEventListener('click', () => this.foldAll(false));
+    element('fold').addEventListener('click', () => this.foldAll(true));
+    element('fit').addEventListener('click', () => this.viewport.fit(this.drawing.size, true));
+    this.canvas.addEventListener('click', (event) => this.onClick(event));
+    this.canvas.addEventListener('dblclick', (event) => {
+      const node = this.nodeAt(event);
+      if (node?.kind === 'box') this.toggle(node);
+    });
+    window.addEventListener('keydown', (event) => this.onKey(event));
+    this.legend(element('legend'));
+    this.ready = this.showView(this.views[0]);
+  }
+
+  workerUrl() {
+    const source = document.getElementById('elk-worker').textContent;
+    return URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+  }
+
+  async showView(view) {
+    this.view = view;
+    this.model = view.model;
+    this.tabs.forEach((tab, i) => tab.setAttribute('aria-selected', String(this.views[i] === view)));
+    this.picked = null;
+    this.details.hide();
+    if (!view.layout) {
+      this.model.foldDownTo(150);
+      view.layout = new Layout(this.model, this.elk);
+    }
+    await this.redraw();
+    this.search.setModel(this.model);
+    this.runBar.show(this.model);
+    this.viewport.fit(this.drawing.size, false);
+  }
+
+  /** Lays out what has changed, and draws. */
+  async redraw() {
+    const view = this.view;
+    this.busy.hidden = false;
+    try {
+      await view.layout.of(view.model.root);
+    } finally {
+      this.busy.hidden = true;
+    }
+    if (view !== this.view) return;
+    this.drawing = new Drawing(this.canvas, this.scene, view.model, view.layout);
+    this.drawing.show();
+    this.drawing.cull(this.viewport.seen());
+    this.drawing.mark('found', this.search.query.value ? this.search.found : []);
+    this.pick(this.picked);
+    this.runBar.redraw();
+  }
+
+  async toggle(box) {
+    const before = this.drawing.placeOf(box);
+    box.isFolded = !box.isFolded;
+    this.view.layout.invalidate(box);
+    await this.redraw();
+    const after = this.drawing.placeOf(box);  // it stays where it was clicked
+    this.viewport.move((before.x - after.x) * this.viewport.scale, (before.y - after.y) * this.viewport.scale);
+  }
+
+  async foldAll(isFolded) {
+    for (const box of this.model.boxes) {
+      box.isFolded = isFolded;
+      this.view.layout.invalidate(box);
+    }
+    await this.redraw();
+    this.viewport.fit(this.drawing.size, false);
+  }
+
+  /** Unfolds what hides a node, picks it, and moves it into sight. */
+  async goTo(node) {
+    const opened = this.model.reveal(node);
+    for (const box of opened) this.view.layout.invalidate(box);
+    this.picked = node;
+    if (opened.length) await this.redraw();
+    this.pick(node);
+    this.viewport.centre(this.drawing.placeOf(node));
+  }
+
+  pick(node) {
+    this.picked = node;
+    this.drawing.mark('picked', node ? [node] : []);
+    const own = node ? [...node.reads, ...node.readers] : [];
+    if (node?.kind === 'box') {
+      for (const pill of [...node.inputs, ...node.outputs]) {
+        own.push(...[...pill.reads, ...pill.readers].filter((edge) => edge.box === node.parent));
+      }
+    }
+    this.drawing.markEdges(own);
+    if (node) this.details.show(this.model, node);
+    else this.details.hide();
+  }
+
+  nodeAt(event) {
+    const group = event.target.closest('.node');
+    return group ? this.model.nodes[Number(group.dataset.id)] : null;
+  }
+
+  onClick(event) {
+    if (this.viewport.hasDragged) return;
+    const node = this.nodeAt(event);
+    if (node && event.target.classList.contains('toggle')) this.toggle(node);
+    else this.pick(node);
+  }
+
+  onKey(event) {
+    if (event.target.tagName === 'INPUT' && event.key !== 'Escape') return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = {
+      '/': () => { document.getElementById('query').focus(); event.preventDefault(); },
+      'Escape': () => this.pick(null),
+      '0': () => this.viewport.fit(this.drawing.size, true),
+      '+': () => this.viewport.zoom(1.25, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
+      '-': () => this.viewport.zoom(0.8, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
+      'ArrowRight': () => this.runBar.step(1),
+      'ArrowLeft': () => this.runBar.step(-1),
+    }[event.key];
+    if (action) action();
+  }
+
+  legend(element) {
+    for (const [kind, text] of [['data', 'value'], ['capture', 'capture'], ['back', 'next iteration']]) {
+      const entry = document.createElement('span');
+      const line = svg('svg', { width: 26, height: 8 });
+      line.append(svg('path', {
+        d: 'M0 4H24', 'marker-end': `url(#head-${kind})`, fill: 'none',
+        stroke: { data: '#7b8a9c', capture: '#a3adba', back: '#c2570c' }[kind],
+        'stroke-width': kind === 'back' ? 1.9 : 1.2, 'stroke-dasharray': kind === 'capture' ? '4 3' : '',
+      }));
+      entry.append(line, text);
+      element.append(entry);
+    }
+  }
+}
+
+window.page = new Page(JSON.parse(document.getElementById('data').textContent));

@@ -1,0 +1,99 @@
+// model.js — what the page was given, as objects that refer to each other.
+'use strict';
+
+/** One view: nodes as a tree of boxes, edges by the box that they run in. */
+class Model {
+  constructor(data) {
+    this.name = data.name;
+    this.nodes = data.nodes.map((node, id) => ({
+      role: 'plain', note: '', types: [], attributes: [], source: '', parent: -1, ...node,
+      id, children: [], inputs: [], outputs: [], edges: [], reads: [], readers: [], isFolded: false,
+    }));
+    this.root = {
+      id: -1, kind: 'root', children: [], inputs: [], outputs: [], edges: [], depth: 0,
+    };
+    for (const node of this.nodes) {
+      node.parent = node.parent < 0 ? this.root : this.nodes[node.parent];
+      node.depth = node.parent.depth + 1;
+      const isOnBorder = (node.kind === 'input' || node.kind === 'output') && node.parent !== this.root;
+      if (isOnBorder) node.parent[node.kind + 's'].push(node);
+      else node.parent.children.push(node);
+      node.isOnBorder = isOnBorder;
+    }
+    this.edges = data.edges.map((edge) => ({
+      kind: 'data', ...edge,
+      from: this.nodes[edge.from], to: this.nodes[edge.to],
+      box: edge.box < 0 || edge.box === undefined ? this.root : this.nodes[edge.box],
+    }));
+    for (const edge of this.edges) {
+      edge.box.edges.push(edge);
+      edge.from.readers.push(edge);
+      edge.to.reads.push(edge);
+    }
+    this.boxes = this.nodes.filter((node) => node.kind === 'box');
+    // Boxes come before what is in them.
+    for (const box of this.boxes) box.opCount = 0;
+    for (const node of [...this.nodes].reverse()) {
+      if (node.parent === this.root || node.isOnBorder) continue;
+      node.parent.opCount += node.kind === 'box' ? node.opCount : 1;
+    }
+    this.nanoseconds = this.root.children.reduce(
+      (sum, node) => sum + (node.count ? node.count.nanoseconds : 0), 0);
+    this.run = data.run;
+  }
+
+  /** The part of all time that a node took; 0 where nothing was counted. */
+  share(node) {
+    return node.count && this.nanoseconds ? node.count.nanoseconds / this.nanoseconds : 0;
+  }
+
+  /** Folds what would make the picture larger than that when it is opened, the innermost first. */
+  foldDownTo(most) {
+    const seen = (box) => box.children.reduce(
+      (sum, node) => sum + 1 + (node.kind === 'box' && !node.isFolded ? seen(node) : 0), 0);
+    const byDepth = [...this.boxes].sort((a, b) => b.depth - a.depth || b.opCount - a.opCount);
+    for (const box of byDepth) {
+      if (box.role !== 'group' && seen(this.root) <= most) continue;
+      box.isFolded = true;
+    }
+  }
+
+  /** Unfolds what hides a node -> the boxes that were. */
+  reveal(node) {
+    const opened = [];
+    for (let box = node.parent; box !== this.root; box = box.parent) {
+      // What stands on the border of a box is seen only where that is unfolded.
+      if (box.isFolded) { box.isFolded = false; opened.push(box); }
+    }
+    return opened;
+  }
+
+  isVisible(node) {
+    for (let box = node.parent; box !== this.root; box = box.parent) if (box.isFolded) return false;
+    return true;
+  }
+
+  /** Nodes of which a text holds all words of a query. */
+  find(query) {
+    const words = query.toLowerCase().split(/\s+/).filter((word) => word);
+    if (!words.length) return [];
+    return this.nodes.filter((node) => {
+      node.text ??= [node.label, node.note, node.role, ...node.types, ...node.attributes.flat(),
+        node.source].join(' ').toLowerCase();
+      return words.every((word) => node.text.includes(word));
+    });
+  }
+}
+
+/** "12.3 µs" */
+function timeText(nanoseconds) {
+  for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
+    if (nanoseconds >= size) return `${(nanoseconds / size).toPrecision(3)} ${unit}`;
+  }
+  return `${Math.round(nanoseconds)} ns`;
+}
+
+/** "12 %" */
+function shareText(share) {
+  return share >= 0.1 ? `${Math.round(share * 100)} %` : `${(share * 100).toFixed(1)} %`;
+}

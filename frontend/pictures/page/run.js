@@ -1,0 +1,128 @@
+// run.js — a slider over a recorded run: tokens on edges, dead ones grey, iterations in flight.
+'use strict';
+
+class RunBar {
+  constructor(element, page) {
+    Object.assign(this, { element, page });
+    const add = (parent, name, className, properties = {}) => {
+      const child = Object.assign(document.createElement(name), properties);
+      child.className = className;
+      parent.append(child);
+      return child;
+    };
+    const controls = add(element, 'div', 'controls');
+    this.play = add(controls, 'button', 'play', { textContent: '▶', title: 'Play' });
+    this.back = add(controls, 'button', 'back', { textContent: '‹', title: 'A step back (←)' });
+    this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step on (→)' });
+    this.slider = add(controls, 'input', 'slider', { type: 'range', min: 0, value: 0 });
+    this.label = add(controls, 'span', 'at');
+    this.what = add(element, 'div', 'what');
+    this.frames = add(element, 'div', 'frames');
+    this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value)));
+    this.back.addEventListener('click', () => this.step(-1));
+    this.next.addEventListener('click', () => this.step(1));
+    this.play.addEventListener('click', () => this.toggle());
+  }
+
+  show(model) {
+    this.stop();
+    this.element.hidden = !model.run;
+    this.tokens = null;
+    if (!model.run) return;
+    model.tokens ??= new Tokens(model);
+    this.tokens = model.tokens;
+    this.slider.max = this.tokens.activations.length;
+    this.goTo(this.tokens.at);
+  }
+
+  step(by) {
+    if (this.tokens) this.goTo(this.tokens.at + by);
+  }
+
+  toggle() {
+    if (this.timer) return this.stop();
+    if (this.tokens.at === this.tokens.activations.length) this.goTo(0);
+    this.play.textContent = '❚❚';
+    this.timer = setInterval(() => {
+      this.step(1);
+      if (this.tokens.at === this.tokens.activations.length) this.stop();
+    }, 350);
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.play.textContent = '▶';
+  }
+
+  goTo(step) {
+    const count = this.tokens.activations.length;
+    this.tokens.goTo(Math.max(0, Math.min(count, step)));
+    this.slider.value = this.tokens.at;
+    this.label.textContent = `step ${this.tokens.at} of ${count}`;
+    this.say();
+    this.redraw();
+  }
+
+  say() {
+    const { tokens } = this;
+    const last = tokens.activations[tokens.at - 1];
+    if (!last) {
+      this.what.textContent = 'Before the first node runs. Each step is a node that takes its tokens and gives others.';
+    } else {
+      const frame = this.frameName(tokens.instances[last.instance].frame);
+      const where = frame ? `, iteration ${last.iteration} of ${frame}` : '';
+      const port = tokens.kind.get(last.node) === 'Switch' && !last.isDead
+        ? `, leaves by its ${last.taken ? 'true' : 'false'} port` : '';
+      this.what.textContent = `${last.node.label}${where}${port}${last.isDead ? ': dead, computes nothing' : ''}`;
+    }
+    this.frames.replaceChildren();
+    for (const [frame, iterations] of tokens.inFlight()) {
+      const name = this.frameName(frame);
+      if (!name) continue;
+      const entry = document.createElement('span');
+      entry.append(`${name}, in flight: `);
+      for (const iteration of iterations.sort((a, b) => a - b)) {
+        const flight = document.createElement('span');
+        flight.className = 'flight';
+        flight.textContent = iteration;
+        entry.append(flight);
+      }
+      this.frames.append(entry);
+    }
+  }
+
+  frameName(frame) {
+    const box = this.tokens.run.frames[frame];
+    return box < 0 ? '' : this.tokens.model.nodes[box].label;
+  }
+
+  /** Marks the nodes that have run, and puts tokens on edges. */
+  redraw() {
+    const { drawing } = this.page;
+    for (const old of this.page.scene.querySelectorAll('.token')) old.remove();
+    if (!this.tokens || !drawing || drawing.model !== this.tokens.model) return;
+    const last = this.tokens.activations[this.tokens.at - 1];
+    drawing.mark('fired', last ? [last.node] : []);
+    drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
+    for (const [edge, tags] of this.tokens.onEdge) {
+      const route = (drawing.lines.get(edge) || []).find(({ isStub }) => !isStub);
+      if (route && tags.size) this.put(route, [...tags]);
+    }
+  }
+
+  /** The tokens of an edge, at its end, where they wait; at most three and a mark for more. */
+  put({ line, points }, tags) {
+    const length = line.getTotalLength();
+    const shown = tags.slice(-3);
+    shown.forEach(([tag, isDead], i) => {
+      const at = line.getPointAtLength(Math.max(4, length - 15 - 15 * i));
+      const token = svg('g', { class: `token${isDead ? ' dead' : ''}`, transform: `translate(${at.x} ${at.y})` });
+      token.append(svg('circle', { r: 7 }));
+      const text = i === 2 && tags.length > 3 ? `+${tags.length - 2}` : tag.split(' ')[1];
+      token.append(svg('text', { y: 3.2 }, text));
+      token.append(svg('title', {}, `${isDead ? 'dead token' : 'token'} of iteration ${tag.split(' ')[1]}`));
+      line.parentNode.append(token);
+    });
+  }
+}

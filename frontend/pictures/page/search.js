@@ -1,0 +1,62 @@
+// search.js — finding nodes by the words in them.
+'use strict';
+
+class Search {
+  constructor(query, hits, onPick, onFound) {
+    Object.assign(this, { query, hits, onPick, onFound, found: [], at: -1 });
+    query.addEventListener('input', () => this.update());
+    query.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') { this.clear(); query.blur(); }
+      if (!this.found.length) return;
+      const step = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.at = (this.at + step + this.found.length) % this.found.length;
+      this.list();
+      this.onPick(this.found[this.at]);
+    });
+    query.addEventListener('blur', () => setTimeout(() => { hits.hidden = true; }, 150));
+    query.addEventListener('focus', () => { if (query.value) this.list(); });
+  }
+
+  setModel(model) {
+    this.model = model;
+    if (this.query.value) this.update();
+  }
+
+  clear() {
+    this.query.value = '';
+    this.update();
+  }
+
+  update() {
+    this.found = this.model.find(this.query.value);
+    this.at = -1;
+    this.list();
+    this.onFound(this.found);
+  }
+
+  list() {
+    const kMost = 60;
+    this.hits.hidden = !this.query.value;
+    const first = Math.max(0, Math.min(this.at - kMost / 2, this.found.length - kMost));
+    const items = this.found.slice(first, first + kMost).map((node, i) => {
+      const item = document.createElement('li');
+      item.append(node.label);
+      const small = document.createElement('small');
+      const path = [];
+      for (let box = node.parent; box.kind === 'box'; box = box.parent) path.unshift(box.label);
+      small.textContent = [path.join(' › '), node.types.join(', ')].filter((x) => x).join(' · ');
+      item.append(small);
+      if (first + i === this.at) item.setAttribute('aria-selected', 'true');
+      item.addEventListener('pointerdown', () => { this.at = first + i; this.onPick(node); });
+      return item;
+    });
+    if (this.found.length > items.length || !this.found.length) {
+      const item = document.createElement('li');
+      item.textContent = this.found.length ? `${this.found.length} in all` : 'Nothing found';
+      items.push(item);
+    }
+    this.hits.replaceChildren(...items);
+  }
+}

@@ -1,0 +1,91 @@
+// viewport.js — moving and magnifying the picture.
+'use strict';
+
+class Viewport {
+  constructor(canvas, scene) {
+    Object.assign(this, { canvas, scene, x: 0, y: 0, scale: 1, isAsked: false });
+    canvas.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      const box = canvas.getBoundingClientRect();
+      if (event.ctrlKey || !event.shiftKey) {
+        this.zoom(Math.exp(-event.deltaY * 0.0016), event.clientX - box.left, event.clientY - box.top);
+      } else {
+        this.move(-event.deltaY, 0);
+      }
+    }, { passive: false });
+    canvas.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0) return;
+      this.drag = { x: event.clientX, y: event.clientY, hasMoved: false };
+    });
+    window.addEventListener('pointermove', (event) => {
+      if (!this.drag) return;
+      const dx = event.clientX - this.drag.x, dy = event.clientY - this.drag.y;
+      if (!this.drag.hasMoved && Math.hypot(dx, dy) < 4) return;
+      this.drag = { x: event.clientX, y: event.clientY, hasMoved: true };
+      canvas.classList.add('dragging');
+      this.move(dx, dy);
+    });
+    window.addEventListener('pointerup', () => {
+      this.hasDragged = Boolean(this.drag && this.drag.hasMoved);
+      this.drag = null;
+      canvas.classList.remove('dragging');
+    });
+  }
+
+  move(dx, dy) {
+    this.x += dx;
+    this.y += dy;
+    this.apply();
+  }
+
+  zoom(factor, x, y) {
+    const scale = Math.min(4, Math.max(0.01, this.scale * factor));
+    const real = scale / this.scale;
+    this.x = x - (x - this.x) * real;
+    this.y = y - (y - this.y) * real;
+    this.scale = scale;
+    this.apply();
+  }
+
+  /** At most once a frame. */
+  apply() {
+    if (this.isAsked) return;
+    this.isAsked = true;
+    requestAnimationFrame(() => {
+      this.isAsked = false;
+      this.scene.setAttribute('transform', `translate(${this.x} ${this.y}) scale(${this.scale})`);
+      this.onChange?.(this.seen());
+      this.scene.classList.toggle('far', this.scale < 0.4);
+      this.scene.classList.toggle('farther', this.scale < 0.16);
+    });
+  }
+
+  /** The part of the picture that is in sight, and a little more. */
+  seen() {
+    const margin = 60 / this.scale;
+    return {
+      x: -this.x / this.scale - margin, x2: (this.canvas.clientWidth - this.x) / this.scale + margin,
+      y: -this.y / this.scale - margin, y2: (this.canvas.clientHeight - this.y) / this.scale + margin,
+    };
+  }
+
+  /** Shows the whole, or where that would be too small to read, its top. */
+  fit({ width, height }, isWhole) {
+    const { width: w, height: h } = this.canvas.getBoundingClientRect();
+    const all = Math.min((w - 48) / width, (h - 72) / height, 1.25);
+    this.scale = Math.max(isWhole ? 0.01 : Math.min(0.62, (w - 48) / Math.min(width, 2.2 * w)), all);
+    this.x = (w - width * this.scale) / 2;
+    this.y = Math.max(24, (h - 40 - height * this.scale) / 2);
+    if (width * this.scale > w) this.x = (w - width * this.scale) / 2;
+    this.apply();
+  }
+
+  centre({ x, y, width, height }) {
+    const { width: w, height: h } = this.canvas.getBoundingClientRect();
+    if (this.scale < 0.5) this.scale = 0.9;
+    const high = Math.min(height, h / this.scale - 40);  // of a tall box, its top
+    this.x = w / 2 - (x + width / 2) * this.scale;
+    this.y = h / 2 - (y + high / 2) * this.scale;
+    this.apply();
+  }
+}

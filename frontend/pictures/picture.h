@@ -1,0 +1,107 @@
+// frontend/pictures/picture.h — Picture, a graph as boxes and lines: what dot files and pages are
+// written from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A thing that is drawn. A loop, a branch or a frame is a box: the nodes in it name it as their
+/// parent, and its inputs and outputs, which stand on its border, do too.
+struct PictureNode {
+  enum class Kind { op, box, input, output };
+  /// What a node is beyond that; the page has a colour or a line for each.
+  enum class Role {
+    plain,
+    constant,  ///< the same number in every place
+    loop,
+    cond,
+    part,      ///< of a loop or cond: its condition, a branch
+    group,     ///< ops that are done as one
+    frame,     ///< of a lowered loop
+    argument,  ///< an input that is handed in
+    capture,   ///< an input held by reference, the same in every iteration
+    carry,     ///< handed from iteration to iteration
+    slice,     ///< of which every iteration sees its part
+    stack,     ///< an output with a part of every iteration
+    sum,       ///< an output that iterations add to
+    result,    ///< another output
+    control,   ///< of a lowered loop: Enter, Merge, Switch, ...
+  };
+  /// What all runs took together that were counted.
+  struct Count {
+    std::int64_t calls = 0, nanoseconds = 0;
+  };
+
+  Kind kind;
+  int parent = -1;  ///< a box; -1: the picture itself
+  Role role = Role::plain;
+  std::string label;
+  std::string note = {};                ///< in small beside the label: of a loop, how long it is
+  std::vector<std::string> types = {};  ///< of what it gives, by output
+  std::vector<std::pair<std::string, std::string>> attributes = {};  ///< name, value
+  std::string source = {};  ///< where it comes from; empty: not known
+  std::optional<Count> count = {};
+};
+
+/// A value on its way. Both ends are in `box`, or on its border, or on that of a box in it.
+struct PictureEdge {
+  enum class Kind {
+    data,
+    capture,  ///< the same for every iteration
+    back,     ///< to the next iteration
+    order,    ///< no value: one waits for the other
+  };
+  int from, output;
+  int to, input;
+  int box = -1;
+  Kind kind = Kind::data;
+};
+
+/// A time in which a node ran, of the last run that was counted; of a box, also one iteration.
+struct PictureSpan {
+  int node;  ///< -1: all of it
+  bool is_iteration = false;
+  unsigned thread = 0;
+  std::int64_t begin = 0, end = 0;  ///< nanoseconds, from no particular beginning
+};
+
+struct Picture {
+  std::string name;
+  std::vector<PictureNode> nodes;  ///< boxes before what is in them
+  std::vector<PictureEdge> edges;
+  std::vector<PictureSpan> spans;
+  std::int64_t spans_left_out = 0;
+  std::int64_t runs = 0;      ///< that were counted
+  bool is_first_run = false;  ///< in which loops are planned
+
+  int add(PictureNode node) {
+    nodes.push_back(std::move(node));
+    return static_cast<int>(nodes.size()) - 1;
+  }
+};
+
+class Profile;  // trace/executors/plan/profile.h
+
+/// A recorded graph; loops, conds and what else has graphs in it are boxes.
+Picture picture_of(const Graph& graph);
+/// The same of a graph that a plan runs, with what its instructions took; profile may be null.
+Picture picture_of(const Graph& graph, const Profile* profile);
+
+/// The number of an op that makes a constant.
+std::string constant_text(const OpRecord& record);
+
+/// In Graphviz's language: boxes are clusters.
+std::string dot_of(const Picture& picture);
+
+const char* name_of(PictureNode::Kind kind);
+const char* name_of(PictureNode::Role role);
+const char* name_of(PictureEdge::Kind kind);
+
+}  // namespace reel

@@ -1,0 +1,133 @@
+#include "reel/frontend/pictures/source_lines.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#ifdef REEL_HAS_BACKTRACE
+#include <backtrace.h>
+#endif
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : name;
+}
+
+/// "loss(Model const&)" -> "loss"; a lambda has no name beside its line.
+std::string short_name(const std::string& name) {
+  int angles = 0;
+  std::string result;
+  for (const char c : name) {
+    if (c == '(' && angles == 0) break;
+    if (c == '<') ++angles;
+    if (angles == 0) result += c;
+    if (c == '>' && angles > 0) --angles;
+  }
+  const std::size_t blank = result.rfind(' ');  // behind what it returns
+  if (blank != std::string::npos) result.erase(0, blank + 1);
+  return result == "operator" || result.ends_with("::operator") ? "" : result;
+}
+
+bool has_prefix_in(std::string_view file, std::string_view root) {
+  if (!file.starts_with(root)) return false;
+  file.remove_prefix(root.size());
+  for (const std::string_view folder : {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/"})
+    if (file.starts_with(folder)) return true;
+  return false;
+}
+
+/// The library's own, or the compiler's.
+bool is_ours(const SourceLine& line) {
+  const std::string_view file = line.file;
+  if (file.empty()) {
+    const std::string_view function = line.function;
+    return function.empty() || function.starts_with("reel::") || function.starts_with("std::") ||
+           function.starts_with("_") || function.starts_with("gtest::") ||
+           function.starts_with("testing::");
+  }
+  if (has_prefix_in(file, REEL_SOURCE_ROOT) || file.find("/c++/") != std::string_view::npos)
+    return true;
+  const std::size_t include = file.rfind("/reel/");  // an installed header, or one of the build's
+  return include != std::string_view::npos && has_prefix_in(file, file.substr(0, include + 5));
+}
+
+using Lines = std::vector<SourceLine>;
+
+#ifdef REEL_HAS_BACKTRACE
+/// Of one address: several where calls were inlined, the innermost first.
+Lines lines_at(std::uintptr_t address) {
+  static backtrace_state* const state = backtrace_create_state(
+      nullptr, 1, [](void*, const char*, int) {}, nullptr);
+  Lines result;
+  const auto add = [](void* lines, std::uintptr_t, const char* file, int line,
+                      const char* function) {
+    if (file || function)
+      static_cast<Lines*>(lines)->push_back(
+          {file ? file : "", line, function ? short_name(demangled(function)) : ""});
+    return 0;
+  };
+  const auto fail = [](void*, const char*, int) {};
+  backtrace_pcinfo(state, address, add, fail, &result);
+  if (!result.empty()) return result;
+  const auto name = [](void* lines, std::uintptr_t, const char* symbol, std::uintptr_t,
+                       std::uintptr_t) {
+    if (symbol) static_cast<Lines*>(lines)->push_back({"", 0, short_name(demangled(symbol))});
+  };
+  backtrace_syminfo(state, address, name, fail, &result);
+  return result;
+}
+#else
+Lines lines_at(std::uintptr_t address) {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_sname) return {};
+  return {{"", 0, short_name(demangled(info.dli_sname))}};
+}
+#endif
+
+/// Reading debug information takes long, and addresses come again.
+const Lines& known_lines_at(std::uintptr_t address) {
+  static std::map<std::uintptr_t, Lines> known;
+  const auto [found, is_new] = known.try_emplace(address);
+  if (is_new) found->second = lines_at(address);
+  return found->second;
+}
+
+std::mutex resolving;
+
+}  // namespace
+
+std::vector<SourceLine> source_lines(SourceId source) {
+  const std::lock_guard lock(resolving);
+  Lines result;
+  for (const std::uintptr_t address : addresses_of(source))
+    for (const SourceLine& line : known_lines_at(address))
+      if (!is_ours(line)) result.push_back(line);
+  return result;
+}
+
+std::string source_text(SourceId source) {
+  std::string result;
+  for (const SourceLine& line : source_lines(source)) {
+    if (line.function == "_start" || line.function == "__libc_start_call_main") break;
+    if (!result.empty()) result += '\n';
+    const std::size_t folder = line.file.rfind('/');
+    if (!line.file.empty())
+      result += str(line.file.substr(folder + 1), ':', line.line, line.function.empty() ? "" : " ");
+    result += line.function;
+  }
+  return result;
+}
+
+}  // namespace reel

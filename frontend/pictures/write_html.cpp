@@ -1,0 +1,98 @@
+#include "reel/frontend/pictures/write_html.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reel/frontend/pictures/lowered_picture.h"
+#include "reel/frontend/pictures/page.h"
+#include "reel/frontend/pictures/picture.h"
+#include "reel/trace/executors/plan/run_plan.h"
+
+namespace reel {
+namespace {
+
+using nlohmann::json;
+
+json json_of(const PictureNode& node) {
+  json result{{"kind", name_of(node.kind)}, {"label", node.label}};
+  if (node.parent >= 0) result["parent"] = node.parent;
+  if (node.role != PictureNode::Role::plain) result["role"] = name_of(node.role);
+  if (!node.note.empty()) result["note"] = node.note;
+  if (!node.types.empty()) result["types"] = node.types;
+  if (!node.attributes.empty()) {
+    json& attributes = result["attributes"] = json::array();
+    for (const auto& [name, value] : node.attributes) attributes.push_back({name, value});
+  }
+  if (!node.source.empty()) result["source"] = node.source;
+  if (node.count)
+    result["count"] = {{"calls", node.count->calls}, {"nanoseconds", node.count->nanoseconds}};
+  return result;
+}
+
+json json_of(const PictureEdge& edge) {
+  json result{{"from", edge.from}, {"output", edge.output}, {"to", edge.to}, {"input", edge.input}};
+  if (edge.box >= 0) result["box"] = edge.box;
+  if (edge.kind != PictureEdge::Kind::data) result["kind"] = name_of(edge.kind);
+  return result;
+}
+
+json json_of(const char* title, const Picture& picture) {
+  json nodes = json::array(), edges = json::array();
+  for (const PictureNode& node : picture.nodes) nodes.push_back(json_of(node));
+  for (const PictureEdge& edge : picture.edges) edges.push_back(json_of(edge));
+  return {{"title", title},
+          {"name", picture.name},
+          {"nodes", std::move(nodes)},
+          {"edges", std::move(edges)}};
+}
+
+/// What happened, as tokens.js reads it; the first activations of a long run.
+json json_of(const RecordedRun& run, const LoweredPicture& lowered) {
+  constexpr std::size_t kMost = 20000;
+  json instances = json::array(), activations = json::array(), iterations = json::array();
+  for (const FrameInstance& instance : run.instances)
+    instances.push_back({instance.frame, instance.parent, instance.parent_iteration});
+  for (std::size_t i = 0; i < std::min(kMost, run.activations.size()); ++i) {
+    const Activation& at = run.activations[i];
+    activations.push_back({lowered.nodes[static_cast<std::size_t>(at.node)], at.instance,
+                           at.iteration, at.is_dead ? 1 : 0, at.taken});
+  }
+  for (const IterationEvent& event : run.iterations)
+    if (event.after <= kMost)
+      iterations.push_back({event.instance, event.iteration, event.begins ? 1 : 0, event.after});
+  json kinds = json::object(), enters = json::object();
+  for (std::size_t i = 0; i < run.graph->nodes.size(); ++i) {
+    const LoweredNode& node = run.graph->nodes[i];
+    kinds[name_of(node.kind)].push_back(lowered.nodes[i]);
+    if (node.kind == LoweredKind::enter) enters[std::to_string(lowered.nodes[i])] = node.enters;
+  }
+  return {{"instances", std::move(instances)},   {"activations", std::move(activations)},
+          {"iterations", std::move(iterations)}, {"kinds", std::move(kinds)},
+          {"enters", std::move(enters)},         {"frames", lowered.frames}};
+}
+
+}  // namespace
+
+std::string Graph::to_dot() const { return dot_of(picture_of(*this)); }
+
+void write_html(const Graph& graph, const RecordedRun* run, const std::string& path) {
+  json views{json_of("Graph", picture_of(graph))};
+  const Planned planned = planned_graph(graph);
+  if (planned.graph) views.push_back(json_of("Plan", picture_of(*planned.graph, planned.profile)));
+  if (run) {
+    const LoweredPicture lowered = picture_of(*run->graph);
+    views.push_back(json_of("Dataflow", lowered.picture));
+    views.back()["run"] = json_of(*run, lowered);
+  } else if (has_control_flow(graph)) {
+    const GraphRef copy(new Graph(graph));  // lowered graphs hold what they are made of
+    views.push_back(json_of("Dataflow", picture_of(lower(copy)).picture));
+  }
+  write_page(path,
+             json{{"name", graph.name}, {"views", std::move(views)}}.dump(
+                 -1, ' ', false, json::error_handler_t::replace),
+             "write_html");
+}
+
+void Graph::write_html(const std::string& path) const { reel::write_html(*this, nullptr, path); }
+
+}  // namespace reel
