@@ -1,0 +1,230 @@
+// Pictures as data: dot files, what is in a box, lowered graphs, lines of code.
+#include <fstream>
+#include <map>
+
+#include "reel/frontend/pictures/lowered_picture.h"
+#include "reel/frontend/pictures/picture.h"
+#include "reel/frontend/pictures/source_lines.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
+
+namespace reel {
+namespace {
+
+using Kind = PictureNode::Kind;
+using Role = PictureNode::Role;
+
+auto count_to_ten() {
+  auto f = jit(
+      [](const Tensor& i, const Tensor& n) {
+        const auto less = [](const Tensor& a, const Tensor& n) { return a < n; };
+        const auto add = [](const Tensor& a, const Tensor& n) { return std::tuple{a + 2, n}; };
+        const auto [ii, nn] = while_loop(less, add, std::tuple{i, n});
+        return std::pair{ii + 3, nn + 4};
+      },
+      {.name = "count \"to\" ten"});
+  f(scalar(1, i32), scalar(10, i32));
+  return f;
+}
+
+TEST(PictureTest, TheWholeDotFileOfASmallLoop) {
+  EXPECT_EQ(count_to_ten().graph().to_dot(), R"(digraph "count \"to\" ten" {
+  graph [fontname="sans-serif", fontsize=11, compound=true]
+  node [fontname="sans-serif", fontsize=10, shape=box, style=rounded, height=0.3]
+  edge [fontname="monospace", fontsize=8, color="#7b8a9c", arrowsize=0.6]
+  n0 [label="argument 0", shape=ellipse, style=solid, color="#7b8a9c"]
+  n1 [label="argument 1", shape=ellipse, style=solid, color="#7b8a9c"]
+  subgraph cluster_2 {
+    label="while_loop \"while\""; style=rounded; color="#2563a8"
+    n3 [label="carry 0", shape=ellipse, style=solid, color="#c2570c"]
+    n4 [label="capture 0", shape=ellipse, style=dashed, color="#7b8a9c"]
+    subgraph cluster_5 {
+      label="condition"; style=rounded; color="#7b8a9c"
+      n6 [label="carry 0", shape=ellipse, style=solid, color="#c2570c"]
+      n7 [label="capture 0", shape=ellipse, style=dashed, color="#7b8a9c"]
+      n8 [label="less"]
+      n9 [label="result", shape=ellipse, style=solid, color="#7b8a9c"]
+    }
+    n10 [label="2", color="#7b8a9c"]
+    n11 [label="add"]
+    n12 [label="carry 0", shape=ellipse, style=solid, color="#c2570c"]
+  }
+  n13 [label="3", color="#7b8a9c"]
+  n14 [label="add"]
+  n15 [label="4", color="#7b8a9c"]
+  n16 [label="add"]
+  n17 [label="result 0", shape=ellipse, style=solid, color="#7b8a9c"]
+  n18 [label="result 1", shape=ellipse, style=solid, color="#7b8a9c"]
+  n0 -> n3 [label=" i32[]", style=solid]
+  n1 -> n4 [label=" i32[]", style=dashed]
+  n3 -> n6 [label=" i32[]", style=solid]
+  n4 -> n7 [label=" i32[]", style=dashed]
+  n6 -> n8 [label=" i32[]", style=solid]
+  n7 -> n8 [label=" i32[]", style=dashed]
+  n8 -> n9 [label=" boolean[]", style=solid]
+  n3 -> n11 [label=" i32[]", style=solid]
+  n10 -> n11 [label=" i32[]", style=solid]
+  n11 -> n12 [label=" i32[]", style=solid]
+  n12 -> n3 [label=" i32[]", style=bold, color="#c2570c", constraint=false]
+  n12 -> n14 [label=" i32[]", style=solid]
+  n13 -> n14 [label=" i32[]", style=solid]
+  n1 -> n16 [label=" i32[]", style=solid]
+  n15 -> n16 [label=" i32[]", style=solid]
+  n14 -> n17 [label=" i32[]", style=solid]
+  n16 -> n18 [label=" i32[]", style=solid]
+}
+)");
+}
+
+/// How many nodes a picture has of every label, the numbers behind it left out.
+std::map<std::string, int> labels(const Picture& picture) {
+  std::map<std::string, int> result;
+  for (const PictureNode& node : picture.nodes)
+    ++result[node.label.substr(0, node.label.find_first_of("_ "))];
+  return result;
+}
+
+TEST(PictureTest, ALoweredLoopHasTheNodesOfTensorFlow) {
+  const auto f = count_to_ten();
+  const LoweredPicture lowered = picture_of(lower(GraphRef(new Graph(f.graph()))));
+  auto count = labels(lowered.picture);
+  EXPECT_EQ(count["Merge"], count["Switch"]);
+  EXPECT_EQ(count["Merge"], count["NextIteration"]);
+  EXPECT_EQ(count["LoopCond"], 1);
+  EXPECT_GE(count["Merge"], 1);
+  int back = 0;
+  for (const PictureEdge& edge : lowered.picture.edges) {
+    const PictureNode& from = lowered.picture.nodes[static_cast<std::size_t>(edge.from)];
+    const PictureNode& to = lowered.picture.nodes[static_cast<std::size_t>(edge.to)];
+    if (edge.kind != PictureEdge::Kind::back) continue;
+    ++back;
+    EXPECT_TRUE(from.label.starts_with("NextIteration")) << from.label;
+    EXPECT_TRUE(to.label.starts_with("Merge")) << to.label;
+  }
+  EXPECT_EQ(back, count["Merge"]);
+  // Enter and Exit stand on the border of their frame.
+  const int box = lowered.frames.at(1);
+  for (const PictureNode& node : lowered.picture.nodes) {
+    if (node.label.starts_with("Enter")) {
+      EXPECT_EQ(node.kind, Kind::input);
+      EXPECT_EQ(node.parent, box);
+    }
+    if (node.label.starts_with("Exit")) {
+      EXPECT_EQ(node.kind, Kind::output);
+      EXPECT_EQ(node.parent, box);
+    }
+  }
+}
+
+/// Every edge joins things that are in its box, or on a border there.
+void expect_sound(const Picture& picture) {
+  const auto parent = [&](int i) { return picture.nodes[static_cast<std::size_t>(i)].parent; };
+  for (const PictureEdge& edge : picture.edges) {
+    for (const int end : {edge.from, edge.to}) {
+      ASSERT_GE(end, 0);
+      ASSERT_LT(end, static_cast<int>(picture.nodes.size()));
+      const PictureNode& node = picture.nodes[static_cast<std::size_t>(end)];
+      const bool is_inside = node.parent == edge.box;
+      const bool is_on_border = (node.kind == Kind::input || node.kind == Kind::output) &&
+                                node.parent >= 0 && parent(node.parent) == edge.box;
+      EXPECT_TRUE(is_inside || is_on_border)
+          << node.label << ", from " << edge.from << " to " << edge.to << " in " << edge.box;
+    }
+  }
+  for (std::size_t i = 0; i < picture.nodes.size(); ++i)
+    EXPECT_LT(picture.nodes[i].parent, static_cast<int>(i));
+}
+
+TEST(PictureTest, PicturesOfGradientsAreSound) {
+  const auto f = jit(value_and_grad([](const Tensor& x) {
+                       const auto outer = [](const Tensor& i, const Tensor& x) {
+                         const auto inner = [&](const Tensor& j, const Tensor& y) {
+                           return tanh(y) + cast(i * j, f32);
+                         };
+                         const Tensor y = fori_loop(0, 3, inner, x);
+                         return cond(
+                             sum(y) > 0.f, [&] { return y * 2.f; }, [&] { return y - x; });
+                       };
+                       return sum(fori_loop(0, 5, outer, x));
+                     }),
+                     {.profile = true});
+  f(ones({3}));
+  f(ones({3}));
+  expect_sound(picture_of(f.graph()));
+  expect_sound(picture_of(lower(GraphRef(new Graph(f.graph())))).picture);
+}
+
+TEST(PictureTest, DimsAreNotArguments) {
+  const Dim time("time", 3);
+  const auto f = jit([](const Tensor& x) { return tanh(x); });
+  f(ones({time}));
+  int inputs = 0;
+  for (const PictureNode& node : picture_of(f.graph()).nodes) inputs += node.kind == Kind::input;
+  EXPECT_EQ(inputs, 1);
+}
+
+class WriteHtmlTest : public InOwnFolder {
+ protected:
+  WriteHtmlTest() : InOwnFolder("graph.html") {}
+};
+
+TEST_F(WriteHtmlTest, AFolderThatIsNotThereIsAnError) {
+  EXPECT_EQ(
+      message_of<IoError>([] { count_to_ten().graph().write_html("no/such/folder/graph.html"); }),
+      "write_html: cannot write no/such/folder/graph.html: No such file or directory");
+}
+
+TEST_F(WriteHtmlTest, APageNamesTheLicenceOfWhatItCarries) {
+  count_to_ten().graph().write_html(path);
+  const std::string page = bytes_of(path);
+  EXPECT_NE(page.find("Eclipse Public License 2.0"), std::string::npos);
+  EXPECT_EQ(page.find("src="), page.find("src=\"http"));  // nothing is loaded
+}
+
+TEST(SourceTest, EagerCodeKeepsNone) {
+  Tape tape;
+  tape.watch(ones({2}));
+  tanh(ones({2}));
+  EXPECT_EQ(detail::open_source, kNoSource);
+}
+
+TEST(SourceTest, AScopeSaysWhereWhatIsRecordedComesFrom) {
+  const SourceId here = source_here();
+  EXPECT_NE(here, kNoSource);
+  EXPECT_FALSE(addresses_of(here).empty());
+  {
+    const SourceScope scope(here);
+    EXPECT_EQ(source_here(), here);
+    const SourceScope no_scope(kNoSource);
+    EXPECT_EQ(source_here(), here);
+  }
+  EXPECT_EQ(detail::open_source, kNoSource);
+  EXPECT_TRUE(addresses_of(kNoSource).empty());
+  EXPECT_TRUE(addresses_of(1'000'000'000).empty());
+}
+
+TEST(SourceTest, PassesKeepWhereOpsComeFrom) {
+  const auto f = jit(value_and_grad([](const Tensor& w, const Tensor& x) {
+                       const auto body = [&](const Tensor& x, const Tensor& h) {
+                         const Tensor next = tanh(matmul(h, w) + x);
+                         return std::pair{next, next};
+                       };
+                       return sum(scan(Scan{.initial = zeros({4, 4}), .xs = x, .body = body}).ys);
+                     }),
+                     {.profile = true});
+  for (int i = 0; i < 2; ++i) f(ones({4, 4}), ones({50, 4, 4}));
+  const std::string summary = f.profile().summary();
+  // Every op and loop of the plan that took time says where it comes from.
+  std::istringstream lines(summary);
+  int ops = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" %") == std::string::npos) continue;
+    ++ops;
+    EXPECT_NE(line.find('('), std::string::npos) << line;
+  }
+  EXPECT_GE(ops, 4) << summary;
+}
+
+}  // namespace
+}  // namespace reel

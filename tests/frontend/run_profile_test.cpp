@@ -1,0 +1,151 @@
+// What profile() says of the runs of a plan: counts, the costliest ops, and a time line.
+#include "reel/frontend/run_profile.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
+#include "reel/tests/threads.h"
+
+namespace reel {
+namespace {
+
+using nlohmann::json;
+
+class RunProfileTest : public InOwnFolder {
+ protected:
+  RunProfileTest() : InOwnFolder("run.json") {}
+
+  /// A scan of five steps that lets nothing out of its loop, three runs of it.
+  static auto profiled() {
+    auto f = jit(
+        [](const Tensor& x, const Tensor& w) {
+          const auto body = [&](const Tensor& x, const Tensor& h) {
+            const Tensor next = tanh(matmul(h, w) + x);
+            return std::pair{next, next};
+          };
+          return scan(Scan{.initial = zeros({4, 4}), .xs = x, .body = body, .name = "rnn"}).ys;
+        },
+        {.name = "f", .profile = true});
+    for (int i = 0; i < 3; ++i) f(ones({5, 4, 4}), ones({4, 4}));
+    return f;
+  }
+  json written(const RunProfile& profile) const {
+    profile.write_chrome_trace(path);
+    return json::parse(std::ifstream(path));
+  }
+  static std::vector<json> spans(const json& trace, const std::string& name) {
+    std::vector<json> result;
+    for (const json& event : trace["traceEvents"])
+      if (event["ph"] == "X" && event["name"].get<std::string>().starts_with(name))
+        result.push_back(event);
+    return result;
+  }
+};
+
+TEST_F(RunProfileTest, TheSummaryNamesLoopsAndTheirOps) {
+  const Threads one(1);
+  const std::string text = profiled().profile().summary();
+  EXPECT_TRUE(std::regex_search(text, std::regex("^f: .* a run, the mean of 2\n"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("% +1  scan \"rnn\", 5 steps"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in scan \"rnn\"")))
+      << text;
+  // What took most comes first.
+  EXPECT_LT(text.find("scan \"rnn\", 5 steps"), text.find("in scan \"rnn\"")) << text;
+}
+
+TEST_F(RunProfileTest, IterationsLieInTheirLoopAndOpsInTheirIteration) {
+  const Threads one(1);
+  const json trace = written(profiled().profile());
+  const auto runs = spans(trace, "f"), loops = spans(trace, "scan"),
+             iterations = spans(trace, "iteration");
+  ASSERT_EQ(runs.size(), 1u + spans(trace, "fused").size() + spans(trace, "full").size());
+  ASSERT_EQ(loops.size(), 1u);
+  ASSERT_EQ(iterations.size(), 5u);  // of the last run only
+  const auto lies_in = [](const json& inner, const json& outer) {
+    const double begin = inner["ts"], end = begin + inner["dur"].get<double>();
+    const double from = outer["ts"], to = from + outer["dur"].get<double>();
+    return inner["tid"] == outer["tid"] && from <= begin + 1e-6 && end <= to + 1e-6;
+  };
+  for (const json& iteration : iterations) {
+    EXPECT_TRUE(lies_in(iteration, loops[0]));
+    int ops = 0;
+    for (const json& event : trace["traceEvents"])
+      ops += event["ph"] == "X" && event["cat"] != "iteration" && event["cat"] != "run" &&
+             event["cat"] != "loop" && lies_in(event, iteration);
+    EXPECT_GE(ops, 1);
+  }
+  // One after the other.
+  for (std::size_t i = 1; i < iterations.size(); ++i)
+    EXPECT_GE(iterations[i]["ts"].get<double>() + 1e-6,
+              iterations[i - 1]["ts"].get<double>() + iterations[i - 1]["dur"].get<double>());
+}
+
+TEST_F(RunProfileTest, ALongLoopLeavesOutWhatComesLate) {
+  const Threads one(1);
+  auto f = jit(
+      [](const Tensor& x) {
+        const auto body = [](const Tensor& i, const Tensor& x) { return x * 0.5f + cast(i, f32); };
+        return fori_loop(0, 20000, body, x);
+      },
+      {.profile = true});
+  f(ones({2}));
+  f(ones({2}));
+  const json trace = written(f.profile());
+  EXPECT_EQ(spans(trace, "fori_loop").size(), 1u);
+  EXPECT_LE(spans(trace, "iteration").size(), 16384u);
+  EXPECT_GT(trace["otherData"]["spans left out"], 3600);
+}
+
+TEST_F(RunProfileTest, UnderATapeTheGradientIsThereToo) {
+  const auto f = jit([](const Tensor& x) { return sum(tanh(x)); }, {.name = "f", .profile = true});
+  grad(f)(ones({3}));
+  const std::string text = f.profile().summary();
+  EXPECT_NE(text.find("f, under a tape: "), std::string::npos) << text;
+  EXPECT_NE(text.find("f, its gradient: "), std::string::npos) << text;
+}
+
+TEST_F(RunProfileTest, BlocksOfRowsHaveThreadsOfTheirOwn) {
+  const Threads two(2);
+  const Dim time("time", 6), batch("batch", 64), in("in", 32), hidden("hidden", 80);
+  const LstmCell cell = LstmCell::init(in, hidden);
+  const auto f = jit(
+      [](const LstmCell& cell, const Tensor& x) {
+        const auto body = [&](const Tensor& x, const LstmCell::State& s) { return cell(x, s); };
+        return scan(Scan{.spatial_dim = x.dim("time"),
+                         .initial = cell.initial_state({x.dim("batch")}),
+                         .xs = x,
+                         .body = body,
+                         .name = "lstm"})
+            .ys;
+      },
+      {.name = "f", .profile = true});
+  const Tensor x = random_normal({time, batch, in});
+  f(cell, x);
+  f(cell, x);
+  const json trace = written(f.profile());
+  EXPECT_EQ(spans(trace, "scan \"lstm\"").size(), 1u);
+  EXPECT_GT(spans(trace, "iteration").size(), 6u);  // six of each block
+}
+
+TEST_F(RunProfileTest, WithoutTimesThereIsNothingToSay) {
+  const auto plain = jit([](const Tensor& x) { return x; }, {.name = "f"});
+  plain(ones({2}));
+  EXPECT_EQ(message_of<ArgumentError>([&] { plain.profile(); }),
+            "jit \"f\": nothing has been timed; give it JitOptions{.profile = true}");
+  const auto early = jit([](const Tensor& x) { return x; }, {.name = "f", .profile = true});
+  EXPECT_EQ(message_of<ArgumentError>([&] { early.profile(); }),
+            "jit \"f\": there is no graph before the first call");
+}
+
+TEST_F(RunProfileTest, AFileThatCannotBeWrittenIsAnError) {
+  const RunProfile profile = profiled().profile();
+  EXPECT_EQ(message_of<IoError>([&] { profile.write_chrome_trace("no/such/folder/run.json"); }),
+            "write_chrome_trace: cannot write no/such/folder/run.json: No such file or directory");
+}
+
+}  // namespace
+}  // namespace reel

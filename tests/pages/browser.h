@@ -1,0 +1,50 @@
+// tests/pages/browser.h — Browser, a real Chromium without a window.
+#pragma once
+
+#include <sys/types.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace reel {
+
+/// Started by the constructor, ended by the destructor; spoken to in the DevTools protocol over two
+/// pipes. What it cannot do, and what does not come within a minute, is a std::runtime_error.
+class Browser {
+ public:
+  /// folder: for its profile; made, and removed in the end.
+  explicit Browser(const std::string& folder, int width = 1400, int height = 900);
+  ~Browser();
+  Browser(const Browser&) = delete;
+  Browser& operator=(const Browser&) = delete;
+
+  /// Opens a page of ours and waits until it has drawn itself.
+  void open(const std::string& path);
+  /// The value of a JavaScript expression; of a promise, what it gives in the end.
+  nlohmann::json evaluate(const std::string& expression);
+  void click(double x, double y);
+  void type(const std::string& text);
+  void press(const std::string& key);
+  /// Writes what is seen as a PNG.
+  void screenshot(const std::string& path);
+
+  /// What stood on the console as error or warning, and exceptions that nobody caught.
+  const std::vector<std::string>& complaints() const { return complaints_; }
+  /// Addresses that were loaded.
+  const std::vector<std::string>& requests() const { return requests_; }
+
+ private:
+  nlohmann::json send(const std::string& method, nlohmann::json params = nlohmann::json::object());
+  nlohmann::json read_message();
+  void note(const nlohmann::json& event);
+
+  std::string folder_;
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+  int last_id_ = 0;
+  std::string session_, buffer_;
+  std::vector<std::string> complaints_, requests_;
+};
+
+}  // namespace reel
