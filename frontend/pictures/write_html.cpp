@@ -6,6 +6,7 @@
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel {
@@ -93,6 +94,8 @@ void write_html(const Graph& graph, const RecordedRun* run, const std::string& p
              "write_html");
 }
 
-void Graph::write_html(const std::string& path) const { reel::write_html(*this, nullptr, path); }
+void Graph::write_html(const std::string& path) const {
+  reel::write_html(*this, last_recorded_run(*this).get(), path);
+}
 
 }  // namespace reel

@@ -2,6 +2,8 @@
 // that folding, searching and clicking do what they say.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "reel/frontend/pictures/write_html.h"
 #include "reel/reel.h"
 #include "reel/tests/own_folder.h"
@@ -347,6 +349,32 @@ RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   }
   fire_outside();
   return run;
+}
+
+TEST_F(PageTest, ARunOfTheExecutorIsSteppedThrough) {
+  // A training step: a loop, its gradient, several iterations in flight.
+  const Dim time("time", 4), batch("batch", 2), in("in", 3), hidden("hidden", 4), out("out", 2);
+  const Model model{LstmCell::init(in, hidden), Linear::init(hidden, out)};
+  const auto step =
+      jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
+  step(model, random_normal({time, batch, in}));
+  step.graph().write_html(path);
+  browser->open(path);
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  settle();
+  EXPECT_EQ(ask("document.getElementById('run').hidden"), false);
+  ask("page.runBar.goTo(1e9)");
+  const std::string at = ask("document.querySelector('#run .at').textContent");
+  ASSERT_TRUE(std::regex_match(at, std::regex("step (\\d+) of \\1"))) << at;
+  const int steps = std::stoi(at.substr(at.rfind(' ')));
+  EXPECT_GT(steps, 100);
+  int most_in_flight = 0;
+  for (int i = 0; i <= steps; i += std::max(steps / 40, 1)) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    const int flights = ask("document.querySelectorAll('#run .flight').length");
+    most_in_flight = std::max(most_in_flight, flights);
+  }
+  EXPECT_GT(most_in_flight, 0);
 }
 
 TEST_F(PageTest, ARecordedRunIsSteppedThrough) {
