@@ -38,6 +38,7 @@ class Backward {
   /// The rows that have come for a value, in the order in which they were read, as its cotangent,
   /// and their numbers; added to what is no rows, which has no numbers: an empty Tensor.
   Tensor rows(ValueId number, Tensor& cotangent) const;
+  bool has_rows(ValueId number) const { return rows_.count(number); }
   /// Whether a run has it, where only that tells; else an empty Tensor.
   Tensor presence(ValueId number) const {
     const auto found = presences_.find(number);

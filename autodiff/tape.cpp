@@ -274,8 +274,10 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   if (row_numbers)
     for (std::size_t i = 0; i < wanted.size(); ++i)
       row_numbers->push_back(backward.rows(wanted[i], result[i]));
+  // Rows that were read are there, whatever a run finds of the rest.
   if (presences)
-    for (const ValueId number : wanted) presences->push_back(backward.presence(number));
+    for (const ValueId number : wanted)
+      presences->push_back(backward.has_rows(number) ? Tensor() : backward.presence(number));
   return result;
 }
 

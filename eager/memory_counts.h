@@ -18,12 +18,12 @@ class MemoryCounts {
     const int i = static_cast<int>(what);
     grow(i, bytes);
     grow(kAll, bytes);
-    if (now_[i] > kMost || now_[i] < -kMost) publish();
+    if (is_much(i) || is_much(kAll)) publish();
   }
   void move(MemoryClass from, MemoryClass to, std::int64_t bytes) {
     grow(static_cast<int>(from), -bytes);
     grow(static_cast<int>(to), bytes);
-    if (bytes > kMost || bytes < -kMost) publish();
+    if (is_much(static_cast<int>(from)) || is_much(static_cast<int>(to))) publish();
   }
   void publish();
 
@@ -34,6 +34,8 @@ class MemoryCounts {
     now_[i] += bytes;
     if (now_[i] > high_[i]) high_[i] = now_[i];
   }
+
+  bool is_much(int i) const { return now_[i] > kMost || now_[i] < -kMost; }
 
   std::int64_t now_[kClasses + 1] = {}, high_[kClasses + 1] = {};
 };

@@ -122,6 +122,7 @@ constinit thread_local std::uint64_t last_id = 0;
     }
     bytes = pool_bytes(number);
   }
+  if (!local.opened) open();  // so that a thread that frees nothing publishes what it took, too
   void* memory = allocate_memory(bytes);
   if (!memory) throw std::bad_alloc();
   return memory;

@@ -6,6 +6,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/identity.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_leaves.h"
@@ -38,7 +39,7 @@ Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs) {
 TreeLeaves as_own_values(TreeLeaves state) {
   if (thread_mode.tape)
     for (TreeLeaf& leaf : state)
-      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = identity(leaf.tensor);
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = as_state(leaf.tensor);
   return state;
 }
 
@@ -61,7 +62,7 @@ TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin) {
   if (thread_mode.tape)
     for (TreeLeaf& leaf : terms)
       if (is_differentiable(leaf) && !is_since(leaf.tensor, begin))
-        leaf.tensor = identity(leaf.tensor);
+        leaf.tensor = as_state(leaf.tensor);
   return terms;
 }
 
@@ -78,7 +79,7 @@ TreeLeaves own_state(TreeLeaves state, std::uint64_t begin) {
   };
   for (TreeLeaf& leaf : state)
     if (is_differentiable(leaf) && (!is_since(leaf.tensor, begin) || twice(leaf.tensor)))
-      leaf.tensor = identity(leaf.tensor);
+      leaf.tensor = as_state(leaf.tensor);
   return state;
 }
 

@@ -102,6 +102,16 @@ const Op identity_op{
 
 namespace {
 
+const Op state_op{
+    .name = "state",
+    .type = same_type,
+    .kernel = share_any,
+    .storage = OpStorage::input,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+    .samples = some_samples,
+    .pointwise = true,
+};
+
 struct NameAttrs {
   std::string name;
   template <class F>
@@ -208,8 +218,10 @@ Tensor relax_shape(const Tensor& x, const PartialShape& shape) {
   return bind(relax_shape_op, {x}, make_attrs(ShapeAttrs{dims}));
 }
 
+Tensor as_state(const Tensor& x) { return bind(state_op, {x}); }
+
 namespace {
-const Op* const kIdentityOps[] = {&print_op,           &stop_gradient_op, &identity_op,
+const Op* const kIdentityOps[] = {&print_op,           &stop_gradient_op, &identity_op,   &state_op,
                                   &checkpoint_name_op, &ensure_shape_op,  &relax_shape_op};
 }
 std::span<const Op* const> identity_ops() { return kIdentityOps; }

@@ -56,6 +56,41 @@ TEST_P(EmbeddingTableTest, GradientIsTheRowsThatWereRead) {
   expect_values(gradient.output, {1 + 50, 4 + 72});
 }
 
+TEST_P(EmbeddingTableTest, RowsStayWhereABranchThatReadsTheWholeIsNotTaken) {
+  const auto f = [](const Model& m, const Tensor& reads_whole) {
+    const Tensor words = m.words.dense();
+    const Tensor from_branch = cond(
+        reads_whole, [&] { return sum(square(words)); }, [] { return scalar(0.5, f64); });
+    return sum(square(gather(words, tensor({2, 0, 2}), 0)) * m.output) + from_branch;
+  };
+  for (const bool reads_whole : {false, true}) {
+    const Tensor taken = full({}, reads_whole, boolean);
+    const std::vector<double> expected =
+        reads_whole ? std::vector<double>{1 + 2, -8 + 4, 6, 8, 10 + 10, -48 + 12, 14, 16}
+                    : std::vector<double>{1, -8, 0, 0, 10, -48, 0, 0};
+    expect_values(run(grad(f))(model(), taken).words.to_dense(), expected);
+    const auto traced = jit(f);
+    expect_values(grad([&](const Model& m) { return traced(m, taken); })(model()).words.to_dense(),
+                  expected);
+  }
+}
+
+TEST_P(EmbeddingTableTest, WhatALoopHandsOnIsNoTableAnyMore) {
+  // Nor does it matter whether the loop has run, or who made what it hands on.
+  for (const int steps : {0, 2})
+    for (const bool is_captured : {false, true}) {
+      const auto f = [&](const Model& m) {
+        const Tensor words = m.words.dense();
+        const Tensor last = fori_loop(
+            0, steps, [&](Tensor, Tensor state) { return is_captured ? words : state; }, words);
+        return sum(square(gather(last, tensor({2, 0, 2}), 0)) * m.output);
+      };
+      const Model gradient = run(grad(f))(model());
+      EXPECT_FALSE(gradient.words.is_sparse()) << steps << " steps";
+      expect_values(gradient.words.to_dense(), {1, -8, 0, 0, 10, -48, 0, 0});
+    }
+}
+
 TEST_P(EmbeddingTableTest, ReadsAreOneBehindTheOtherInProgramOrder) {
   const auto f = [](const Model& m, const Tensor& a, const Tensor& b) {
     const Tensor first = score(m, a), second = sum(gather(m.words, b));

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reel/core/memory.h"
+#include "reel/trace/executors/counted.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/spilled.h"
@@ -15,11 +15,12 @@ namespace reel {
 class StackList {
  public:
   /// what: the elements' memory is for.
-  StackList(bool is_reverse, MemoryClass what) : is_reverse_(is_reverse), what_(what) {}
+  StackList(bool is_reverse, MemoryClass what)
+      : is_reverse_(is_reverse), what_(what), begin_(next_block_id()) {}
 
   /// limit: how many iterations there will be, which a reverse loop knows.
   void put(std::int64_t position, std::int64_t limit, Tensor element) {
-    count_as(element, what_);
+    count_as_made_since(begin_, element, what_);
     if (!is_reverse_) {
       elements_.push_back(std::move(element));
       return;
@@ -35,7 +36,7 @@ class StackList {
       file_->put(put_, element);
       places_.push_back(put_++);
     } else {
-      count_as(element, what_);
+      count_as_made_since(begin_, element, what_);
       elements_.push_back(std::move(element));
     }
   }
@@ -60,6 +61,7 @@ class StackList {
 
   bool is_reverse_;
   MemoryClass what_;
+  std::uint64_t begin_;
   Tensors elements_;
   Ref<Spilled> file_;
   std::int64_t put_ = 0;              ///< so many were put into the file

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "reel/core/errors.h"
-#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/counted.h"
 
 namespace reel {
 
@@ -32,7 +32,7 @@ void StackWriter::put(std::int64_t position, Tensor slice) {
   low_ = std::min(low_, position);
   high_ = std::max(high_, position + 1);
   if (!dim_) {
-    count_as(slice, what_);
+    count_as_made_since(begin_, slice, what_);
     slices_.push_back(std::move(slice));
     return;
   }

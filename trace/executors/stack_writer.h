@@ -12,7 +12,8 @@ namespace reel {
 class StackWriter {
  public:
   /// dim: of the stack, if its size is known already. what: the memory is for.
-  StackWriter(std::optional<Dim> dim, MemoryClass what) : dim_(std::move(dim)), what_(what) {}
+  StackWriter(std::optional<Dim> dim, MemoryClass what)
+      : dim_(std::move(dim)), what_(what), begin_(next_block_id()) {}
 
   /// Positions come one after the other, upwards from 0 or downwards to it. Throws ShapeError where
   /// slices differ.
@@ -27,6 +28,7 @@ class StackWriter {
 
   std::optional<Dim> dim_;
   MemoryClass what_;
+  std::uint64_t begin_;
   TensorType slice_{f32};                        // of the first slice
   Tensor whole_;                                 // where the dim is known
   Tensors slices_;                               // else
