@@ -24,8 +24,8 @@ constexpr int kFewTurns = 3, kMostTurns = 400;
 
 /// Debian's OpenBLAS 0.3.21 takes slow kernels on processors that are newer than it, and starts a
 /// thread per core, after which every program pays for atomic counts. It reads the environment when
-/// it is loaded, which is before main: hence a second start. What a machine says there is not asked:
-/// one of them names kernels for processors without AVX-512.
+/// it is loaded, which is before main: hence a second start. What a machine says there is not
+/// asked: one of them names kernels for processors without AVX-512.
 void set_up_peers(char** argv) {
   bool is_complete = true;
   const auto set = [&](const char* variable, const char* value) {

@@ -355,8 +355,7 @@ TEST_F(PageTest, ARunOfTheExecutorIsSteppedThrough) {
   // A training step: a loop, its gradient, several iterations in flight.
   const Dim time("time", 4), batch("batch", 2), in("in", 3), hidden("hidden", 4), out("out", 2);
   const Model model{LstmCell::init(in, hidden), Linear::init(hidden, out)};
-  const auto step =
-      jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
+  const auto step = jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
   step(model, random_normal({time, batch, in}));
   step.graph().write_html(path);
   browser->open(path);
