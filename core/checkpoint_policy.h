@@ -33,7 +33,8 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
-/// bits.
+/// bits eagerly, in the interpreter, and in plans that run the loop in chunks of steps; in other
+/// plans they are the same up to rounding.
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
@@ -49,7 +50,9 @@ class Checkpoint {
   static Checkpoint every(std::int64_t steps);
   /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
   /// however long the loop runs, it takes no more, but for one state and what one step saves at
-  /// least, in a plan that runs in chunks of steps what one chunk saves.
+  /// least, in a plan that runs in chunks of steps what two chunks save.
+  /// Counted is the state as it was before the first step; not the 16 bytes that say which step it
+  /// is, nor what it grows by.
   static Checkpoint budget(std::int64_t bytes);
 
   /// The same, where a rule says what is kept of a step: asked of every value that an op makes,
@@ -81,8 +84,10 @@ struct Spill {
 /// Whether what a loop keeps for its gradient may leave memory: true, or a Spill. What was kept
 /// last stays; the rest is written to a file in blocks of a MiB and more, by a thread of its own,
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
-/// Values and gradients are the same. Throws IoError where the file cannot be made, written or
-/// read.
+/// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
+/// memory at least; steps whose sizes differ from the first one's stay there. Inside of another
+/// loop or a branch nothing is written: that is the outer loop's to do. Throws IoError where the
+/// file cannot be made, written or read.
 class SwapMemory {
  public:
   SwapMemory(bool swaps = false) {

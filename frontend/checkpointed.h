@@ -18,7 +18,7 @@ TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
 }  // namespace detail
 
 /// The same function, of which a tape keeps nothing but what goes in: its gradient runs it once
-/// more. The gradient has the same bits.
+/// more, and is the same up to the order in which cotangents of what f captures are added up.
 ///
 ///   h = checkpoint([&](const Tensor& x) { return tanh(matmul(x, w)); })(x);
 ///
@@ -30,10 +30,11 @@ TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
 ///   })
 ///
 /// f: takes and returns trees; captured tensors count as arguments. Under a tape of eager mode f is
-/// recorded, as jit does it, at each call: it must not read values. What it prints is printed once,
-/// and random numbers are drawn the same. Throws what f throws; TraceError where f asks for a
-/// value. Memory: while the gradient is taken, that of f's own. Source: Chen et al. (2016),
-/// "Training deep nets with sublinear memory cost".
+/// recorded, as jit does it, at each call: it must not read values. What it prints is printed once.
+/// Random numbers come from a stream of its own: others than f called plainly would draw, and the
+/// same ones in both modes, and when it is run once more. Throws what f throws; TraceError where f
+/// asks for a value. Memory: while the gradient is taken, that of f's own. Source: Chen et al.
+/// (2016), "Training deep nets with sublinear memory cost".
 template <class F>
 auto checkpoint(F f, SavingRule rule = {}) {
   return [f = std::move(f), rule = std::move(rule)]<class... Args>(const Args&... args) {
