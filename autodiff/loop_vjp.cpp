@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "reel/autodiff/reverse_graph.h"
+#include "reel/autodiff/saving_loop.h"
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
@@ -72,98 +73,6 @@ bool hides_elements(const TensorType& stack) {
   return !stack.is_list() && std::any_of(stack.dims().begin(), stack.dims().end(), runs_over);
 }
 
-/// What the loop keeps may lie in a file. Not inside of another loop: that one keeps it, of all its
-/// steps, and may have it in a file.
-bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer(); }
-
-/// The value is a tensor that stands for steps, of which few are in memory.
-bool stands_for_steps(const Graph& graph, ValueId v) {
-  for (const OpRecord& record : graph.records) {
-    const auto out = graph.outputs_of(record);
-    for (std::size_t k = 0; k < out.size(); ++k)
-      if (out[k] == v) return record.op == &recall_op || is_spilled_output(record, k);
-  }
-  return false;
-}
-
-/// The forward loop with more stacks: what the reverse loop reads.
-///
-/// dim: what the loop runs along, if that has a Dim; env: what dims of the body are called where
-/// the loop stands. Values go into a list where they cannot be one tensor: where their sizes
-/// change, where there is no dim or they have it already, or where one is named and the other is
-/// not.
-LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
-                     const std::optional<Dim>& dim, DimEnv& env) {
-  LoopAttrs result = attrs;
-  const std::size_t extra = reversed.saved.size();
-  const auto mentions_dim = [&](const Dim& axis) {
-    if (!dim->is_named()) return false;
-    const Dim outside = env.knows(axis) ? env.resolve(axis) : axis;
-    return outside == *dim || contains(outside.length_dims(), *dim);
-  };
-  for (const Saved& saved : reversed.saved) {
-    const bool clashes =
-        dim && saved.type.rank() &&
-        (saved.type.is_named() != dim->is_named() ||
-         std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
-    const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
-    std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    if (stands_for_steps(*reversed.forward, saved.value)) {  // of a loop inside: it has no data
-      result.stack_kinds.push_back(LoopAttrs::kList | LoopAttrs::kRaw);
-      continue;
-    }
-    if (may_spill() && (attrs.swaps || saved.spills) && !saved.type.is_list())
-      kind |= LoopAttrs::kSpilled;
-    result.stack_kinds.push_back(kind);
-  }
-  result.stacks += static_cast<int>(extra);
-  if (result.makes_dim) {
-    result.stack_dims.assign(attrs.stacks, *dim);
-    result.makes_dim = false;
-  }
-  result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
-  if (!result.collects.empty())
-    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
-  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
-  return result;
-}
-
-/// The loop's body, with more values behind its stacks.
-Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
-                        const std::vector<ValueId>& extra) {
-  Ref<Graph> body(new Graph(graph));
-  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(),
-                       extra.end());
-  body->seal();
-  return body;
-}
-
-/// The forward loop with lists of its carries as they were before some steps, and behind which
-/// steps.
-LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
-  LoopAttrs result = attrs;
-  const auto extra = static_cast<std::size_t>(1 + attrs.carries);
-  const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
-  result.stacks += static_cast<int>(extra);
-  result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
-  const std::uint8_t spilled = attrs.swaps && may_spill() ? LoopAttrs::kSpilled : 0;
-  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind | spilled);
-  if (!result.makes_dim)
-    result.stack_dims.resize(result.stack_dims.size() + extra,
-                             result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
-  if (!result.collects.empty())
-    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
-  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
-  return result;
-}
-
-/// Its body.
-Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs) {
-  Ref<Graph> body(new Graph(graph));
-  std::vector<ValueId> extra{append_steps(*body)};
-  extra.insert(extra.end(), body->inputs.begin() + 1, body->inputs.begin() + 1 + attrs.carries);
-  return with_outputs(*body, attrs, extra);
-}
 std::vector<ValueId> values_of(const std::vector<Saved>& all) {
   std::vector<ValueId> result;
   for (const Saved& saved : all) result.push_back(saved.value);

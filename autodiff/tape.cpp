@@ -119,13 +119,12 @@ void RecordingTape::watch(const Tensor& given) {
   watched_.push_back(count_);
 }
 
-/// What was there before the tape is not kept for its sake.
+/// What was there before the tape is not kept for its sake, and elements of an array are kept by
+/// what made them.
 inline void RecordingTape::count_as_saved(const Tensor& tensor) const {
-  const TensorBlock& block = *tensor.block();
-  const TensorBlock& owner = block.storage ? *block.storage : block;
-  if (owner.memory_class.load(std::memory_order_relaxed) == MemoryClass::values &&
-      owner.kind == BlockKind::dense && owner.id - first_id_ < kFarAway)
-    count_as(tensor, MemoryClass::saved);
+  const BlockKind kind = tensor.block()->kind;
+  if (kind == BlockKind::dense || kind == BlockKind::view)
+    count_as_made_since(first_id_, tensor, MemoryClass::saved);
 }
 
 void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,

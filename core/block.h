@@ -64,5 +64,9 @@ Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value);
 /// The next id of this thread: ids made by one thread grow by one, and no two threads share any.
 std::uint64_t next_block_id();
+/// The id is of a block that was made on this thread after the one with the id `begin`.
+inline bool is_id_since(std::uint64_t id, std::uint64_t begin) {
+  return id > begin && id - begin < std::uint64_t{1} << 43;  // other threads' are further away
+}
 
 }  // namespace reel

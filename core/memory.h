@@ -43,6 +43,15 @@ std::ostream& operator<<(std::ostream& out, const Memory& memory);
 /// From here on the tensor's data, those that it is a view of, and a list's elements are of this
 /// class. A promise hands it to the value that it stands for, where that is a result.
 void count_as(const Tensor& tensor, MemoryClass what);
+/// The same for what has no class yet, and was made on this thread since a block had the id
+/// `begin`: what somebody handed in stays what it was.
+inline void count_as_made_since(std::uint64_t begin, const Tensor& tensor, MemoryClass what) {
+  const TensorBlock& block = *tensor.block();
+  const TensorBlock& owner = block.storage ? *block.storage : block;
+  if (owner.memory_class.load(std::memory_order_relaxed) == MemoryClass::values &&
+      is_id_since(owner.id, begin))
+    count_as(tensor, what);
+}
 /// Memory that is no tensor's: so many more bytes, fewer where negative.
 void count_bytes(MemoryClass what, std::int64_t bytes);
 /// So many bytes that were counted as one class are of another one from here on.

@@ -61,7 +61,7 @@ void CapturedEntries::restore_state(TreeLeaves& state, const TreeLeaves& before)
 }
 
 bool CapturedEntries::is_made_inside(std::uint64_t id) const {
-  return id > loop_begin_ && id - loop_begin_ < (std::uint64_t{1} << 43);
+  return is_id_since(id, loop_begin_);
 }
 
 /// Made before the loop, or computed from such a dim; or the form in which a loop around this one

@@ -43,6 +43,9 @@ TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRu
 [[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 
+/// Step by step, as a C++ loop.
+ScanResult run_scan(const ScanSpec& spec, const ScanPlan& plan);
+/// As one record of the graph that is traced.
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan);
 
 }  // namespace reel

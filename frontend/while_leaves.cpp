@@ -52,8 +52,7 @@ bool is_differentiable(const TreeLeaf& leaf) {
 
 /// Its block was made on this thread since then.
 bool is_since(const Tensor& tensor, std::uint64_t begin) {
-  const std::uint64_t id = tensor.block()->id;
-  return id > begin && id - begin < (std::uint64_t{1} << 43);
+  return is_id_since(tensor.block()->id, begin);
 }
 
 }  // namespace

@@ -89,28 +89,27 @@ const Op stop_gradient_op{
 
 }  // namespace
 
-const Op identity_op{
-    .name = "identity",
-    .type = same_type,
-    .kernel = share_any,
-    .storage = OpStorage::input,
-    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
-    .samples = some_samples,
-    .pointwise = true,
-    .is_identity = true,
-};
+namespace {
+
+/// An op that gives its input as another value.
+constexpr Op same_value(std::string_view name, bool is_identity) {
+  return {.name = name,
+          .type = same_type,
+          .kernel = share_any,
+          .storage = OpStorage::input,
+          .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+          .samples = some_samples,
+          .pointwise = true,
+          .is_identity = is_identity};
+}
+
+}  // namespace
+
+const Op identity_op = same_value("identity", true);
 
 namespace {
 
-const Op state_op{
-    .name = "state",
-    .type = same_type,
-    .kernel = share_any,
-    .storage = OpStorage::input,
-    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
-    .samples = some_samples,
-    .pointwise = true,
-};
+const Op state_op = same_value("state", false);
 
 struct NameAttrs {
   std::string name;

@@ -170,10 +170,7 @@ int main(int argc, char** argv) {
   app.add_option("--mode", options.mode, "eager, traced, or both: with the speed of each")
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
-  app.add_option_function<int>(
-         "--threads", reel::set_threads,
-         "how many the library uses at most (default: one for each processor)")
-      ->check(CLI::Range(1, 1024));
+  add_threads_flag(app);
   return run_program(app, argc, argv, [&] {
     options.best = std::min(options.best, options.beam);
     with_stored_model(options.checkpoint, [&](const auto& model, const Alphabet& alphabet) {

@@ -96,10 +96,7 @@ int main(int argc, char** argv) {
   app.add_option("--mode", options.mode, "eager or traced")
       ->check(CLI::IsMember({"eager", "traced"}).description(""))
       ->type_name("MODE");
-  app.add_option_function<int>(
-         "--threads", reel::set_threads,
-         "how many the library uses at most (default: one for each processor)")
-      ->check(CLI::Range(1, 1024));
+  add_threads_flag(app);
   return run_program(app, argc, argv, [&] {
     with_stored_model(options.checkpoint, [&](const auto& model, const Alphabet& alphabet) {
       write(model, alphabet, options);

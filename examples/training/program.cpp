@@ -22,6 +22,13 @@ int fail(const std::string& program, std::string message, int code) {
 
 }  // namespace
 
+void add_threads_flag(CLI::App& app, const std::string& promise) {
+  app.add_option_function<int>(
+         "--threads", reel::set_threads,
+         "how many the library uses at most (default: one for each processor)" + promise)
+      ->check(CLI::Range(1, 1024));
+}
+
 void add_training_flags(CLI::App& app, TrainingOptions& options, const std::string& batch,
                         const std::string& kept) {
   app.add_option("--steps", options.steps, "steps of training, those of earlier runs included")
@@ -39,11 +46,7 @@ void add_training_flags(CLI::App& app, TrainingOptions& options, const std::stri
                  "eager, traced, or both: some steps eagerly, the others traced")
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
-  app.add_option_function<int>(
-         "--threads", reel::set_threads,
-         "how many the library uses at most (default: one for each processor); losses are the "
-         "same for any number")
-      ->check(CLI::Range(1, 1024));
+  add_threads_flag(app, "; losses are the same for any number");
   app.add_option("--seed", options.seed, "of all random numbers")
       ->check([](const std::string& text) {
         return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;

@@ -14,6 +14,9 @@
 void add_training_flags(CLI::App& app, TrainingOptions& options, const std::string& batch,
                         const std::string& kept);
 
+/// `--threads`. promise: what does not depend on it.
+void add_threads_flag(CLI::App& app, const std::string& promise = "");
+
 /// The flags that the user gave.
 std::set<std::string> flags_given(const CLI::App& app);
 

@@ -9,6 +9,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/source_lines.h"
+#include "reel/trace/executors/plan/plan_times.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 #include "reel/trace/executors/plan/profile.h"
 #include "reel/trace/executors/plan/words.h"
@@ -18,37 +19,12 @@ namespace {
 
 using Kind = PictureNode::Kind;
 using Role = PictureNode::Role;
-using Profiles = std::vector<const Profile*>;
 
 /// Where a value comes from.
 struct End {
   int node = -1, output = 0;
 };
 using Ends = std::vector<End>;
-
-Profiles children_of(const Profiles& profiles, std::size_t i) {
-  Profiles result;
-  for (const Profile* profile : profiles)
-    if (const Profile* child = profile->find_child(i)) result.push_back(child);
-  return result;
-}
-
-/// Of a loop's body: that of the whole, of its ended entries, and of its blocks of rows.
-Profiles profiles_of_body(const Profiles& loop) {
-  Profiles result;
-  const auto add = [&](const Profiles& planned) {
-    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kEnded}) {
-      const Profiles more = children_of(planned, part);
-      result.insert(result.end(), more.begin(), more.end());
-    }
-  };
-  add(loop);
-  for (std::size_t block = PlannedLoop::kFirstBlock;; ++block) {
-    const Profiles planned = children_of(loop, block);
-    if (planned.empty()) return result;
-    add(planned);
-  }
-}
 
 std::optional<PictureNode::Count> count_of(const Profiles& profiles, std::size_t record) {
   if (profiles.empty()) return std::nullopt;

@@ -45,10 +45,6 @@ class Lowered {
   RecordedRun run_;
 };
 
-std::ostream& operator<<(std::ostream& out, const ActivationCount& count) {
-  return out << count.live << " live and " << count.dead << " dead";
-}
-
 template <class F>
 std::string printed_by(const F& f) {
   testing::internal::CaptureStdout();

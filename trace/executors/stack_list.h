@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reel/trace/executors/counted.h"
+#include "reel/core/memory.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/spilled.h"

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "reel/core/errors.h"
+#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
-#include "reel/trace/executors/counted.h"
 
 namespace reel {
 

@@ -347,7 +347,6 @@ class Lowering::Loop {
       of.last = {at, 0};
     }
     const auto values = around_.graph->outputs_of(record_);
-    const auto type_of_output = [&](std::size_t o) { return around_.graph->types[values[o]]; };
     const Port trips = variables_[counter_].last;
     Ports result;
     for (int i = 0; i < attrs_.carries; ++i)

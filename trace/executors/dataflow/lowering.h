@@ -32,19 +32,20 @@ class Lowering {
     int id;
     const Graph* graph;
     int frame;
-    Ports values;                ///< by value
-    std::optional<Port> pivot;   ///< live where the scope runs, once in every iteration
-    std::optional<Port> handle;  ///< what its free symbols stand for
-    int part = 0;                ///< of the handle: 1 for a condition, or the branch not taken
-    std::unordered_map<const DimNode*, ValueId> tells;  ///< by symbol, the first value that does
-    std::map<ValueId, int> told;                        ///< by such a value: the node to wait for
-    int opened = -1;                                    ///< the node that opens the handle
+    Ports values = {};                ///< by value
+    std::optional<Port> pivot = {};   ///< live where the scope runs, once in every iteration
+    std::optional<Port> handle = {};  ///< what its free symbols stand for
+    int part = 0;                     ///< of the handle: 1 for a condition, or the branch not taken
+    std::unordered_map<const DimNode*, ValueId> tells =
+        {};                            ///< by symbol, the first value that does
+    std::map<ValueId, int> told = {};  ///< by such a value: the node to wait for
+    int opened = -1;                   ///< the node that opens the handle
   };
   /// A loop's variable: a carry, the counter, a stack, ...
   struct Variable {
     Port initial;
     int enter = -1, merge = -1, next = -1;
-    Port at_top, in_body, last;
+    Port at_top = {}, in_body = {}, last = {};
   };
   class Loop;  // lower_loop.cpp
 

@@ -55,7 +55,11 @@ Profiles profiles_of_body(const Profiles& loop, std::size_t blocks) {
     }
   };
   add(loop);
-  for (std::size_t b = 0; b < blocks; ++b) add(children_of(loop, PlannedLoop::kFirstBlock + b));
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const Profiles planned = children_of(loop, PlannedLoop::kFirstBlock + b);
+    if (planned.empty()) break;
+    add(planned);
+  }
   return result;
 }
 

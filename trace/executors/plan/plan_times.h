@@ -16,7 +16,7 @@ using Profiles = std::vector<const Profile*>;
 /// Child `i` of each.
 Profiles children_of(const Profiles& profiles, std::size_t i);
 /// The profiles of a loop's body, those of its blocks too. loop: those of the loop.
-Profiles profiles_of_body(const Profiles& loop, std::size_t blocks);
+Profiles profiles_of_body(const Profiles& loop, std::size_t blocks = SIZE_MAX);
 
 /// Times of a plan and of the loops in it.
 class PlanTimes {

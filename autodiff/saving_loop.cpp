@@ -1,0 +1,96 @@
+#include "reel/autodiff/saving_loop.h"
+
+#include <algorithm>
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops/list.h"
+#include "reel/core/ops/recall.h"
+
+namespace reel {
+namespace {
+
+/// The value is a tensor that stands for steps, of which few are in memory.
+bool stands_for_steps(const Graph& graph, ValueId v) {
+  for (const OpRecord& record : graph.records) {
+    const auto out = graph.outputs_of(record);
+    for (std::size_t k = 0; k < out.size(); ++k)
+      if (out[k] == v) return record.op == &recall_op || is_spilled_output(record, k);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer(); }
+
+LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
+                     const std::optional<Dim>& dim, DimEnv& env) {
+  LoopAttrs result = attrs;
+  const std::size_t extra = reversed.saved.size();
+  const auto mentions_dim = [&](const Dim& axis) {
+    if (!dim->is_named()) return false;
+    const Dim outside = env.knows(axis) ? env.resolve(axis) : axis;
+    return outside == *dim || contains(outside.length_dims(), *dim);
+  };
+  for (const Saved& saved : reversed.saved) {
+    const bool clashes =
+        dim && saved.type.rank() &&
+        (saved.type.is_named() != dim->is_named() ||
+         std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
+    const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
+    std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
+    if (stands_for_steps(*reversed.forward, saved.value)) {  // of a loop inside: it has no data
+      result.stack_kinds.push_back(LoopAttrs::kList | LoopAttrs::kRaw);
+      continue;
+    }
+    if (may_spill() && (attrs.swaps || saved.spills) && !saved.type.is_list())
+      kind |= LoopAttrs::kSpilled;
+    result.stack_kinds.push_back(kind);
+  }
+  result.stacks += static_cast<int>(extra);
+  if (result.makes_dim) {
+    result.stack_dims.assign(attrs.stacks, *dim);
+    result.makes_dim = false;
+  }
+  result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
+  if (!result.collects.empty())
+    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
+  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  return result;
+}
+
+Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
+                        const std::vector<ValueId>& extra) {
+  Ref<Graph> body(new Graph(graph));
+  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(),
+                       extra.end());
+  body->seal();
+  return body;
+}
+
+LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
+  LoopAttrs result = attrs;
+  const auto extra = static_cast<std::size_t>(1 + attrs.carries);
+  const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
+  result.stacks += static_cast<int>(extra);
+  result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
+  const std::uint8_t spilled = attrs.swaps && may_spill() ? LoopAttrs::kSpilled : 0;
+  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind | spilled);
+  if (!result.makes_dim)
+    result.stack_dims.resize(result.stack_dims.size() + extra,
+                             result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
+  if (!result.collects.empty())
+    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
+  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  return result;
+}
+
+Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs) {
+  Ref<Graph> body(new Graph(graph));
+  std::vector<ValueId> extra{append_steps(*body)};
+  extra.insert(extra.end(), body->inputs.begin() + 1, body->inputs.begin() + 1 + attrs.carries);
+  return with_outputs(*body, attrs, extra);
+}
+
+}  // namespace reel
