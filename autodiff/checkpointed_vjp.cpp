@@ -8,6 +8,18 @@
 #include "reel/core/without_effects.h"
 
 namespace reel {
+namespace {
+
+/// A value of the type says what a dim is that nothing has said before.
+bool makes_dims(const TensorType& type, const DimEnv& env) {
+  bool result = false;
+  for_each_bound(type, [&](const Dim& dim) {
+    result = result || (dim.is_named() && !dim.has_size() && !env.knows(dim));
+  });
+  return result;
+}
+
+}  // namespace
 
 void checkpointed_vjp(Vjp& at) {
   const auto& attrs = at.attr<CheckpointedAttrs>();
@@ -27,16 +39,19 @@ void checkpointed_vjp(Vjp& at) {
     sources.push_back(inputs[i]);
     places.push_back(i);
   }
-  // What was kept is on this tape as if it had been computed again; an outer tape knows it.
+  DimEnv env = attrs.body.env();
+  // What was kept is on this tape as if it had been computed again; an outer tape knows it. Not
+  // what makes a dim: everything else then has that of this run.
   const ApplyRecord apply = [&](const OpRecord& record, OpInputs in, AttrsRef of_record) {
     Tensors out;
-    for (const ValueId v : graph->outputs_of(record)) out.push_back(kept[v]);
-    if (!std::all_of(out.begin(), out.end(), [](const Tensor& x) { return x.is_defined(); }))
+    for (const ValueId v : graph->outputs_of(record))
+      if (kept[v].is_defined() && !makes_dims(graph->types[v], env))
+        out.push_back(with_dims_of(kept[v], env.resolve(graph->types[v])));
+    if (out.size() != graph->outputs_of(record).size())
       return bind_all(*record.op, in, std::move(of_record));
     tape.record(*record.op, of_record, in, out);
     return out;
   };
-  DimEnv env = attrs.body.env();
   const Tensors outputs = replay(*graph, inputs, env, nullptr, &apply);
   add_cotangents_of(at, tape, outputs, sources, places);
 }

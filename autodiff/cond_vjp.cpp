@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "reel/autodiff/reverse_graph.h"
+#include "reel/autodiff/run_again.h"
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
@@ -17,16 +18,13 @@ namespace {
 
 /// A cotangent of what came out, as one of what the branch returned: where the other branch had
 /// another dim, the output has a new one.
-Tensor with_dims_of_branch(Tensor cotangent, const Graph& branch, const TensorType& returned,
+Tensor with_dims_of_branch(const Tensor& cotangent, const Graph& branch, const TensorType& returned,
                            DimEnv& env) {
-  if (cotangent.type().is_list()) return cotangent;
-  for (int axis = 0; axis < cotangent.rank(); ++axis) {
-    const Dim& dim = returned.dims()[axis];
-    if (!dim.is_named() || makes_dim(branch, dim)) continue;
-    const Dim known = env.resolve(dim);
-    if (!(known == cotangent.dims()[axis])) cotangent = rename(cotangent, axis, known);
-  }
-  return cotangent;
+  Dims dims = cotangent.dims();
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    if (const Dim& dim = returned.dims()[axis]; dim.is_named() && !makes_dim(branch, dim))
+      dims[axis] = env.resolve(dim);
+  return with_dims_of(cotangent, returned.with(dims));
 }
 
 ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at) {

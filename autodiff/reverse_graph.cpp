@@ -122,7 +122,7 @@ class Cut {
     std::unordered_set<const DimNode*> from_inputs;
     for (const ValueId v : graph.inputs)
       for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
-    for (std::size_t r = 0; r < both.forward_records; ++r)
+    for (std::size_t r = 0; r < graph.records.size(); ++r)
       for (const ValueId v : graph.outputs_of(graph.records[r]))
         for_each_bound(graph.types[v], [&](const Dim& d) {
           if (!d.has_size() && !from_inputs.count(d.node()))
@@ -202,11 +202,14 @@ class Cut {
     for (const ValueId v : both_.graph->outputs_of(record))
       if (source_[v] == Source::unknown) source_[v] = Source::made;
     for (const ValueId v : both_.graph->inputs_of(record)) pending_.push_back(v);
-    if (!record.attrs || !spec_.recomputes_all) return;
-    record.attrs->each_symbol(
-        [&](const Dim& dim) {  // a dim that is mentioned is made again as well
-          if (const auto born = born_.find(dim.node()); born != born_.end()) take(born->second);
-        });
+    if (!record.attrs) return;
+    // A dim that is mentioned is made here as well; one that the forward graph makes can be saved.
+    record.attrs->each_symbol([&](const Dim& dim) {
+      const auto born = born_.find(dim.node());
+      if (born == born_.end()) return;
+      const bool is_forward = static_cast<std::size_t>(born->second) < both_.forward_records;
+      if (!is_forward || spec_.recomputes_all) take(born->second);
+    });
   }
   void choose() {
     // What reverse records read that is costly is saved first: what is element-wise from it then
@@ -247,7 +250,7 @@ class Cut {
   std::vector<std::uint8_t> takes_;
   std::unordered_set<ValueId> used_;
   std::unordered_map<ValueId, bool> cheap_;
-  std::unordered_map<const DimNode*, int> born_;  // the forward record that makes a dim
+  std::unordered_map<const DimNode*, int> born_;  // the record that makes a dim
   std::unordered_set<int> again_;  ///< forward records that the rule has computed again
   std::vector<ValueId> pending_;
 };

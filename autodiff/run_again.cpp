@@ -1,6 +1,21 @@
 #include "reel/autodiff/run_again.h"
 
+#include "reel/core/functions/shape.h"
+#include "reel/core/ops/list.h"
+
 namespace reel {
+
+Tensor with_dims_of(const Tensor& x, const TensorType& again) {
+  Dims dims = x.dims();
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    if (again.dims()[axis].is_named()) dims[axis] = again.dims()[axis];
+  if (dims == x.dims()) return x;
+  if (x.type().is_list()) return list_resized(x, dims);
+  Tensor result = x;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (!(dims[axis] == x.dims()[axis])) result = rename(result, axis, dims[axis]);
+  return result;
+}
 
 void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, const Tensors& sources,
                        const std::vector<std::size_t>& places) {
@@ -8,7 +23,7 @@ void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, con
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (!at.has_cotangent(k)) continue;
     targets.push_back(outputs[k]);
-    cotangents.push_back(at.cotangent(k));
+    cotangents.push_back(with_dims_of(at.cotangent(k), outputs[k].type()));
   }
   const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
   for (std::size_t k = 0; k < places.size(); ++k)

@@ -8,6 +8,10 @@
 
 namespace reel {
 
+/// A value of the first run, or a cotangent of one, with the named dims of the same value of the
+/// second run, which may have made them again.
+Tensor with_dims_of(const Tensor& x, const TensorType& again);
+
 /// Gives a vjp the cotangents of the inputs at `places`, which the tape has seen as `sources`, from
 /// those of its outputs, which were just computed again as `outputs`.
 void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, const Tensors& sources,

@@ -17,6 +17,7 @@
 #include "reel/core/mode.h"
 #include "reel/core/random.h"
 #include "reel/core/str.h"
+#include "reel/eager/memory_counts.h"
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -110,6 +111,7 @@ class Call {
       }
     }
     running_in = before;
+    memory_counts.publish();  // memory() asks no other threads
     happened_before(&end_);
   }
 
@@ -166,6 +168,7 @@ struct Helpers::State {
       work(context);
     }
     running_in = before;
+    memory_counts.publish();
     happened_before(&end);
   }
 

@@ -34,7 +34,7 @@ TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
     GraphBuilder builder("checkpointed");
     ModeScope scope(builder.scope());
     result = function(arguments);
-    outputs = tensors_of(result);
+    outputs = outputs_of(result);
     graph = finish_part(builder, outputs);
     captured = builder.captured();
   }
@@ -45,7 +45,7 @@ TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
   Tensors made = bind_all(checkpointed_op, captured,
                           make_attrs(CheckpointedAttrs{make_sub_graph(graph), std::ssize(kept)}));
   made.resize(outputs.size());
-  return with_tensors(result, made);
+  return with_outputs(result, made);
 }
 
 }  // namespace

@@ -20,11 +20,6 @@ struct Branch {
   Tensors captured;
 };
 
-/// A Dim that the other branch may return another one for.
-bool has_token(const TreeLeaf& leaf) {
-  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
-}
-
 /// Named dims in the order that the other branch gave them.
 void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
   for (std::size_t i = 0; i < std::min(leaves.size(), other.size()); ++i) {
@@ -44,17 +39,10 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
   Branch result;
   result.leaves = branch();
   order_dims_like(result.leaves, other);
-  Tensors outputs;
-  for (const TreeLeaf& leaf : result.leaves) {
-    if (leaf.kind == TreeLeaf::Kind::tensor) {
-      if (!leaf.tensor.is_defined())
-        throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
-      outputs.push_back(leaf.tensor);
-    }
-  }
   for (const TreeLeaf& leaf : result.leaves)
-    if (has_token(leaf)) outputs.push_back(dim_token(leaf.dim));
-  result.graph = finish_part(builder, outputs);
+    if (leaf.kind == TreeLeaf::Kind::tensor && !leaf.tensor.is_defined())
+      throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
+  result.graph = finish_part(builder, outputs_of(result.leaves));
   result.captured = builder.captured();
   return result;
 }
@@ -192,12 +180,7 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   attrs.on_false = make_sub_graph(no.graph);
   Tensors inputs{pred.tensor};
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  const Tensors outputs = bind_all(cond_op, inputs, make_attrs(std::move(attrs)));
-  TreeLeaves result = with_tensors(yes.leaves, outputs);
-  std::size_t token = tensors_of(yes.leaves).size();
-  for (TreeLeaf& leaf : result)
-    if (has_token(leaf)) leaf.dim = outputs[token++].dims()[1];
-  return result;
+  return with_outputs(yes.leaves, bind_all(cond_op, inputs, make_attrs(std::move(attrs))));
 }
 
 }  // namespace reel

@@ -112,6 +112,27 @@ void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) cons
   }
 }
 
+/// A list, as a constant to gradients where `cut` holds. A record of its own: a user's cond would
+/// take a stream of random numbers, which eager mode does not.
+Tensor cut_list(const Tensor& cut, const Tensor& list) {
+  CaptureList captures;
+  const auto record = [&](const char* name, auto&& of_list, std::vector<int>& places) {
+    GraphBuilder builder(name);
+    ModeScope scope(builder.scope());
+    const SubGraph graph = make_sub_graph(finish_part(builder, {of_list()}));
+    places = captures.add(builder.captured());
+    return graph;
+  };
+  CondAttrs attrs;
+  attrs.on_true = record(
+      "cut", [&] { return stop_gradient(list); }, attrs.true_captures);
+  attrs.on_false = record(
+      "as it is", [&] { return list; }, attrs.false_captures);
+  Tensors inputs{cut};
+  inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
+  return bind_all(cond_op, inputs, make_attrs(std::move(attrs)))[0];
+}
+
 /// Where a piece begins, its state is a constant to gradients.
 void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
   Tensor number = position;
@@ -126,8 +147,10 @@ void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) con
       logical_and(number > 0, equal(remainder(number, spec_.truncate), std::int64_t{0}));
   for (TreeLeaf& leaf : state)
     if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
-        is_float(leaf.tensor.dtype()) && !leaf.tensor.type().is_list())
-      leaf.tensor = where(begins, stop_gradient(leaf.tensor), leaf.tensor);
+        is_float(leaf.tensor.dtype()))
+      leaf.tensor = leaf.tensor.type().is_list()
+                        ? cut_list(begins, leaf.tensor)
+                        : where(begins, stop_gradient(leaf.tensor), leaf.tensor);
 }
 
 /// Which entries go on, as the body found out, or as cond says.

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
 
 namespace reel {
 
@@ -29,6 +30,25 @@ TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors) {
   std::size_t next = 0;
   for (TreeLeaf& leaf : leaves)
     if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = tensors[next++];
+  return leaves;
+}
+
+bool has_token(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
+}
+
+Tensors outputs_of(const TreeLeaves& leaves) {
+  Tensors outputs = tensors_of(leaves);
+  for (const TreeLeaf& leaf : leaves)
+    if (has_token(leaf)) outputs.push_back(dim_token(leaf.dim));
+  return outputs;
+}
+
+TreeLeaves with_outputs(TreeLeaves leaves, const Tensors& outputs) {
+  std::size_t token = tensors_of(leaves).size();
+  leaves = with_tensors(std::move(leaves), outputs);
+  for (TreeLeaf& leaf : leaves)
+    if (has_token(leaf)) leaf.dim = outputs[token++].dims()[1];
   return leaves;
 }
 

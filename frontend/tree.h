@@ -288,6 +288,11 @@ std::vector<std::string> tree_paths(const T& tree, const std::string& root = {})
 /// The tensors among leaves, and leaves with other tensors in their place.
 Tensors tensors_of(const TreeLeaves& leaves);
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
+/// What a recorded part returns has other Dims where it is used: its outputs are its tensors and a
+/// token for each of its Dims; and the leaves with what these outputs became.
+bool has_token(const TreeLeaf& leaf);
+Tensors outputs_of(const TreeLeaves& leaves);
+TreeLeaves with_outputs(TreeLeaves leaves, const Tensors& outputs);
 
 /// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
 /// same structure.

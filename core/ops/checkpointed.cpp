@@ -5,6 +5,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/ops/joined_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/vjp.h"
 
@@ -43,7 +44,9 @@ const Op checkpointed_op{
           const Graph& graph = *body.graph;
           for (std::size_t i = 0; i < graph.inputs.size(); ++i)
             env.bind(graph.types[graph.inputs[i]], a.in[i]);
-          for (const ValueId v : graph.outputs) a.out.push_back(env.resolve(graph.types[v]));
+          JoinedDims made(env);
+          for (const ValueId v : graph.outputs)
+            a.out.push_back(made.of(graph.types[v], graph.types[v]));
         },
     .kernel =
         [](KernelArgs& a) {

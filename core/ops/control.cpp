@@ -6,6 +6,7 @@
 #include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/fused.h"
+#include "reel/core/ops/joined_dims.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/recall.h"
 #include "reel/core/ops/registry.h"
@@ -112,53 +113,6 @@ void loop_type(TypeArgs& a) {
   if (attrs.makes_dim) a.out.push_back(token_type(fresh));
 }
 
-/// The dims of a cond's outputs: for each pair that the branches have one.
-class JoinedDims {
- public:
-  explicit JoinedDims(DimEnv& env) : env_(env) {}
-
-  Dim of(const Dim& yes, const Dim& no) {
-    const bool is_known_outside = !yes.is_symbol() || yes.has_size() || env_.knows(yes);
-    if (is_known_outside && yes == no) return env_.knows(yes) ? env_.resolve(yes) : yes;
-    if (!yes.is_named() || !no.is_named()) return Dim::unknown();
-    for (const Joined& known : joined_)
-      if (known.yes.node() == yes.node() && known.no.node() == no.node()) return known.dim;
-    const Dim dim = join(yes, no);
-    joined_.push_back({yes, no, dim});
-    return dim;
-  }
-
- private:
-  Dims all(const Dims& yes, const Dims& no) {
-    Dims result;
-    for (std::size_t i = 0; i < yes.size() && i < no.size(); ++i)
-      result.push_back(of(yes[i], no[i]));
-    return result;
-  }
-  Dim join(const Dim& yes, const Dim& no) {
-    const DimExpression *a = expression_of(yes), *b = expression_of(no);
-    if (a && b && a->operation == b->operation && a->number == b->number &&
-        a->operands.size() == b->operands.size())
-      return recompute(*a, all(a->operands, b->operands));
-    Ref<DimNode> node(new DimNode);
-    node->name = yes.name();
-    node->kind = yes.is_ragged() ? DimKind::ragged : DimKind::dynamic;
-    if (yes.has_size() && no.has_size() && yes.raw_size() == no.raw_size()) {
-      node->kind = DimKind::fixed;
-      node->size = yes.raw_size();
-    }
-    node->is_symbol = true;
-    node->length_dims = all(yes.length_dims(), no.length_dims());
-    return Dim::of_node(node);
-  }
-
-  struct Joined {
-    Dim yes, no, dim;
-  };
-  std::vector<Joined> joined_;
-  DimEnv& env_;
-};
-
 void cond_type(TypeArgs& a) {
   const CondAttrs& attrs = a.attr<CondAttrs>();
   DimEnv env = attrs.on_true.env();
@@ -167,13 +121,8 @@ void cond_type(TypeArgs& a) {
     env.bind(graph.types[graph.inputs[i]], a.in[1 + attrs.true_captures[i]]);
   const Graph& other = *attrs.on_false.graph;
   JoinedDims joined(env);
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const TensorType &yes = graph.types[graph.outputs[i]], &no = other.types[other.outputs[i]];
-    Dims dims;
-    for (int axis = 0; axis < yes.rank(); ++axis)
-      dims.push_back(joined.of(yes.dims()[axis], no.dims()[axis]));
-    a.out.push_back(yes.with(dims));
-  }
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    a.out.push_back(joined.of(graph.types[graph.outputs[i]], other.types[other.outputs[i]]));
 }
 
 }  // namespace

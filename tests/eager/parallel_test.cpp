@@ -2,8 +2,10 @@
 // errors. With ThreadSanitizer (preset tsan) it says that nothing is raced for.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "reel/core/mode.h"
@@ -49,6 +51,20 @@ class ParallelTest : public ::testing::Test {
  private:
   const int before_ = threads();
 };
+
+TEST_F(ParallelTest, WhatPartsKeepIsCountedWhenTheyAreDone) {
+  // Few bytes each, on all threads that are there: a part waits for another thread for a while.
+  std::vector<Tensor> kept(kParts);
+  const std::int64_t before = memory().values.current;
+  std::atomic<int> begun{0};
+  parallel_for(kParts, [&](int i) {
+    ++begun;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (begun < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    kept[static_cast<std::size_t>(i)] = zeros({10});
+  });
+  EXPECT_EQ(memory().values.current - before, kParts * 40);
+}
 
 TEST_F(ParallelTest, EveryPartRunsOnce) {
   for (const int count : {0, 1, 2, 1000}) {

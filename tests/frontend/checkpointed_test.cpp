@@ -112,6 +112,102 @@ TEST_P(CheckpointedTest, ARuleKeepsWhatItSays) {
   }
 }
 
+/// What a function that makes a Dim gives, and its gradients, as without checkpoint.
+TEST_P(CheckpointedTest, DimsThatItMakes) {
+  const SavingRule rules[] = {{}, [](const StepValue&) { return Saving::keep; }};
+  const auto loss = [](auto make, auto use, const SavingRule* rule) {
+    return [=](const Tensor& x) {
+      if (!rule) return use(make(x), x);
+      return use(*rule ? checkpoint(make, *rule)(x) : checkpoint(make)(x), x);
+    };
+  };
+  const auto compare = [&](auto make, auto use) {
+    const Tensor x = tensor({0.3, -0.2}, {2}, f64);
+    const auto second = [](auto f) {
+      return grad([f](const Tensor& x) { return sum(square(grad(f)(x))); });
+    };
+    const auto plain = loss(make, use, nullptr);
+    const auto expected = run(value_and_grad(plain))(x);
+    const auto expected_second = run(second(plain))(x);
+    for (const SavingRule& rule : rules) {
+      const auto f = loss(make, use, &rule);
+      const auto actual = run(value_and_grad(f))(x);
+      expect_all_close(actual.first, expected.first, 1e-13);
+      expect_all_close(actual.second, expected.second, 1e-13);
+      expect_all_close(run(second(f))(x), expected_second, 1e-11);
+    }
+  };
+  const auto new_dim = [](const Tensor& x) { return Dim("n", cast(sum(x) * 0.0, i32) + 3); };
+  // Inside alone; in what comes out; as a leaf of what comes out.
+  compare([&](const Tensor& x) { return sum(exp(ones({new_dim(x)}, f64) * sum(x * x))); },
+          [](const Tensor& y, const Tensor&) { return y * y; });
+  compare([&](const Tensor& x) { return exp(sum(x * x) * ones({new_dim(x)}, f64)); },
+          [](const Tensor& y, const Tensor& x) { return sum(y * y) * sum(x); });
+  compare(
+      [&](const Tensor& x) {
+        const Dim n = new_dim(x);
+        return std::pair{sum(x * x) * cast(range(n), f64), n};
+      },
+      [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
+        return sum(y.first * exp(ones({y.second}, f64) * sum(x))) + sum(y.first);
+      });
+  // Of a size that is known.
+  compare(
+      [&](const Tensor& x) {
+        const Dim k("k", 3);
+        return std::pair{sum(x * x) * ones({k}, f64), k};
+      },
+      [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
+        return sum(y.first * exp(ones({y.second}, f64) * sum(x)));
+      });
+  // Ragged, over another that is new as well.
+  compare(
+      [&](const Tensor& x) {
+        const Dim n = new_dim(x), time("time", cast(range(n), i32) + 1);
+        return std::pair{sum(x * x) * ones({n, time}, f64), time + 1};
+      },
+      [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
+        return sum(y.first * y.first) * sum(x) + sum(exp(ones({y.second}, f64) * sum(x)));
+      });
+  // Elements of an array; one function in another, twice.
+  compare(
+      [&](const Tensor& x) {
+        const Dim n = new_dim(x);
+        const Tensor y = sum(x * x) * ones({n}, f64);
+        return TensorArray({f64, {n}}).push_back(y).push_back(y * sum(x));
+      },
+      [](const TensorArray& y, const Tensor& x) { return sum(exp(y[0]) * y[1]) * sum(x); });
+  const auto inner = [&](const Tensor& x) { return exp(sum(x * x) * ones({new_dim(x)}, f64)); };
+  compare([&](const Tensor& x) { return sum(inner(x)) + sum(checkpoint(inner)(x * x)); },
+          [](const Tensor& y, const Tensor&) { return y * y; });
+  compare(
+      [&](const Tensor& x) { return sum(checkpoint(inner)(x)) * sum(checkpoint(inner)(x * x)); },
+      [](const Tensor& y, const Tensor&) { return y; });
+  // In a body, and in a branch.
+  compare(
+      [&](const Tensor& x) {
+        return fori_loop(
+            0, 3, [&](Tensor, Tensor s) { return s + sum(checkpoint(inner)(s * x)) * 0.1; },
+            sum(x));
+      },
+      [&](const Tensor& y, const Tensor& x) {
+        return cond(
+            y > -100.0, [&] { return sum(checkpoint(inner)(x * y)); }, [&] { return y; });
+      });
+  // A scan that finds out how long it is.
+  compare(
+      [](const Tensor& x) {
+        return scan(Scan{.initial = sum(x * x),
+                         .cond = [](const Tensor& s) { return s < 1.0; },
+                         .body =
+                             [](None, const Tensor& s) {
+                               return std::pair{s, s * 2.0};
+                             }})
+            .ys;
+      },
+      [](const Tensor& y, const Tensor& x) { return sum(square(y)) * sum(x); });
+}
+
 TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
   const Tensor w = ones({3, 3}, f64), x = ones({2, 3}, f64);
   const auto dots = [&](const SavingRule& rule) {

@@ -8,6 +8,7 @@
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
+#include "reel/trace/executors/dataflow/token_plan.h"
 
 namespace reel {
 namespace {
@@ -155,6 +156,19 @@ TEST(DataflowTest, Q02_ACounterThatLeadsFarEnoughIsDoneBeforeTheOtherBegins) {
   const Threads one(1);
   loop({scalar(20), zeros({192, 192})}, 21);
   EXPECT_EQ(most_lead(loop), 19);
+}
+
+TEST(DataflowTest, OneRunThatLosesItsProcessorDoesNotMakeAnOpALongOne) {
+  NodeCost cost;
+  EXPECT_FALSE(cost.is_known());
+  for (const int run : {1'000, 5'000'000, 1'000, 7'000'000, 2'000}) {
+    cost.add(run);
+    EXPECT_FALSE(cost.takes_long());
+  }
+  EXPECT_TRUE(cost.is_known());
+  cost.add(50'000);
+  cost.add(60'000);
+  EXPECT_TRUE(cost.takes_long());
 }
 
 // The documentation's example: i counts, x is incremented beside it.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "reel/core/dim_expression.h"
 #include "reel/core/ops/checkpointed.h"
+#include "reel/core/ops/joined_dims.h"
 #include "reel/core/ops/loop.h"
 
 namespace reel {
@@ -33,7 +35,7 @@ class Inlining {
       const auto out = from.outputs_of(record);
       if (record.op == &checkpointed_op) {
         const SubGraph& body = get<CheckpointedAttrs>(record.attrs.get()).body;
-        const std::vector<ValueId> made = put(body, in);
+        const std::vector<ValueId> made = put(body, in, out);
         for (std::size_t k = 0; k < out.size(); ++k) now_[out[k]] = made[k];
       } else {
         to_->append(record, with_parts(record), in, out);
@@ -50,8 +52,10 @@ class Inlining {
     for (const ValueId v : values) result.push_back(now_[v]);
     return result;
   }
-  /// The records of a part, with nothing checkpointed in it -> its outputs.
-  std::vector<ValueId> put(const SubGraph& body, const std::vector<ValueId>& inputs) {
+  /// The records of a part, with nothing checkpointed in it -> its outputs. called: what they are
+  /// where the part is called.
+  std::vector<ValueId> put(const SubGraph& body, const std::vector<ValueId>& inputs,
+                           std::span<const ValueId> called) {
     const Ref<Graph> part = inline_checkpointed(*body.graph);
     DimEnv env = body.env();
     std::vector<ValueId> value(part->types.size());
@@ -59,6 +63,7 @@ class Inlining {
       value[part->inputs[i]] = inputs[i];
       env.bind(part->types[part->inputs[i]], to_->types[inputs[i]]);
     }
+    name_made_dims(*part, called, env);
     const auto here = [&](std::span<const ValueId> values) {
       std::vector<ValueId> result;
       for (const ValueId v : values) result.push_back(value[v]);
@@ -71,6 +76,28 @@ class Inlining {
       to_->append(record, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)));
     }
     return here(part->outputs);
+  }
+  /// Dims that a part makes: as its outputs have them outside, or new ones. A part may be called
+  /// more than once.
+  void name_made_dims(const Graph& part, std::span<const ValueId> called, DimEnv& env) const {
+    for (std::size_t k = 0; k < called.size(); ++k)
+      bind_made(part.types[part.outputs[k]].dims(), to_->types[called[k]].dims(), env);
+    JoinedDims made(env);
+    for (const OpRecord& record : part.records)
+      for (const ValueId v : part.outputs_of(record))
+        for_each_bound(part.types[v], [&](const Dim& dim) {
+          if (dim.is_named() && !dim.has_size() && !env.knows(dim))
+            env.bind(dim, made.of(dim, dim));
+        });
+  }
+  static void bind_made(const Dims& inside, const Dims& outside, DimEnv& env) {
+    for (std::size_t axis = 0; axis < inside.size(); ++axis) {
+      const DimExpression *in = expression_of(inside[axis]), *out = expression_of(outside[axis]);
+      if (in && out)
+        bind_made(in->operands, out->operands, env);
+      else if (inside[axis].is_named())
+        env.bind(inside[axis], outside[axis]);
+    }
   }
   static AttrsRef with_parts(const OpRecord& record) {
     const auto inside = [](SubGraph& part) {

@@ -6,9 +6,8 @@ namespace reel {
 
 void NodeCost::add(std::int64_t nanoseconds) {
   const auto now = static_cast<std::uint32_t>(std::min<std::int64_t>(nanoseconds, 1'000'000'000));
-  const std::uint32_t before = nanoseconds_.load(std::memory_order_relaxed);
-  // The first run may have met cold caches; later ones count a quarter each.
-  nanoseconds_.store(is_known() ? before - before / 4 + now / 4 : now, std::memory_order_relaxed);
+  nanoseconds_.store(std::min(now, last_.exchange(now, std::memory_order_relaxed)),
+                     std::memory_order_relaxed);
   runs_.fetch_add(1, std::memory_order_relaxed);
 }
 

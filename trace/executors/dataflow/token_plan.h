@@ -11,18 +11,19 @@
 
 namespace reel {
 
-/// What one run of an op took: those that take long are left to other threads.
+/// What one run of an op took: those that take long are left to other threads. Of the last two runs
+/// the shorter one: the other may have met cold caches, or lost its processor.
 class NodeCost {
  public:
   /// Measured are the first runs, and all that take long.
   bool is_measured() const { return runs_.load(std::memory_order_relaxed) < 8 || takes_long(); }
-  bool is_known() const { return runs_.load(std::memory_order_relaxed) > 0; }
+  bool is_known() const { return runs_.load(std::memory_order_relaxed) > 1; }
   bool takes_long() const { return nanoseconds_.load(std::memory_order_relaxed) > kLong; }
   void add(std::int64_t nanoseconds);
 
  private:
   static constexpr std::uint32_t kLong = 10'000;  ///< a thread is called within some microseconds
-  std::atomic<std::uint32_t> nanoseconds_{0}, runs_{0};
+  std::atomic<std::uint32_t> nanoseconds_{0}, last_{0}, runs_{0};
 };
 
 /// Made once per lowered graph, shared by its runs.
