@@ -65,6 +65,27 @@ class ChunkLoopsTest : public ::testing::Test {
   }
 };
 
+// The last slices of a reverse loop are the same number for all steps; nothing else says how many
+// steps there are.
+TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
+  const Dim time("time", 4);
+  const auto f = [](const Tensor& x, const Tensor& goes_on) {
+    const Tensor total = sum(x * x);
+    const auto made = scan(Scan{.spatial_dim = x.dim("time"),
+                                .cond_dims = {},
+                                .initial = None{},
+                                .xs = x,
+                                .cond = [&](None) { return goes_on; },
+                                .body =
+                                    [&](const Tensor&, None s) {
+                                      return std::pair{total, s};
+                                    }});
+    return sum(made.ys);
+  };
+  for (const bool goes_on : {false, true})
+    expect_same_in_chunks(2, value_and_grad(f), random_normal({time}, f64), scalar(goes_on));
+}
+
 TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
   const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
   const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",

@@ -77,16 +77,16 @@ class Feeding {
     if (maker_[v] < 0 || uses_[v] != 1) return nullptr;
     const OpRecord& record = from_.records[static_cast<std::size_t>(maker_[v])];
     if (record.output_count != 1 || has_effects(record)) return nullptr;
-    bool spreads = false;
-    if (record.op == &spread_op) {
-      const auto& attrs = get<SpreadAttrs>(record.attrs.get());
-      spreads = !attrs.axes.empty() && attrs.axes[0] == 0;
-    } else if (!record.op->pointwise || record.attrs) {
-      return nullptr;
-    }
+    if (record.op != &spread_op && (!record.op->pointwise || record.attrs)) return nullptr;
     for (const ValueId in : from_.inputs_of(record))
-      if (!operand(in, from_.types[v], time, spreads)) return nullptr;
+      if (!operand(in, from_.types[v], time, spreads_time(record))) return nullptr;
     return &record;
+  }
+  /// The same for all steps.
+  static bool spreads_time(const OpRecord& record) {
+    if (record.op != &spread_op) return false;
+    const auto& attrs = get<SpreadAttrs>(record.attrs.get());
+    return !attrs.axes.empty() && attrs.axes[0] == 0;
   }
 
   Changed feed(const OpRecord& record) {
@@ -120,14 +120,14 @@ class Feeding {
     std::vector<Moved> moved;
     for (std::size_t i = 0; i < slices.size();) {
       const OpRecord* maker = feeder(slices[i], time);
-      // All uses are counted: a value that two loops read, or one loop twice, stays.
-      if (!maker) {
+      const bool spreads = maker && spreads_time(*maker);
+      // All uses are counted: a value that two loops read, or one loop twice, stays. So does the
+      // last one that says how long the loop is.
+      if (!maker || (spreads && slices.size() == 1)) {
         ++i;
         continue;
       }
       Moved made{maker, maker->attrs, {}, slices_inside[i]};
-      const bool spreads =
-          maker->op == &spread_op && get<SpreadAttrs>(made.attrs.get()).axes[0] == 0;
       if (spreads) {
         SpreadAttrs attrs = get<SpreadAttrs>(made.attrs.get());
         attrs.dims[0] = chunk;
