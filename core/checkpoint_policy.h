@@ -51,8 +51,8 @@ class Checkpoint {
   /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
   /// however long the loop runs, it takes no more, but for one state and what one step saves at
   /// least, in a plan that runs in chunks of steps what two chunks save.
-  /// Counted is the state as it was before the first step; not the 16 bytes that say which step it
-  /// is, nor what it grows by.
+  /// Counted is the state at its largest so far, with 16 bytes that say which step it is; a
+  /// TensorArray as it was before the first step, since checkpoints share its elements.
   static Checkpoint budget(std::int64_t bytes);
 
   /// The same, where a rule says what is kept of a step: asked of every value that an op makes,

@@ -1,7 +1,12 @@
 // core/saved_steps.h — SavedSteps, what a loop saved of its steps, of which few are in memory.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
 
 #include "reel/core/block.h"
 #include "reel/core/tensor.h"
@@ -22,6 +27,17 @@ class SavedSteps : public BlockAttachment {
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
   /// All steps are of one type: data() has them all.
   virtual bool is_uniform() const { return true; }
+
+  /// Held by who reads steps where others may do so at the same time.
+  std::recursive_mutex mutex;
+  /// Those made later may read those made before.
+  const std::uint64_t number = next_number();
+
+ private:
+  static std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> next{0};
+    return next++;
+  }
 };
 
 /// One value of them, as the attachment of a tensor that stands for all steps of it: a loop may
@@ -41,5 +57,27 @@ inline const SavedValue* saved_value(const Tensor& tensor) {
              ? static_cast<const SavedValue*>(tensor.block()->attachment.get())
              : nullptr;
 }
+
+/// Holds what a loop reads for as long as the loop runs: two loops that took turns would have the
+/// same steps run again for every turn. All take the latest first, and do not wait in a circle.
+class SavedReading {
+ public:
+  /// values: of some slices; null ones are left out.
+  explicit SavedReading(const std::vector<const SavedValue*>& values) {
+    for (const SavedValue* value : values)
+      if (value) steps_.push_back(value->steps);
+    const auto number = [](const Ref<SavedSteps>& steps) { return steps->number; };
+    std::ranges::sort(steps_, std::greater(), number);
+    for (const Ref<SavedSteps>& steps : steps_) steps->mutex.lock();
+  }
+  ~SavedReading() {
+    for (const Ref<SavedSteps>& steps : steps_) steps->mutex.unlock();
+  }
+  SavedReading(const SavedReading&) = delete;
+  SavedReading& operator=(const SavedReading&) = delete;
+
+ private:
+  std::vector<Ref<SavedSteps>> steps_;
+};
 
 }  // namespace reel

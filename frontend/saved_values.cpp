@@ -120,7 +120,7 @@ class Finder {
     std::int64_t count = 0;
     for (std::int64_t k = 0; k < steps; ++k) {
       const KeptSteps::Decision now = kept.before(k);
-      if (now.drops) count = (count + 1) / 2;
+      for (int i = 0; i < now.drops; ++i) count = (count + 1) / 2;
       count += now.takes;
     }
     return count;

@@ -57,8 +57,8 @@ TEST_P(MoreCheckpoints, L2_EverySlotCountGivesTheSameBits) {
     for (int slots = 1; slots <= 12; ++slots) {
       SCOPED_TRACE(str(steps, " steps, ", slots, " slots"));
       const RecalledSteps before = recalled_steps();
-      // A state is eight bytes, and half of a budget is for states.
-      expect_same_bits(f(steps, Checkpoint::budget(16 * slots))(w), expected);
+      // A state is eight bytes, sixteen say which it is, and half of a budget is for states.
+      expect_same_bits(f(steps, Checkpoint::budget(48 * slots))(w), expected);
       EXPECT_EQ(recalled_steps().saved - before.saved, steps);
     }
   }

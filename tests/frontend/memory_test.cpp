@@ -151,6 +151,37 @@ TEST_P(PolicyMemoryTest, ABudgetIsKept) {
   }
 }
 
+TEST_P(PolicyMemoryTest, ABudgetIsKeptOfStatesThatAreSmallOrGrow) {
+  const std::int64_t budget = 60000;
+  const auto small = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, sin(h * w + x)};
+    };
+    return scan(Scan{.initial = w,
+                     .xs = ones({1500}, f64),
+                     .body = body,
+                     .checkpoint = Checkpoint::budget(budget)})
+        .state;
+  };
+  // From 1 to 400 numbers: 3,200 bytes.
+  const auto growing = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& s) { return concat({s * 0.9, reshape(sin(w), {1})}, 0); };
+    return sum(while_loop(
+        [](const Tensor& s) { return less(cast(sum(s * 0 + 1), i32), 400); }, body, reshape(w, {1}),
+        {.shape_invariants = {PartialShape{unknown}}, .checkpoint = Checkpoint::budget(budget)}));
+  };
+  const auto hold = [&](auto f, std::int64_t least) {
+    const auto gradient = run(grad(f));
+    gradient(scalar(0.5, f64));
+    const Memory most = peaks_of([&] { gradient(scalar(0.5, f64)); });
+    EXPECT_GT(most.checkpoints.peak, 0);
+    EXPECT_LE(most.checkpoints.peak, budget / 2 + least);
+    EXPECT_LE(most.saved.peak, budget / 2 + least);
+  };
+  hold(small, 64);
+  hold(growing, 3200);
+}
+
 TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
   const std::int64_t window = 4 << 20, steps = 20000;
   const Rnn loss{{}, Spill{.bytes_in_memory = window}};

@@ -48,7 +48,7 @@ TEST(SavedValuesTest, OfCheckpoints) {
   EXPECT_EQ(states(kept(Checkpoint::every(4))), 3 * kState);
   EXPECT_EQ(states(kept(Checkpoint::every(1))), kSteps * kState);
   // Slots for four, of which one is for the way back: after the third every second goes.
-  EXPECT_EQ(states(kept(Checkpoint::budget(8 * kState))), 3 * kState);
+  EXPECT_EQ(states(kept(Checkpoint::budget(8 * (kState + 16)))), 3 * kState);
 }
 
 TEST(SavedValuesTest, SaysWhatLiesInAFile) {

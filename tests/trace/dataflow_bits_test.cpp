@@ -177,6 +177,40 @@ TEST(DataflowBitsTest, PoliciesOfWhatIsKept) {
   }
 }
 
+// Two loops run back at once over what one loop kept.
+TEST(DataflowBitsTest, TwoPullbacksOfOneLoopUnderAPolicy) {
+  const Dim time("time", 400);
+  struct Policy {
+    Checkpoint checkpoint;
+    SwapMemory swap = {};
+  };
+  const Policy policies[] = {{Checkpoint::every(7)},
+                             {Checkpoint::budget(600)},
+                             {{}, Spill{.bytes_in_memory = 1}},
+                             {Checkpoint::every(7), Spill{.bytes_in_memory = 1}}};
+  for (const Policy& policy : policies) {
+    const auto both = [&](const Rnn& rnn, const Tensor& x) {
+      const auto [ys, pullback] = vjp(
+          [&](const Rnn& rnn) {
+            const auto body = [&](const Tensor& x, const Tensor& h) {
+              const Tensor next = step(rnn, x, h);
+              return std::pair{next, next};
+            };
+            return scan(Scan{.spatial_dim = x.dim("time"),
+                             .initial = zeros({batch, hidden}),
+                             .xs = x,
+                             .body = body,
+                             .checkpoint = policy.checkpoint,
+                             .swap_memory = policy.swap})
+                .ys;
+          },
+          rnn);
+      return std::pair{pullback(ys), pullback(sin(ys))};
+    };
+    expect_bits_of_the_interpreter(both, some_rnn(), random_normal({batch, time, in}));
+  }
+}
+
 TEST(DataflowBitsTest, NoIterationNoEntryAndNaN) {
   const auto loss = [](const Rnn& rnn, const Tensor& x) -> Tensor {
     return sum(scan(Scan{.spatial_dim = x.dim("time"),

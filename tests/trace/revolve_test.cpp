@@ -81,6 +81,34 @@ TEST(RevolveTest, LeavesOfManySteps) {
   EXPECT_EQ(go_back(128 + 64 + 1, 64, 1).advanced, 3 * 64 + 2 * 64 + 64);
 }
 
+void thin(std::vector<std::int64_t>& taken) {
+  std::vector<std::int64_t> left;
+  for (std::size_t i = 0; i < taken.size(); i += 2) left.push_back(taken[i]);
+  taken = left;
+}
+
+TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
+  for (const std::int64_t growth : {1, 7, 100}) {
+    KeptSteps kept(0, 40);
+    std::vector<std::int64_t> taken;
+    std::int64_t slots = 40;
+    for (std::int64_t k = 0; k < 1000; ++k) {
+      slots = std::max<std::int64_t>(std::min(slots, 4000 / (100 + growth * k)), 1);
+      if (kept.is_due(k)) kept.allow(slots);
+      const auto now = kept.before(k);
+      for (int i = 0; i < now.drops; ++i) thin(taken);
+      if (now.takes) {
+        taken.push_back(k);
+        ASSERT_LE(std::ssize(taken), KeptSteps::most(slots)) << k;
+      }
+      ASSERT_EQ(taken[0], 0);
+      for (std::size_t i = 2; i < taken.size(); ++i)
+        ASSERT_EQ(taken[i] - taken[i - 1], taken[1]) << k;
+    }
+    EXPECT_LE(std::ssize(taken), 3) << growth;
+  }
+}
+
 TEST(KeptStepsTest, EverySoManySteps) {
   KeptSteps kept(5, 0);
   std::vector<std::int64_t> taken;
@@ -95,11 +123,8 @@ TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
     std::vector<std::int64_t> taken;
     for (std::int64_t k = 0; k < 5000; ++k) {
       const auto now = kept.before(k);
-      if (now.drops) {
-        std::vector<std::int64_t> left;
-        for (std::size_t i = 0; i < taken.size(); i += 2) left.push_back(taken[i]);
-        taken = left;
-      }
+      ASSERT_LE(now.drops, 1);
+      if (now.drops) thin(taken);
       if (now.takes) taken.push_back(k);
       ASSERT_LE(std::ssize(taken), KeptSteps::most(slots));
       ASSERT_EQ(taken[0], 0);

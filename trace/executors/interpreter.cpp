@@ -62,6 +62,7 @@ class LoopRun {
   }
 
   void run() {
+    const SavedReading reading(saved_);
     iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
                     [&] { return ask(); });
     finish();
@@ -176,14 +177,11 @@ class LoopRun {
   }
   /// inputs: of the body, as they are where no entry has ended.
   void take_checkpoint(std::int64_t position, const Tensors& inputs) {
-    times_.begin(steps_before(position), [&] {
-      std::int64_t bytes = 0;
-      for (const Tensor& carry : state_) bytes += bytes_of(carry);
-      return bytes;
-    });
+    times_.begin(steps_before(position),
+                 [&](int i) { return bytes_of(state_[static_cast<std::size_t>(i)]); });
     for (std::size_t j = 0; j < lists_.size(); ++j) {
       if (!attrs_.is_checkpoint(j)) continue;
-      if (times_.now().drops) lists_[j].thin();
+      for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
       if (!times_.now().takes) continue;
       if (attrs_.is_steps(j))
         lists_[j].keep(

@@ -9,11 +9,11 @@ KeptSteps::KeptSteps(std::int64_t every, std::int64_t slots)
 
 KeptSteps::Decision KeptSteps::before(std::int64_t step) {
   if (step < next_) return {};
-  Decision result{true, false};
-  if (most_ && taken_ == most_) {
-    result.drops = true;
+  Decision result{true};
+  while (most_ && taken_ + result.takes > most_ && (taken_ > 1 || result.takes)) {
+    ++result.drops;
     every_ *= 2;
-    result.takes = most_ % 2 == 0;  // else the one before it stays
+    result.takes = result.takes && taken_ % 2 == 0;  // else the one before it stays
     taken_ = (taken_ + 1) / 2;
   }
   taken_ += result.takes;
@@ -21,9 +21,9 @@ KeptSteps::Decision KeptSteps::before(std::int64_t step) {
   return result;
 }
 
-std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t checkpoint_bytes) {
-  return std::max<std::int64_t>(
-      attrs.checkpoint_bytes / 2 / std::max<std::int64_t>(checkpoint_bytes, 1), 1);
+std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes) {
+  constexpr std::int64_t kSteps = 16;  // which step it is, and of how many a unit consists
+  return std::max<std::int64_t>(attrs.checkpoint_bytes / 2 / (state_bytes + kSteps), 1);
 }
 
 }  // namespace reel

@@ -17,13 +17,18 @@ class KeptSteps {
   /// every: of a run of steps, 0 for as few as `slots` allow.
   KeptSteps(std::int64_t every, std::int64_t slots);
 
-  /// A checkpoint is to be taken before this step (or chunk, the first of whose steps it is); they
-  /// rise. -> every second of those that were taken is to be dropped first, the second one among
-  /// them.
+  /// Whether a checkpoint is to be taken before this step (or chunk, the first of whose steps it
+  /// is); steps rise. Before that, so many times: every second of those that were taken is to be
+  /// dropped, the second one among them.
   struct Decision {
-    bool takes = false, drops = false;
+    bool takes = false;
+    int drops = 0;
   };
   Decision before(std::int64_t step);
+  /// before() may say that one is to be taken.
+  bool is_due(std::int64_t step) const { return step >= next_; }
+  /// From here on there are at most so many slots: the state has grown.
+  void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
   /// Of so many slots, how many a loop takes.
   static std::int64_t most(std::int64_t slots) {
     return std::max<std::int64_t>(slots - (slots + 3) / 4, 1);
@@ -34,8 +39,8 @@ class KeptSteps {
   std::int64_t next_ = 0, taken_ = 0;
 };
 
-/// The slots of a loop under a budget, whose checkpoints have so many bytes: half of the budget is
-/// theirs, the other half that of steps that are computed again.
-std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t checkpoint_bytes);
+/// The slots of a loop under a budget, whose state has so many bytes: half of the budget is that of
+/// checkpoints, the other half that of steps that are computed again.
+std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes);
 
 }  // namespace reel

@@ -38,6 +38,7 @@ Tensor Recalled::carry_at(std::size_t carry, std::size_t checkpoint) const {
   const SavedValue* const saved = saved_value(checkpoints_[carry]);
   if (!saved) return in_memory_[carry][checkpoint];
   const auto position = static_cast<std::int64_t>(checkpoint);
+  const std::lock_guard lock(saved->steps->mutex);
   saved->steps->need(position, 1);
   return saved->steps->tensor(saved->index, position);
 }
@@ -99,7 +100,13 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
   std::int64_t leaf = next - kept_[gap], slots = 1;
   if (loop().checkpoint_bytes) {
     std::int64_t state_bytes = 0;
-    for (const Tensor& carry : states_[0].carries) state_bytes += bytes_of(carry);
+    for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
+      const Graph& body = *loop().body.graph;
+      const TensorType& type = body.types[body.inputs[1 + i]];
+      const bool may_grow = !type.is_list() && !type.is_known() && gap + 1 < kept_.size();
+      const std::int64_t bytes = bytes_of(states_[0].carries[i]);
+      state_bytes += may_grow ? std::max(bytes, bytes_of(carry_at(i, gap + 1))) : bytes;
+    }
     const std::int64_t all = slots_of(loop(), state_bytes);
     slots = std::max<std::int64_t>(all - KeptSteps::most(all), 0) + 1;
     const std::int64_t fit =
@@ -131,7 +138,7 @@ std::int64_t Recalled::bytes_of_step() {
 void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t together) {
   while (!parts_.empty() && parts_.back().begin >= last) parts_.pop_back();
   find_gap(end, together);
-  if (loop().checkpoint_bytes && !parts_.empty()) keep_next_steps(parts_.front(), last);
+  if (loop().checkpoint_bytes && !parts_.empty()) keep_next_steps(parts_.back(), last);
   while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
   State state = states_.back();
   for (const Revolve::Advance& advance : revolve_->way_to(end)) {
@@ -141,17 +148,37 @@ void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t toget
     for (const Tensor& carry : state.carries) count_as(carry, MemoryClass::checkpoints);
     states_.push_back(state);
   }
-  const Tensors saved = run(state.unit, end, state.carries, true).saved;
-  Part part{state.unit, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
-  for (std::size_t i = 0; i < types_.size(); ++i)
-    if (is_dense(i))
-      part.whole[i] = segments_.is_dense() ? saved[i] : in_one_piece(list_elements(saved[i]));
-    else
-      part.elements[i] = list_elements(saved[i]);
-  for (const Tensor& whole : part.whole) count_as(whole, MemoryClass::saved);
-  for (const Tensors& steps : part.elements)
+  // As many units as are asked for at a time are a part: chunks that are joined take their memory
+  // twice.
+  std::vector<Part> made;
+  const std::int64_t most = unit_ == 1 ? end - state.unit : together;
+  while (state.unit < end) {
+    const std::int64_t to = end - (end - state.unit - 1) / most * most;
+    Segments::Ran ran = run(state.unit, to, state.carries, true);
+    made.push_back(as_part(state.unit, to, std::move(ran.saved)));
+    state = {to, std::move(ran.carries)};
+  }
+  parts_.insert(parts_.begin(), std::make_move_iterator(made.begin()),
+                std::make_move_iterator(made.end()));
+}
+
+Recalled::Part Recalled::as_part(std::int64_t begin, std::int64_t end, Tensors saved) const {
+  Part part{begin, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    Tensor of_value = std::move(saved[i]);
+    if (is_dense(i) && segments_.is_dense()) {
+      part.whole[i] = std::move(of_value);
+      count_as(part.whole[i], MemoryClass::saved);
+      continue;
+    }
+    Tensors& steps = part.elements[i];
+    steps = list_elements(of_value);
     for (const Tensor& step : steps) count_as(step, MemoryClass::saved);
-  parts_.push_front(std::move(part));
+    if (!is_dense(i)) continue;
+    of_value = Tensor();
+    part.whole[i] = in_one_piece(std::exchange(steps, {}));
+  }
+  return part;
 }
 
 /// Of a part, the units before `last` alone, in memory of their own: under a budget the rest goes.
@@ -169,17 +196,20 @@ void Recalled::keep_next_steps(Part& part, std::int64_t last) {
   part.end = last;
 }
 
-/// Steps by position, one behind the other.
-Tensor Recalled::in_one_piece(const Tensors& steps) {
+/// Steps by position, one behind the other; each goes when it is copied.
+Tensor Recalled::in_one_piece(Tensors steps) {
   const TensorType& type = steps[0].type();
   Dims dims{Dim(std::ssize(steps))};
   if (type.is_named()) dims[0] = Dim("steps", std::ssize(steps));
   dims.insert(dims.end(), type.dims().begin(), type.dims().end());
   const Tensor all(allocate_block(type.with(dims)));
+  count_as(all, MemoryClass::saved);
   char* to = all.data<char>();
-  for (const Tensor& step : steps) {
-    std::memcpy(to, step.data<char>(), static_cast<std::size_t>(step.type().bytes()));
-    to += step.type().bytes();
+  for (Tensor& step : steps) {
+    const std::int64_t bytes = step.type().bytes();
+    std::memcpy(to, step.data<char>(), static_cast<std::size_t>(bytes));
+    to += bytes;
+    step = Tensor();
   }
   return all;
 }

@@ -78,12 +78,22 @@ class CheckpointTimes {
   /// what an op of the body makes.
   int source(std::size_t stack) const { return sources_[stack]; }
 
-  /// Before the iteration behind so many steps; state_bytes() is asked once.
+  /// Before the iteration behind so many steps. bytes_of_carry(i): what it takes now. A state is
+  /// counted as large as it has been so far; an array as large as it was at first, since
+  /// checkpoints share its elements.
   template <class F>
-  void begin(std::int64_t steps, F&& state_bytes) {
-    if (!kept_)
-      kept_.emplace(attrs_.checkpoint_steps,
-                    attrs_.checkpoint_bytes ? slots_of(attrs_, state_bytes()) : 0);
+  void begin(std::int64_t steps, F&& bytes_of_carry) {
+    if (!kept_) kept_.emplace(attrs_.checkpoint_steps, attrs_.checkpoint_bytes);  // slots at most
+    if (attrs_.checkpoint_bytes && kept_->is_due(steps)) {
+      std::int64_t bytes = 0;
+      const Graph& body = *attrs_.body.graph;
+      for (int i = 0; i < attrs_.carries; ++i) {
+        const bool is_list = body.types[body.inputs[1 + static_cast<std::size_t>(i)]].is_list();
+        if (is_list && steps == 0) bytes_of_arrays_ += bytes_of_carry(i);
+        if (!is_list) bytes += bytes_of_carry(i);
+      }
+      kept_->allow(slots_of(attrs_, bytes + bytes_of_arrays_));
+    }
     now_ = kept_->before(steps);
   }
   /// Whether a checkpoint of this iteration is kept, and some before are let go of.
@@ -94,6 +104,7 @@ class CheckpointTimes {
   bool takes_any_;
   std::vector<int> sources_;  ///< by stack
   std::optional<KeptSteps> kept_;
+  std::int64_t bytes_of_arrays_ = 0;  ///< before the first step
   KeptSteps::Decision now_;
 };
 

@@ -37,8 +37,7 @@ struct Begun final : Handle {
   Iterations iterations;
   std::vector<Tensors> slices;
   std::vector<const SavedValue*> saved;  ///< by slice; null for those that are all there
-  std::mutex saved_mutex;
-  std::vector<TensorType> types;  ///< of the op's inputs, where entries end one by one
+  std::vector<TensorType> types;         ///< of the op's inputs, where entries end one by one
 
   Begun(const AttrsRef& attrs_ref, std::span<Tensor> inputs)
       : held(attrs_ref),
@@ -176,7 +175,7 @@ Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, int 
 Tensor slice_at(Begun& begun, int j, std::int64_t position) {
   const SavedValue* saved = begun.saved[static_cast<std::size_t>(j)];
   if (!saved) return begun.slices[static_cast<std::size_t>(j)][static_cast<std::size_t>(position)];
-  const std::lock_guard lock(begun.saved_mutex);
+  const std::lock_guard lock(saved->steps->mutex);
   saved->steps->need(position, 1);
   return saved->steps->tensor(saved->index, position);
 }

@@ -189,15 +189,12 @@ std::int64_t LoopRun::steps_before(std::int64_t position) const {
 }
 
 void LoopRun::take_checkpoint() {
-  times_.begin(steps_before(position_), [&] {
-    std::int64_t bytes = 0;
-    for (int i = 0; i < attrs_.carries; ++i)
-      bytes += loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
-    return bytes;
+  times_.begin(steps_before(position_), [&](int i) {
+    return loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
   });
   for (std::size_t j = 0; j < lists_.size(); ++j) {
     if (!attrs_.is_checkpoint(j)) continue;
-    if (times_.now().drops) lists_[j].thin();
+    for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
     if (!times_.now().takes) continue;
     const int carry = times_.source(j) - 1, capture = carry - attrs_.carries - attrs_.slices;
     if (attrs_.is_steps(j))
