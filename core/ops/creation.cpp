@@ -194,23 +194,13 @@ namespace {
 
 // ---- constant -----------------------------------------------------------------------------------
 
-/// Numbers that a traced function names: recorded with the graph, where an eager tensor would be a
-/// capture.
-struct ConstantAttrs {
-  Tensor data;           ///< eager, all elements along one plain axis
-  TensorType type{f32};  ///< of the result; its dims may be symbols
-  template <class F>
-  static void fields(F&& f) {
-    f("type", &ConstantAttrs::type);
-    f("data", &ConstantAttrs::data);
-  }
-};
-
 void check_count(std::int64_t count, const TensorType& type) {
   if (type.is_known() && type.numel() != count)
     throw ShapeError(str("tensor: ", count, " values given for ", type, ", which has ",
                          type.numel(), " elements"));
 }
+
+}  // namespace
 
 const Op constant_op{
     .name = "constant",
@@ -236,6 +226,8 @@ const Op constant_op{
                            {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
         },
 };
+
+namespace {
 
 /// A tensor of `count` elements, which write(pointer) puts there as elements of the dtype.
 template <class Write>
@@ -417,7 +409,7 @@ Tensor full(const Dims& dims, const NestedList& value, DType dtype) {
 Tensor zeros_like(const Tensor& x) { return full_like("zeros_like", x, 0); }
 Tensor ones_like(const Tensor& x) { return full_like("ones_like", x, 1); }
 
-extern const Op range_op, one_hot_op;  // of range.cpp
+extern const Op one_hot_op;  // of range.cpp
 namespace {
 const Op* const kCreationOps[] = {&full_op, &full_like_op, &constant_op, &range_op, &one_hot_op};
 }

@@ -1,4 +1,4 @@
-// core/ops/creation.h — ops that make tensors of one number, for passes that ask.
+// core/ops/creation.h — ops that make tensors of numbers, for passes that ask.
 #pragma once
 
 #include "reel/core/op.h"
@@ -18,8 +18,22 @@ struct FullAttrs {
   }
 };
 
+/// Of constant_op: numbers that a traced function names, recorded with the graph where an eager
+/// tensor would be a capture.
+struct ConstantAttrs {
+  Tensor data;           ///< eager, all elements along one plain axis
+  TensorType type{f32};  ///< of the result; its dims may be symbols
+  template <class F>
+  static void fields(F&& f) {
+    f("type", &ConstantAttrs::type);
+    f("data", &ConstantAttrs::data);
+  }
+};
+
 extern const Op full_op;       ///< of a given type
 extern const Op full_like_op;  ///< with the dims and dtype of an input
+extern const Op constant_op;
+extern const Op range_op;  ///< 0, 1, 2, ...
 
 /// Whether an op of these gives nothing but zeros.
 bool makes_zeros(const Op& op, const Attrs* attrs);

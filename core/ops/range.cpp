@@ -4,6 +4,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/creation.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/str.h"
@@ -23,7 +24,7 @@ struct DimAttrs {
 
 }  // namespace
 
-extern const Op range_op, one_hot_op;
+extern const Op one_hot_op;
 
 const Op range_op{
     .name = "range",

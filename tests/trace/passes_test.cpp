@@ -5,7 +5,10 @@
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/fold_constants.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
@@ -37,6 +40,78 @@ TEST(MergeEqualTest, ComputesEqualThingsOnce) {
 TEST(MergeEqualTest, KeepsWhatPrints) {
   const auto graph = record(1, [](const Tensors& x) { return Tensors{print(x[0]), print(x[0])}; });
   EXPECT_EQ(count(*merge_equal(*graph), "= print("), 2);
+}
+
+TEST(FoldConstantsTest, ComputesWhatIsOfConstantsAlone) {
+  const auto graph = record(1, [](const Tensors& x) {
+    return Tensors{x[0] * (scalar(2.0f) * scalar(3.0f) + 1.0f),
+                   x[0] * sum(square(cast(range(4), f32))), matmul(tensor({1., 2.}), ones({2}))};
+  });
+  EXPECT_EQ(str(*drop_dead(*fold_constants(*graph))),
+            "f(%0: f32[]) {\n"
+            "  %1: f32[] = full() {type=f32[], number=7, integer=0}\n"
+            "  %2: f32[] = mul(%0, %1)\n"
+            "  %3: f32[] = full() {type=f32[], number=14, integer=0}\n"
+            "  %4: f32[] = mul(%0, %3)\n"
+            "  %5: f32[] = full() {type=f32[], number=3, integer=0}\n"
+            "  return %2, %4, %5\n}\n");
+  const auto uneven =
+      record(0, [](const Tensors&) { return Tensors{cast(range(3), f32) * -0.5f}; });
+  EXPECT_EQ(str(*drop_dead(*fold_constants(*uneven))),
+            "f() {\n  %0: f32[3] = constant() {type=f32[3], data=f32[3] [-0.  -0.5 -1. ]}\n"
+            "  return %0\n}\n");
+}
+
+TEST(FoldConstantsTest, InBodiesAndBranches) {
+  const auto graph = record(1, [](const Tensors& x) {
+    const Tensor half = cond(
+        x[0] > 0.0f, [&] { return x[0] * exp(scalar(0.0f)); }, [&] { return scalar(2.0f) * 4.0f; });
+    return Tensors{while_loop([](const Tensor& s) { return s < scalar(2.0f) * 50.0f; },
+                              [](const Tensor& s) { return s + (scalar(1.0f) + 2.0f); }, half)};
+  });
+  const auto folded = drop_dead(*fold_constants(*graph));
+  EXPECT_EQ(count(*folded, "exp("), 0);
+  EXPECT_EQ(count(*folded, "mul("), 1);
+  EXPECT_EQ(count(*folded, "add("), 1);
+  for (const char* number : {"number=1,", "number=8,", "number=100,", "number=3,"})
+    EXPECT_EQ(count(*folded, number), 1) << number;
+}
+
+TEST(FoldConstantsTest, LeavesWhatIsLargeOrThrowsOrIsNamedByARun) {
+  const auto large = [](const Tensors&) { return Tensors{ones({4096}) * 2.0f}; };
+  EXPECT_EQ(count(*fold_constants(*record(0, large)), "= mul("), 1);
+  const auto throws = [](const Tensors& x) {
+    return Tensors{cond(
+        x[0] > 0.0f,
+        [&] {
+          return gather(tensor({1., 2.}), scalar(5), 0);
+        },
+        [&] { return x[0]; })};
+  };
+  EXPECT_EQ(count(*fold_constants(*record(1, throws)), "= gather("), 1);
+  const auto prints = [](const Tensors&) { return Tensors{print(scalar(1.0f)) * 2.0f}; };
+  EXPECT_EQ(count(*fold_constants(*record(0, prints)), "= mul("), 1);
+  const auto of_run = jit([](Tensor x) { return sum(ones(x.dims()) * 2.0f); });
+  const Dim batch("batch", 3), time("time", tensor({2, 1, 0}, {batch}));
+  expect_values(of_run(ones({batch, time})), {6});
+  const Dim longer("time", tensor({4, 1, 0}, {batch}));
+  expect_values(of_run(ones({batch, longer})), {10});
+}
+
+// What folds has the bits that it would have had.
+TEST(FoldConstantsTest, BitsAreThoseOfARun) {
+  const auto f = [](Tensor x) {
+    const Dim unit("unit", 3);
+    const Tensor c = tanh(cast(range(unit), f64) * 0.3 - 0.1) / 0.7;
+    return sum(x * c * std::log(2.0) + exp(c), {unit}) * where(c > 0.0, c, -0.0 * c);
+  };
+  const Tensor x = scalar(0.37, f64);
+  const TreeLeaves expected = flatten(f(x));
+  for (const Executor executor : {Executor::interpreter, Executor::plan, Executor::dataflow})
+    for (const bool simplify : {false, true})
+      expect_same_bits(
+          flatten(jit(f, {.executor = executor, .passes = {.simplify = simplify}})(x))[0].tensor,
+          expected[0].tensor);
 }
 
 TEST(DropDeadTest, DropsWhatNobodyReads) {
@@ -175,6 +250,29 @@ TEST(HoistInvariantsTest, TakesElementWiseOpsOfCapturesOut) {
   EXPECT_EQ(count(*after, "= exp("), 1);
   EXPECT_EQ(count(*after, "= cos("), 1);
   verify(*after, "hoist_invariants");
+}
+
+TEST(HoistInvariantsTest, LeavesWhatIsMuchLargerThanWhatItIsMadeOf) {
+  const auto adds_in_loop = [](std::int64_t rows, auto&& pass) {
+    const auto f = [&](const Tensors& x) {
+      const auto body = [&](Tensor step, Tensor s) {
+        return std::pair{None{}, s + step * sum(exp(x[0]) + x[1])};
+      };
+      return Tensors{scan(Scan{.initial = scalar(0.0f), .xs = x[2], .body = body}).state};
+    };
+    const auto graph =
+        record_graph(
+            "f", {TensorType(f32, {rows, 1}), TensorType(f32, {1, rows}), TensorType(f32, {50})}, f)
+            .graph;
+    const std::string dump = str(*pass(*graph));
+    const std::size_t body = dump.find("body(");
+    EXPECT_LT(dump.find("= exp("), body);
+    return dump.find(str("f32[", rows, ',', rows, "] = add(")) > body;
+  };
+  for (const auto& pass : {hoist_invariants, hoist_once}) {
+    EXPECT_FALSE(adds_in_loop(500, pass));
+    EXPECT_TRUE(adds_in_loop(600, pass));
+  }
 }
 
 TEST(HoistInvariantsTest, LeavesWhatPrintsOrMayFailInside) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/loop.h"
+#include "reel/trace/passes/grows_large.h"
 #include "reel/trace/passes/sub_graphs.h"
 
 namespace reel {
@@ -29,7 +30,8 @@ class Hoist {
       moves_[r] = record.op->pointwise && !record.op->kernel_decides_types &&
                   std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_outside_[v]; }) &&
                   std::all_of(in.begin(), in.end(),
-                              [&](ValueId v) { return is_outside_[v] || is_constant_[v]; });
+                              [&](ValueId v) { return is_outside_[v] || is_constant_[v]; }) &&
+                  !grows_large(body_.types[out[0]], body_.types_of(in));
       if (moves_[r]) is_outside_[out[0]] = 1;
     }
   }

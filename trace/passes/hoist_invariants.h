@@ -11,9 +11,9 @@ namespace reel {
 ///   captures
 ///   (%1): ...
 ///
-/// Only element-wise ops: they cannot fail, so that it does no harm where no iteration runs, and of
-/// what ended entries see they make what they would have made inside. Constants stay inside. A loop
-/// and its gradient then share what both compute (merge_equal).
+/// Not what grows_large. Only element-wise ops: they cannot fail, so that it does no harm where no
+/// iteration runs, and of what ended entries see they make what they would have made inside.
+/// Constants stay inside. A loop and its gradient then share what both compute (merge_equal).
 Ref<Graph> hoist_invariants(const Graph& graph);
 
 }  // namespace reel

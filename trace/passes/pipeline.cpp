@@ -11,6 +11,7 @@
 #include "reel/trace/passes/constant_slices.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/feed_chunks.h"
+#include "reel/trace/passes/fold_constants.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/fuse_pointwise.h"
 #include "reel/trace/passes/hoist_invariants.h"
@@ -63,6 +64,7 @@ Optimised optimise(Ref<Graph> recorded) {
   auto [graph, captures] = as_it_is(checked(recorded, *recorded, "recording"));
   for (std::size_t before = 0; before != size_of_text(*graph);) {
     before = size_of_text(*graph);
+    graph = checked(fold_constants(*graph), *graph, "fold_constants");
     graph = checked(merge_equal(*graph), *graph, "merge_equal");
     graph = checked(invariant_carries(*graph), *graph, "invariant_carries");
     graph = checked(forwarded_outputs(*graph), *graph, "forwarded_outputs");

@@ -5,6 +5,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/over_time.h"
+#include "reel/trace/passes/grows_large.h"
 
 namespace reel {
 namespace {
@@ -239,6 +240,7 @@ void TimeSplit::hoist() {
     if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
       continue;
     const auto out = body_.outputs_of(record);
+    if (!any_steps && !record.op->gains_over_time && grows(record)) continue;
     if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
       continue;
     is_hoisted_[r] = !in.empty();  // a constant costs nothing where it is
@@ -246,6 +248,15 @@ void TimeSplit::hoist() {
       home_[v] = any_steps ? Home::steps : Home::once;
   }
   if (attrs_.counts_down) keep_cheap_inside();
+}
+
+/// Before the loop, some of what it makes would take much more memory than what it is made of.
+bool TimeSplit::grows(const OpRecord& record) const {
+  std::vector<TensorType> in;
+  for (const ValueId v : body_.inputs_of(record)) in.push_back(outside(v, false));
+  const auto out = body_.outputs_of(record);
+  return std::any_of(out.begin(), out.end(),
+                     [&](ValueId v) { return grows_large(outside(v, false), in); });
 }
 
 /// In a gradient, whose slices are what the forward loop saved, an element-wise op is as cheap in

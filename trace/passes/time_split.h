@@ -88,6 +88,7 @@ class TimeSplit {
   std::vector<std::uint8_t> find_waiting() const;
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record) const;
+  bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;

@@ -1,0 +1,145 @@
+#include "reel/trace/passes/fold_constants.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/ops/creation.h"
+#include "reel/core/ops/loop.h"
+
+namespace reel {
+namespace {
+
+constexpr std::int64_t kMostElements = 1024;
+
+bool is_small(const TensorType& type) {
+  return !type.is_list() && type.is_known() && type.numel() <= kMostElements;
+}
+
+/// All elements are the same number, to the bit: it is made by full, which other passes know.
+bool is_uniform(const Tensor& x) {
+  const auto size = static_cast<std::size_t>(size_of(x.dtype()));
+  const char* data = x.data<char>();
+  for (std::int64_t i = 1; i < x.type().numel(); ++i)
+    if (std::memcmp(data, data + static_cast<std::size_t>(i) * size, size) != 0) return false;
+  return x.type().numel() > 0;
+}
+
+class Folding {
+ public:
+  explicit Folding(const Graph& from) : from_(from), values_(from.types.size()) {}
+
+  /// Null where nothing folds: equal graphs stay one.
+  Ref<Graph> run() {
+    Ref<Graph> to(new Graph(from_));
+    bool changes = false;
+    to->records.clear();
+    to->operands.clear();
+    for (const OpRecord& record : from_.records) {
+      const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
+      if (evaluate(record) && !in.empty()) {
+        changes = true;
+        const Tensor& value = values_[out[0]];
+        const TensorType& type = from_.types[out[0]];
+        if (is_uniform(value))
+          to->append(full_op, full_attrs(type, value), {}, out, record.source);
+        else
+          to->append(constant_op, constant_attrs(type, value), {}, out, record.source);
+      } else {
+        const AttrsRef attrs = with_folded_parts(record);
+        changes = changes || attrs.get() != record.attrs.get();
+        to->append(record, attrs, in, out);
+      }
+    }
+    if (!changes) return {};
+    to->seal();
+    return to;
+  }
+
+ private:
+  /// Whether the record's only output is a constant, which is then in values_.
+  bool evaluate(const OpRecord& record) {
+    const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
+    if (out.size() != 1 || !is_small(from_.types[out[0]])) return false;
+    const Op& op = *record.op;
+    const bool is_source = &op == &full_op || &op == &constant_op || &op == &range_op;
+    if (!is_source && (in.empty() || op.has_effect || op.kernel_decides_types)) return false;
+    std::vector<OpInput> inputs;
+    bool grows = !is_source;  // who reads it repeats the number itself
+    for (const ValueId v : in) {
+      if (!values_[v].is_defined()) return false;
+      inputs.emplace_back(values_[v]);
+      grows = grows && values_[v].type().numel() < from_.types[out[0]].numel();
+    }
+    if (grows) return false;
+    const ModeScope plain({});
+    try {
+      values_[out[0]] =
+          reel::bind(op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
+    } catch (const Error&) {
+      return false;
+    }
+    dims_.bind(from_.types[out[0]], values_[out[0]].type());
+    return true;
+  }
+
+  static AttrsRef with_folded_parts(const OpRecord& record) {
+    bool changes = false;
+    const auto fold = [&](SubGraph& part) {
+      if (!part) return;
+      Ref<Graph> folded = Folding(*part.graph).run();
+      if (!folded) return;
+      changes = true;
+      DimEnv names = part.env();
+      part = make_sub_graph(std::move(folded), names);
+    };
+    if (record.op == &loop_op) {
+      LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+      if (!attrs.origin) attrs.origin = attrs.body.graph;
+      fold(attrs.body);
+      fold(attrs.cond);
+      if (changes) return make_attrs(std::move(attrs));
+    } else if (record.op == &cond_op) {
+      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+      fold(attrs.on_true);
+      fold(attrs.on_false);
+      if (changes) return make_attrs(std::move(attrs));
+    }
+    return record.attrs;
+  }
+
+  static AttrsRef full_attrs(const TensorType& type, const Tensor& value) {
+    FullAttrs attrs{type};
+    visit(type.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const T number = *value.data<T>();
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+        attrs.integer = number;
+      else
+        attrs.number = number;
+    });
+    return make_attrs(std::move(attrs));
+  }
+  static AttrsRef constant_attrs(const TensorType& type, const Tensor& value) {
+    const Tensor flat(allocate_block(TensorType(value.dtype(), {Dim(value.type().numel())})));
+    std::memcpy(flat.data<char>(), value.data<char>(),
+                static_cast<std::size_t>(value.type().bytes()));
+    return make_attrs(ConstantAttrs{flat, type});
+  }
+
+  const Graph& from_;
+  Tensors values_;  ///< of constants
+  DimEnv dims_;     ///< what symbols of a known size are there
+};
+
+}  // namespace
+
+Ref<Graph> fold_constants(const Graph& graph) {
+  Ref<Graph> folded = Folding(graph).run();
+  return folded ? folded : Ref<Graph>(new Graph(graph));
+}
+
+}  // namespace reel
