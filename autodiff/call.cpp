@@ -10,6 +10,7 @@
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -31,10 +32,13 @@ struct CallAttrs {
   }
 };
 
-/// Zeros where none comes; those of a list as large as its elements, which may differ.
+/// Zeros where none comes; those of a list as large as its elements, which may differ, unless it
+/// stands for steps that lie in a file.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
-  const bool makes_list = at.output_type(output).is_list() && !at.has_cotangent(output);
-  return makes_list ? list_zeros_like(at.output(output)) : at.cotangent(output);
+  const TensorType& type = at.output_type(output);
+  if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
+  const Tensor& list = at.output(output);
+  return saved_value(list) ? empty_list(type) : list_zeros_like(list);
 }
 
 void call_vjp(Vjp& at) {

@@ -248,7 +248,10 @@ class LoopReversal {
                      attrs_.fills[attrs_.carries + attrs_.slices + capture]);
       }
     }
-    for (const int i : reversed_.kept) take_slice(outputs_[i], Fill::live);
+    for (const int i : reversed_.kept)  // stacks, of which this gradient's loop may be given some
+      take_slice(outputs_[i], attrs_.is_spilled(static_cast<std::size_t>(i - attrs_.carries))
+                                  ? Fill::recalled
+                                  : Fill::live);
     for (std::size_t i = 0; i < saved_.size(); ++i) {
       const bool has_few =
           attrs_.has_checkpoints() || (may_spill() && (attrs_.swaps || reversed_.saved[i].spills));

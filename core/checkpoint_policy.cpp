@@ -28,4 +28,10 @@ Checkpoint Checkpoint::where(SavingRule rule) const {
   return result;
 }
 
+SwapMemory::SwapMemory(Spill spill) : spill_(std::move(spill)) {
+  if (spill_->bytes_in_memory < 0)
+    throw ArgumentError(
+        str("Spill: bytes_in_memory is ", spill_->bytes_in_memory, "; give 0 or more"));
+}
+
 }  // namespace reel

@@ -49,8 +49,9 @@ class Checkpoint {
   /// `steps` steps save; each step runs twice.
   static Checkpoint every(std::int64_t steps);
   /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
-  /// however long the loop runs, it takes no more, but for one state and what one step saves at
-  /// least, in a plan that runs in chunks of steps what two chunks save.
+  /// however long the loop runs, it takes no more, but for one state and what a few steps save, in
+  /// a plan that runs in chunks of steps what two chunks save. Each run of a loop inside of another
+  /// one has its own.
   /// Counted is the state at its largest so far, with 16 bytes that say which step it is; a
   /// TensorArray as it was before the first step, since checkpoints share its elements.
   static Checkpoint budget(std::int64_t bytes);
@@ -86,14 +87,15 @@ struct Spill {
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
 /// memory at least; steps whose sizes differ from the first one's stay there. Inside of another
-/// loop or a branch nothing is written: that is the outer loop's to do. Throws IoError where the
-/// file cannot be made, written or read.
+/// loop or a branch nothing is written: that is the outer loop's to do. Loops throw IoError where
+/// the file cannot be made, written or read. Throws ArgumentError for a window of less than
+/// nothing.
 class SwapMemory {
  public:
   SwapMemory(bool swaps = false) {
     if (swaps) spill_.emplace();
   }
-  SwapMemory(Spill spill) : spill_(std::move(spill)) {}
+  SwapMemory(Spill spill);
   const std::optional<Spill>& spill() const { return spill_; }
 
  private:

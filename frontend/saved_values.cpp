@@ -5,6 +5,7 @@
 
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
+#include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
@@ -26,6 +27,25 @@ std::int64_t steps_that_run(const LoopAttrs& attrs, std::span<const TensorType> 
   if (!attrs.is_full || !attrs.slices) return -1;
   const TensorType& slices = inputs[attrs.first_slice()];
   return slices.is_list() || !slices.dims()[0].has_size() ? -1 : slices.dims()[0].size();
+}
+
+/// What makes a value, and the name that the user gave it.
+struct Maker {
+  std::string op, name;
+};
+Maker maker_of(const Graph& graph, ValueId v) {
+  Maker maker{"a carry", {}};
+  for (const OpRecord& record : graph.records) {
+    const std::string name(checkpoint_name_of(record));
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    if (std::find(out.begin(), out.end(), v) != out.end()) {
+      maker.op = name.empty() ? record.op->name : maker_of(graph, in[0]).op;
+      if (!name.empty()) maker.name = name;
+    } else if (!name.empty() && in[0] == v) {
+      maker.name = name;
+    }
+  }
+  return maker;
 }
 
 class Finder {
@@ -60,13 +80,15 @@ class Finder {
     return std::find(graph_.inputs.begin(), graph_.inputs.end(), v) != graph_.inputs.end();
   }
   KeptValue describe(const OpRecord& record, ValueId v, std::size_t output) const {
-    KeptValue kept{std::string(record.op->name),
-                   std::string(checkpoint_name_of(record)),
-                   types_.types[v],
-                   1,
-                   -1,
-                   is_spilled_output(record, output)};
+    const Maker maker = maker_of(graph_, v);
+    KeptValue kept{maker.op, maker.name, types_.types[v], 1, -1, is_spilled_output(record, output)};
     if (record.op == &loop_op) describe_step(record, output, kept);
+    if (record.op == &checkpointed_op) {
+      const Graph& body = *get<CheckpointedAttrs>(record.attrs.get()).body.graph;
+      const Maker inside = maker_of(body, body.outputs[output]);
+      kept.op += ": " + inside.op;
+      kept.name = inside.name;
+    }
     const bool is_known =
         kept.type.is_list() ? kept.type.element().is_known() : kept.type.is_known();
     if (kept.type.is_list()) {
@@ -92,15 +114,13 @@ class Finder {
       kept.count = checkpoints_of(record, attrs);
       return;
     }
-    std::string made = "a carry";
-    for (const OpRecord& of : body.records)
-      for (const ValueId v : body.outputs_of(of))
-        if (v == body.outputs[output]) {
-          made = of.op->name;
-          kept.name = checkpoint_name_of(of);
-        }
-    kept.op += ": " + made;
-    if (is_stack && attrs.is_list(stack)) kept.count = steps_that_run(attrs, types_of(record));
+    const Maker maker = maker_of(body, body.outputs[output]);
+    kept.op += ": " + maker.op;
+    kept.name = maker.name;
+    if (!is_stack || !attrs.is_list(stack)) return;
+    // What a loop inside keeps is a list in each step, as long as that loop likes.
+    const bool is_of_lists = body.types[body.outputs[output]].is_list();
+    kept.count = is_of_lists ? -1 : steps_that_run(attrs, types_of(record));
   }
   std::vector<TensorType> types_of(const OpRecord& record) const {
     std::vector<TensorType> result;

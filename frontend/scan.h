@@ -275,7 +275,8 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// the body, or of a fixed size. Plain tensors are scanned along their first axis. With cond or
 /// max_seq_len the result has a fresh dim. Throws StructureError, ShapeError or DTypeError when
 /// body returns another state than it took, ArgumentError for arguments that do not go together.
-/// truncate = k: the state that goes into iterations k, 2k, 3k, ... is a constant to gradients, so
+/// truncate = k: the state that goes into iterations k, 2k, 3k, ... (with reverse, of an entry that
+/// ends before others, counted from its own end) is a constant to gradients, so
 /// that each piece of k iterations has the gradient that it would have alone, with the state handed
 /// on (truncated backpropagation through time, Williams & Peng 1990); the values are the same, and
 /// with k at least the number of iterations, the gradients, too. Memory: reverse mode keeps what

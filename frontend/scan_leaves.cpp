@@ -222,6 +222,31 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
 }
 
+Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const TensorType& leaf,
+                    const Tensor& position) {
+  Tensor number = position;
+  if (spec.is_reverse) {
+    Tensor steps = plan.dim->has_size() && !plan.lengths.is_defined()
+                       ? scalar(plan.dim->size(), i64)
+                       : extent_of(plan);
+    if (plan.lengths.is_defined() && !leaf.is_list() && leaf.is_named()) {
+      std::vector<Axis> missing;
+      for (const Dim& dim : plan.lengths.dims())
+        if (!contains(leaf.dims(), dim)) missing.push_back(dim);
+      if (std::ssize(missing) < plan.lengths.rank()) {
+        steps = cast(plan.lengths, i64);
+        if (!missing.empty()) steps = max(steps, Axes(missing));
+      }
+    }
+    if (!steps.is_defined())
+      throw ArgumentError(str(plan.what, ": truncate counts the steps from the last one, and how ",
+                              "many there are, ", *plan.dim, ", is not known"));
+    number = steps - 1 - position;
+  }
+  return stop_gradient(
+      logical_and(number > 0, equal(remainder(number, spec.truncate), std::int64_t{0})));
+}
+
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys) {
   return plan.ys_name_it && has_axes(ys, false) ? "" : plan.new_dim;
 }

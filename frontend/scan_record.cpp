@@ -2,6 +2,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/entries.h"
 #include "reel/core/str.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/loop_policy.h"
@@ -135,22 +136,18 @@ Tensor cut_list(const Tensor& cut, const Tensor& list) {
 
 /// Where a piece begins, its state is a constant to gradients.
 void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
-  Tensor number = position;
-  if (spec_.is_reverse) {
-    const Tensor steps = plan_.dim->has_size() ? scalar(plan_.dim->size(), i64) : extent_of(plan_);
-    if (!steps.is_defined())
-      throw ArgumentError(str(plan_.what, ": truncate counts the steps from the last one, and how ",
-                              "many there are, ", *plan_.dim, ", is not known"));
-    number = steps - 1 - position;
+  for (TreeLeaf& leaf : state) {
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
+        !is_float(leaf.tensor.dtype()))
+      continue;
+    const Tensor begins = begins_piece(spec_, plan_, leaf.tensor.type(), position);
+    if (leaf.tensor.type().is_list())
+      leaf.tensor = cut_list(begins, leaf.tensor);
+    else if (begins.rank())
+      leaf.tensor = keep_ended(stop_gradient(leaf.tensor), leaf.tensor, begins);
+    else
+      leaf.tensor = where(begins, stop_gradient(leaf.tensor), leaf.tensor);
   }
-  const Tensor begins =
-      logical_and(number > 0, equal(remainder(number, spec_.truncate), std::int64_t{0}));
-  for (TreeLeaf& leaf : state)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
-        is_float(leaf.tensor.dtype()))
-      leaf.tensor = leaf.tensor.type().is_list()
-                        ? cut_list(begins, leaf.tensor)
-                        : where(begins, stop_gradient(leaf.tensor), leaf.tensor);
 }
 
 /// Which entries go on, as the body found out, or as cond says.

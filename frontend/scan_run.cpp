@@ -73,9 +73,7 @@ class EagerScan {
     const std::uint64_t begin = next_block_id();
     const bool has_ended = live.is_defined() && !all_live(live);
     TreeLeaves x = spec_.xs, state = state_;
-    if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0)
-      for (TreeLeaf& leaf : state)
-        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
+    if (spec_.truncate && trips_) cut_gradients(state, position);
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
@@ -121,6 +119,17 @@ class EagerScan {
     ++trips_;
   }
 
+  /// Where a piece begins, its state is a constant to gradients.
+  void cut_gradients(TreeLeaves& state, std::int64_t position) const {
+    for (TreeLeaf& leaf : state) {
+      if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+      const Tensor begins = begins_piece(spec_, plan_, leaf.tensor.type(), scalar(position, i64));
+      if (all_live(begins))
+        leaf.tensor = stop_gradient(leaf.tensor);
+      else if (any_live(begins))
+        leaf.tensor = keep_ended(stop_gradient(leaf.tensor), leaf.tensor, begins);
+    }
+  }
   /// Dims that ended entries see as they are: those of entries, and of elements of arrays that are
   /// handed on.
   Dims dims_kept(const TreeLeaves& state) const {

@@ -338,6 +338,36 @@ TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
   EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
 }
 
+// What the loop inside keeps few steps of is kept by the one around it, of which few are kept.
+TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
+  const Tensor x = random_normal({5, 2, 4}, f64), w = random_normal({4, 4}, f64) * 0.3;
+  const auto f = [&](const Checkpoint& inner, const Checkpoint& outer, bool swaps) {
+    return run(grad([&, inner, outer, swaps](const Tensor& w) {
+      const auto inside = [&](const Tensor& z) {
+        const auto step = [&](const Tensor& k, const Tensor& s) {
+          return std::pair{None{}, tanh(matmul(s, w) * k)};
+        };
+        return sum(scan(Scan{.initial = z, .xs = ones({3}, f64), .body = step, .checkpoint = inner})
+                       .state);
+      };
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(grad(inside)(h) + x)};
+      };
+      return sum(scan(Scan{.initial = ones({2, 4}, f64),
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = outer,
+                           .swap_memory = swaps})
+                     .state);
+    }))(w);
+  };
+  const Tensor expected = f({}, {}, false);
+  for (const Checkpoint& inner : {Checkpoint::every(2), Checkpoint::budget(100)})
+    for (const Checkpoint& outer : {Checkpoint(), Checkpoint::every(2), Checkpoint::budget(500)})
+      for (const bool swaps : {false, true})
+        expect_all_close(f(inner, outer, swaps), expected, 1e-12);
+}
+
 REEL_IN_EVERY_MODE(CheckpointPolicyTest);
 
 TEST(CheckpointStepsTest, StepsAreRunAgainAsOftenAsTheoryHasIt) {

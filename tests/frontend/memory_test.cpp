@@ -182,6 +182,34 @@ TEST_P(PolicyMemoryTest, ABudgetIsKeptOfStatesThatAreSmallOrGrow) {
   hold(growing, 3200);
 }
 
+TEST_P(PolicyMemoryTest, ABudgetIsKeptWhereEntriesEnd) {
+  const Dim batch("batch", 8), unit("unit", 64);
+  std::vector<int> lengths;
+  for (int b = 0; b < 8; ++b) lengths.push_back(600 - 50 * b);
+  const Dim time("time", tensor(lengths, {batch}));
+  const Tensor x = ones({time, batch}, f64), w = full({unit}, 0.5, f64);
+  constexpr std::int64_t kStep = 8 * 64 * 8;
+  for (const std::int64_t budget : {400'000, 1'000'000}) {
+    const auto gradient = run(grad([&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = tanh(h * w + x);
+        return std::pair{None{}, next * sin(h)};
+      };
+      return sum(scan(Scan{.spatial_dim = time,
+                           .initial = zeros({batch, unit}, f64),
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = Checkpoint::budget(budget)})
+                     .state);
+    }));
+    gradient(w);
+    const Memory most = peaks_of([&] { gradient(w); });
+    EXPECT_LE(most.checkpoints.peak, budget / 2 + 2 * kStep);
+    // A step saves three values.
+    EXPECT_LE(most.saved.peak, budget / 2 + 3 * 3 * kStep) << budget;
+  }
+}
+
 TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
   const std::int64_t window = 4 << 20, steps = 20000;
   const Rnn loss{{}, Spill{.bytes_in_memory = window}};

@@ -68,6 +68,32 @@ TEST(SavedValuesTest, OfAFunctionWithoutLoops) {
   EXPECT_EQ(saved_values(checkpointed)(w, x).bytes(), 0);
 }
 
+TEST(SavedValuesTest, TellsTheNamesThatTheUserGave) {
+  const auto names = [](const KeptValues& all) {
+    std::string result;
+    for (const KeptValue& value : all.values)
+      if (!value.name.empty()) result += value.name + ": " + std::to_string(value.bytes) + "; ";
+    return result;
+  };
+  const auto loss = [](const Tensor& w, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor gates = checkpoint_name(matmul(h, w) + x, "gates");
+      return std::pair{None{}, checkpoint_name(exp(gates), "hidden")};
+    };
+    return sum(scan(Scan{.initial = zeros({2, 4}, f64), .xs = x, .body = body}).state);
+  };
+  const KeptValues all = saved_values(loss)(ones({4, 4}, f64), ones({kSteps, 2, 4}, f64));
+  EXPECT_EQ(names(all), "hidden: " + std::to_string(kSteps * kState) + "; ") << str(all);
+  const auto keeps_gates = [&](const Tensor& w, const Tensor& x) {
+    return sum(checkpoint(
+        [&](const Tensor& x) { return exp(checkpoint_name(matmul(x, w), "gates")); },
+        [](const StepValue& v) { return v.name == "gates" ? Saving::keep : Saving::recompute; })(
+        x));
+  };
+  const KeptValues of_rule = saved_values(keeps_gates)(ones({4, 4}, f64), ones({2, 4}, f64));
+  EXPECT_EQ(names(of_rule), "gates: " + std::to_string(kState) + "; ") << str(of_rule);
+}
+
 TEST(SavedValuesTest, RunsNothing) {
   testing::internal::CaptureStdout();
   saved_values([](const Tensor& x) { return sum(square(print(x, "x"))); })(ones({3}));

@@ -154,24 +154,106 @@ TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
   expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-9);
 }
 
+// Products over all steps read what the loop reads step by step.
+TEST_P(SwapMemoryTest, ProductsOfHessiansWithVectorsAndTangents) {
+  const Tensor x = ones({11, 2, 4}, f64), w = random_normal({4, 4}, f64) * 0.2;
+  const auto f = [&](const Checkpoint& checkpoint, const SwapMemory& swap) {
+    return [&, checkpoint, swap](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(x + matmul(h, w))};
+      };
+      return sum(scan(Scan{.initial = ones({2, 4}, f64),
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = checkpoint,
+                           .swap_memory = swap})
+                     .state);
+    };
+  };
+  const auto product = [](auto f) { return [f](const Tensor& w) { return hvp(f, w, w); }; };
+  const auto tangent = [](auto f) { return [f](const Tensor& w) { return jvp(f, w, w).second; }; };
+  const Tensor expected = run(product(f({}, false)))(w),
+               expected_tangent = run(tangent(f({}, false)))(w);
+  for (const Checkpoint& checkpoint :
+       {Checkpoint(), Checkpoint::every(3), Checkpoint::budget(400)}) {
+    expect_all_close(run(product(f(checkpoint, true)))(w), expected, 1e-11);
+    expect_all_close(run(tangent(f(checkpoint, true)))(w), expected_tangent, 1e-11);
+  }
+}
+
 TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   const Problem p = problem();
   const auto take = [&](const Spill& spill) { return run(value_and_grad(loss(spill)))(p); };
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/no/such/folder")); }),
             "swap_memory: cannot make a file in /no/such/folder: No such file or directory");
+  EXPECT_EQ(message_of<IoError>([&] { return take(small("/dev/null")); }),
+            "swap_memory: cannot make a file in /dev/null: Not a directory");
   // No room behind the second MiB of any file.
+  const auto again = run(value_and_grad(loss(small("/tmp"))));
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit most{};
   getrlimit(RLIMIT_FSIZE, &most);
   const rlimit little{2 << 20, most.rlim_max};
   setrlimit(RLIMIT_FSIZE, &little);
-  const std::string message = message_of<IoError>([&] { return take(small("/tmp")); });
+  const std::string message = message_of<IoError>([&] { return again(p); });
   setrlimit(RLIMIT_FSIZE, &most);
   std::signal(SIGXFSZ, before);
   EXPECT_EQ(message, "swap_memory: cannot write to a file in /tmp: File too large");
-  // The library goes on.
-  const auto expected = run(value_and_grad(loss(false)))(p), actual = take(small());
-  expect_same_bits(actual.first, expected.first);
+  // The library goes on, and so does the function.
+  const auto expected = run(value_and_grad(loss(false)))(p);
+  for (const auto& actual : {take(small()), again(p)}) {
+    expect_same_bits(actual.first, expected.first);
+    expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+  }
+}
+
+TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
+  const Dim batch("batch", 3), time("time", tensor({2, 7, 4}, {batch}));
+  const Tensor x = random_normal({time, batch}, f64), w = scalar(0.6, f64);
+  const SavingRule to_file = [](const StepValue& v) {
+    return v.op == "sin" || v.op == "tanh" ? Saving::spill : Saving::by_default;
+  };
+  struct Policy {
+    Checkpoint checkpoint;
+    SwapMemory swap;
+  };
+  const Policy policies[] = {{{}, small()},
+                             {Checkpoint::every(2), small()},
+                             {Checkpoint::budget(100), small()},
+                             {Checkpoint().where(to_file), false},
+                             {Checkpoint::every(3).where(to_file), small()}};
+  // Ragged, and until a condition ends it.
+  const auto ragged = [&](const Policy& policy) {
+    return [&, policy](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = tanh(sin(h * w) + x);
+        return std::pair{next, next};
+      };
+      return sum(square(scan(Scan{.spatial_dim = time,
+                                  .initial = zeros({batch}, f64),
+                                  .xs = x,
+                                  .body = body,
+                                  .checkpoint = policy.checkpoint,
+                                  .swap_memory = policy.swap})
+                            .ys));
+    };
+  };
+  const auto of_unknown_length = [](const Policy& policy) {
+    return [policy](const Tensor& w) {
+      return while_loop([](const Tensor& s) { return s < 20.0; },
+                        [&](const Tensor& s) { return s + sin(s * w) * 0.5 + tanh(w) + 1.0; },
+                        w * 2.0, {.swap_memory = policy.swap, .checkpoint = policy.checkpoint});
+    };
+  };
+  const auto second = [](auto f) {
+    return grad([f](const Tensor& w) { return square(grad(f)(w)); });
+  };
+  const Tensor expected = run(second(ragged({})))(w),
+               expected_unknown = run(second(of_unknown_length({})))(w);
+  for (const Policy& policy : policies) {
+    expect_all_close(run(second(ragged(policy)))(w), expected, 1e-11);
+    expect_all_close(run(second(of_unknown_length(policy)))(w), expected_unknown, 1e-10);
+  }
 }
 
 REEL_IN_EVERY_MODE(SwapMemoryTest);
@@ -209,6 +291,26 @@ TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
   EXPECT_GE(file_in(folder()), 0);
 }
 
+// What the first run wrote is gone when the gradient asks for it.
+TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
+  const Problem p = problem();
+  const auto expected = vjp(loss(false), p).second(scalar(1.0));
+  {
+    const auto [value, pullback] = vjp(loss(small(folder().string())), p);
+    ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
+    const std::string message = message_of<IoError>([&] { return pullback(scalar(1.0)); });
+    EXPECT_EQ(message.find(str("swap_memory: a file in ", folder().string(), " has 100 bytes")), 0u)
+        << message;
+  }
+  EXPECT_EQ(file_in(folder()), -1);
+  expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w, expected.w);
+}
+
+TEST(SpillTest, AWindowIsNotNegative) {
+  EXPECT_EQ(message_of<ArgumentError>([] { return SwapMemory(Spill{.bytes_in_memory = -5}); }),
+            "Spill: bytes_in_memory is -5; give 0 or more");
+}
+
 TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
   SpillFile file(folder().string());
   const Tensor a = random_normal({100});
@@ -220,7 +322,7 @@ TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
               return 0;
             }),
             str("swap_memory: a file in ", folder().string(),
-                " gave 100 bytes of 400 that were written to it"));
+                " has 100 bytes, fewer than were written to it"));
 }
 
 }  // namespace

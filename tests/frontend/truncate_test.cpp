@@ -159,6 +159,36 @@ TEST_P(TruncateTest, EntriesThatEndHaveTheGradientsOfTheirPieces) {
   expect_all_close(actual.second, expected.second, 1e-12);
 }
 
+// Backwards an entry begins at its own end: how long others are changes nothing.
+TEST_P(TruncateTest, BackwardsPiecesAreThoseOfEachEntry) {
+  const auto gradient = [&](int length, int other, std::int64_t truncate) {
+    const Dim batch("batch", 2), time("time", tensor({length, other}, {batch})), unit("unit", 3);
+    const Tensor x = expand(cast(range(time), f64) * 0.1 + 0.2, {time, batch});
+    const auto f = run(grad([&](const std::pair<Tensor, Tensor>& initial) {
+      using State = std::pair<Tensor, Tensor>;
+      const auto body = [](const Tensor& x, const State& h) {
+        return std::pair{None{}, State{sin(h.first * x) + 0.3, tanh(h.second + x)}};
+      };
+      const State last = scan(Scan{.spatial_dim = time,
+                                   .initial = initial,
+                                   .xs = x,
+                                   .body = body,
+                                   .reverse = true,
+                                   .truncate = truncate})
+                             .state;
+      return sum(gather(last.first, scalar(0), batch)) + sum(gather(last.second, scalar(0), batch));
+    }));
+    const auto both = f(std::pair{full({unit, batch}, 0.5, f64), full({batch, unit}, 0.5, f64)});
+    return sum(both.first).template item<double>() + 10 * sum(both.second).template item<double>();
+  };
+  for (const int length : {3, 4, 5}) {
+    const double alone = gradient(length, length, 4);
+    EXPECT_EQ(alone == gradient(length, length, 0), length <= 4) << length;
+    for (const int other : {1, 4, 5, 6, 9})
+      EXPECT_NEAR(gradient(length, other, 4), alone, 1e-12) << length << " beside " << other;
+  }
+}
+
 TEST_P(TruncateTest, TheNumberOfStepsIsNotNegative) {
   const auto f = [](std::int64_t truncate) {
     const auto body = [](const Tensor& x, const Tensor& h) { return std::pair{None{}, h + x}; };

@@ -116,21 +116,25 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
   revolve_.emplace(kept_[gap], leaf, slots);
 }
 
-/// What one step saves; of values whose sizes a run tells, as the step behind the checkpoint does.
+/// What one step takes; of values whose sizes a run tells, as the step behind the checkpoint does.
 std::int64_t Recalled::bytes_of_step() {
-  if (bytes_of_step_) return bytes_of_step_;
   const bool are_known = std::all_of(types_.begin(), types_.end(), [](const TensorType& type) {
     return !type.is_list() && type.is_known();
   });
+  std::int64_t all = 0, most = 0;
+  const auto add = [&](std::size_t i, std::int64_t bytes) {
+    all += bytes;
+    if (is_dense(i)) most = std::max(most, bytes);
+  };
   if (are_known) {
-    for (const TensorType& type : types_) bytes_of_step_ += slice_type(type).bytes();
+    for (std::size_t i = 0; i < types_.size(); ++i) add(i, slice_type(types_[i]).bytes());
   } else {
     const State& state = states_[0];
-    for (const Tensor& saved :
-         segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved)
-      bytes_of_step_ += bytes_of(saved);
+    const Tensors saved =
+        segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
+    for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
   }
-  return bytes_of_step_;
+  return segments_.is_dense() ? all : all + most;  // one value is put in one piece at a time
 }
 
 /// The part of the window that ends at `end`; of those behind it, what lies before `last` stays.

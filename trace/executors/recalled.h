@@ -77,7 +77,6 @@ class Recalled final : public SavedSteps {
   std::deque<Part> parts_;               ///< the window, one behind the other
   std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
   Tensors pieces_;                       ///< of each value, that, where it lies in several parts
-  std::int64_t bytes_of_step_ = 0;
 };
 
 }  // namespace reel

@@ -1,8 +1,10 @@
 #include "reel/trace/executors/spill_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -69,24 +71,31 @@ void SpillFile::work() {
     const JobRef job = jobs_.front();
     jobs_.pop_front();
     lock.unlock();
-    run(*job, file_);
+    run(*job);
     lock.lock();
     job->is_done = true;
     changed_.notify_all();
   }
 }
 
-void SpillFile::run(Job& job, int file) {
+void SpillFile::run(Job& job) {
   char* data = job.block.data<char>();
   const std::int64_t bytes = job.block.type().bytes();
+  // Written behind its end, a file that somebody has cut would have zeros in between.
+  struct stat now = {};
+  if (fstat(file_, &now) == 0 && now.st_size < written_) {
+    job.left = now.st_size;
+    return;
+  }
   while (job.got < bytes) {
     const auto rest = static_cast<std::size_t>(bytes - job.got);
-    const ssize_t count = job.writes ? pwrite(file, data + job.got, rest, job.offset + job.got)
-                                     : pread(file, data + job.got, rest, job.offset + job.got);
+    const ssize_t count = job.writes ? pwrite(file_, data + job.got, rest, job.offset + job.got)
+                                     : pread(file_, data + job.got, rest, job.offset + job.got);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) job.error = errno;
     if (count <= 0) return;
     job.got += count;
+    if (job.writes) written_ = std::max(written_, job.offset + job.got);
   }
 }
 
@@ -95,6 +104,9 @@ void SpillFile::wait(const JobRef& job) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return job->is_done; });
   }
+  if (job->left >= 0)
+    throw IoError(str("swap_memory: a file in ", folder_, " has ", job->left,
+                      " bytes, fewer than were written to it"));
   const char* what = job->writes ? "write to" : "read from";
   if (job->error)
     throw IoError(

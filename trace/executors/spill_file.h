@@ -31,8 +31,9 @@ class SpillFile {
     std::int64_t offset;
     bool writes;
     bool is_done = false;
-    int error = 0;         ///< errno
-    std::int64_t got = 0;  ///< bytes
+    int error = 0;           ///< errno
+    std::int64_t got = 0;    ///< bytes
+    std::int64_t left = -1;  ///< of the file, where it is shorter than what was written to it
   };
   using JobRef = std::shared_ptr<Job>;
 
@@ -54,10 +55,11 @@ class SpillFile {
   JobRef begin(Job job);
   void open();
   void work();
-  static void run(Job& job, int file);
+  void run(Job& job);
 
   std::string folder_;
   std::int64_t end_ = 0;
+  std::int64_t written_ = 0;  ///< of the file, where its last byte is; the thread's
   int file_ = -1;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -244,13 +244,18 @@ void LoopRun::step_with_all() {
   for (int i = 0; i < attrs_.slices; ++i) {
     const std::size_t k = 1 + attrs_.carries + i;
     Slices& slices = slices_[i];
+    if (!slices.data && !slices.elements.empty()) {
+      body.set_input(k, slices.elements[position_]);
+      continue;
+    }
     if (slices.saved && body.input_type(k).is_list()) {
       slices.saved->steps->need(position_, 1);
-      body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
-    } else if (!slices.data && !slices.elements.empty())
-      body.set_input(k, slices.elements[position_]);
-    else
-      place_input(body, k, slice_at(i, position_));
+    } else if (char* const data = slice_at(i, position_); data || !slices.saved) {
+      place_input(body, k, data);
+      continue;
+    }
+    // A list, or a tensor that stands for steps of a loop inside.
+    body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
   set_list_captures(body, attrs_.body_captures, first_capture);
