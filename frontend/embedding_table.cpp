@@ -53,6 +53,10 @@ EmbeddingTable detail::rows_of_table(const Tensor& values, const Tensor& numbers
                         table.dims());
 }
 
+Tensor detail::whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table) {
+  return add_rows(zeros(table), numbers, values);
+}
+
 EmbeddingTable EmbeddingTable::coalesced() const {
   if (!slices_) return *this;
   const std::int64_t rows = dims_[0].size();

@@ -93,6 +93,8 @@ std::vector<FoundTable> tables_of(Tree& tree) {
 
 /// The gradient of a table with these dims: rows with numbers, or none of either.
 EmbeddingTable rows_of_table(const Tensor& values, const Tensor& numbers, const TensorType& table);
+/// What rows with numbers add up to.
+Tensor whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table);
 
 /// A tree with all its tables whole.
 template <class Tree>

@@ -42,9 +42,13 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
       continue;
     rows[k] = rows_of_table(gradient[i], numbers[i], sources[i].type());
     gradient[i] = sources[i];
+    numbers[i] = Tensor();
   }
+  // What is watched as a table may be asked for as a plain tensor, too.
   for (std::size_t i = 0; i < sources.size(); ++i)
-    gradient[i] = whole_gradient(std::move(gradient[i]), sources[i]);
+    gradient[i] = numbers[i].is_defined()
+                      ? whole_of_rows(gradient[i], numbers[i], sources[i].type())
+                      : whole_gradient(std::move(gradient[i]), sources[i]);
   Tree result = unflatten(tree, with_tensors(leaves, gradient));
   const auto places = tables_of(result);
   for (std::size_t k = 0; k < rows.size(); ++k)

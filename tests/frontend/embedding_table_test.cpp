@@ -413,6 +413,19 @@ TEST_P(EmbeddingTableTest, ClippingCountsRowsOfOneIndexAsTheirSum) {
   expect_values(away_from_zero.dense(), {1, 1, 0.5, 0.5, 1.5, 1.5, 0.5, 0.5});
 }
 
+TEST_P(EmbeddingTableTest, OnATapeATableMayBeAskedForAsAPlainTensor) {
+  const auto f = run([](const EmbeddingTable& words) {
+    Tape tape({.persistent = true});
+    tape.watch(words);
+    const Tensor y = sum(square(gather(words, tensor({1, 1, 2}))));
+    const auto both = tape.gradient(y, std::pair{words, words.dense()});
+    return std::tuple{tape.gradient(y, words.dense()), both.first.to_dense(), both.second};
+  });
+  const std::vector<double> expected{0, 0, 12, 16, 10, 12, 0, 0};
+  const auto [alone, table_too, beside_it] = f(EmbeddingTable(table()));
+  for (const Tensor& gradient : {alone, table_too, beside_it}) expect_values(gradient, expected);
+}
+
 TEST(EmbeddingTableErrors, SayWhatToDo) {
   EXPECT_EQ(message_of<DTypeError>([] {
               EmbeddingTable(tensor({1, 2}));
