@@ -25,11 +25,17 @@ struct PlacesAttrs {
 // ---- Types --------------------------------------------------------------------------------------
 
 void check_places(const std::string& what, const TensorType& places) {
-  if (places.dtype() != i64 || places.rank() != 2 || places.is_named())
+  const bool is_list_of_places = places.rank() == 1 || places.rank() == 2;
+  if (places.dtype() != i64 || !is_list_of_places || places.is_named())
     throw ShapeError(str(what, ": indices are i64[n,k] with plain sizes, got ", places));
-  if (!dim_at(places, 1).has_size())
+  if (places.rank() == 2 && !dim_at(places, 1).has_size())
     throw ShapeError(str(what, ": how many indices a place has must be known, got ", places,
                          "; say it with ensure_shape"));
+}
+
+/// How many indices a place has.
+std::int64_t depth_of(const TensorType& places) {
+  return places.rank() == 1 ? 1 : dim_at(places, 1).size();
 }
 
 bool may_be_equal(const Dim& a, const Dim& b) { return !a.has_size() || !b.has_size() || a == b; }
@@ -44,7 +50,7 @@ void check_scatter(const std::string& what, const TensorType& places, const Tens
                          "; say it with ensure_shape"));
   if (updates.dtype() == boolean) throw DTypeError(str(what, ": takes numbers, got ", updates));
   const auto rank = static_cast<int>(dim_at(shape, 0).size());
-  const auto depth = static_cast<int>(dim_at(places, 1).size());
+  const auto depth = static_cast<int>(depth_of(places));
   if (updates.is_named() || updates.rank() != 1 + rank - depth ||
       !may_be_equal(dim_at(places, 0), dim_at(updates, 0)))
     throw ShapeError(str(what, ": values ", updates, ", indices ", places, " and dense_shape ",
@@ -65,13 +71,40 @@ void gather_type(TypeArgs& a) {
   const std::string& what = a.attr<PlacesAttrs>().what;
   const TensorType &x = a.in[0], &places = a.in[1];
   check_places(what, places);
-  const auto depth = static_cast<int>(dim_at(places, 1).size());
+  const auto depth = static_cast<int>(depth_of(places));
   if (x.is_named() || x.is_list() || x.rank() < depth)
     throw ShapeError(str(what, ": places ", places, " are none of ", x,
                          ", which should have plain sizes and at least ", depth, " axes"));
   Dims dims{dim_at(places, 0)};
   dims.insert(dims.end(), x.dims().begin() + depth, x.dims().end());
   a.out.push_back(x.with(dims));
+}
+
+void check_matrix(const TensorType& places, const TensorType& values, const TensorType& shape,
+                  const TensorType& b) {
+  const Dim two(2);
+  const auto is = [](const TensorType& type, int rank) {
+    return type.rank() == rank && !type.is_named() && !type.is_list();
+  };
+  if (!is(places, 2) || !may_be_equal(dim_at(places, 1), two) || !is(values, 1) || !is(b, 2))
+    throw ShapeError(str("matmul: takes a sparse matrix and a matrix with plain sizes, got values ",
+                         values, " at indices ", places, ", and ", b));
+  if (!may_be_equal(dim_at(places, 0), dim_at(values, 0)))
+    throw ShapeError(str("matmul: values and indices of a sparse matrix differ in number: values ",
+                         values, " at indices ", places));
+  if (!is(shape, 1) || !may_be_equal(dim_at(shape, 0), two))
+    throw ShapeError(
+        str("matmul: dense_shape of a sparse matrix is the number of its rows and that of its "
+            "columns, got ",
+            shape));
+  if (values.dtype() != b.dtype())
+    throw DTypeError(
+        str("matmul: dtypes differ: values ", values, " and ", b, "; cast one of them"));
+}
+
+void matrix_places_type(TypeArgs& a) {
+  check_matrix(a.in[0], a.in[1], a.in[2], a.in[3]);
+  a.out.push_back(TensorType(i64, {dim_at(a.in[0], 0), Dim(2)}));
 }
 
 // ---- Kernels ------------------------------------------------------------------------------------
@@ -81,7 +114,7 @@ class PlaceWalk {
  public:
   PlaceWalk(const std::string& what, const Tensor& places, const TensorType& type)
       : what_(what), places_(places), type_(type) {
-    const auto depth = static_cast<std::size_t>(places.type().sizes()[1]);
+    const auto depth = static_cast<std::size_t>(depth_of(places.type()));
     for (std::size_t axis = depth; axis < type.sizes().size(); ++axis) inner_ *= type.sizes()[axis];
   }
   std::int64_t inner() const { return inner_; }
@@ -89,7 +122,7 @@ class PlaceWalk {
   /// Calls fn(first element, or -1) for each place, in order.
   template <class Fn>
   void each(Fn&& fn) const {
-    const std::int64_t count = places_.type().sizes()[0], depth = places_.type().sizes()[1];
+    const std::int64_t count = places_.type().sizes()[0], depth = depth_of(places_.type());
     const auto* index = places_.data<std::int64_t>();
     for (std::int64_t i = 0; i < count; ++i, index += depth) {
       std::int64_t flat = 0;
@@ -106,7 +139,8 @@ class PlaceWalk {
  private:
   [[noreturn]] void refuse(std::int64_t i, std::int64_t axis, std::int64_t index,
                            std::int64_t size) const {
-    throw IndexError(str(what_, ": index ", index, " at [", i, ",", axis, "] of ", places_.type(),
+    const std::string at = places_.rank() == 1 ? str(i) : str(i, ",", axis);
+    throw IndexError(str(what_, ": index ", index, " at [", at, "] of ", places_.type(),
                          " is out of range for axis ", axis, " of ", type_, ", which has size ",
                          size));
   }
@@ -170,6 +204,29 @@ void gather_kernel(KernelArgs& a) {
   });
 }
 
+void matrix_places_kernel(KernelArgs& a) {
+  const Tensor &places = a.input(0), &b = a.input(3);
+  check_matrix(places.type(), a.input(1).type(), a.input(2).type(), b.type());
+  const auto* sizes = a.input(2).data<std::int64_t>();
+  if (sizes[1] != b.type().sizes()[0])
+    throw ShapeError(str("matmul: inner sizes differ: dense_shape [", sizes[0], ",", sizes[1],
+                         "] of the sparse matrix has ", sizes[1], " columns, rhs ", b.type(),
+                         " has ", b.type().sizes()[0], " rows"));
+  const std::int64_t count = places.type().sizes()[0];
+  const auto* from = places.data<std::int64_t>();
+  auto* to = a.make().data<std::int64_t>();
+  for (std::int64_t i = 0; i < count; ++i, from += 2, to += 2) {
+    const bool is_place = from[0] >= 0 && from[1] >= 0;
+    for (int axis = 0; axis < 2; ++axis) {
+      if (is_place && from[axis] >= sizes[axis])
+        throw IndexError(str("matmul: index ", from[axis], " at [", i, ",", axis, "] of ",
+                             places.type(), " is out of range for axis ", axis,
+                             " of a sparse matrix of dense_shape [", sizes[0], ",", sizes[1], "]"));
+      to[axis] = is_place ? from[axis] : -1;
+    }
+  }
+}
+
 // ---- Ops ----------------------------------------------------------------------------------------
 
 const Op shape_of_op{
@@ -208,7 +265,7 @@ const Op scatter_places_op{
                             attrs};
           };
           return OpSamples{sample({5, 2}, {5}, 2), sample({4, 1}, {4, 3}, 2),
-                           sample({0, 2}, {0}, 2), sample({2, 3}, {2}, 3)};
+                           sample({0, 2}, {0}, 2), sample({2, 3}, {2}, 3), sample({4}, {4, 3}, 2)};
         },
     .kernel_decides_types = true,
 };
@@ -230,7 +287,25 @@ const Op gather_places_op{
           const auto sample = [&](const Dims& x, const Dims& places) {
             return OpSample{{{TensorType(f32, x)}, {TensorType(i64, places), 0, 2, false}}, attrs};
           };
-          return OpSamples{sample({3, 3}, {5, 2}), sample({3, 2}, {4, 1}), sample({3, 3}, {0, 2})};
+          return OpSamples{sample({3, 3}, {5, 2}), sample({3, 2}, {4, 1}), sample({3, 3}, {0, 2}),
+                           sample({3, 2}, {4})};
+        },
+};
+
+const Op matrix_places_op{
+    .name = "matrix_places",
+    .type = matrix_places_type,
+    .kernel = matrix_places_kernel,
+    .no_vjp = "indices do not depend on values",
+    .samples =
+        [] {
+          const auto sample = [](std::int64_t count) {
+            return OpSample{{{TensorType(i64, {count, 2}), 0, 2, false},
+                             {TensorType(f32, {count}), -2, 2, false},
+                             {TensorType(i64, {2}), 3, 3, false},
+                             {TensorType(f32, {3, 4}), -2, 2, false}}};
+          };
+          return OpSamples{sample(5), sample(0)};
         },
 };
 
@@ -245,10 +320,15 @@ Tensor scatter_places(const std::string& what, const Tensor& places, const Tenso
 Tensor gather_places(const std::string& what, const Tensor& x, const Tensor& places) {
   return bind(gather_places_op, {x, places}, make_attrs(PlacesAttrs{what}));
 }
+Tensor matrix_places(const Tensor& places, const Tensor& values, const Tensor& shape,
+                     const Tensor& b) {
+  return bind(matrix_places_op, {places, values, shape, b});
+}
 Tensor shape_of(const Tensor& x) { return bind(shape_of_op, {x}); }
 
 namespace {
-const Op* const kSparseOps[] = {&shape_of_op, &scatter_places_op, &gather_places_op};
+const Op* const kSparseOps[] = {&shape_of_op, &scatter_places_op, &gather_places_op,
+                                &matrix_places_op};
 }
 std::span<const Op* const> sparse_ops() { return kSparseOps; }
 

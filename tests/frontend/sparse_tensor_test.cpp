@@ -62,6 +62,12 @@ TEST_P(SparseTensorTest, FromDenseAndBack) {
   expect_values(back(zeros({0, 3})), {});
   expect_values(back(tensor({5., 0.})), {5, 0});
   expect_values(f(scalar(2.)).values, {2});
+  expect_same_bits(back(scalar(2.)), scalar(2.));
+  expect_same_bits(back(scalar(0.)), scalar(0.));
+  EXPECT_EQ(f(scalar(0.)).indices.shape(), (std::vector<std::int64_t>{0, 0}));
+  const Tensor mask = equal(x, 0);
+  expect_same_bits(back(mask), mask);
+  EXPECT_EQ(f(mask).values.dtype(), boolean);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   expect_values(f(tensor({0., nan})).values, {nan});
 }
@@ -86,6 +92,23 @@ TEST_P(SparseTensorTest, ProductWithAMatrix) {
     return sum(square(g.first)) + sum(square(g.second));
   };
   expect_gradient_of(norm, at, run(grad(norm))(at), 1e-6);
+}
+
+TEST_P(SparseTensorTest, WhatCountsNowhereDoesNotInAProductEither) {
+  // 0 times infinity is NaN: elements without a place are left out, not multiplied with zeros.
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto loss = [](const std::pair<Tensor, Tensor>& at) {
+    const SparseTensor a{tensor({{1, -1}, {-1, 0}, {0, 1}}), at.first, tensor({2, 2})};
+    return sum(matmul(a, at.second));
+  };
+  const auto product = run([](const Tensor& values, const Tensor& b) {
+    return matmul(SparseTensor{tensor({{1, -1}, {-1, 0}, {0, 1}}), values, tensor({2, 2})}, b);
+  });
+  const std::pair at{tensor({inf, inf, 2.}, {}, f64), tensor({{inf}, {3.}}, {}, f64)};
+  expect_values(product(at.first, at.second), {6, 0});
+  const auto gradient = run(grad(loss))(at);
+  expect_values(gradient.first, {0, 0, 3});
+  expect_values(gradient.second, {0, 2});
 }
 
 TEST_P(SparseTensorTest, ALoopMultipliesByIt) {
@@ -144,7 +167,7 @@ TEST_P(SparseTensorTest, ErrorsNameWhatDoesNotFit) {
   EXPECT_EQ(message_of<IndexError>([&] {
               rows(IndexedSlices{ones({1, 2}), tensor({7}), tensor({3, 2})});
             }),
-            "IndexedSlices: index 7 at [0,0] of i64[1,1] is out of range for axis 0 of f32[3,2], "
+            "IndexedSlices: index 7 at [0] of i64[1] is out of range for axis 0 of f32[3,2], "
             "which has size 3");
   EXPECT_EQ(message_of<ShapeError>([&] {
               rows(IndexedSlices{ones({1, 2}), tensor({0}), tensor({3, 4})});
@@ -154,16 +177,90 @@ TEST_P(SparseTensorTest, ErrorsNameWhatDoesNotFit) {
               product(SparseTensor{one, tensor({1.}), tensor({2, 2})}, ones({2, 2}, f64));
             }),
             "matmul: dtypes differ: values f32[1] and f64[2,2]; cast one of them");
-  EXPECT_EQ(message_of<IndexError>([&] {
+  EXPECT_EQ(message_of<ShapeError>([&] {
               product(SparseTensor{tensor({{0, 3}}), tensor({1.}), tensor({2, 4})}, ones({2, 2}));
             }),
-            "matmul: index 3 at [0,0] of i64[1,1] is out of range for axis 0 of f32[2,2], which "
-            "has size 2");
+            "matmul: inner sizes differ: dense_shape [2,4] of the sparse matrix has 4 columns, rhs "
+            "f32[2,2] has 2 rows");
   EXPECT_EQ(message_of<ShapeError>([&] {
               product(SparseTensor{one, tensor({1.}), tensor({2, 2})}, ones({2}));
             }),
             "matmul: takes a sparse matrix and a matrix with plain sizes, got values f32[1] at "
             "indices i64[1,2], and f32[2]");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              product(SparseTensor{tensor({{0, 2}}), tensor({1.}), tensor({3, 2})}, ones({2, 2}));
+            }),
+            "matmul: index 2 at [0,1] of i64[1,2] is out of range for axis 1 of a sparse matrix of "
+            "dense_shape [3,2]");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              product(SparseTensor{tensor({{3, 0}}), tensor({1.}), tensor({3, 2})}, ones({2, 2}));
+            }),
+            "matmul: index 3 at [0,0] of i64[1,2] is out of range for axis 0 of a sparse matrix of "
+            "dense_shape [3,2]");
+  for (const Tensor& shape : {tensor({2}), tensor({2, 2, 4})})
+    EXPECT_EQ(message_of<ShapeError>([&] {
+                product(SparseTensor{one, tensor({1.}), shape}, ones({2, 2}));
+              }),
+              str("matmul: dense_shape of a sparse matrix is the number of its rows and that of "
+                  "its columns, got i64",
+                  shape.dims()));
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        product(SparseTensor{tensor({{0, 1}, {1, 1}}), tensor({1.}), tensor({2, 2})}, ones({2, 2}));
+      }),
+      "matmul: values and indices of a sparse matrix differ in number: values f32[1] at "
+      "indices i64[2,2]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              dense(SparseTensor{tensor({0}), tensor({1.}), tensor({2})});
+            }),
+            "SparseTensor: indices are [n, rank], got i32[1]");
+}
+
+TEST_P(SparseTensorTest, ValuesAreAsManyAsIndicesWhereOnlyARunKnows) {
+  const auto f = run([](const Tensor& x, const Tensor& indices) {
+    const SparseTensor some{indices, from_dense(x).values, tensor({2, 2})};
+    return matmul(some, ones({2, 1}));
+  });
+  const Tensor two_places = tensor({{0, 1}, {1, 1}});
+  expect_values(f(tensor({1., 2.}), two_places), {1, 2});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              f(tensor({0., 2.}), two_places);
+            }),
+            "matmul: values and indices of a sparse matrix differ in number: values f32[1] at "
+            "indices i64[2,2]");
+}
+
+TEST_P(SparseTensorTest, ErrorsOfSlicesSpeakOfWhatWasGiven) {
+  const auto to_dims = [&](const Dims& dims) {
+    return run([=](const IndexedSlices& s) { return to_dense(s, dims); });
+  };
+  const IndexedSlices slices{ones({2, 3}), tensor({0, 1}), tensor({2, 3})};
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              to_dims({2, 4})(slices);
+            }),
+            "IndexedSlices: values f32[2,3] at indices i32[2] are no rows of f32[2,4]: there is "
+            "one for each index, with the sizes of all axes but the first");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              to_dims({2, 3})(IndexedSlices{ones({2, 3}), tensor({0}), {}});
+            }),
+            "IndexedSlices: values f32[2,3] at indices i32[1] are no rows of f32[2,3]: there is "
+            "one for each index, with the sizes of all axes but the first");
+  EXPECT_EQ(message_of<IndexError>([&] {
+              to_dims({2, 3})(IndexedSlices{ones({2, 3}), tensor({0, 7}), {}});
+            }),
+            "IndexedSlices: index 7 at [1] of i32[2] is out of range for a table with 2 rows");
+  EXPECT_EQ(message_of<ArgumentError>([] { to_dense(IndexedSlices{}); }),
+            "IndexedSlices: an empty one was used; give it values and indices");
+  EXPECT_EQ(message_of<ArgumentError>([] {
+              to_dense(IndexedSlices{ones({1}), tensor({0}), {}});
+            }),
+            "IndexedSlices: dense_shape is empty; give the sizes of the whole tensor");
+  EXPECT_EQ(message_of<ArgumentError>([] { to_dense(SparseTensor{}); }),
+            "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
+  EXPECT_EQ(message_of<ArgumentError>([] {
+              matmul(SparseTensor{}, ones({2, 2}));
+            }),
+            "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
 }
 
 }  // namespace
