@@ -50,6 +50,24 @@ void check(const Dims& dims, DType dtype) {
         ": a tensor's dims are all named or all plain sizes; give every axis a Dim with a name"));
 }
 
+/// How many elements such a tensor has, -1 where only a run knows. All that lies in memory is
+/// counted in bytes by signed 64-bit integers: a size that wrapped around would be allocated.
+std::int64_t count_elements(const Dims& dims, DType dtype) {
+  std::int64_t numel = 1, bytes = 0;
+  bool is_too_large = false;
+  for (const Dim& dim : dims) {
+    if (!dim.has_size()) return -1;
+    if (dim.raw_size() == 0) return 0;
+  }
+  for (const Dim& dim : dims)
+    is_too_large = is_too_large || __builtin_mul_overflow(numel, dim.raw_size(), &numel);
+  if (is_too_large ||
+      __builtin_mul_overflow(numel, static_cast<std::int64_t>(size_of(dtype)), &bytes))
+    throw ShapeError(str(name_of(dtype), dims,
+                         ": too many elements; their bytes are more than 64 bits can count"));
+  return numel;
+}
+
 }  // namespace
 
 void TypeNode::destroy(const TypeNode* node) {
@@ -89,6 +107,7 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
     if (count) return node;
   }
   check(*dims, dtype);
+  const std::int64_t numel = count_elements(*dims, dtype);
   auto* node = new TypeNode;
   node->dtype = dtype;
   node->is_list = is_list;
@@ -98,14 +117,13 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   for (const Dim& dim : *dims) {
     node->sizes.push_back(dim.raw_size());
     node->is_known = node->is_known && dim.has_size();
-    node->numel *= dim.has_size() ? dim.raw_size() : 1;
     node->is_ragged = node->is_ragged || dim.is_ragged();
     node->has_symbols = node->has_symbols || dim.is_symbol();
     node->is_named = node->is_named || dim.is_named();
     for (const Dim& of : dim.length_dims()) node->has_symbols = node->has_symbols || of.is_symbol();
     if (dim.node()) node->is_permanent = false;
   }
-  if (!node->is_known) node->numel = -1;
+  node->numel = numel;
   node->refs.store(1, std::memory_order_relaxed);
   t.nodes.emplace(hash, node);
   return node;

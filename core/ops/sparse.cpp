@@ -172,7 +172,8 @@ void scatter_kernel(KernelArgs& a) {
   const std::string& what = a.attr<PlacesAttrs>().what;
   const Tensor &places = a.input(0), &updates = a.input(1);
   check_scatter(what, places.type(), updates.type(), a.input(2).type());
-  const TensorType type = updates.type().with(sizes_in(what, a.input(2), updates.type()));
+  const TensorType type = as_function(
+      what, [&] { return updates.type().with(sizes_in(what, a.input(2), updates.type())); });
   const Tensor out(allocate_block(type));
   std::memset(out.data<char>(), 0, static_cast<std::size_t>(type.bytes()));
   const PlaceWalk walk(what, places, type);

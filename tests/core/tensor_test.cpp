@@ -49,6 +49,18 @@ TEST(TensorTest, RefusesElementsOfAnotherTypeOrCount) {
             "an empty Tensor has no type and no value; assign a tensor to it before it is used");
 }
 
+TEST(TensorTest, HasNoMoreElementsThanCanBeCounted) {
+  const std::int64_t many = std::int64_t{1} << 40;
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              zeros({many, many});
+            }),
+            "zeros: f32[1099511627776,1099511627776]: too many elements; their bytes are more than "
+            "64 bits can count");
+  EXPECT_THROW(TensorType(f64, {many, many >> 20}), ShapeError);  // 2^60 of them, 2^63 bytes
+  EXPECT_EQ(TensorType(boolean, {many, many >> 20}).numel(), std::int64_t{1} << 60);
+  EXPECT_EQ(zeros({many, 0, many}).numel(), 0);
+}
+
 TEST(TensorTest, APromiseHasATypeButNoValue) {
   while_tracing({2, 3}, [](const Tensor& x) {
     EXPECT_TRUE(x.is_traced());

@@ -160,6 +160,12 @@ TEST_P(SparseTensorTest, ErrorsNameWhatDoesNotFit) {
               dense(SparseTensor{one, tensor({1.}), tensor({2, -1})});
             }),
             "SparseTensor: sizes are not negative, got -1 for axis 1 in dense_shape");
+  const std::int64_t many = std::int64_t{1} << 40;
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              dense(SparseTensor{one, tensor({1.}), tensor({many, many}, {}, i64)});
+            }),
+            "SparseTensor: f32[1099511627776,1099511627776]: too many elements; their bytes are "
+            "more than 64 bits can count");
   EXPECT_EQ(message_of<DTypeError>([&] {
               dense(SparseTensor{cast(one, f32), tensor({1.}), tensor({2, 2})});
             }),
