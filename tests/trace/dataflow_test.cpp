@@ -365,6 +365,31 @@ TEST(DataflowTest, ALoopWithoutAnyOpCanBeCancelled) {
   other.join();
 }
 
+TEST(DataflowTest, NodesMayHaveMoreInputsThan16BitsCount) {
+  constexpr int kInputs = 65'537;
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& y) {
+        Tensors all(kInputs, x);
+        all.back() = y;
+        return sum(stack(all, 0));
+      },
+      {.executor = Executor::dataflow});
+  expect_values(f(scalar(1.f), scalar(3.f)), {kInputs - 1 + 3});
+}
+
+TEST(DataflowTest, NodesWithManyOutputsSendEachToItsReaders) {
+  constexpr int kOutputs = 1'000;
+  const auto f = jit(
+      [](const Tensor& x) {
+        Tensors parts = unstack(x, 0);
+        std::reverse(parts.begin(), parts.end());
+        return stack(parts, 0) + x;
+      },
+      {.executor = Executor::dataflow});
+  const Tensor x = range(kOutputs);
+  expect_same_bits(f(x), full({kOutputs}, kOutputs - 1, i32));
+}
+
 TEST(DataflowTest, OptionsAreChecked) {
   EXPECT_EQ(message_of<ArgumentError>([] {
               jit([](Tensor x) { return x; },

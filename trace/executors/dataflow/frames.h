@@ -25,7 +25,7 @@ struct Iteration {
   FrameRun* frame;
   std::int64_t number = 0;
   std::vector<Tensor> slots;
-  std::vector<std::uint16_t> waits;                 ///< by node: for so many inputs more
+  std::vector<std::uint32_t> waits;                 ///< by node: for so many inputs more
   std::vector<std::uint8_t> state;                  ///< by node: kDead, kFired
   std::vector<std::unique_ptr<FrameRun>> children;  ///< by frame inside this one
   std::unique_ptr<ScopeDims[]> scopes;

@@ -29,7 +29,7 @@ TokenPlan::TokenPlan(LoweredGraph lowered)
     node.place = static_cast<int>(frame.nodes.size());
     frame.nodes.push_back(at);
     frame.waits.push_back(
-        static_cast<std::uint16_t>(node.is->inputs.size() + node.is->controls.size()));
+        static_cast<std::uint32_t>(node.is->inputs.size() + node.is->controls.size()));
     node.first_slot = frame.slots;
     frame.slots += static_cast<int>(node.is->inputs.size());
     const LoweredScope& scope = graph->scopes[static_cast<std::size_t>(node.is->scope)];
@@ -65,8 +65,14 @@ TokenPlan::TokenPlan(LoweredGraph lowered)
     goes_to[static_cast<std::size_t>(graph->outputs[k].node)].push_back(
         {graph->outputs[k].port, kResult, static_cast<int>(k)});
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::stable_sort(goes_to[i].begin(), goes_to[i].end(),
+                     [](const Edge& a, const Edge& b) { return a.port < b.port; });
     nodes[i].first_edge = static_cast<int>(edges.size());
     edges.insert(edges.end(), goes_to[i].begin(), goes_to[i].end());
+    const auto is_control = [](const Edge& edge) { return edge.port == kControl; };
+    nodes[i].end_controls =
+        nodes[i].first_edge +
+        static_cast<int>(std::count_if(goes_to[i].begin(), goes_to[i].end(), is_control));
     nodes[i].end_edge = static_cast<int>(edges.size());
   }
   for (std::size_t f = 1; f < frames.size(); ++f)

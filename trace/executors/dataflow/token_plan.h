@@ -2,6 +2,7 @@
 // node's outputs, and where its inputs lie.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -31,13 +32,13 @@ struct TokenPlan {
   static constexpr int kControl = -1, kResult = -1;
 
   /// Whom an output goes to: a slot of a node; kControl: only that it is there. Node kResult: the
-  /// graph's output `slot`.
+  /// graph's output `slot`. Those of a node are sorted by port, kControl first.
   struct Edge {
     int port, node, slot;
   };
   struct Node {
     const LoweredNode* is;
-    int first_edge = 0, end_edge = 0;
+    int first_edge = 0, end_controls = 0, end_edge = 0;
     int first_slot = 0;          ///< of its inputs, among those of its frame
     int place = 0;               ///< among the nodes of its frame
     int scope = 0;               ///< among the scopes of its frame; of the frame around: -1
@@ -50,7 +51,7 @@ struct TokenPlan {
     int slots = 0, enters = 0, scopes = 0;
     bool has_dims = false;             ///< some of its scopes know dims by their symbols
     std::vector<int> nodes;            ///< by place
-    std::vector<std::uint16_t> waits;  ///< by place, how many inputs and controls come
+    std::vector<std::uint32_t> waits;  ///< by place, how many inputs and controls come
     int child = -1;                    ///< among those of the frame around
     int children = 0;
     int first_node = 0;  ///< where it stands among the nodes of the frame around, in their order
@@ -58,6 +59,15 @@ struct TokenPlan {
   };
 
   explicit TokenPlan(LoweredGraph lowered);
+
+  /// Where the edges of an output begin.
+  int first_edge_of(const Node& node, int port) const {
+    if (port == 0) return node.end_controls;
+    const auto first = edges.begin() + node.end_controls, end = edges.begin() + node.end_edge;
+    const auto at =
+        std::lower_bound(first, end, port, [](const Edge& e, int of) { return e.port < of; });
+    return static_cast<int>(at - edges.begin());
+  }
 
   std::shared_ptr<const LoweredGraph> graph;
   std::vector<Node> nodes;

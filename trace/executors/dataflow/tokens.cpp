@@ -43,18 +43,16 @@ void TokenRun::deliver(Iteration& to, const TokenPlan::Edge& edge, const Tensor&
 
 void TokenRun::send(Iteration& to, int node, int port, const Tensor& value, bool is_dead) {
   const TokenPlan::Node& from = plan_.nodes[static_cast<std::size_t>(node)];
-  for (int i = from.first_edge; i < from.end_edge; ++i)
-    if (const TokenPlan::Edge& edge = plan_.edges[static_cast<std::size_t>(i)]; edge.port == port)
-      deliver(to, edge, value, is_dead);
+  for (int i = plan_.first_edge_of(from, port);
+       i < from.end_edge && plan_.edges[static_cast<std::size_t>(i)].port == port; ++i)
+    deliver(to, plan_.edges[static_cast<std::size_t>(i)], value, is_dead);
 }
 
 /// Dead by every port, or alive to who only waits for it.
 void TokenRun::send_all(Iteration& to, int node, bool is_dead) {
   const TokenPlan::Node& from = plan_.nodes[static_cast<std::size_t>(node)];
-  for (int i = from.first_edge; i < from.end_edge; ++i)
-    if (const TokenPlan::Edge& edge = plan_.edges[static_cast<std::size_t>(i)];
-        is_dead || edge.port == TokenPlan::kControl)
-      deliver(to, edge, {}, is_dead);
+  for (int i = from.first_edge; i < (is_dead ? from.end_edge : from.end_controls); ++i)
+    deliver(to, plan_.edges[static_cast<std::size_t>(i)], {}, is_dead);
 }
 
 void TokenRun::complete(const Ready& ready, std::span<Tensor> outputs) {
