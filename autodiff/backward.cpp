@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/cancellation.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/only_if.h"
@@ -266,6 +267,7 @@ void Backward::visit_mark(const OpRecord& mark) {
       break;
     case Recorder::Mark::iteration_begins: {
       if (loops_.empty()) break;
+      check_cancellation();
       leave_iteration(loops_.back());
       loops_.back().values_before_iteration = mark.first;
       break;

@@ -13,15 +13,16 @@ class CancelledError : public Error {
   using Error::Error;
 };
 
-/// While it lives, functions that were jitted for the dataflow executor and that this thread calls
-/// end with a CancelledError soon after the token is asked to stop, in an endless loop too:
+/// While it lives, loops that this thread runs end with a CancelledError soon after the token is
+/// asked to stop, endless ones too: by every executor, eagerly, and on the way back through them.
 ///
 ///   std::stop_source source;  // given to another thread, which calls source.request_stop()
 ///   const CancellationScope scope(source.get_token());
 ///   y = f(x);
 ///
-/// Ops that run already run to their end. The function can be called again afterwards. Scopes nest;
-/// the innermost counts.
+/// A loop looks at the token in every iteration; the dataflow executor at every op, of graphs
+/// without loops, too. Ops that run already run to their end. The function can be called again
+/// afterwards. Scopes nest; the innermost counts.
 class CancellationScope {
  public:
   explicit CancellationScope(std::stop_token token);
@@ -36,5 +37,8 @@ class CancellationScope {
 
 /// The token of this thread's innermost scope; one that never stops where there is none.
 std::stop_token cancellation_token();
+/// Throws CancelledError where that token was asked to stop.
+void check_cancellation();
+[[noreturn]] void throw_cancelled();
 
 }  // namespace reel

@@ -1,6 +1,7 @@
 // frontend/loop_recording.h — what the eager and the traced form of loops share.
 #pragma once
 
+#include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/leaf.h"
 #include "reel/core/ops/loop.h"
@@ -17,7 +18,10 @@ class MarkedLoop {
   ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends); }
   MarkedLoop(const MarkedLoop&) = delete;
   MarkedLoop& operator=(const MarkedLoop&) = delete;
-  void begin_iteration() { mark_tapes(Recorder::Mark::iteration_begins); }
+  void begin_iteration() {
+    check_cancellation();
+    mark_tapes(Recorder::Mark::iteration_begins);
+  }
 };
 
 /// Runs a check whose message names the loop itself: in the first iteration there is no more to

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "reel/core/cancellation.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/loop.h"
@@ -31,8 +32,9 @@ class Iterations {
     return (attrs_.has_chunk ? all_ : limit) - 1 - step;
   }
 
-  /// Calls step(position, live) for each; live: which entries run, undefined where all do. ask():
-  /// the condition, a Tensor that is read before anything else is called.
+  /// Calls step(position, live) for each, unless the call is cancelled; live: which entries run,
+  /// undefined where all do. ask(): the condition, a Tensor that is read before anything else is
+  /// called.
   template <class Step, class Ask>
   void run(Step&& step, Ask&& ask);
 
@@ -76,16 +78,21 @@ template <class Step, class Ask>
 void Iterations::run(Step&& step, Ask&& ask) {
   const bool has_entries = !attrs_.entry_dims.empty();
   if (attrs_.is_reverse) {
-    for (; count_ < limit; ++count_)
+    for (; count_ < limit; ++count_) {
+      check_cancellation();
       step(limit - 1 - count_, has_entries ? live_at(limit - 1 - count_) : Tensor());
+    }
   } else if (!attrs_.is_scan) {
-    for (; count_ < limit && (!attrs_.cond || *ask().template data<bool>()); ++count_)
+    for (; count_ < limit && (!attrs_.cond || *ask().template data<bool>()); ++count_) {
+      check_cancellation();
       step(count_, Tensor());
+    }
   } else {
     Tensor active;  // those whose condition held so far
     if (attrs_.cond) active = ones(attrs_.entry_dims, boolean);
     if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, ask());
     while (count_ < limit) {
+      check_cancellation();
       Tensor live = has_entries ? live_at(count_) : Tensor();
       if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
       if (live.is_defined() && !any_live(mask_padding(live))) break;

@@ -35,8 +35,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
     helpers_.lead([](void* run) { static_cast<TokenRun*>(run)->work(true); });
   }
   if (record_) record_->has_failed = failed_ || is_cancelled_;
-  if (is_cancelled_)
-    throw CancelledError("the call was cancelled, as its CancellationScope's token was asked to");
+  if (is_cancelled_) throw_cancelled();
   if (error_) std::rethrow_exception(error_);
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (result_states_[i] != kLive)
@@ -91,6 +90,7 @@ void TokenRun::tell() {
 
 /// What each thread does until nothing is left: the caller's, and helpers.
 void TokenRun::work(bool is_caller) {
+  const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
   std::unique_lock lock(mutex_);
   const int thread = is_caller ? 0 : ++threads_;
   for (;;) {

@@ -1,0 +1,140 @@
+// CancellationScope: loops end where they have begun, in every mode, and run again afterwards.
+#include "reel/core/cancellation.h"
+
+#include <atomic>
+
+#include "reel/core/bind.h"
+#include "reel/core/vjp.h"
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+/// How often counted() has run, and when it asks to stop: by itself, so that a test need not guess
+/// when another thread should.
+std::atomic<int> runs{0};
+int stops_at = 0;
+std::stop_source source;
+
+/// x; so is the cotangent. Never dropped, and runs in every iteration.
+extern const Op counted_op;
+Tensor counted(const Tensor& x) { return bind(counted_op, {x}); }
+const Op counted_op{
+    .name = "counted",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          if (++runs == stops_at) source.request_stop();
+          const Tensor& x = a.input(0);
+          std::copy_n(x.data<float>(), x.type().numel(), a.make().data<float>());
+        },
+    .vjp = [](Vjp& at) { at.add(0, counted(at.cotangent())); },
+    .has_effect = true,
+};
+
+class CancellationTest : public InEveryMode {
+ protected:
+  /// f(count, x) is cancelled in run `stop` of counted(), and f(3, x) is right afterwards.
+  template <class F>
+  void expect_cancelled(const F& f, int stop, int count = kForEver) const {
+    constexpr int kSoon = 100;  // what is in flight then
+    const auto in_mode = run(f);
+    const Tensor x = ones({2}), expected = f(scalar(3), x);
+    for (int round = 0; round < 2; ++round) {
+      runs = 0;
+      stops_at = stop;
+      source = std::stop_source();
+      {
+        const CancellationScope scope(source.get_token());
+        EXPECT_THROW(in_mode(scalar(count), x), CancelledError);
+      }
+      EXPECT_GE(runs, stop);
+      EXPECT_LT(runs, stop + kSoon);
+      stops_at = 0;
+      expect_all_close(in_mode(scalar(3), x), expected);
+    }
+  }
+  static constexpr int kForEver = 2'000'000'000;
+};
+REEL_IN_EVERY_MODE(CancellationTest);
+
+/// tanh, n times: its gradient needs what counted() gives.
+Tensor squash(const Tensor& n, const Tensor& x, const WhileOptions& options = {}) {
+  return std::get<1>(while_loop([&](Tensor i, Tensor) { return i < n; },
+                                [](Tensor i, Tensor x) {
+                                  return std::tuple{i + 1, tanh(counted(x))};
+                                },
+                                std::tuple{scalar(0), x}, options));
+}
+const auto squash_plainly = [](const Tensor& n, const Tensor& x) { return squash(n, x); };
+
+TEST_P(CancellationTest, ALoopThatHasBegun) { expect_cancelled(squash_plainly, 20); }
+
+TEST_P(CancellationTest, ALoopInALoop) {
+  expect_cancelled(
+      [](const Tensor& n, const Tensor& x) {
+        return fori_loop(
+            0, 2, [&](const Tensor&, const Tensor& x) { return squash(n, x); }, x);
+      },
+      20);
+}
+
+TEST_P(CancellationTest, ALoopInABranch) {
+  expect_cancelled(
+      [](const Tensor& n, const Tensor& x) {
+        return cond(
+            n > 0, [&] { return squash(n, x); }, [&] { return x; });
+      },
+      20);
+}
+
+TEST_P(CancellationTest, AScan) {
+  expect_cancelled(
+      [](const Tensor& n, const Tensor& x) {
+        return fori_loop(
+            0, n, [](const Tensor&, const Tensor& x) { return tanh(counted(x)); }, x);
+      },
+      20);
+}
+
+TEST_P(CancellationTest, LoopsUnderAPolicy) {
+  for (const WhileOptions& options :
+       {WhileOptions{.checkpoint = Checkpoint::every(4)}, WhileOptions{.swap_memory = true}})
+    expect_cancelled(
+        [&](const Tensor& n, const Tensor& x) {
+          return grad([&](const Tensor& x) { return sum(squash(n, x, options)); })(x);
+        },
+        20);
+}
+
+TEST_P(CancellationTest, WhatIsComputedAgain) {
+  expect_cancelled(
+      [](const Tensor& n, const Tensor& x) {
+        return grad([&](const Tensor& x) {
+          return sum(square(checkpoint([&](const Tensor& x) { return squash(n, x); })(x)));
+        })(x);
+      },
+      20);
+}
+
+TEST_P(CancellationTest, OnTheWayBack) {
+  constexpr int kSteps = 1000;
+  expect_cancelled(
+      [](const Tensor& n, const Tensor& x) {
+        return grad([&](const Tensor& x) { return sum(squash(n, x)); })(x);
+      },
+      kSteps + 20, kSteps);
+}
+
+TEST(CancellationErrors, SayThatItWasAsked) {
+  source = std::stop_source();
+  source.request_stop();
+  const CancellationScope scope(source.get_token());
+  for (const RunMode mode : {RunMode::eager, RunMode::interpreter, RunMode::plan})
+    EXPECT_EQ(
+        message_of<CancelledError>([&] { InMode(squash_plainly, mode)(scalar(3), ones({2})); }),
+        "the call was cancelled, as its CancellationScope's token was asked to");
+}
+
+}  // namespace
+}  // namespace reel
