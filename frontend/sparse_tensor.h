@@ -8,8 +8,9 @@ namespace reel {
 /// Elements of a tensor that is zeros elsewhere, by their indices. Elements of equal indices count
 /// as their sum; one with a negative index counts nowhere.
 ///
-/// A plain struct, which may be state of a loop: the number of elements may change from iteration
-/// to iteration. Source: tf.SparseTensor.
+/// A plain struct, which may be state of a loop. In while_loop the number of elements may change
+/// from iteration to iteration; the state of scan and fori_loop keeps its sizes. Booleans count as
+/// their disjunction. Source: tf.SparseTensor.
 struct SparseTensor {
   Tensor indices;      ///< i32 or i64, [n, rank]: where element i is, an index for each axis
   Tensor values;       ///< [n]
@@ -29,7 +30,8 @@ SparseTensor from_dense(const Tensor& x);
 /// Matrix product. a: [M, K], b: [K, N] -> [M, N], of which a trace knows N only.
 ///
 /// Gradients go to the values of a, and to b. Throws ShapeError unless both are matrices and K
-/// agrees, DTypeError when dtypes differ, IndexError for an index beyond dense_shape.
+/// agrees, DTypeError when dtypes differ, IndexError for an index beyond dense_shape: of what a
+/// trace does not know, when it runs.
 /// Cost: 2·n·N flop and n·N elements of memory for n elements.
 Tensor matmul(const SparseTensor& a, const Tensor& b);
 
