@@ -235,6 +235,56 @@ TEST_F(PageTest, SearchKnowsTypesAndHasNoHitForNonsense) {
   EXPECT_EQ(ask("page.model.find('   ').length"), 0);
 }
 
+/// Layouts take a third of a second longer.
+constexpr const char* kSlowLayouts = R"((() => {
+  const layout = Elk.prototype.layout;
+  Elk.prototype.layout = async function (graph) {
+    await new Promise((done) => setTimeout(done, 300));
+    return layout.call(this, graph);
+  };
+})())";
+
+TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
+  open(training_step().graph());
+  ask(kSlowLayouts);
+  ask("void (page.coming = page.showView(page.views[2]))");
+  const std::string shown = "[...page.drawing.groups.keys()].find((n) => n.kind === 'input')";
+  const std::string label = ask(shown + ".label");
+  const auto at = ask("(() => { const r = page.drawing.groups.get(" + shown +
+                      ").querySelector('.shape').getBoundingClientRect(); "
+                      "return [r.x + r.width / 2, r.y + r.height / 2]; })()");
+  browser->click(at[0], at[1]);
+  ASSERT_EQ(ask("page.busy.hidden"), false);
+  EXPECT_EQ(ask("document.querySelector('#details h2').textContent"), label);
+  EXPECT_EQ(ask("page.picked === " + shown), true);
+  ask("page.coming");
+  EXPECT_EQ(ask("page.view === page.views[2] && page.drawing.model === page.model"), true);
+  EXPECT_EQ(ask("page.picked"), nullptr);
+}
+
+TEST_F(PageTest, ButtonsDoNoHarmWhileALayoutIsUnderWay) {
+  open(nested().graph());
+  ask(kSlowLayouts);
+  ask("void (page.coming = [page.foldAll(false), page.foldAll(true), page.foldAll(false)])");
+  for (const char* i : {"0", "1"}) {
+    ask("page.coming[" + std::string(i) + "]");
+    EXPECT_EQ(ask("page.busy.hidden"), false) << i;
+  }
+  ask("page.coming[2]");
+  EXPECT_EQ(ask("page.busy.hidden"), true);
+  EXPECT_EQ(ask("page.drawing.groups.has(" + node("tanh") + ")"), true);
+  // The same before there is any picture, and a view that is asked for before the first has come.
+  ask("(() => { const element = (id) => document.getElementById(id); "
+      "element('views').replaceChildren(); element('scene').replaceChildren(); "
+      "window.page = new Page(JSON.parse(element('data').textContent)); "
+      "element('fit').click(); "
+      "for (const key of ['0', 'Escape', 'ArrowRight']) "
+      "window.dispatchEvent(new KeyboardEvent('keydown', { key })); "
+      "page.foldAll(true); return page.showView(page.views[1]); })()");
+  ask("page.ready");
+  EXPECT_EQ(ask("page.view === page.views[1] && page.drawing.model === page.model"), true);
+}
+
 TEST_F(PageTest, EdgesSayWhatTheyAre) {
   open(nested().graph());
   // Two loops with a counter and a value each.

@@ -199,6 +199,7 @@ class Layout {
     try {
       return await this.elk.layout(graph);
     } catch (error) {
+      if (error === Elk.dropped) throw error;
       // Network simplex goes as deep as a graph is long.
       graph.layoutOptions['elk.layered.layering.strategy'] = 'LONGEST_PATH_SOURCE';
       return this.elk.layout(graph);

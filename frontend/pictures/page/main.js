@@ -7,7 +7,9 @@ class Page {
     this.canvas = element('canvas');
     this.scene = element('scene');
     this.busy = element('busy');
-    this.elk = new ELK({ workerFactory: () => new Worker(this.workerUrl()) });
+    this.elk = new Elk(element('elk-worker').textContent);
+    this.turn = Promise.resolve();  // the last change of the picture
+    this.changes = 0;               // that are under way or wait
     this.viewport = new Viewport(this.canvas, this.scene);
     this.viewport.onChange = (seen) => this.drawing?.cull(seen);
     this.details = new Details(element('details'), (node) => this.goTo(node), () => this.pick(null));
@@ -26,7 +28,7 @@ class Page {
     if (this.tabs.length > 1) element('views').append(...this.tabs);
     element('unfold').addEventListener('click', () => this.foldAll(false));
     element('fold').addEventListener('click', () => this.foldAll(true));
-    element('fit').addEventListener('click', () => this.viewport.fit(this.drawing.size, true));
+    element('fit').addEventListener('click', () => this.fit());
     this.canvas.addEventListener('click', (event) => this.onClick(event));
     this.canvas.addEventListener('dblclick', (event) => {
       const node = this.nodeAt(event);
@@ -37,37 +39,51 @@ class Page {
     this.ready = this.showView(this.views[0]);
   }
 
-  workerUrl() {
-    const source = document.getElementById('elk-worker').textContent;
-    return URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+  /**
+   * Changes of the picture come one after the other: no box folds while it is laid out, and what is
+   * clicked on is what is drawn.
+   */
+  change(action) {
+    ++this.changes;
+    this.busy.hidden = false;
+    const done = this.turn.then(async () => {
+      try {
+        await action();
+      } catch (error) {
+        if (error !== Elk.dropped) throw error;
+      } finally {
+        this.busy.hidden = --this.changes === 0;
+      }
+    });
+    this.turn = done.catch(() => {});
+    return done;
   }
 
-  async showView(view) {
-    this.view = view;
-    this.model = view.model;
+  /** The view whose button was pressed last; until it is laid out, the one before stays in sight. */
+  showView(view) {
+    if (view !== this.wanted) this.elk.drop();
+    this.wanted = view;
     this.tabs.forEach((tab, i) => tab.setAttribute('aria-selected', String(this.views[i] === view)));
-    this.picked = null;
-    this.details.hide();
-    if (!view.layout) {
-      this.model.foldDownTo(150);
-      view.layout = new Layout(this.model, this.elk);
-    }
-    await this.redraw();
-    this.search.setModel(this.model);
-    this.runBar.show(this.model);
-    this.viewport.fit(this.drawing.size, false);
+    return this.change(async () => {
+      if (view !== this.wanted) return;
+      if (!view.layout) {
+        view.model.foldDownTo(150);
+        view.layout = new Layout(view.model, this.elk);
+      }
+      await this.draw(view);
+      this.search.setModel(this.model);
+      this.runBar.show(this.model);
+      this.viewport.fit(this.drawing.size, false);
+    });
   }
 
   /** Lays out what has changed, and draws. */
-  async redraw() {
-    const view = this.view;
-    this.busy.hidden = false;
-    try {
-      await view.layout.of(view.model.root);
-    } finally {
-      this.busy.hidden = true;
-    }
-    if (view !== this.view) return;
+  async draw(view) {
+    await view.layout.of(view.model.root);
+    if (view !== this.wanted) throw Elk.dropped;
+    if (view !== this.view) this.picked = null;
+    this.view = view;
+    this.model = view.model;
     this.drawing = new Drawing(this.canvas, this.scene, view.model, view.layout);
     this.drawing.show();
     this.drawing.cull(this.viewport.seen());
@@ -76,35 +92,59 @@ class Page {
     this.runBar.redraw();
   }
 
-  async toggle(box) {
-    const before = this.drawing.placeOf(box);
-    box.isFolded = !box.isFolded;
-    this.view.layout.invalidate(box);
-    await this.redraw();
-    const after = this.drawing.placeOf(box);  // it stays where it was clicked
-    this.viewport.move((before.x - after.x) * this.viewport.scale, (before.y - after.y) * this.viewport.scale);
+  /** Whether a node is one of the picture, and that stays. */
+  isOfPicture(node) {
+    return this.view === this.wanted && this.model.nodes[node.id] === node;
   }
 
-  async foldAll(isFolded) {
-    for (const box of this.model.boxes) {
+  fold(boxes, isFolded) {
+    for (const box of boxes) {
+      if (box.isFolded === isFolded) continue;
       box.isFolded = isFolded;
       this.view.layout.invalidate(box);
     }
-    await this.redraw();
-    this.viewport.fit(this.drawing.size, false);
+  }
+
+  toggle(box) {
+    return this.change(async () => {
+      if (!this.isOfPicture(box)) return;
+      const before = this.drawing.placeOf(box);
+      this.fold([box], !box.isFolded);
+      await this.draw(this.view);
+      const after = this.drawing.placeOf(box);  // it stays where it was clicked
+      this.viewport.move((before.x - after.x) * this.viewport.scale, (before.y - after.y) * this.viewport.scale);
+    });
+  }
+
+  foldAll(isFolded) {
+    return this.change(async () => {
+      if (this.view !== this.wanted) return;
+      this.fold(this.model.boxes, isFolded);
+      await this.draw(this.view);
+      this.viewport.fit(this.drawing.size, false);
+    });
   }
 
   /** Unfolds what hides a node, picks it, and moves it into sight. */
-  async goTo(node) {
-    const opened = this.model.reveal(node);
-    for (const box of opened) this.view.layout.invalidate(box);
-    this.picked = node;
-    if (opened.length) await this.redraw();
-    this.pick(node);
-    this.viewport.centre(this.drawing.placeOf(node));
+  goTo(node) {
+    return this.change(async () => {
+      if (!this.isOfPicture(node)) return;
+      const opened = this.model.reveal(node);
+      for (const box of opened) this.view.layout.invalidate(box);
+      this.picked = node;
+      if (opened.length) await this.draw(this.view);
+      this.pick(node);
+      this.viewport.centre(this.drawing.placeOf(node));
+    });
+  }
+
+  /** Shows the whole. */
+  fit() {
+    if (this.drawing) this.viewport.fit(this.drawing.size, true);
   }
 
   pick(node) {
+    if (!this.drawing) return;
     this.picked = node;
     this.drawing.mark('picked', node ? [node] : []);
     const own = node ? [...node.reads, ...node.readers] : [];
@@ -120,7 +160,7 @@ class Page {
 
   nodeAt(event) {
     const group = event.target.closest('.node');
-    return group ? this.model.nodes[Number(group.dataset.id)] : null;
+    return group ? this.drawing.model.nodes[Number(group.dataset.id)] : null;
   }
 
   onClick(event) {
@@ -136,7 +176,7 @@ class Page {
     const action = {
       '/': () => { document.getElementById('query').focus(); event.preventDefault(); },
       'Escape': () => this.pick(null),
-      '0': () => this.viewport.fit(this.drawing.size, true),
+      '0': () => this.fit(),
       '+': () => this.viewport.zoom(1.25, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
       '-': () => this.viewport.zoom(0.8, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
       'ArrowRight': () => this.runBar.step(1),

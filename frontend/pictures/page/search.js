@@ -11,7 +11,8 @@ class Search {
       const step = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      this.at = (this.at + step + this.found.length) % this.found.length;
+      const before = this.at < 0 && step < 0 ? 0 : this.at;  // before the first comes the last
+      this.at = (before + step + this.found.length) % this.found.length;
       this.list();
       this.onPick(this.found[this.at]);
     });
@@ -30,7 +31,7 @@ class Search {
   }
 
   update() {
-    this.found = this.model.find(this.query.value);
+    this.found = this.model ? this.model.find(this.query.value) : [];
     this.at = -1;
     this.list();
     this.onFound(this.found);
