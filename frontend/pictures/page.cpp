@@ -21,6 +21,7 @@ REEL_EMBED(html, REEL_PAGE("page.html"));
 REEL_EMBED(style, REEL_PAGE("style.css"));
 REEL_EMBED(model, REEL_PAGE("model.js"));
 REEL_EMBED(elk, REEL_PAGE("elk.js"));
+REEL_EMBED(chips, REEL_PAGE("chips.js"));
 REEL_EMBED(layout, REEL_PAGE("layout.js"));
 REEL_EMBED(draw, REEL_PAGE("draw.js"));
 REEL_EMBED(viewport, REEL_PAGE("viewport.js"));
@@ -77,7 +78,7 @@ void write_page(const std::string& path, const std::string& data, std::string_vi
     parts.push_back(part);
   up_to("<!--script-->");
   for (const std::string_view part :
-       {REEL_TEXT(model), REEL_TEXT(elk), REEL_TEXT(layout), REEL_TEXT(draw), REEL_TEXT(viewport),
+       {REEL_TEXT(model), REEL_TEXT(elk), REEL_TEXT(chips), REEL_TEXT(layout), REEL_TEXT(draw), REEL_TEXT(viewport),
         REEL_TEXT(details), REEL_TEXT(search), REEL_TEXT(tokens), REEL_TEXT(run), REEL_TEXT(main)})
     parts.push_back(part);
   parts.push_back(rest);

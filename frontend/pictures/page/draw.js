@@ -38,6 +38,7 @@ class Drawing {
     this.groups = new Map();  // by node
     this.items = [];          // what can be out of sight
     this.lines = new Map();   // by edge: its parts
+    this.chips = new Map();   // by edge: what stands where it would begin
     const defs = canvas.querySelector('defs');
     if (!defs.childNodes.length) {
       for (const [id, colour] of [['data', '#7b8a9c'], ['capture', '#a3adba'], ['back', '#c2570c'],
@@ -56,6 +57,7 @@ class Drawing {
   show() {
     this.groups.clear();
     this.lines.clear();
+    this.chips.clear();
     this.items = [];
     const content = document.createDocumentFragment();
     this.inside(this.model.root, content, 0, 0);
@@ -68,6 +70,7 @@ class Drawing {
   inside(box, into, x, y) {
     const made = this.layout.made.get(box);
     for (const route of made.routes) this.route(route, into, x, y);
+    for (const chip of made.chips) this.chip(chip, into, x, y);
     for (const node of [...box.children, ...box.inputs, ...box.outputs]) {
       const place = made.places.get(node);
       const group = this.node(node, place, x + place.x, y + place.y);
@@ -103,6 +106,17 @@ class Drawing {
     const xs = points.map((point) => point.x), ys = points.map((point) => point.y);
     const x = Math.min(...xs), y = Math.min(...ys);
     this.add(line, left + x - 4, top + y - 4, Math.max(...xs) - x + 8, Math.max(...ys) - y + 8);
+  }
+
+  chip({ edge, text, x, y, width, height }, into, left, top) {
+    const group = svg('g', { class: `chip ${edge.from.role}`, transform: `translate(${x} ${y})`, 'data-id': edge.from.id });
+    group.append(svg('rect', { class: 'shape', width, height, rx: height / 2 }));
+    group.append(svg('text', { class: 'note', x: width / 2, y: height - 4, 'text-anchor': 'middle' }, text));
+    const type = edge.from.types[edge.output];
+    group.append(svg('title', {}, [edge.from.label, type].filter((part) => part).join(': ')));
+    this.chips.set(edge, group);
+    into.append(group);
+    this.add(group, left + x, top + y, width, height);
   }
 
   node(node, { x, y }, left, top) {
@@ -165,17 +179,33 @@ class Drawing {
     return { node: shown, x, y, width: shown.width, height: shown.height };
   }
 
+  /** Where a reader begins: the uppermost value that is handed in, or what there is without one. */
+  beginning() {
+    let { inputs, children } = this.model.root;
+    for (;;) {
+      const handedIn = [...inputs, ...children.filter((node) => node.kind === 'input')];
+      const places = (handedIn.length ? handedIn : children).map((node) => this.placeOf(node));
+      if (!places.length) return null;
+      const first = places.reduce((a, b) => (b.y < a.y ? b : a));
+      if (first.node.kind !== 'box' || first.node.isFolded) return first;
+      ({ inputs, children } = first.node);
+      if (!inputs.length && !children.length) return first;
+    }
+  }
+
   mark(name, nodes) {
     for (const group of this.scene.querySelectorAll(`.${name}.node`)) group.classList.remove(name);
     for (const node of nodes) this.groups.get(node)?.classList.add(name);
   }
 
   markEdges(edges) {
+    for (const chip of this.scene.querySelectorAll('.chip.picked')) chip.classList.remove('picked');
     for (const line of this.scene.querySelectorAll('.edge.picked')) {
       line.classList.remove('picked');
       if (line.hasAttribute('marker-end')) line.setAttribute('marker-end', line.dataset.head);
     }
     for (const edge of edges) {
+      this.chips.get(edge)?.classList.add('picked');
       for (const { line } of this.lines.get(edge) || []) {
         line.classList.add('picked');
         if (!line.hasAttribute('marker-end')) continue;

@@ -4,7 +4,7 @@
 'use strict';
 
 const kSize = {
-  op: 24, pill: 19, type: 14, gap: 8, side: 14, edge: 10, title: 36, lane: 6, widest: 40,
+  op: 24, pill: 19, chip: 15, type: 14, gap: 8, side: 14, edge: 10, title: 36, lane: 6, widest: 40,
 };
 
 const measureText = (() => {
@@ -167,6 +167,11 @@ class Layout {
         edge.from.parent === box && edge.to.parent === box;
     const round = box.edges.filter(goesRound);
     const edges = box.edges.filter((edge) => !goesRound(edge));
+    const chips = [...chipsOf(box, nodes, edges)].map((edge) => {
+      const text = chipText(edge);
+      return { edge, text, width: measureText(text, 'note') + 12, height: kSize.chip };
+    });
+    const chipOf = new Map(chips.map(({ edge }, i) => [edge, `c${i}`]));
     const graph = {
       id: 'level',
       layoutOptions: {
@@ -182,17 +187,21 @@ class Layout {
         'elk.layered.feedbackEdges': 'true',
         'elk.layered.thoroughness': nodes.length > 300 ? '2' : '7',
       },
-      children: nodes.map(elkNode),
+      children: [...nodes.map(elkNode), ...chips.map(({ width, height }, i) => ({
+        id: `c${i}`, width, height, layoutOptions: { 'elk.portConstraints': 'FIXED_POS' },
+        ports: [{ id: `c${i}.o`, x: width / 2, y: height, width: 0, height: 0, layoutOptions: { 'elk.port.side': 'SOUTH' } }],
+      }))],
       // What leads back is given to ELK the other way round, so that it breaks cycles there.
       edges: edges.map((edge, i) => {
-        const ends = [[this.portOf(box, edge.from, `o${edge.output}`)],
+        const chip = chipOf.get(edge);
+        const ends = [[chip ? `${chip}.o` : this.portOf(box, edge.from, `o${edge.output}`)],
           [this.portOf(box, edge.to, `i${edge.input}`)]];
         if (edge.kind === 'back') ends.reverse();
         return { id: `e${i}`, sources: ends[0], targets: ends[1] };
       }),
     };
     const laid = await this.runElk(graph);
-    return this.read(box, laid, edges, round);
+    return this.read(box, laid, edges, round, chips);
   }
 
   async runElk(graph) {
@@ -207,7 +216,7 @@ class Layout {
   }
 
   /** What ELK has found, in the coordinates of the box. */
-  read(box, laid, edges, round) {
+  read(box, laid, edges, round, chips) {
     const isRoot = box.kind === 'root';
     const share = isRoot ? 0 : this.model.share(box);
     const note = isRoot ? '' : [box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
@@ -218,14 +227,18 @@ class Layout {
     const aside = lanes ? kSize.gap + lanes * laneGap : 0;  // above, below and at the right
     const places = new Map();
     const byId = new Map([...box.children, ...box.inputs, ...box.outputs].map((n) => [`n${n.id}`, n]));
-    const pillsBegin = Math.min(...laid.children.filter((c) => byId.get(c.id).isOnBorder &&
-        byId.get(c.id).kind === 'input').map((c) => c.x));
+    const pillsBegin = laid.children.reduce((least, { id, x }) => {
+      const node = byId.get(id);
+      return node?.isOnBorder && node.kind === 'input' ? Math.min(least, x) : least;
+    }, Infinity);
     // The title stands beside the inputs, or above everything if there are none.
     const left = isRoot ? 0 : Math.max(kSize.side,
       Number.isFinite(pillsBegin) ? titleWidth - pillsBegin : 0);
     const top = isRoot ? 0 : Number.isFinite(pillsBegin) ? kSize.edge + aside : kSize.title + 4;
     for (const child of laid.children) {
-      places.set(byId.get(child.id), { x: child.x + left, y: child.y + top });
+      const place = { x: child.x + left, y: child.y + top };
+      if (byId.has(child.id)) places.set(byId.get(child.id), place);
+      else Object.assign(chips[Number(child.id.slice(1))], place);
     }
     const routes = [];
     laid.edges.forEach((laidEdge) => {
@@ -268,6 +281,6 @@ class Layout {
         });
       }
     }
-    return { width, height, places, routes, note };
+    return { width, height, places, routes, chips, note };
   }
 }

@@ -73,7 +73,7 @@ class Page {
       await this.draw(view);
       this.search.setModel(this.model);
       this.runBar.show(this.model);
-      this.viewport.fit(this.drawing.size, false);
+      this.viewport.fit(this.drawing.size, this.drawing.beginning());
     });
   }
 
@@ -121,7 +121,7 @@ class Page {
       if (this.view !== this.wanted) return;
       this.fold(this.model.boxes, isFolded);
       await this.draw(this.view);
-      this.viewport.fit(this.drawing.size, false);
+      this.viewport.fit(this.drawing.size, this.drawing.beginning());
     });
   }
 
@@ -140,7 +140,7 @@ class Page {
 
   /** Shows the whole. */
   fit() {
-    if (this.drawing) this.viewport.fit(this.drawing.size, true);
+    if (this.drawing) this.viewport.fit(this.drawing.size);
   }
 
   pick(node) {
@@ -159,12 +159,14 @@ class Page {
   }
 
   nodeAt(event) {
-    const group = event.target.closest('.node');
+    const group = event.target.closest('.node, .chip');
     return group ? this.drawing.model.nodes[Number(group.dataset.id)] : null;
   }
 
   onClick(event) {
     if (this.viewport.hasDragged) return;
+    const chip = event.target.closest('.chip');
+    if (chip) return this.goTo(this.drawing.model.nodes[Number(chip.dataset.id)]);
     const node = this.nodeAt(event);
     if (node && event.target.classList.contains('toggle')) this.toggle(node);
     else this.pick(node);

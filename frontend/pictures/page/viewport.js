@@ -69,14 +69,19 @@ class Viewport {
     };
   }
 
-  /** Shows the whole, or where that would be too small to read, its top. */
-  fit({ width, height }, isWhole) {
+  /** Shows the whole; given a place, that and what is around it where the whole were too small to read. */
+  fit({ width, height }, place) {
     const { width: w, height: h } = this.canvas.getBoundingClientRect();
-    const all = Math.min((w - 48) / width, (h - 72) / height, 1.25);
-    this.scale = Math.max(isWhole ? 0.01 : Math.min(0.62, (w - 48) / Math.min(width, 2.2 * w)), all);
+    const whole = Math.min((w - 48) / width, (h - 72) / height, 1.25);
+    const readable = 0.8;
+    this.scale = Math.max(whole, place ? readable : 0.01);
     this.x = (w - width * this.scale) / 2;
     this.y = Math.max(24, (h - 40 - height * this.scale) / 2);
-    if (width * this.scale > w) this.x = (w - width * this.scale) / 2;
+    if (place && width * this.scale > w) {
+      const least = w - 24 - width * this.scale;  // no further than to an end of the picture
+      this.x = Math.min(24, Math.max(least, w / 2 - (place.x + place.width / 2) * this.scale));
+    }
+    if (place && height * this.scale > h) this.y = Math.min(24, h / 4 - place.y * this.scale);
     this.apply();
   }
 
