@@ -59,7 +59,7 @@ void summarise(std::ostream& out, const Picture& picture) {
   const auto nanoseconds = [&](int i) { return node_at(picture, i).count->nanoseconds; };
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return nanoseconds(a) > nanoseconds(b); });
-  out << picture.name << ": ";
+  out << (picture.name.empty() ? "a graph without a name" : picture.name) << ": ";
   if (!picture.runs) {
     out << "it has not run to its end\n";
     return;

@@ -19,7 +19,7 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 std::vector<std::string> types_of(const LoweredNode& node) {
   std::vector<std::string> types;
   for (const LoweredOutput& output : node.outputs)
-    types.push_back(output.type ? str(*output.type) : "");
+    types.push_back(output.type ? str(*output.type) : "handle");
   if (node.kind == LoweredKind::switch_)
     for (std::size_t port = 0; port < types.size(); ++port)
       types[port] = str(port ? "true: " : "false: ", types[port]);
@@ -34,10 +34,14 @@ class LoweredDraughtsman {
     for (const LoweredFrame& frame : graph_.frames) draw(frame);
     for (const LoweredNode& node : graph_.nodes) draw(node);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) connect(i);
-    for (std::size_t k = 0; k < graph_.outputs.size(); ++k) {
-      const LoweredPort& port = graph_.outputs[k];
+    int results = 0;
+    for (const LoweredPort& port : graph_.outputs) {
       if (port.node < 0) continue;
-      const int result = picture().add({Kind::output, -1, Role::result, str("result ", k)});
+      const auto& type = graph_.nodes[static_cast<std::size_t>(port.node)]
+                             .outputs[static_cast<std::size_t>(port.port)]
+                             .type;
+      if (type && is_dim_token(*type)) continue;
+      const int result = picture().add({Kind::output, -1, Role::result, str("result ", results++)});
       picture().edges.push_back({at(port.node), port.port, result, 0, -1, PictureEdge::Kind::data});
     }
     return std::move(result_);
@@ -86,10 +90,17 @@ class LoweredDraughtsman {
     result_.nodes.push_back(picture().add(std::move(drawn)));
   }
 
-  static void describe(const LoweredNode& node, PictureNode& drawn) {
+  void describe(const LoweredNode& node, PictureNode& drawn) const {
     if (node.role == LoweredRole::input) {
       drawn.kind = Kind::input;
-      drawn.role = Role::argument;
+      const Graph& graph = *graph_.scopes.front().graph;
+      const auto place = static_cast<std::size_t>(node.index);
+      const bool is_capture = place >= graph.formal_count;
+      drawn.role = is_capture ? Role::capture : Role::argument;
+      int number = 0;  // as the picture of the graph has it
+      for (std::size_t i = is_capture ? graph.formal_count : 0; i < place; ++i)
+        number += !is_dim_token(graph.types[graph.inputs[i]]);
+      drawn.label = str(is_capture ? "capture " : "argument ", number);
       return;
     }
     if (node.role != LoweredRole::record) {

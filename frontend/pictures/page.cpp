@@ -78,8 +78,9 @@ void write_page(const std::string& path, const std::string& data, std::string_vi
     parts.push_back(part);
   up_to("<!--script-->");
   for (const std::string_view part :
-       {REEL_TEXT(model), REEL_TEXT(elk), REEL_TEXT(chips), REEL_TEXT(layout), REEL_TEXT(draw), REEL_TEXT(viewport),
-        REEL_TEXT(details), REEL_TEXT(search), REEL_TEXT(tokens), REEL_TEXT(run), REEL_TEXT(main)})
+       {REEL_TEXT(model), REEL_TEXT(elk), REEL_TEXT(chips), REEL_TEXT(layout), REEL_TEXT(draw),
+        REEL_TEXT(viewport), REEL_TEXT(details), REEL_TEXT(search), REEL_TEXT(tokens),
+        REEL_TEXT(run), REEL_TEXT(main)})
     parts.push_back(part);
   parts.push_back(rest);
   replace_file(path, parts, what);

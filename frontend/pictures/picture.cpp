@@ -37,12 +37,6 @@ std::optional<PictureNode::Count> count_of(const Profiles& profiles, std::size_t
   return result;
 }
 
-/// What hands a dim from graph to graph (core/ops/dims.h) is nothing that is computed.
-bool is_token(const TensorType& type) {
-  return !type.is_list() && type.rank() == 2 && type.dtype() == boolean &&
-         type == token_type(type.dims()[1]);
-}
-
 /// "mul, add, 2 x tanh"
 std::string ops_in(const Graph& graph) {
   std::vector<std::pair<std::string_view, int>> counts;
@@ -67,18 +61,20 @@ class Draughtsman {
 
   void draw_whole(const Graph& graph, const Profiles& profiles) {
     Ends inputs;
+    int arguments = 0, captures = 0, results = 0;  // dims are not counted
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      const TensorType& type = graph.types[graph.inputs[i]];
       const bool is_capture = i >= graph.formal_count;
       const std::string label =
-          is_capture ? str("capture ", i - graph.formal_count) : str("argument ", i);
-      inputs.push_back({add(Kind::input, -1, is_capture ? Role::capture : Role::argument, label,
-                            {graph.types[graph.inputs[i]]}),
-                        0});
+          is_capture ? str("capture ", captures) : str("argument ", arguments);
+      if (!is_dim_token(type)) ++(is_capture ? captures : arguments);
+      inputs.push_back(
+          {add(Kind::input, -1, is_capture ? Role::capture : Role::argument, label, {type}), 0});
     }
     const Ends outputs = draw(graph, -1, inputs, profiles);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (is_token(graph.types[graph.outputs[i]])) continue;
-      const int result = add(Kind::output, -1, Role::result, str("result ", i), {});
+      if (is_dim_token(graph.types[graph.outputs[i]])) continue;
+      const int result = add(Kind::output, -1, Role::result, str("result ", results++), {});
       connect(outputs[i], result, 0, -1);
     }
   }
@@ -263,6 +259,22 @@ class Draughtsman {
   Picture& picture_;
 };
 
+/// fori_loop "fori_loop" -> fori_loop: a loop without a name has that of its function.
+std::string title_of(const std::string& name) {
+  const std::size_t blank = name.find(' ');
+  if (blank == std::string::npos) return name;
+  const std::string function = name.substr(0, blank), twice = str(function, " \"", function, '"');
+  return name.starts_with(twice) ? function + name.substr(twice.size()) : name;
+}
+
+/// The number at an input, where a constant of the same graph is there.
+std::optional<std::int64_t> constant_at(const Graph& graph, ValueId value) {
+  for (const OpRecord& record : graph.records)
+    for (const ValueId made : graph.outputs_of(record))
+      if (made == value && record.op == &full_op) return get<FullAttrs>(record.attrs.get()).integer;
+  return std::nullopt;
+}
+
 /// What attributes say that a reader may want to know.
 std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& loop) {
   std::vector<std::pair<std::string, std::string>> result;
@@ -270,9 +282,10 @@ std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& 
     result.emplace_back(name, value);
   };
   say("direction", loop.is_reverse ? "from the last step to the first" : "from the first step on");
-  const char* ends = loop.is_full     ? "the length of what it slices and stacks"
-                     : loop.has_bound ? loop.cond ? "a bound, or its condition" : "a bound"
-                                      : "its condition";
+  const char* ends = loop.has_bound && !(loop.is_full && loop.slices)
+                         ? loop.cond ? "a bound, or its condition" : "a bound"
+                     : loop.is_full ? "the length of what it slices and stacks"
+                                    : "its condition";
   say("ends by", ends);
   if (loop.cond && loop.is_scan)
     say("condition", loop.cond_before_body ? "asked before the first step and after every one"
@@ -293,11 +306,13 @@ Ends Draughtsman::draw_loop(const Graph& graph, const OpRecord& record,
                             const Profiles& children) {
   const LoopAttrs& loop = get<LoopAttrs>(record.attrs.get());
   const Graph& body = *loop.body.graph;
-  const int box = add(Kind::box, around, Role::loop, loop.name, types);
+  const int box = add(Kind::box, around, Role::loop, title_of(loop.name), types);
   PictureNode& node = picture_.nodes[static_cast<std::size_t>(box)];
   node.attributes = attributes_of(loop);
-  if (const auto steps = steps_of(loop, graph.types_of(graph.inputs_of(record))))
-    node.note = str(*steps, loop.in_chunks ? " chunks" : *steps == 1 ? " step" : " steps");
+  auto steps = steps_of(loop, graph.types_of(graph.inputs_of(record)));
+  if (!steps && loop.has_bound && !loop.cond)
+    steps = constant_at(graph, graph.inputs_of(record)[0]);
+  if (steps) node.note = str(*steps, loop.in_chunks ? " chunks" : *steps == 1 ? " step" : " steps");
 
   // What is at the op's inputs, and the body's types of it where the body takes it.
   std::vector<std::optional<TensorType>> type_of(in.size());
@@ -422,6 +437,11 @@ void drop_unconnected(Picture& picture) {
 }
 
 }  // namespace
+
+bool is_dim_token(const TensorType& type) {
+  return !type.is_list() && type.rank() == 2 && type.dtype() == boolean &&
+         type == token_type(type.dims()[1]);
+}
 
 std::string constant_text(const OpRecord& record) {
   const FullAttrs& attrs = get<FullAttrs>(record.attrs.get());

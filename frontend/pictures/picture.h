@@ -94,6 +94,8 @@ Picture picture_of(const Graph& graph);
 /// The same of a graph that a plan runs, with what its instructions took; profile may be null.
 Picture picture_of(const Graph& graph, const Profile* profile);
 
+/// Whether a value hands a dim from graph to graph (core/ops/dims.h): nothing that is computed.
+bool is_dim_token(const TensorType& type);
 /// The number of an op that makes a constant.
 std::string constant_text(const OpRecord& record);
 

@@ -27,10 +27,12 @@ std::string demangled(const char* name) {
 
 /// "loss(Model const&)" -> "loss"; a lambda has no name beside its line.
 std::string short_name(const std::string& name) {
-  int angles = 0;
+  int angles = 0, braces = 0;
   std::string result;
   for (const char c : name) {
-    if (c == '(' && angles == 0) break;
+    if (c == '{') ++braces;
+    if (c == '}') --braces;
+    if (c == '(' && angles == 0 && braces == 0) break;
     if (c == '<') ++angles;
     if (angles == 0) result += c;
     if (c == '>' && angles > 0) --angles;

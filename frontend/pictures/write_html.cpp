@@ -67,9 +67,10 @@ json json_of(const RecordedRun& run, const LoweredPicture& lowered) {
     kinds[name_of(node.kind)].push_back(lowered.nodes[i]);
     if (node.kind == LoweredKind::enter) enters[std::to_string(lowered.nodes[i])] = node.enters;
   }
-  return {{"instances", std::move(instances)},   {"activations", std::move(activations)},
-          {"iterations", std::move(iterations)}, {"kinds", std::move(kinds)},
-          {"enters", std::move(enters)},         {"frames", lowered.frames}};
+  return {{"instances", std::move(instances)}, {"activations", std::move(activations)},
+          {"length", run.activations.size()},  {"iterations", std::move(iterations)},
+          {"kinds", std::move(kinds)},         {"enters", std::move(enters)},
+          {"frames", lowered.frames}};
 }
 
 }  // namespace

@@ -155,13 +155,42 @@ TEST(PictureTest, PicturesOfGradientsAreSound) {
   expect_sound(picture_of(lower(GraphRef(new Graph(f.graph())))).picture);
 }
 
+TEST(PictureTest, ALoopOfABoundSaysHowLongItIs) {
+  const auto f = jit([](const Tensor& x) {
+    return fori_loop(
+        0, 3, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+  });
+  f(ones({2}));
+  int boxes = 0;
+  for (const PictureNode& node : picture_of(f.graph()).nodes) {
+    if (node.role != Role::loop) continue;
+    ++boxes;
+    EXPECT_EQ(node.label, "fori_loop");
+    EXPECT_EQ(node.note, "3 steps");
+    EXPECT_EQ(node.attributes.at(1), (std::pair<std::string, std::string>{"ends by", "a bound"}));
+  }
+  EXPECT_EQ(boxes, 1);
+}
+
+TEST(PictureTest, ValuesOfALoweredGradientHaveTypes) {
+  const auto f = jit(grad([](const Tensor& x) {
+    return sum(fori_loop(
+        0, 3, [](const Tensor&, const Tensor& x) { return tanh(x); }, x));
+  }));
+  f(ones({2}));
+  for (const PictureNode& node : picture_of(lower(GraphRef(new Graph(f.graph())))).picture.nodes)
+    for (const std::string& type : node.types)
+      EXPECT_FALSE(type.empty() || type.ends_with(": ")) << node.label;
+}
+
 TEST(PictureTest, DimsAreNotArguments) {
   const Dim time("time", 3);
   const auto f = jit([](const Tensor& x) { return tanh(x); });
   f(ones({time}));
-  int inputs = 0;
-  for (const PictureNode& node : picture_of(f.graph()).nodes) inputs += node.kind == Kind::input;
-  EXPECT_EQ(inputs, 1);
+  std::vector<std::string> ends;
+  for (const PictureNode& node : picture_of(f.graph()).nodes)
+    if (node.kind != Kind::op) ends.push_back(node.label);
+  EXPECT_EQ(ends, (std::vector<std::string>{"argument 0", "result 0"}));
 }
 
 class WriteHtmlTest : public InOwnFolder {

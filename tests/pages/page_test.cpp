@@ -260,6 +260,7 @@ TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
   ASSERT_EQ(ask("page.busy.hidden"), false);
   EXPECT_EQ(ask("document.querySelector('#details h2').textContent"), label);
   EXPECT_EQ(ask("page.picked === " + shown), true);
+  EXPECT_EQ(ask("page.model.nodes.includes(page.picked)"), true);
   ask("page.coming");
   EXPECT_EQ(ask("page.view === page.views[2] && page.drawing.model === page.model"), true);
   EXPECT_EQ(ask("page.picked"), nullptr);
@@ -297,6 +298,18 @@ TEST_F(PageTest, EdgesSayWhatTheyAre) {
             "none");
   EXPECT_NE(ask("getComputedStyle(document.querySelector('#scene .edge.capture')).strokeDasharray"),
             "none");
+  const auto without_type = [&] {  // edges that begin at what says no type
+    return ask(
+        "[...page.drawing.lines.keys()].filter((e) => { const from = e.from.isOnBorder && "
+        "e.from.parent !== e.box ? e.from.parent : e.from; return e.kind !== 'order' && "
+        "e.from.types[e.output] && !page.drawing.chips.has(e) && !from.isOnBorder && "
+        "!from.typePlaces.some((t) => t.type === e.from.types[e.output] && t.text.length > 3); })"
+        ".map((e) => e.from.label + ' -> ' + e.to.label)");
+  };
+  EXPECT_EQ(without_type(), nlohmann::json::array());
+  ask("page.foldAll(true)");
+  EXPECT_EQ(without_type(), nlohmann::json::array());
+  ask("page.foldAll(false)");
   // Every value says its type where it begins.
   EXPECT_EQ(
       ask("[...page.drawing.groups].filter(([n, g]) => n.kind === 'op' && "
@@ -467,10 +480,9 @@ TEST_F(PageTest, ARecordedRunIsSteppedThrough) {
 
   // In the end only the results hold tokens, and what the last iteration did not run is grey.
   ask("page.runBar.goTo(1e9)");
-  EXPECT_EQ(
-      ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => [...t].some(([tag, dead]) => !dead "
-          "&& !tag.endsWith('∀'))).map(([e]) => e.to.label).sort()"),
-      nlohmann::json({"result 0", "result 1"}));
+  EXPECT_EQ(ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => t.size).map(([e]) => "
+                "e.to.label).sort()"),
+            nlohmann::json({"result 0", "result 1"}));
   const auto dead =
       ask("[...document.querySelectorAll('#scene .dead.node')].map((g) => "
           "page.model.nodes[Number(g.dataset.id)].label)");
@@ -481,6 +493,89 @@ TEST_F(PageTest, ARecordedRunIsSteppedThrough) {
   EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("NextIteration") + ")"),
             nlohmann::json::parse(R"({"live": 5, "dead": 1})"));
   EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("Merge") + ").live"), 6);
+}
+
+/// What is wrong with a replay: nodes that fire without tokens at their inputs, or dead where those
+/// are not; in the end, tokens that are no results.
+constexpr const char* kReplay = R"((() => {
+  const wrong = [], tokens = page.runBar.tokens;
+  tokens.reset();
+  for (const at of tokens.activations) {
+    const kind = tokens.kind.get(at.node);
+    const here = at.node.reads.map((edge) => {
+      const tags = tokens.onEdge.get(edge) || new Map();
+      return tags.get(`${at.instance} ${at.iteration}`) ?? tags.get(`${at.instance} ∀`);
+    });
+    const isReady = kind === 'Merge' ? here.some((dead) => dead !== undefined)
+      : here.every((dead) => dead !== undefined);
+    if (!isReady) wrong.push(`step ${tokens.at}: ${at.node.label} has no token`);
+    else if (kind !== 'Merge' && here.some((dead) => dead) !== at.isDead) wrong.push(`step ${tokens.at}: ${at.node.label} is ${at.isDead ? '' : 'not '}dead`);
+    tokens.goTo(tokens.at + 1);
+  }
+  for (const [edge, tags] of tokens.onEdge) for (const tag of tags.keys())
+    if (edge.to.role !== 'result') wrong.push(`a token ${tag} stays between ${edge.from.label} and ${edge.to.label}`);
+  return wrong.join('\n');
+})())";
+
+TEST_F(PageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
+  const auto loss = [](const Tensor& x) {
+    const auto outer = [](const Tensor& i, const Tensor& x) {
+      const auto inner = [&](const Tensor& j, const Tensor& y) {
+        return tanh(y) + cast(i * j, f32);
+      };
+      const Tensor y = fori_loop(0, 3, inner, x);
+      return cond(
+          sum(y) > 0.f, [&] { return fori_loop(0, 2, inner, y); }, [&] { return y - x; });
+    };
+    return sum(fori_loop(0, 4, outer, x));
+  };
+  const auto f =
+      jit(value_and_grad(loss),
+          {.name = std::string(300, 'n'), .executor = Executor::dataflow, .profile = true});
+  f(tensor({0.5f, -3.f, 1.f}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  EXPECT_EQ(ask(kReplay), "");
+  // Flights say in which iteration of the loop around them they are.
+  ask("page.runBar.goTo(0)");
+  std::string flights;
+  const int steps = ask("page.runBar.tokens.activations.length");
+  for (int i = 0; i < steps; i += 20) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    flights += ask("document.querySelector('#run .frames').textContent").get<std::string>();
+  }
+  EXPECT_NE(flights.find(" in iteration 2 of "), std::string::npos) << flights.substr(0, 400);
+  // What runs is in sight, and the box that hides it is marked.
+  settle();
+  for (const char* fold : {"false", "true"}) {
+    ask("page.foldAll(" + std::string(fold) + ")");
+    for (const int i : {steps / 3, steps / 2}) {
+      ask("page.runBar.goTo(" + std::to_string(i) + ")");
+      settle();
+      EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+      EXPECT_EQ(ask("(() => { const r = document.querySelector('#scene .fired')"
+                    ".getBoundingClientRect(), c = page.canvas.getBoundingClientRect(); return "
+                    "r.x < c.right && r.right > c.x && r.y < c.bottom && r.bottom > c.y; })()"),
+                true)
+          << fold << i;
+    }
+  }
+  // A long name leaves room for the buttons.
+  EXPECT_EQ(ask("document.getElementById('fit').getBoundingClientRect().right <= innerWidth"),
+            true);
+  EXPECT_EQ(ask("document.getElementById('bar').getBoundingClientRect().height < 60"), true);
+  // After the slider, keys still do what they say.
+  ask("document.querySelector('#run .slider').focus()");
+  browser->press("/");
+  EXPECT_EQ(ask("document.activeElement.id"), "query");
+}
+
+TEST_F(PageTest, AGraphOfNothingSaysSo) {
+  auto f = jit([](const std::vector<Tensor>& x) { return x; }, {.name = ""});
+  f(std::vector<Tensor>{});
+  open(f.graph());
+  EXPECT_EQ(ask("document.getElementById('empty').hidden"), false);
+  EXPECT_NE(ask("document.getElementById('title').textContent"), "");
 }
 
 /// Layers of twenty ops each, with edges that skip some.

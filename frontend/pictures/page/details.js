@@ -51,7 +51,7 @@ class Details {
   shareOf(model, node) { return model.share(node); }
 
   makersOf(node) {
-    const edges = node.kind === 'box' ? node.inputs.flatMap((pill) => pill.reads) : node.reads;
+    const edges = node.kind === 'box' ? node.inputs.flatMap((pill) => pill.reads).filter((edge) => edge.box === node.parent) : node.reads;
     return edges.map((edge) => [edge.from, edge]);
   }
 

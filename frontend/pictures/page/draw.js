@@ -145,9 +145,12 @@ class Drawing {
       }
     }
     for (const place of node.typePlaces) {
-      group.append(svg('text', {
-        class: 'type', x: place.x, y: node.height - 4, 'text-anchor': 'middle',
-      }, place.text));
+      const isCut = place.text !== place.type;
+      const text = svg('text', {
+        class: isCut ? 'type cut' : 'type', x: place.x, y: node.height - 4, 'text-anchor': 'middle',
+      }, place.text);
+      if (isCut) text.append(svg('title', {}, place.type));
+      group.append(text);
     }
     this.groups.set(node, group);
     return group;
@@ -166,10 +169,16 @@ class Drawing {
     else if (this.model.share(box)) group.querySelector('.shape').style.fill = heat(this.model.share(box));
   }
 
-  /** The place of a node in the picture; of one that is hidden, that of the box that hides it. */
-  placeOf(node) {
+  /** A node, or the folded box that hides it. */
+  shownFor(node) {
     let shown = node;
     for (let box = node.parent; box !== this.model.root; box = box.parent) if (box.isFolded) shown = box;
+    return shown;
+  }
+
+  /** The place of a node in the picture; of one that is hidden, that of the box that hides it. */
+  placeOf(node) {
+    const shown = this.shownFor(node);
     let x = 0, y = 0;
     for (let at = shown; at !== this.model.root; at = at.parent) {
       const place = this.layout.made.get(at.parent).places.get(at);

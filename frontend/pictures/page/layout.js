@@ -4,7 +4,7 @@
 'use strict';
 
 const kSize = {
-  op: 24, pill: 19, chip: 15, type: 14, gap: 8, side: 14, edge: 10, title: 36, lane: 6, widest: 40,
+  op: 24, pill: 19, chip: 15, token: 15, type: 14, gap: 8, side: 14, edge: 10, title: 36, lane: 6, widest: 40,
 };
 
 const measureText = (() => {
@@ -29,6 +29,15 @@ const measureText = (() => {
 /** What is written of a type beside an edge; the whole is among the details. */
 function shortType(type) {
   return type && type.length > kSize.widest ? `${type.slice(0, kSize.widest - 1)}…` : type || '';
+}
+
+/** As much of a type as a width has room for. */
+function typeWithin(type, width) {
+  const text = shortType(type);
+  const whole = text ? measureText(text, 'type') : 0;
+  if (whole <= width) return text;
+  const length = Math.floor((width * text.length) / whole) - 1;
+  return length > 0 ? `${text.slice(0, length)}…` : '…';
 }
 
 class Layout {
@@ -57,23 +66,23 @@ class Layout {
   /** Gives a node its size, and its ports their places on it. */
   measure(node) {
     node.ports = new Map();
-    const types = node.types.map((type) => ({ text: shortType(type), width: 0 }));
+    const types = node.types.map((type) => ({ text: shortType(type), type, width: 0 }));
     for (const type of types) type.width = type.text ? measureText(type.text, 'type') : 0;
     if (node.kind === 'box' && !node.isFolded) return this.measureOpen(node);
     if (node.kind === 'box') return this.measureFolded(node);
     const isPill = node.kind !== 'op';
     const share = this.model.share(node);
     node.shareText = share >= 0.005 ? shareText(share) : '';
+    const inputs = Math.max(0, ...node.reads.map((edge) => edge.input + 1));
     const label = measureText(node.label, 'label') +
         (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
     const typesWidth = types.reduce((sum, type) => sum + type.width + 10, 0);
-    node.width = Math.max(label + (isPill ? 18 : 20), typesWidth, 34);
+    node.width = Math.max(label + (isPill ? 18 : 20), typesWidth, 34, this.widthOfPorts(inputs));
     node.shapeHeight = isPill ? kSize.pill : kSize.op;
     // What an output says of its type stands below the box that it leaves.
     const hasTypes = types.some((type) => type.text) && !(node.kind === 'output' && node.isOnBorder);
     node.height = node.shapeHeight + (hasTypes ? kSize.type : 0);
     node.typePlaces = [];
-    const inputs = Math.max(0, ...node.reads.map((edge) => edge.input + 1));
     for (let k = 0; k < inputs; ++k) {
       node.ports.set(`i${k}`, { x: (node.width * (k + 1)) / (inputs + 1), y: 0 });
     }
@@ -81,7 +90,7 @@ class Layout {
     types.forEach((type, k) => {
       const middle = x + type.width / 2 + 5;
       node.ports.set(`o${k}`, { x: middle, y: node.height });
-      if (hasTypes) node.typePlaces.push({ text: type.text, x: middle });
+      if (hasTypes) node.typePlaces.push({ text: type.text, type: type.type, x: middle });
       x += type.width + 10;
     });
     for (const edge of node.readers) {  // of what gives no tensor
@@ -90,13 +99,18 @@ class Layout {
     }
   }
 
+  /** Tokens of a run wait at ports, and must not lie over each other. */
+  widthOfPorts(count) {
+    return this.model.run ? (count + 1) * kSize.token : 0;
+  }
+
   measureFolded(box) {
     const inside = `${box.opCount} ${box.opCount === 1 ? 'op' : 'ops'}`;
     const share = this.model.share(box);
     box.shownNote = [inside, box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
     const ports = Math.max(box.inputs.length, box.outputs.length) + 1;
     box.width = Math.max(measureText(box.label, 'title') + 40, measureText(box.shownNote, 'note') + 40,
-      Math.min(ports * 9, 600));
+      Math.min(ports * 9, 600), Math.min((this.typesRead(box).length + 1) * 56, 900), this.widthOfPorts(ports - 1));
     box.shapeHeight = box.height = kSize.title + 4;
     box.inputs.forEach((pill, k) => box.ports.set(
       `p${pill.id}`, { x: (box.width * (k + 1)) / (box.inputs.length + 1), y: 0 }));
@@ -119,22 +133,32 @@ class Layout {
     this.placeTypes(box);
   }
 
-  /** Types below a box, where its outputs leave it, if there is room for all. */
+  /** The outputs of a box that the picture around it reads. */
+  typesRead(box) {
+    return box.outputs.filter((pill) => pill.types[0] && pill.readers.some((edge) => edge.box === box.parent));
+  }
+
+  /** Types below a box, where its outputs leave it, each as long as there is room for it. */
   placeTypes(box) {
+    const places = this.typesRead(box)
+      .map((pill) => ({ type: pill.types[0], x: box.ports.get(`p${pill.id}`).x }))
+      .sort((a, b) => a.x - b.x);
+    const gap = 6;
+    let end = 0;
     box.typePlaces = [];
-    const read = box.outputs.filter((pill) => pill.readers.some((edge) => edge.box === box.parent));
-    const places = read.map((pill) => {
-      const text = shortType(pill.types[0]);
-      return { text, x: box.ports.get(`p${pill.id}`).x, width: text ? measureText(text, 'type') : 0 };
-    }).filter((place) => place.text).sort((a, b) => a.x - b.x);
-    let end = -Infinity;
-    for (const place of places) {
-      const begin = place.x - place.width / 2;
-      if (begin < end + 6 || begin < 0 || place.x + place.width / 2 > box.width) return;
-      end = place.x + place.width / 2;
-    }
-    if (!places.length) return;
-    box.typePlaces = places;
+    places.forEach((place, k) => {
+      const next = places[k + 1];
+      // What a neighbour does not need is there for this one.
+      const needed = next ? Math.min(measureText(shortType(next.type), 'type'), next.x - place.x) / 2 : 0;
+      const right = next ? Math.max((place.x + next.x) / 2, next.x - needed) - gap / 2 : box.width;
+      const width = 2 * Math.min(place.x - end, right - place.x);
+      const text = typeWithin(place.type, width);
+      const half = measureText(text, 'type') / 2;
+      if (place.x - half < end || place.x + half > right) return;
+      end = place.x + half + gap;
+      box.typePlaces.push({ ...place, text });
+    });
+    if (!box.typePlaces.length) return;
     box.height += kSize.type;
     for (const pill of box.outputs) box.ports.get(`p${pill.id}`).y = box.height;
   }

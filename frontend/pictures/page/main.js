@@ -17,7 +17,7 @@ class Page {
       (node) => this.goTo(node), (found) => this.drawing?.mark('found', found));
     this.runBar = new RunBar(element('run'), this);
     this.views = data.views.map((view) => ({ title: view.title, model: new Model(view) }));
-    element('title').textContent = document.title = data.name;
+    element('title').textContent = element('title').title = document.title = data.name || 'A graph without a name';
     this.tabs = this.views.map((view) => {
       const tab = document.createElement('button');
       tab.textContent = view.title;
@@ -86,6 +86,7 @@ class Page {
     this.model = view.model;
     this.drawing = new Drawing(this.canvas, this.scene, view.model, view.layout);
     this.drawing.show();
+    document.getElementById('empty').hidden = view.model.nodes.length > 0;
     this.drawing.cull(this.viewport.seen());
     this.drawing.mark('found', this.search.query.value ? this.search.found : []);
     this.pick(this.picked);
@@ -173,7 +174,8 @@ class Page {
   }
 
   onKey(event) {
-    if (event.target.tagName === 'INPUT' && event.key !== 'Escape') return;
+    if (event.target.type === 'search' && event.key !== 'Escape') return;
+    if (event.target.type === 'range' && event.key.startsWith('Arrow')) return;  // steps by itself
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const action = {
       '/': () => { document.getElementById('query').focus(); event.preventDefault(); },

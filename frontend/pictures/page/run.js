@@ -15,6 +15,9 @@ class RunBar {
     this.back = add(controls, 'button', 'back', { textContent: '‹', title: 'A step back (←)' });
     this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step on (→)' });
     this.slider = add(controls, 'input', 'slider', { type: 'range', min: 0, value: 0 });
+    const follow = add(controls, 'label', 'follow', { title: 'Keep what runs in sight' });
+    this.follow = add(follow, 'input', '', { type: 'checkbox', checked: true });
+    follow.append('follow');
     this.label = add(controls, 'span', 'at');
     this.what = add(element, 'div', 'what');
     this.frames = add(element, 'div', 'frames');
@@ -59,9 +62,19 @@ class RunBar {
     const count = this.tokens.activations.length;
     this.tokens.goTo(Math.max(0, Math.min(count, step)));
     this.slider.value = this.tokens.at;
-    this.label.textContent = `step ${this.tokens.at} of ${count}`;
+    const all = this.tokens.run.length;  // of which a page has the first ones
+    this.label.textContent = `step ${this.tokens.at} of ${count}${all > count ? `, the first of ${all}` : ''}`;
     this.say();
     this.redraw();
+    this.reveal();
+  }
+
+  /** Moves what ran last into sight. */
+  reveal() {
+    const last = this.tokens.activations[this.tokens.at - 1];
+    const { drawing } = this.page;
+    if (!last || !this.follow.checked || drawing?.model !== this.tokens.model) return;
+    this.page.viewport.reveal(drawing.placeOf(last.node));
   }
 
   say() {
@@ -77,8 +90,8 @@ class RunBar {
       this.what.textContent = `${last.node.label}${where}${port}${last.isDead ? ': dead, computes nothing' : ''}`;
     }
     this.frames.replaceChildren();
-    for (const [frame, iterations] of tokens.inFlight()) {
-      const name = this.frameName(frame);
+    for (const [instance, iterations] of tokens.inFlight()) {
+      const name = this.instanceName(instance);
       if (!name) continue;
       const entry = document.createElement('span');
       entry.append(`${name}, in flight: `);
@@ -92,6 +105,14 @@ class RunBar {
     }
   }
 
+  /** "inner in iteration 2 of outer" */
+  instanceName(instance) {
+    const { frame, parent, iteration } = this.tokens.instances[instance];
+    const name = this.frameName(frame);
+    const outer = parent < 0 ? '' : this.instanceName(parent);
+    return outer ? `${name} in iteration ${iteration} of ${outer}` : name;
+  }
+
   frameName(frame) {
     const box = this.tokens.run.frames[frame];
     return box < 0 ? '' : this.tokens.model.nodes[box].label;
@@ -103,7 +124,7 @@ class RunBar {
     for (const old of this.page.scene.querySelectorAll('.token')) old.remove();
     if (!this.tokens || !drawing || drawing.model !== this.tokens.model) return;
     const last = this.tokens.activations[this.tokens.at - 1];
-    drawing.mark('fired', last ? [last.node] : []);
+    drawing.mark('fired', last ? [drawing.shownFor(last.node)] : []);
     drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
     for (const [edge, tags] of this.tokens.onEdge) {
       const route = (drawing.lines.get(edge) || []).find(({ isStub }) => !isStub);
@@ -118,7 +139,7 @@ class RunBar {
     shown.forEach(([tag, isDead], i) => {
       const at = line.getPointAtLength(Math.max(4, length - 15 - 15 * i));
       const token = svg('g', { class: `token${isDead ? ' dead' : ''}`, transform: `translate(${at.x} ${at.y})` });
-      token.append(svg('circle', { r: 7 }));
+      token.append(svg('circle', { r: 6.5 }));
       const text = i === 2 && tags.length > 3 ? `+${tags.length - 2}` : tag.split(' ')[1];
       token.append(svg('text', { y: 3.2 }, text));
       token.append(svg('title', {}, `${isDead ? 'dead token' : 'token'} of iteration ${tag.split(' ')[1]}`));

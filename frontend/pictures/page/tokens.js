@@ -17,6 +17,7 @@ class Tokens {
     this.instances = run.instances.map(([frame, parent, iteration]) => ({ frame, parent, iteration }));
     this.inner = new Map(this.instances.map((instance, i) => [
       `${instance.frame} ${instance.parent} ${instance.iteration}`, i]));
+    this.ends = this.endsOfFrames();
     this.reset();
   }
 
@@ -25,30 +26,79 @@ class Tokens {
     this.onEdge = new Map();   // by edge: by tag, whether it is dead
     this.last = new Map();     // by node: its last activation
     this.counts = new Map();   // by node: live and dead ones
+    this.merged = new Map();   // by Merge: the tags it has fired for
   }
 
   /** The state after `step` activations. */
   goTo(step) {
     if (step < this.at) this.reset();
-    while (this.at < step) this.fire(this.activations[this.at++]);
+    while (this.at < step) {
+      this.fire(this.activations[this.at++]);
+      for (const end of this.ends.get(this.at) || []) this.end(end);
+    }
   }
 
   fire(activation) {
     const { node, instance, iteration, isDead } = activation;
     const mine = `${instance} ${iteration}`;
     for (const edge of node.reads) this.onEdge.get(edge)?.delete(mine);  // a constant stays
+    if (this.kind.get(node) === 'Merge') {
+      if (!this.merged.has(node)) this.merged.set(node, new Set());
+      this.merged.get(node).add(mine);
+    }
     for (const edge of node.readers) {
       const tag = this.tagBehind(activation);
       if (tag === undefined) continue;
       const wasNotTaken = this.kind.get(node) === 'Switch' && edge.kind !== 'order' &&
           activation.taken !== edge.output;
-      if (!this.onEdge.has(edge)) this.onEdge.set(edge, new Map());
-      this.onEdge.get(edge).set(tag, isDead || wasNotTaken);
+      this.put(edge, tag, isDead || wasNotTaken);
     }
     this.last.set(node, activation);
     const count = this.counts.get(node) || { live: 0, dead: 0 };
     count[isDead ? 'dead' : 'live'] += 1;
     this.counts.set(node, count);
+  }
+
+  /** A Merge takes the first live token, and drops what comes after. */
+  put(edge, tag, isDead) {
+    if (this.merged.get(edge.to)?.has(tag)) return;
+    if (!this.onEdge.has(edge)) this.onEdge.set(edge, new Map());
+    this.onEdge.get(edge).set(tag, isDead);
+  }
+
+  /**
+   * By step, the frames that end after it. An Exit that is dead in the last iteration gives its
+   * dead token only then: before, a later iteration might have come out by it.
+   */
+  endsOfFrames() {
+    const newest = new Map(), open = new Map(), last = new Map();  // by instance
+    for (const [instance, iteration, begins, after] of this.run.iterations) {
+      if (begins) newest.set(instance, iteration);
+      open.set(instance, (open.get(instance) || 0) + (begins ? 1 : -1));
+      last.set(instance, after);
+    }
+    const ends = new Map();
+    const deadExits = new Map();
+    for (const [instance, after] of last) {
+      if (open.get(instance)) continue;  // the record was cut
+      deadExits.set(instance, []);
+      if (!ends.has(after)) ends.set(after, []);
+      ends.get(after).push({ instance, exits: deadExits.get(instance) });
+    }
+    for (const { node, instance, iteration, isDead } of this.activations) {
+      if (!isDead || this.kind.get(node) !== 'Exit' || iteration !== newest.get(instance)) continue;
+      deadExits.get(instance)?.push(node);
+    }
+    return ends;
+  }
+
+  /** A frame gives its dead Exits' tokens, and its constants' tokens go. */
+  end({ instance, exits }) {
+    const { parent, iteration } = this.instances[instance];
+    for (const exit of exits) {
+      for (const edge of exit.readers) this.put(edge, `${parent} ${iteration}`, true);
+    }
+    for (const tags of this.onEdge.values()) tags.delete(`${instance} ∀`);
   }
 
   /** In which execution of a frame, and which of its iterations, what a node gives is. */
@@ -70,20 +120,16 @@ class Tokens {
     }
   }
 
-  /** By frame, the iterations that have begun and are not done with. */
+  /** By execution of a frame, the iterations that have begun and are not done with. */
   inFlight() {
     const open = new Map();
     for (const [instance, iteration, begins, after] of this.run.iterations) {
       if (after > this.at) break;
-      const key = `${instance} ${iteration}`;
-      if (begins) open.set(key, [this.instances[instance].frame, iteration]);
-      else open.delete(key);
+      if (!open.has(instance)) open.set(instance, new Set());
+      if (begins) open.get(instance).add(iteration);
+      else open.get(instance).delete(iteration);
     }
-    const byFrame = new Map();
-    for (const [frame, iteration] of open.values()) {
-      if (!byFrame.has(frame)) byFrame.set(frame, []);
-      byFrame.get(frame).push(iteration);
-    }
-    return byFrame;
+    return [...open].filter(([, iterations]) => iterations.size)
+      .map(([instance, iterations]) => [instance, [...iterations]]);
   }
 }

@@ -85,6 +85,15 @@ class Viewport {
     this.apply();
   }
 
+  /** Moves a place into sight, if it is not. */
+  reveal(place) {
+    const { width, height } = this.canvas.getBoundingClientRect();
+    const x = place.x * this.scale + this.x, y = place.y * this.scale + this.y;
+    const isSeen = x >= 0 && y >= 0 && x + Math.min(place.width * this.scale, 200) <= width &&
+        y + Math.min(place.height * this.scale, 60) <= height;
+    if (!isSeen) this.move(width / 2 - x - (place.width * this.scale) / 2, height / 3 - y);
+  }
+
   centre({ x, y, width, height }) {
     const { width: w, height: h } = this.canvas.getBoundingClientRect();
     if (this.scale < 0.5) this.scale = 0.9;
