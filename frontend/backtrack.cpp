@@ -27,6 +27,15 @@ void check_has(const std::string& role, const TensorType& type, const Dim& dim) 
     throw ShapeError(str("backtrack: ", role, " ", type, " has no dim ", dim));
 }
 
+/// Without beam it would be the same for all hypotheses, which is not what is meant here.
+void check_beams(const std::string& role, const TensorType& type, const Dim& beam) {
+  for (const Dim& dim : type.dims())
+    if (dim.is_named() && dim.name() == beam.name() && !(dim == beam))
+      throw ShapeError(str("backtrack: ", role, " ", type, " has another dim called ", beam.name(),
+                           " than the beam that is given, ", beam,
+                           "; use one Dim for both, as x.dim(\"", beam.name(), "\") gives it"));
+}
+
 void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, const Dim& beam,
                 const PathsFn& paths) {
   for (const Dim* dim : {&steps, &beam})
@@ -36,14 +45,16 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
   check_places("backrefs", backrefs);
   check_has("backrefs", backrefs.type(), steps);
   check_has("backrefs", backrefs.type(), beam);
+  check_beams("backrefs", backrefs.type(), beam);
   if (contains(steps.length_dims(), beam))
     throw ShapeError(str("backtrack: ", steps, " has a length for each hypothesis along ", beam,
                          ", but these come from each other; give it lengths over the entries that "
                          "are searched apart"));
   for (std::size_t i = 0; i < ys.size(); ++i) {
-    if (is_value(ys[i]))
+    if (is_value(ys[i])) {
       check_has(paths()[i], ys[i].tensor.type(), steps);
-    else if (ys[i].kind == TreeLeaf::Kind::tensor)
+      check_beams(paths()[i], ys[i].tensor.type(), beam);
+    } else if (ys[i].kind == TreeLeaf::Kind::tensor)
       throw StructureError(str("backtrack: ", paths()[i],
                                ys[i].tensor.is_defined() ? " is an array" : " is an empty Tensor",
                                "; ys are tensors with ", steps,
@@ -55,11 +66,10 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
 Tensor first_places(const Tensor& backrefs, const Dim& steps, const Dim& beam,
                     const std::optional<Tensor>& hypotheses) {
   if (hypotheses) check_places("hypotheses", *hypotheses);
-  const Tensor chosen =
-      hypotheses ? cast(*hypotheses, backrefs.dtype()) : range(beam, backrefs.dtype());
+  const Tensor chosen = hypotheses ? cast(*hypotheses, i64) : range(beam, i64);
   if (contains(chosen.dims(), steps))
-    throw ShapeError(str("backtrack: hypotheses ", chosen.type(), " have the dim ", steps,
-                         "; they are those of the last step"));
+    throw ShapeError(str("backtrack: hypotheses ", (hypotheses ? *hypotheses : chosen).type(),
+                         " have the dim ", steps, "; they are those of the last step"));
   Dims dims;
   for (const Dim& dim : backrefs.dims())
     if (dim != steps && dim != beam) dims.push_back(dim);
@@ -80,7 +90,7 @@ TreeLeaves backtrack_leaves(TreeLeaves ys, const Tensor& backrefs, const Dim& st
   loop.spatial_dim = steps;
   loop.is_reverse = true;
   loop.initial = {TreeLeaf::of(first_places(backrefs, steps, beam, hypotheses))};
-  loop.xs = {TreeLeaf::of(backrefs)};
+  loop.xs = {TreeLeaf::of(cast(backrefs, i64))};
   for (const TreeLeaf& leaf : ys)
     if (is_value(leaf)) loop.xs.push_back(leaf);
   const auto names = [&](const char* root) {

@@ -132,6 +132,7 @@ void RunProfile::write_chrome_trace(const std::string& path) const {
         event["cat"] = "iteration";
       } else {
         const PictureNode& node = node_at(part, span->node);
+        std::erase_if(iterations, [&](const auto& of) { return of.first.first == span->node; });
         event["name"] = node.label;
         event["cat"] = name_of(node.role);
         json& args = event["args"] = json::object();

@@ -182,6 +182,22 @@ TEST_P(BacktrackTest, Errors) {
             "backtrack: backrefs is an empty Tensor: assign to it first");
 }
 
+TEST_P(BacktrackTest, AnotherDimOfTheNameAndPlacesBeyondAllI32) {
+  const Dim steps("steps", 2), beam("beam", 2), other("beam", 2);
+  const Tensor backrefs = tensor({{0, 0}, {1, 0}}, {steps, beam});
+  const auto f = run([&](const Tensor& labels, const Tensor& hypotheses) {
+    return backtrack(labels, backrefs, steps, beam, hypotheses);
+  });
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              f(tensor({{1, 2}, {3, 4}}, {steps, other}), scalar(0, i64));
+            }),
+            "backtrack: ys i32[steps=2,beam=2] has another dim called beam than the beam that is "
+            "given, beam=2; use one Dim for both, as x.dim(\"beam\") gives it");
+  const Tensor labels = tensor({{1, 2}, {3, 4}}, {steps, beam});
+  expect_values(f(labels, scalar(0, i64)), {2, 3});
+  EXPECT_THROW(f(labels, scalar(std::int64_t{1} << 32, i64)), IndexError);
+}
+
 TEST_P(BacktrackTest, APlaceThatIsNotInTheBeam) {
   const auto f =
       run([&](const Tensor& backrefs) { return backtrack(labels, backrefs, steps, beam); });

@@ -2,6 +2,7 @@
 #include "reel/frontend/run_profile.h"
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -82,6 +83,24 @@ TEST_F(RunProfileTest, IterationsLieInTheirLoopAndOpsInTheirIteration) {
   for (std::size_t i = 1; i < iterations.size(); ++i)
     EXPECT_GE(iterations[i]["ts"].get<double>() + 1e-6,
               iterations[i - 1]["ts"].get<double>() + iterations[i - 1]["dur"].get<double>());
+}
+
+TEST_F(RunProfileTest, ALoopInsideOfAnotherCountsItsIterationsAnew) {
+  const Threads one(1);
+  auto f = jit(
+      [](const Tensor& w) {
+        const auto inner = [&](Tensor, Tensor s) { return tanh(matmul(s, w)); };
+        const auto outer = [&](Tensor, Tensor s) { return fori_loop(0, 3, inner, s) * 0.5; };
+        return fori_loop(0, 4, outer, ones({4, 4}));
+      },
+      {.name = "f", .profile = true});
+  for (int i = 0; i < 3; ++i) f(ones({4, 4}));
+  const json trace = written(f.profile());
+  std::map<std::string, int> names;
+  for (const json& event : spans(trace, "iteration")) ++names[event["name"]];
+  const std::map<std::string, int> expected{
+      {"iteration 0", 5}, {"iteration 1", 5}, {"iteration 2", 5}, {"iteration 3", 1}};
+  EXPECT_EQ(names, expected);
 }
 
 TEST_F(RunProfileTest, ALongLoopLeavesOutWhatComesLate) {
