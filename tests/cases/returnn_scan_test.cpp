@@ -404,17 +404,15 @@ TEST_P(ReturnnScan, Case46_scan_param_grad_long) {
   gradient(w, full({Dim("time", 5)}, 0.1));
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
   const double before = mebibytes("VmRSS");
-  // The shorter of several times: others use the machine, too.
-  const auto least_of = [&](int steps) {
-    double least = seconds_of(steps);
-    for (int again = 0; again < 4; ++again) least = std::min(least, seconds_of(steps));
-    return least;
-  };
-  seconds_of(5000);
+  double short_time = seconds_of(5000);
   const double small = mebibytes("VmHWM") - before;
-  seconds_of(10000);
+  double long_time = seconds_of(10000);
   const double large = mebibytes("VmHWM") - before;
-  const double short_time = least_of(5000), long_time = least_of(10000);
+  // The shortest of several times, in turns: others use the machine, too, now more and now less.
+  for (int again = 0; again < 4; ++again) {
+    short_time = std::min(short_time, seconds_of(5000));
+    long_time = std::min(long_time, seconds_of(10000));
+  }
   EXPECT_LT(long_time, 3 * short_time + 0.02);  // twice is linear; quadratic would be 4 times
   EXPECT_LT(large, 2.6 * small + 10);
   EXPECT_LT(large, 150);  // 2 KiB for each state, and a few of them per step
