@@ -19,7 +19,7 @@ enum class Saving : std::uint8_t {
   by_default,  ///< kept, unless it is element-wise from what is kept
   keep,
   recompute,  ///< computed again from what is kept
-  spill,      ///< kept as SwapMemory does
+  spill,      ///< kept as SwapMemory does; in memory, of steps that checkpoints have run again
 };
 
 /// A value that an op of a step makes.
