@@ -114,7 +114,7 @@ void RunProfile::write_chrome_trace(const std::string& path) const {
     std::stable_sort(spans.begin(), spans.end(), [](const PictureSpan* a, const PictureSpan* b) {
       return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
     });
-    std::map<std::pair<int, unsigned>, std::int64_t> iterations;
+    std::map<int, std::map<unsigned, std::int64_t>> iterations;  // of a loop's run, by thread
     for (const PictureSpan* span : spans) {
       threads[span->thread] = true;
       json event{{"ph", "X"},
@@ -127,12 +127,12 @@ void RunProfile::write_chrome_trace(const std::string& path) const {
         event["cat"] = "run";
       } else if (span->is_iteration) {
         const PictureNode& box = node_at(part, span->node);
-        const std::int64_t k = iterations[{span->node, span->thread}]++;
+        const std::int64_t k = iterations[span->node][span->thread]++;
         event["name"] = box.role == Role::loop ? str("iteration ", k) : box.label;
         event["cat"] = "iteration";
       } else {
         const PictureNode& node = node_at(part, span->node);
-        std::erase_if(iterations, [&](const auto& of) { return of.first.first == span->node; });
+        iterations.erase(span->node);
         event["name"] = node.label;
         event["cat"] = name_of(node.role);
         json& args = event["args"] = json::object();

@@ -119,11 +119,17 @@ class EagerScan {
     ++trips_;
   }
 
-  /// Where a piece begins, its state is a constant to gradients.
+  /// Where a piece begins, its state is a constant to gradients. Only entries that begin at ends of
+  /// their own differ in where that is.
   void cut_gradients(TreeLeaves& state, std::int64_t position) const {
+    const bool begins_for_all = trips_ % spec_.truncate == 0;
+    const bool may_differ = spec_.is_reverse && plan_.lengths.is_defined();
+    if (!begins_for_all && !may_differ) return;
     for (TreeLeaf& leaf : state) {
       if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-      const Tensor begins = begins_piece(spec_, plan_, leaf.tensor.type(), scalar(position, i64));
+      const Tensor begins =
+          may_differ ? begins_piece(spec_, plan_, leaf.tensor.type(), scalar(position, i64))
+                     : scalar(true);
       if (all_live(begins))
         leaf.tensor = stop_gradient(leaf.tensor);
       else if (any_live(begins))

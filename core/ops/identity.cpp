@@ -87,10 +87,6 @@ const Op stop_gradient_op{
     .pointwise = true,
 };
 
-}  // namespace
-
-namespace {
-
 /// An op that gives its input as another value.
 constexpr Op same_value(std::string_view name, bool is_identity) {
   return {.name = name,

@@ -7,6 +7,7 @@
 #include "reel/frontend/pictures/source_lines.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/count_to_ten.h"
 #include "reel/tests/own_folder.h"
 
 namespace reel {
@@ -15,18 +16,7 @@ namespace {
 using Kind = PictureNode::Kind;
 using Role = PictureNode::Role;
 
-auto count_to_ten() {
-  auto f = jit(
-      [](const Tensor& i, const Tensor& n) {
-        const auto less = [](const Tensor& a, const Tensor& n) { return a < n; };
-        const auto add = [](const Tensor& a, const Tensor& n) { return std::tuple{a + 2, n}; };
-        const auto [ii, nn] = while_loop(less, add, std::tuple{i, n});
-        return std::pair{ii + 3, nn + 4};
-      },
-      {.name = "count \"to\" ten"});
-  f(scalar(1, i32), scalar(10, i32));
-  return f;
-}
+auto count_to_ten() { return reel::count_to_ten("count \"to\" ten"); }
 
 TEST(PictureTest, TheWholeDotFileOfASmallLoop) {
   EXPECT_EQ(count_to_ten().graph().to_dot(), R"(digraph "count \"to\" ten" {

@@ -30,7 +30,8 @@ bool is_uniform(const Tensor& x) {
 
 class Folding {
  public:
-  explicit Folding(const Graph& from) : from_(from), values_(from.types.size()) {}
+  explicit Folding(const Graph& from)
+      : from_(from), source_of_(from.types.size(), nullptr), values_(from.types.size()) {}
 
   /// Null where nothing folds: equal graphs stay one.
   Ref<Graph> run() {
@@ -40,7 +41,8 @@ class Folding {
     to->operands.clear();
     for (const OpRecord& record : from_.records) {
       const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
-      if (evaluate(record) && !in.empty()) {
+      if (is_source(record)) source_of_[out[0]] = &record;
+      if (!in.empty() && evaluate(record)) {
         changes = true;
         const Tensor& value = values_[out[0]];
         const TensorType& type = from_.types[out[0]];
@@ -60,29 +62,42 @@ class Folding {
   }
 
  private:
+  bool is_source(const OpRecord& record) const {
+    const Op* const op = record.op;
+    return (op == &full_op || op == &constant_op || op == &range_op) &&
+           is_small(from_.types[from_.outputs_of(record)[0]]);
+  }
+  /// Of a constant; made when somebody asks, for most are read by ops on other things alone.
+  const Tensor& value_of(ValueId v) {
+    if (!values_[v].is_defined()) compute(*source_of_[v]);
+    return values_[v];
+  }
+  void compute(const OpRecord& record) {
+    std::vector<OpInput> inputs;
+    for (const ValueId v : from_.inputs_of(record)) inputs.emplace_back(value_of(v));
+    const ValueId made = from_.outputs_of(record)[0];
+    const ModeScope plain({});
+    values_[made] =
+        reel::bind(*record.op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
+    dims_.bind(from_.types[made], values_[made].type());
+  }
   /// Whether the record's only output is a constant, which is then in values_.
   bool evaluate(const OpRecord& record) {
     const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
-    if (out.size() != 1 || !is_small(from_.types[out[0]])) return false;
-    const Op& op = *record.op;
-    const bool is_source = &op == &full_op || &op == &constant_op || &op == &range_op;
-    if (!is_source && (in.empty() || op.has_effect || op.kernel_decides_types)) return false;
-    std::vector<OpInput> inputs;
-    bool grows = !is_source;  // who reads it repeats the number itself
-    for (const ValueId v : in) {
-      if (!values_[v].is_defined()) return false;
-      inputs.emplace_back(values_[v]);
-      grows = grows && values_[v].type().numel() < from_.types[out[0]].numel();
-    }
+    if (out.size() != 1 || record.op->has_effect || record.op->kernel_decides_types ||
+        !is_small(from_.types[out[0]]))
+      return false;
+    for (const ValueId v : in)
+      if (!source_of_[v] && !values_[v].is_defined()) return false;
+    bool grows = true;  // who reads it repeats the number itself
+    for (const ValueId v : in)
+      grows = grows && value_of(v).type().numel() < from_.types[out[0]].numel();
     if (grows) return false;
-    const ModeScope plain({});
     try {
-      values_[out[0]] =
-          reel::bind(op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
+      compute(record);
     } catch (const Error&) {
       return false;
     }
-    dims_.bind(from_.types[out[0]], values_[out[0]].type());
     return true;
   }
 
@@ -131,8 +146,9 @@ class Folding {
   }
 
   const Graph& from_;
-  Tensors values_;  ///< of constants
-  DimEnv dims_;     ///< what symbols of a known size are there
+  std::vector<const OpRecord*> source_of_;  ///< by value, what makes a constant of nothing
+  Tensors values_;                          ///< of constants that were asked for
+  DimEnv dims_;                             ///< what symbols of a known size are there
 };
 
 }  // namespace

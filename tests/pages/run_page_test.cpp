@@ -1,0 +1,214 @@
+// Pages with a recorded run: what the slider steps through.
+#include <algorithm>
+#include <regex>
+
+#include "reel/frontend/pictures/write_html.h"
+#include "reel/tests/pages/page.h"
+
+namespace reel {
+namespace {
+
+using RunPageTest = PageFixture;
+
+/// The run of a lowered while_loop without loops in it, whose condition holds `steps` times; one
+/// iteration after the other.
+RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
+  RecordedRun run;
+  run.graph = graph;
+  run.instances = {{0, -1, 0}, {1, 0, 0}};
+  std::vector<std::uint8_t> is_done(graph->nodes.size(), 0);
+  const auto fire = [&](std::size_t i, int instance, int k, bool is_dead, int taken) {
+    run.activations.push_back({static_cast<int>(i), instance, k, is_dead, taken});
+    is_done[i] = 1;
+  };
+  const auto fire_outside = [&] {
+    for (bool has_changed = true; has_changed;) {
+      has_changed = false;
+      for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
+        const LoweredNode& node = graph->nodes[i];
+        if (node.frame != 0 || is_done[i]) continue;
+        const bool is_ready = std::all_of(
+            node.inputs.begin(), node.inputs.end(),
+            [&](const LoweredPort& port) { return is_done[static_cast<std::size_t>(port.node)]; });
+        if (is_ready) fire(i, 0, 0, false, -1), has_changed = true;
+      }
+    }
+  };
+  fire_outside();
+  for (int k = 0; k <= steps; ++k) {
+    run.iterations.push_back({1, k, true, run.activations.size()});
+    bool is_body = false;
+    for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
+      const LoweredNode& node = graph->nodes[i];
+      if (node.frame != 1) continue;
+      const bool is_last = k == steps;
+      if (node.kind == LoweredKind::exit)
+        fire(i, 1, k, !is_last, -1);
+      else if (node.kind == LoweredKind::merge)
+        fire(i, 1, k, false, k > 0);
+      else if (node.kind == LoweredKind::switch_)
+        fire(i, 1, k, false, !is_last), is_body = true;
+      else
+        fire(i, 1, k, is_last && is_body, -1);
+    }
+    run.iterations.push_back({1, k, false, run.activations.size()});
+  }
+  fire_outside();
+  return run;
+}
+
+TEST_F(RunPageTest, ARunOfTheExecutorIsSteppedThrough) {
+  // A training step: a loop, its gradient, several iterations in flight.
+  const Dim time("time", 4), batch("batch", 2), in("in", 3), hidden("hidden", 4), out("out", 2);
+  const Model model{LstmCell::init(in, hidden), Linear::init(hidden, out)};
+  const auto step = jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
+  step(model, random_normal({time, batch, in}));
+  step.graph().write_html(path);
+  browser->open(path);
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  settle();
+  EXPECT_EQ(ask("document.getElementById('run').hidden"), false);
+  ask("page.runBar.goTo(1e9)");
+  const std::string at = ask("document.querySelector('#run .at').textContent");
+  ASSERT_TRUE(std::regex_match(at, std::regex("step (\\d+) of \\1"))) << at;
+  const int steps = std::stoi(at.substr(at.rfind(' ')));
+  EXPECT_GT(steps, 100);
+  int most_in_flight = 0;
+  for (int i = 0; i <= steps; i += std::max(steps / 40, 1)) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    const int flights = ask("document.querySelectorAll('#run .flight').length");
+    most_in_flight = std::max(most_in_flight, flights);
+  }
+  EXPECT_GT(most_in_flight, 0);
+}
+
+TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
+  const auto f = count_to_ten();
+  const auto lowered = std::make_shared<LoweredGraph>(lower(GraphRef(new Graph(f.graph()))));
+  const RecordedRun run = run_of(lowered, 5);  // 1, 3, 5, 7, 9
+  write_html(f.graph(), &run, path);
+  browser->open(path);
+  EXPECT_EQ(ask("document.getElementById('run').hidden"), true);  // the structured graph has none
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  settle();
+  EXPECT_EQ(ask("document.getElementById('run').hidden"), false);
+  EXPECT_EQ(ask("document.querySelector('#run .at').textContent"),
+            "step 0 of " + std::to_string(run.activations.size()));
+  EXPECT_EQ(ask("document.querySelectorAll('#scene .token').length"), 0);
+
+  click("document.querySelector('#run .next')");
+  EXPECT_EQ(ask("page.runBar.tokens.at"), 1);
+  EXPECT_GE(ask("document.querySelectorAll('#scene .token').length"), 1);
+  browser->press("ArrowLeft");
+  EXPECT_EQ(ask("page.runBar.tokens.at"), 0);
+
+  // After the last Merge of iteration 2: one iteration in flight, its token where it was put.
+  std::size_t step = 0;
+  while (!(lowered->nodes[static_cast<std::size_t>(run.activations[step].node)].kind ==
+               LoweredKind::merge &&
+           run.activations[step].iteration == 2))
+    ++step;
+  ask("page.runBar.goTo(" + std::to_string(step + 1) + ")");
+  EXPECT_EQ(ask("[...document.querySelectorAll('#run .flight')].map((f) => f.textContent)"),
+            nlohmann::json({"2"}));
+  EXPECT_EQ(ask("document.querySelector('#run .what').textContent.startsWith('Merge')"), true);
+  EXPECT_EQ(
+      ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => e.from.label.startsWith('Merge') "
+          "&& t.size).map(([e, t]) => [...t])[0]"),
+      nlohmann::json::parse(R"([["1 2", false]])"));
+  EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+
+  // In the end only the results hold tokens, and what the last iteration did not run is grey.
+  ask("page.runBar.goTo(1e9)");
+  EXPECT_EQ(ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => t.size).map(([e]) => "
+                "e.to.label).sort()"),
+            nlohmann::json({"result 0", "result 1"}));
+  const auto dead =
+      ask("[...document.querySelectorAll('#scene .dead.node')].map((g) => "
+          "page.model.nodes[Number(g.dataset.id)].label)");
+  EXPECT_NE(std::find(dead.begin(), dead.end(), "NextIteration"), dead.end()) << dead;
+  EXPECT_EQ(std::find(dead.begin(), dead.end(), "Exit"), dead.end()) << dead;
+  EXPECT_EQ(ask(kOverlaps), "");
+  // Counts as the description of this graph has them: five times through the body.
+  EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("NextIteration") + ")"),
+            nlohmann::json::parse(R"({"live": 5, "dead": 1})"));
+  EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("Merge") + ").live"), 6);
+}
+
+/// What is wrong with a replay: nodes that fire without tokens at their inputs, or dead where those
+/// are not; in the end, tokens that are no results.
+constexpr const char* kReplay = R"((() => {
+  const wrong = [], tokens = page.runBar.tokens;
+  tokens.reset();
+  for (const at of tokens.activations) {
+    const kind = tokens.kind.get(at.node);
+    const here = at.node.reads.map((edge) => {
+      const tags = tokens.onEdge.get(edge) || new Map();
+      return tags.get(`${at.instance} ${at.iteration}`) ?? tags.get(`${at.instance} ∀`);
+    });
+    const isReady = kind === 'Merge' ? here.some((dead) => dead !== undefined)
+      : here.every((dead) => dead !== undefined);
+    if (!isReady) wrong.push(`step ${tokens.at}: ${at.node.label} has no token`);
+    else if (kind !== 'Merge' && here.some((dead) => dead) !== at.isDead) wrong.push(`step ${tokens.at}: ${at.node.label} is ${at.isDead ? '' : 'not '}dead`);
+    tokens.goTo(tokens.at + 1);
+  }
+  for (const [edge, tags] of tokens.onEdge) for (const tag of tags.keys())
+    if (edge.to.role !== 'result') wrong.push(`a token ${tag} stays between ${edge.from.label} and ${edge.to.label}`);
+  return wrong.join('\n');
+})())";
+
+TEST_F(RunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
+  const auto loss = [](const Tensor& x) {
+    const auto outer = [](const Tensor& i, const Tensor& x) {
+      const auto inner = [&](const Tensor& j, const Tensor& y) {
+        return tanh(y) + cast(i * j, f32);
+      };
+      const Tensor y = fori_loop(0, 3, inner, x);
+      return cond(
+          sum(y) > 0.f, [&] { return fori_loop(0, 2, inner, y); }, [&] { return y - x; });
+    };
+    return sum(fori_loop(0, 4, outer, x));
+  };
+  const auto f =
+      jit(value_and_grad(loss),
+          {.name = std::string(300, 'n'), .executor = Executor::dataflow, .profile = true});
+  f(tensor({0.5f, -3.f, 1.f}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  EXPECT_EQ(ask(kReplay), "");
+  // Flights say in which iteration of the loop around them they are.
+  ask("page.runBar.goTo(0)");
+  std::string flights;
+  const int steps = ask("page.runBar.tokens.activations.length");
+  for (int i = 0; i < steps; i += 20) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    flights += ask("document.querySelector('#run .frames').textContent").get<std::string>();
+  }
+  EXPECT_NE(flights.find(" in iteration 2 of "), std::string::npos) << flights.substr(0, 400);
+  // What runs is in sight, and the box that hides it is marked.
+  settle();
+  for (const char* fold : {"false", "true"}) {
+    ask("page.foldAll(" + std::string(fold) + ")");
+    for (const int i : {steps / 3, steps / 2}) {
+      ask("page.runBar.goTo(" + std::to_string(i) + ")");
+      settle();
+      EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+      EXPECT_EQ(ask("(() => { const r = document.querySelector('#scene .fired')"
+                    ".getBoundingClientRect(), c = page.canvas.getBoundingClientRect(); return "
+                    "r.x < c.right && r.right > c.x && r.y < c.bottom && r.bottom > c.y; })()"),
+                true)
+          << fold << i;
+    }
+  }
+  // A long name leaves room for the buttons.
+  EXPECT_EQ(ask("document.getElementById('fit').getBoundingClientRect().right <= innerWidth"),
+            true);
+  EXPECT_EQ(ask("document.getElementById('bar').getBoundingClientRect().height < 60"), true);
+  // After the slider, keys still do what they say.
+  ask("document.querySelector('#run .slider').focus()");
+  browser->press("/");
+  EXPECT_EQ(ask("document.activeElement.id"), "query");
+}
+
+}  // namespace
+}  // namespace reel
