@@ -19,14 +19,19 @@ enum class RunMode {
   eager,
   interpreter,
   plan,
-  chunks,    ///< a plan that takes two steps of a loop at a time wherever it can
-  dataflow,  ///< with 1, 2, 10 or 32 iterations in flight at most, as the test's name says
+  chunks,     ///< a plan that takes two steps of a loop at a time wherever it can
+  dataflow1,  ///< with so many iterations in flight at most
+  dataflow2,
+  dataflow10,
+  dataflow32,
 };
-inline const auto kEveryMode = ::testing::Values(RunMode::eager, RunMode::interpreter,
-                                                 RunMode::plan, RunMode::chunks, RunMode::dataflow);
+inline const auto kEveryMode = ::testing::Values(
+    RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks, RunMode::dataflow1,
+    RunMode::dataflow2, RunMode::dataflow10, RunMode::dataflow32);
 
 inline std::ostream& operator<<(std::ostream& out, RunMode mode) {
-  constexpr const char* kNames[] = {"eager", "interpreter", "plan", "chunks", "dataflow"};
+  constexpr const char* kNames[] = {"eager",     "interpreter", "plan",       "chunks",
+                                    "dataflow1", "dataflow2",   "dataflow10", "dataflow32"};
   return out << kNames[static_cast<int>(mode)];
 }
 inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
@@ -34,21 +39,28 @@ inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
   name[0] = static_cast<char>(std::toupper(name[0]));
   return name;
 }
-/// One of the numbers of iterations in flight that the dataflow executor is tested with: the same
-/// for a test in every run, and all of them among its neighbours.
-inline int parallel_iterations_of_test() {
-  constexpr int kBounds[] = {1, 2, 10, 32};
-  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  unsigned hash = 0;
-  for (const char c : std::string(test ? test->name() : "")) hash = hash * 31 + c;
-  return kBounds[hash / 7 % 4];
+/// Iterations in flight at most, by the dataflow executor; 0 in other modes.
+inline int parallel_iterations_of(RunMode mode) {
+  switch (mode) {
+    case RunMode::dataflow1:
+      return 1;
+    case RunMode::dataflow2:
+      return 2;
+    case RunMode::dataflow10:
+      return 10;
+    case RunMode::dataflow32:
+      return 32;
+    default:
+      return 0;
+  }
 }
 inline JitOptions options_of(RunMode mode) {
+  const int in_flight = parallel_iterations_of(mode);
   JitOptions options{.executor = mode == RunMode::interpreter ? Executor::interpreter
-                                 : mode == RunMode::dataflow  ? Executor::dataflow
-                                                              : Executor::plan};
+                                 : in_flight > 0              ? Executor::dataflow
+                                                              : Executor::plan,
+                     .parallel_iterations = in_flight};
   if (mode == RunMode::chunks) options.passes.chunk_steps = 2;
-  if (mode == RunMode::dataflow) options.parallel_iterations = parallel_iterations_of_test();
   return options;
 }
 
@@ -84,7 +96,7 @@ class InEveryMode : public ::testing::TestWithParam<RunMode> {
     return is_eager() || GetParam() == RunMode::interpreter || is_dataflow();
   }
   /// Effects that nothing needs are dropped, and others happen when data reaches them.
-  bool is_dataflow() const { return GetParam() == RunMode::dataflow; }
+  bool is_dataflow() const { return parallel_iterations_of(GetParam()) > 0; }
 };
 
 #define REEL_IN_EVERY_MODE(Suite) \
