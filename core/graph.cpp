@@ -33,16 +33,19 @@ void Graph::seal() {
   Schedule s;
   s.last_use.assign(operands.size(), 0);
   std::vector<std::uint8_t> used_later(types.size(), 0);
+  std::vector<std::uint32_t> times_in(types.size(), 0);  // among the inputs of one record
   for (ValueId v : outputs) used_later[v] = 1;
   for (std::size_t r = records.size(); r-- > 0;) {
     const OpRecord& record = records[r];
+    for (const ValueId v : inputs_of(record)) ++times_in[v];
     for (std::uint32_t k = 0; k < record.input_count; ++k) {
       const ValueId v = operands[record.first + k];
-      const auto in = inputs_of(record);
-      const bool again = std::count(in.begin(), in.end(), v) > 1;
-      s.last_use[record.first + k] = !used_later[v] && !again;
+      s.last_use[record.first + k] = !used_later[v] && times_in[v] == 1;
     }
-    for (ValueId v : inputs_of(record)) used_later[v] = 1;
+    for (const ValueId v : inputs_of(record)) {
+      used_later[v] = 1;
+      times_in[v] = 0;
+    }
   }
   std::unordered_set<const DimNode*> bound, free;
   const auto note = [&](const Dim& symbol) {
