@@ -250,6 +250,32 @@ TEST(DataflowTest, CapturesEnterOnce) {
   EXPECT_EQ(constants, 1);
 }
 
+TEST(DataflowTest, CapturesCostNothingPerIteration) {
+  // Nodes that fire in an iteration, however many captures its branches read.
+  const auto activations = [](std::size_t captures) {
+    Lowered loop(std::vector<TensorType>(captures, TensorType(i32)), [&](const Tensors& in) {
+      const auto taken = [&](Tensor i) { return i + sum(stack(in)); };
+      return Tensors{while_loop([](Tensor i) { return i < 50; },
+                                [&](Tensor i) {
+                                  return cond(
+                                      i < 20, [&] { return taken(i); },
+                                      [&] { return taken(i) + in[0]; });
+                                },
+                                scalar(1))};
+    });
+    const Tensors ones(captures, scalar(1));
+    const int step = static_cast<int>(captures);
+    int expected = 1;
+    while (expected < 50) expected += expected < 20 ? step : step + 1;
+    for (const int bound : kBounds)
+      expect_values(loop(ones, bound)[0], {static_cast<double>(expected)});
+    const auto& all = loop.last().activations;
+    return std::count_if(all.begin(), all.end(),
+                         [](const Activation& a) { return a.iteration == 1; });
+  };
+  EXPECT_EQ(activations(2), activations(8));
+}
+
 TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
   Lowered loops({TensorType(i32)}, [](const Tensors& in) {
     return Tensors{while_loop([](Tensor x) { return x < 100; },

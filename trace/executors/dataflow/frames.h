@@ -52,11 +52,14 @@ struct FrameRun {
     Tensor value;
     bool is_dead = false;
   };
-  std::vector<Token> constants;  ///< of Enters: for every iteration
-  std::vector<Token> parked;     ///< of NextIterations: for an iteration that may not begin yet
-  std::vector<int> dead_exits;   ///< of the newest iteration
+  std::vector<Token> constants;     ///< of Enters: for every iteration
+  bool has_dead_constants = false;  ///< then it has one iteration, which does nothing
+  std::vector<Token> parked;        ///< of NextIterations: for an iteration that may not begin yet
+  std::vector<int> dead_exits;      ///< of the newest iteration
   std::vector<std::unique_ptr<Iteration>> spare;  ///< that were done with, to be used again
 
+  /// All that every iteration finds has come.
+  bool is_settled() const { return !pending_enters && !has_dead_constants; }
   std::int64_t newest() const { return oldest + std::ssize(iterations) - 1; }
 };
 

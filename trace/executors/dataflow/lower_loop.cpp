@@ -159,7 +159,7 @@ class Lowering::Loop {
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     all_.take_inputs(scope, inputs);
     all_.lower_records(scope);
-    return all_.outputs_of(scope)[0];
+    return all_.live_outputs(scope)[0];
   }
   Ports cond_captures() {
     Ports result;
@@ -223,12 +223,12 @@ class Lowering::Loop {
   /// The condition is asked only where the bound allows another iteration: a cond inside.
   Port ask_within_bound(Port allowed) {
     const auto within = [&](Port x) { return all_.add_switch(top_, x, allowed); };
-    Ports carries, captures;
+    Ports carries;
     for (const Port& top : tops()) carries.push_back(within(top));
-    for (const Port& capture : cond_captures()) captures.push_back(within(capture));
     const Port switched = within(allowed);
     const Port pivot = all_.identity(top_, switched, LoweredOutput::kNone);
-    const Port asked = ask_at_top(pivot, within(variables_[counter_].at_top), carries, captures);
+    const Port asked =
+        ask_at_top(pivot, within(variables_[counter_].at_top), carries, cond_captures());
     const int at =
         all_.add(LoweredKind::merge, "Merge", frame_, around_.id, {Port{switched.node, 0}, asked});
     all_.node(at).outputs = {{TensorType(boolean)}};

@@ -111,6 +111,14 @@ std::vector<LoweredPort> Lowering::outputs_of(const Scope& scope) const {
   return result;
 }
 
+/// The same, each of them dead where the scope does not run.
+std::vector<LoweredPort> Lowering::live_outputs(Scope& scope) {
+  Ports result = outputs_of(scope);
+  for (Port& output : result)
+    if (is_constant(output)) output = identity(scope, output, LoweredOutput::kNone);
+  return result;
+}
+
 /// The node after which a value of the scope has told the dims of its type.
 int Lowering::tell(Scope& scope, ValueId value) {
   if (const auto known = scope.told.find(value); known != scope.told.end()) return known->second;
@@ -255,16 +263,19 @@ std::vector<LoweredPort> Lowering::lower_branch(Scope& scope, std::size_t r, boo
   const GraphRef& graph = (taken ? attrs.on_true : attrs.on_false).graph;
   Scope branch = make_scope(graph, &scope, scope.frame);
   Ports inputs;
-  for (const int capture : captures)
-    inputs.push_back(switched(
-        scope.values[scope.graph->inputs_of(record)[1 + static_cast<std::size_t>(capture)]]));
+  for (const int capture : captures) {
+    const Port x =
+        scope.values[scope.graph->inputs_of(record)[1 + static_cast<std::size_t>(capture)]];
+    // What is there in every iteration goes to where it is read: that waits for the pivot.
+    inputs.push_back(is_constant(x) ? x : switched(x));
+  }
   const Port pivot = identity(branch, switched(pred), LoweredOutput::kNone);
   branch.pivot = pivot;
   if (handle) branch.handle = switched(*handle);
   branch.part = !taken;
   take_inputs(branch, inputs);
   lower_records(branch);
-  return outputs_of(branch);
+  return live_outputs(branch);
 }
 
 void drop_unneeded(LoweredGraph& graph) {

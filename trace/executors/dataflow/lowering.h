@@ -58,6 +58,7 @@ class Lowering {
                      std::map<Port, int>& switches, std::optional<Port> handle);
   void lower_loop(Scope& scope, std::size_t record);
   Ports outputs_of(const Scope& scope) const;
+  Ports live_outputs(Scope& scope);
   void make_values(Scope& scope, std::size_t record, const Ports& ports);
   void note_symbols(Scope& scope, ValueId value);
 

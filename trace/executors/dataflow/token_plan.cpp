@@ -11,6 +11,17 @@ void NodeCost::add(std::int64_t nanoseconds) {
   runs_.fetch_add(1, std::memory_order_relaxed);
 }
 
+namespace {
+
+/// Whether what a constant Enter sends to a node can lie there for all iterations: not where any
+/// one input makes the node fire, nor where the node uses its inputs up.
+bool can_hold(const LoweredNode& node) {
+  return node.kind != LoweredKind::merge && node.role != LoweredRole::put &&
+         node.role != LoweredRole::add_term;
+}
+
+}  // namespace
+
 TokenPlan::TokenPlan(LoweredGraph lowered)
     : graph(std::make_shared<const LoweredGraph>(std::move(lowered))),
       nodes(graph->nodes.size()),
@@ -45,11 +56,24 @@ TokenPlan::TokenPlan(LoweredGraph lowered)
     node.is_loop_merge =
         is_merge &&
         graph->nodes[static_cast<std::size_t>(node.is->inputs[0].node)].kind == LoweredKind::enter;
+    frame.waits_but_held.push_back(frame.waits.back());
+    frame.is_held.resize(static_cast<std::size_t>(frame.slots));
+    const auto add_edge = [&](int from, int port, int slot) {
+      const LoweredNode& source = graph->nodes[static_cast<std::size_t>(from)];
+      const bool is_held = source.is_constant && can_hold(*node.is);
+      goes_to[static_cast<std::size_t>(from)].push_back({port, at, slot, is_held});
+      if (source.is_constant && !is_held)
+        nodes[static_cast<std::size_t>(from)].is_replayed = frame.has_replayed = true;
+      if (!is_held) return;
+      --frame.waits_but_held.back();
+      if (slot == kControl) return;
+      node.has_held = true;
+      frame.is_held[static_cast<std::size_t>(node.first_slot + slot)] = 1;
+    };
     for (std::size_t k = 0; k < node.is->inputs.size(); ++k)
-      goes_to[static_cast<std::size_t>(node.is->inputs[k].node)].push_back(
-          {node.is->inputs[k].port, at, static_cast<int>(k)});
-    for (const int control : node.is->controls)
-      goes_to[static_cast<std::size_t>(control)].push_back({kControl, at, kControl});
+      add_edge(node.is->inputs[k].node, node.is->inputs[k].port, static_cast<int>(k));
+    for (const int control : node.is->controls) add_edge(control, kControl, kControl);
+    if (frame.waits.back() && !frame.waits_but_held.back()) frame.held_ready.push_back(at);
     if (node.is->kind == LoweredKind::enter) {
       Frame& entered = frames[static_cast<std::size_t>(node.is->enters)];
       if (!entered.enters++) entered.first_node = node.place;

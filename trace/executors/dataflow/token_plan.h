@@ -35,6 +35,8 @@ struct TokenPlan {
   /// graph's output `slot`. Those of a node are sorted by port, kControl first.
   struct Edge {
     int port, node, slot;
+    /// From a constant Enter: what came by it stays where it is, in every iteration of the frame.
+    bool is_held = false;
   };
   struct Node {
     const LoweredNode* is;
@@ -46,13 +48,19 @@ struct TokenPlan {
     bool tells_dims = false;     ///< an output binds symbols, or has known dims
     bool is_forwarding = false;  ///< hands on tokens, and computes nothing
     bool is_loop_merge = false;  ///< its first input is an Enter
+    bool has_held = false;       ///< inputs that stay
+    bool is_replayed = false;    ///< of a constant Enter: some of its edges are not held
   };
   struct Frame {
     int slots = 0, enters = 0, scopes = 0;
-    bool has_dims = false;             ///< some of its scopes know dims by their symbols
-    std::vector<int> nodes;            ///< by place
-    std::vector<std::uint32_t> waits;  ///< by place, how many inputs and controls come
-    int child = -1;                    ///< among those of the frame around
+    bool has_dims = false;                      ///< some of its scopes know dims by their symbols
+    std::vector<int> nodes;                     ///< by place
+    std::vector<std::uint32_t> waits;           ///< by place, how many inputs and controls come
+    std::vector<std::uint32_t> waits_but_held;  ///< the same, where what is held has come
+    std::vector<int> held_ready;                ///< nodes that wait for nothing else
+    std::vector<std::uint8_t> is_held;          ///< by slot
+    bool has_replayed = false;                  ///< some of its constants are sent anew each time
+    int child = -1;                             ///< among those of the frame around
     int children = 0;
     int first_node = 0;  ///< where it stands among the nodes of the frame around, in their order
     int begin = -1;      ///< the Enter of what its loop began with

@@ -201,6 +201,10 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
   const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(ready.node)];
   const LoweredNode& is = *node.is;
   const std::span<Tensor> inputs(ready.iteration->slots.data() + node.first_slot, is.inputs.size());
+  const TokenPlan::Frame& frame = *ready.iteration->frame->plan;
+  const auto is_held = [&](std::size_t k) -> bool {
+    return node.has_held && frame.is_held[static_cast<std::size_t>(node.first_slot) + k];
+  };
   ScopeDims* const dims = dims_of(ready);
   AttrsRef attrs = is.attrs;
   const bool reads_attrs = is.role == LoweredRole::record || is.role == LoweredRole::begin ||
@@ -213,9 +217,9 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
     case LoweredRole::record: {
       std::vector<OpInput> in;
       in.reserve(inputs.size());
-      for (Tensor& input : inputs) {
-        in.emplace_back(input);
-        in.back().temporary = true;  // nobody else reads this slot
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        in.emplace_back(inputs[k]);
+        in.back().temporary = !is_held(k);  // nobody else reads this slot
       }
       if (outputs.size() == 1)
         outputs[0] = reel::bind(*is.op, OpInputs(in), std::move(attrs));
@@ -224,7 +228,7 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
       break;
     }
     case LoweredRole::identity:
-      outputs[0] = std::move(inputs[0]);
+      outputs[0] = is_held(0) ? inputs[0] : std::move(inputs[0]);
       break;
     case LoweredRole::open: {
       DimEnv given = dims_of_handle(inputs[0], is.index);
@@ -237,7 +241,8 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
     default:
       run_loop_node(is, attrs, inputs, outputs);
   }
-  for (Tensor& input : inputs) input = Tensor();
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (!is_held(k)) inputs[k] = Tensor();
   if (!node.tells_dims || !dims) return {};
   const std::lock_guard lock(dims->mutex);
   for (std::size_t k = 0; k < outputs.size(); ++k) {

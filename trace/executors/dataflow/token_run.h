@@ -80,6 +80,8 @@ class TokenRun {
   void next(Iteration& from, int node, const Tensor& value);
   int bound_of(const FrameRun& frame) const;
   Iteration& begin_iteration(FrameRun& frame);
+  void hold_constants(Iteration& iteration);
+  void replay_constants(Iteration& iteration);
   bool is_done(const Iteration& iteration) const;
   void clean_up(Iteration& iteration);
   void end_frame(FrameRun& frame);

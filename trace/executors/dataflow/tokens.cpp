@@ -87,19 +87,21 @@ std::exception_ptr TokenRun::forward(Ready& ready) try {
   const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(ready.node)];
   Iteration& iteration = *ready.iteration;
   FrameRun& frame = *iteration.frame;
-  const auto input = [&](int k) -> Tensor& {
-    return iteration.slots[static_cast<std::size_t>(node.first_slot + k)];
+  const auto take = [&](int k) {
+    const auto slot = static_cast<std::size_t>(node.first_slot + k);
+    Tensor& input = iteration.slots[slot];
+    return frame.plan->is_held[slot] ? input : std::move(input);
   };
   switch (node.is->kind) {
     case LoweredKind::enter:
-      enter(iteration, ready.node, ready.is_dead ? Tensor() : std::move(input(0)), ready.is_dead);
+      enter(iteration, ready.node, ready.is_dead ? Tensor() : take(0), ready.is_dead);
       return {};
     case LoweredKind::next_iteration:
-      if (!ready.is_dead) next(iteration, ready.node, std::move(input(0)));
+      if (!ready.is_dead) next(iteration, ready.node, take(0));
       return {};
     case LoweredKind::exit:
       if (!ready.is_dead)
-        send(*frame.outer, ready.node, 0, std::move(input(0)), false);
+        send(*frame.outer, ready.node, 0, take(0), false);
       else if (iteration.number == frame.newest())
         frame.dead_exits.push_back(ready.node);
       return {};
@@ -111,7 +113,7 @@ std::exception_ptr TokenRun::forward(Ready& ready) try {
     return {};
   }
   if (node.is->kind == LoweredKind::switch_) {
-    const Tensor pred = std::move(input(1)), x = std::move(input(0));
+    const Tensor pred = take(1), x = take(0);
     if (pred.dtype() != boolean || pred.numel() != 1)
       throw ArgumentError(str(node.is->name, ": the predicate of a Switch must be a boolean ",
                               "scalar, got ", pred.type()));
@@ -119,7 +121,7 @@ std::exception_ptr TokenRun::forward(Ready& ready) try {
     send(iteration, ready.node, ready.taken, x, false);
     send(iteration, ready.node, !ready.taken, {}, true);
   } else {
-    const Tensor x = std::move(input(ready.taken < 0 ? 0 : ready.taken));
+    const Tensor x = take(ready.taken < 0 ? 0 : ready.taken);
     send(iteration, ready.node, 0, x, false);
   }
   send_all(iteration, ready.node, false);
@@ -161,6 +163,7 @@ void TokenRun::enter(Iteration& outer, int node, Tensor value, bool is_dead) {
   };
   if (is.is_constant) {
     frame.constants.push_back({node, value, is_dead});
+    frame.has_dead_constants = frame.has_dead_constants || is_dead;
     for (const auto& iteration : frame.iterations) pass(*iteration);
   } else {
     pass(*frame.iterations.front());
@@ -190,18 +193,20 @@ void TokenRun::next(Iteration& from, int node, const Tensor& value) {
 
 Iteration& TokenRun::begin_iteration(FrameRun& frame) {
   const TokenPlan::Frame& plan = *frame.plan;
+  const bool is_settled = frame.is_settled();
   std::unique_ptr<Iteration> made;
   if (frame.spare.empty()) {
     made = std::make_unique<Iteration>();
     made->frame = &frame;
     made->slots.resize(static_cast<std::size_t>(plan.slots));
     made->children.resize(static_cast<std::size_t>(plan.children));
+    if (is_settled) hold_constants(*made);
   } else {
     made = std::move(frame.spare.back());
     frame.spare.pop_back();
   }
   made->number = frame.newest() + 1;
-  made->waits = plan.waits;
+  made->waits = is_settled ? plan.waits_but_held : plan.waits;
   made->state.assign(plan.waits.size(), 0);
   if (plan.has_dims)
     made->scopes = std::make_unique<ScopeDims[]>(static_cast<std::size_t>(plan.scopes));
@@ -211,11 +216,41 @@ Iteration& TokenRun::begin_iteration(FrameRun& frame) {
   if (record_ && frame.index)
     record_->iterations.push_back(
         {frame.instance, iteration.number, true, record_->activations.size()});
-  for (const FrameRun::Token& token : frame.constants) {
-    if (!token.is_dead) send(iteration, token.node, 0, token.value, false);
-    send_all(iteration, token.node, token.is_dead);
+  if (is_settled) {
+    for (const int node : plan.held_ready) make_ready(iteration, node, false);
+    replay_constants(iteration);
+  } else {
+    for (const FrameRun::Token& token : frame.constants) {
+      if (!token.is_dead) send(iteration, token.node, 0, token.value, false);
+      send_all(iteration, token.node, token.is_dead);
+    }
   }
   return iteration;
+}
+
+/// Puts constants where they stay; an iteration that is used again has them.
+void TokenRun::hold_constants(Iteration& iteration) {
+  for (const auto& [from, value, is_dead] : iteration.frame->constants) {
+    const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(from)];
+    for (int i = node.end_controls; i < node.end_edge; ++i) {
+      const TokenPlan::Edge& edge = plan_.edges[static_cast<std::size_t>(i)];
+      const TokenPlan::Node& to = plan_.nodes[static_cast<std::size_t>(edge.node)];
+      if (edge.is_held)
+        iteration.slots[static_cast<std::size_t>(to.first_slot + edge.slot)] = value;
+    }
+  }
+}
+
+/// Sends constants to those who take them anew in every iteration.
+void TokenRun::replay_constants(Iteration& iteration) {
+  if (!iteration.frame->plan->has_replayed) return;
+  for (const auto& [from, value, is_dead] : iteration.frame->constants) {
+    const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(from)];
+    if (!node.is_replayed) continue;
+    for (int i = node.first_edge; i < node.end_edge; ++i)
+      if (const TokenPlan::Edge& edge = plan_.edges[static_cast<std::size_t>(i)]; !edge.is_held)
+        deliver(iteration, edge, value, false);
+  }
 }
 
 bool TokenRun::is_done(const Iteration& iteration) const {
@@ -235,7 +270,8 @@ void TokenRun::clean_up(Iteration& iteration) {
       record_->iterations.push_back(
           {frame.instance, frame.oldest, false, record_->activations.size()});
     ++frame.oldest;
-    for (Tensor& slot : gone->slots) slot = Tensor();
+    for (std::size_t slot = 0; slot < gone->slots.size(); ++slot)
+      if (!frame.plan->is_held[slot]) gone->slots[slot] = Tensor();
     frame.spare.push_back(std::move(gone));
     if (frame.parked.empty()) continue;
     const std::vector<FrameRun::Token> parked = std::move(frame.parked);
