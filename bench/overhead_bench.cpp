@@ -65,7 +65,7 @@ void time_traced_loop(Group& group) {
 void compare_lstm(Group& group, const RnnProblem& problem) {
   const std::string name = "lstm in ops " + problem.sizes() + " threads=1";
   if (!group.wants(name)) return;
-  const RnnRun traced = reel_rnn(problem, true), eager = reel_rnn(problem, false);
+  const RnnRun traced = traced_rnn(problem), eager = eager_rnn(problem);
   traced.run();
   eager.run();
   check_same(eager.numbers(), traced.numbers());

@@ -64,7 +64,7 @@ Numbers numbers_of(const Results<C>& results) {
 }
 
 template <class C>
-RnnRun run_of(const RnnProblem& p, const C& cell, bool is_traced) {
+RnnRun run_of(const RnnProblem& p, const C& cell, const std::optional<JitOptions>& traced) {
   const Dim batch("batch", p.batch);
   const Dim time = p.is_ragged ? Dim("time", tensor(p.lengths(), {batch})) : Dim("time", p.steps);
   const auto random = [&](const char* name, const Dim& feature) {
@@ -76,8 +76,8 @@ RnnRun run_of(const RnnProblem& p, const C& cell, bool is_traced) {
   const Tensor cotangent = random("cotangent", cell.out_dim());
   const auto last = std::make_shared<std::optional<Results<C>>>();
   const auto numbers = [=] { return numbers_of(**last); };
-  if (is_traced)
-    return {[=, step = jit(Step{}, {.name = p.name()})] {
+  if (traced)
+    return {[=, step = jit(Step{}, *traced)] {
               last->reset();
               last->emplace(step(arguments, cotangent));
             },
@@ -148,14 +148,17 @@ std::vector<int> RnnProblem::lengths() const {
   return lengths;
 }
 
-RnnRun reel_rnn(const RnnProblem& p, bool is_traced) {
+namespace {
+
+/// traced: nothing for eager mode.
+RnnRun reel_rnn(const RnnProblem& p, const std::optional<JitOptions>& traced) {
   const Dim in("in", p.in), hidden("hidden", p.hidden);
   const auto make = [&](auto init) {
-    if (p.layers == 1) return run_of(p, init(in, hidden), is_traced);
+    if (p.layers == 1) return run_of(p, init(in, hidden), traced);
     std::vector<decltype(init(in, hidden))> cells{init(in, hidden)};
     while (static_cast<int>(cells.size()) < p.layers)
       cells.push_back(init(cells.back().out_dim(), Dim("hidden", p.hidden)));
-    return run_of(p, stack_cells(cells), is_traced);
+    return run_of(p, stack_cells(cells), traced);
   };
   switch (p.cell) {
     case Cell::lstm:
@@ -171,6 +174,15 @@ RnnRun reel_rnn(const RnnProblem& p, bool is_traced) {
       return make([](const Dim& i, const Dim& h) { return CustomCell::init(i, h); });
   }
   throw InternalError("no such cell");
+}
+
+}  // namespace
+
+RnnRun eager_rnn(const RnnProblem& problem) { return reel_rnn(problem, {}); }
+RnnRun traced_rnn(const RnnProblem& problem, const JitOptions& options) {
+  JitOptions named = options;
+  named.name = problem.name();
+  return reel_rnn(problem, named);
 }
 
 void check_same(const Numbers& expected, const Numbers& actual) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reel/frontend/jit.h"
+
 namespace reel::bench {
 
 using Floats = std::vector<float>;
@@ -60,8 +62,9 @@ struct RnnRun {
   std::function<Numbers()> numbers;
 };
 
-/// `recur` over a cell that is written in ops, differentiated on the tape or in a trace.
-RnnRun reel_rnn(const RnnProblem& problem, bool is_traced);
+/// `recur` over a cell that is written in ops, differentiated on the tape, or in a trace.
+RnnRun eager_rnn(const RnnProblem& problem);
+RnnRun traced_rnn(const RnnProblem& problem, const JitOptions& options = {});
 
 /// Throws Error, which names the first array that only one of them has, or that is off by more than
 /// 1e-3 of its largest element.

@@ -116,8 +116,8 @@ void compare_lstm(Group& group, const RnnProblem& problem) {
   if (!group.wants(c.name())) return;
   const bool is_small = problem.hidden <= 32;
   const Product product = onednn_product();
-  c.add("reel", reel_rnn(problem, true));
-  if (is_small) c.add("eager", reel_rnn(problem, false));
+  c.add("reel", traced_rnn(problem));
+  if (is_small) c.add("eager", eager_rnn(problem));
   c.add_onednn(1);
   if (libtorch() && problem.layers == 1) {
     c.add("libtorch", libtorch()->layer(problem));
@@ -133,7 +133,7 @@ void compare_lstm(Group& group, const RnnProblem& problem) {
 void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 2);
   if (!group.wants(c.name())) return;
-  c.add("reel", reel_rnn(problem, true));
+  c.add("reel", traced_rnn(problem));
   c.add_onednn(2, "onednn_2_threads");
   c.add_onednn(1, "onednn_1_thread");
   c.time();
@@ -151,7 +151,7 @@ void compare_with_lstm(Group& group, const RnnProblem& problem) {
   RnnProblem lstm = problem;
   lstm.cell = Cell::lstm;
   const Product product = onednn_product();
-  c.add("reel", reel_rnn(problem, true));
+  c.add("reel", traced_rnn(problem));
   c.add_onednn(1);
   if (libtorch() && problem.cell == Cell::gru_reset_after)
     c.add("libtorch", libtorch()->layer(problem));
@@ -159,7 +159,7 @@ void compare_with_lstm(Group& group, const RnnProblem& problem) {
     c.add("libtorch_ops", libtorch()->in_ops(problem));
     c.add("torchscript", libtorch()->in_torchscript(problem));
   }
-  c.add_other("lstm", reel_rnn(lstm, true).run);
+  c.add_other("lstm", traced_rnn(lstm).run);
   c.add_other("roof", product.run);
   c.time();
   c.report({"onednn", "libtorch", "libtorch_ops", "torchscript"});
@@ -175,9 +175,9 @@ void compare_with_full_length(Group& group, RnnProblem problem) {
   problem.is_ragged = true;
   Comparison c(group, problem, 1);
   if (!group.wants(c.name())) return;
-  c.add("reel", reel_rnn(problem, true));
-  c.add("eager", reel_rnn(problem, false));
-  c.add_other("full_length", reel_rnn(full, true).run);
+  c.add("reel", traced_rnn(problem));
+  c.add("eager", eager_rnn(problem));
+  c.add_other("full_length", traced_rnn(full).run);
   c.time();
   c.report({"eager", "full_length"});
   const std::vector<int> lengths = problem.lengths();

@@ -69,6 +69,9 @@ Passes some_passes(std::uint64_t seed) {
           .adjoin_loops = next(),
           .pack_weights = next(),
           .fuse_pointwise = next(),
+          .cut_rows = next(),
+          .shrink_batch = next(),
+          .reuse_memory = next(),
           .chunk_steps = next() ? 3 : 0};
 }
 

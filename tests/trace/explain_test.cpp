@@ -376,6 +376,29 @@ TEST_F(ExplainTest, PassesThatAreLeftOut) {
   EXPECT_TRUE(has(text, ", because the pass fuse_pointwise is left out\n"));
 }
 
+TEST_F(ExplainTest, RowsAndMemoryThatAreLeftAsTheyAre) {
+  const Dim batch("batch", 16), in("in", 30), hidden("hidden", 70);
+  const auto text_of = [&](const Dim& time, const Passes& passes) {
+    const auto f = [](const LstmCell& cell, const Tensor& x) {
+      return sum(recur(cell, x, x.dim("time")).outputs);
+    };
+    const auto jitted = jit(grad(f), {.passes = passes});
+    jitted(LstmCell::init(in, hidden), ones({time, batch, in}));
+    return jitted.explain();
+  };
+  const Dim same("time", 4), ragged("time", tensor(std::vector<int>(16, 4), {batch}));
+  EXPECT_TRUE(has(text_of(same, {}), "  cut: 2 blocks of 8 rows of batch=16"));
+  EXPECT_TRUE(
+      has(text_of(same, {.cut_rows = false}), "  not cut: the pass cut_rows is left out\n"));
+  EXPECT_TRUE(has(text_of(same, {.shrink_batch = false}), "  cut: 2 blocks of 8 rows of batch=16"));
+  EXPECT_TRUE(has(text_of(same, {}), " of memory, in which they take turns\n"));
+  EXPECT_TRUE(
+      has(text_of(same, {.reuse_memory = false}), " of memory, each in a place of its own\n"));
+  EXPECT_TRUE(has(text_of(ragged, {}), ", those of similar lengths together"));
+  EXPECT_TRUE(has(text_of(ragged, {.shrink_batch = false}),
+                  "  not cut: the pass shrink_batch is left out\n"));
+}
+
 TEST_F(ExplainTest, TimesArePredictedAndWithoutAProfileNotMeasured) {
   const auto [f, x] = small_scan();
   const std::string text = explained(f, x, ones({2, 3}));

@@ -12,9 +12,9 @@ namespace reel {
 /// Runs the taken branch of one cond; the other one is not even planned before it is taken.
 class CondPlan {
  public:
-  /// profile: its children are those of on_false and on_true.
-  explicit CondPlan(Profile* profile = nullptr)
-      : branches_{SubPlan(child_of(profile, 0)), SubPlan(child_of(profile, 1))} {}
+  /// context: its children are those of on_false and on_true.
+  explicit CondPlan(const PlanContext& context)
+      : branches_{SubPlan(context.child(0)), SubPlan(context.child(1))} {}
   /// in: predicate, captures. out: written where a tensor is given, else set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 

@@ -43,7 +43,8 @@ Fusions fusions_of(const Graph& body) {
 /// Writes the text, top down.
 class PlanText {
  public:
-  PlanText(const Passes& passes, const Profile* profile) : passes_(passes), times_(profile) {}
+  explicit PlanText(const PlanContext& context)
+      : passes_(context.passes), times_(context.profile) {}
 
   std::string write(const Plan& plan) {
     const Rates& rates = machine_rates();
@@ -139,7 +140,8 @@ class PlanText {
     line("  ", "captures: ", bytes_text(captures));
     line("  ", "constants: ", bytes_text(constants));
     line("  ", "values: ", bytes_text(values), ", in ", bytes_text(PlanView::memory_bytes(plan)),
-         " of memory, in which they take turns");
+         " of memory, ",
+         passes_.reuse_memory ? "in which they take turns" : "each in a place of its own");
     line("  ", "values in blocks of their own: ", bytes_text(blocks));
     line("  ", "stacks of loops, among those: ", bytes_text(loops.stacks), ", ",
          bytes_text(loops.saved), " of it saved for gradients");
@@ -342,7 +344,7 @@ class PlanText {
     const auto& blocks = PlanView::blocks(loop);
     std::string why = "an op of it knows how many rows there are";
     const std::optional<RowCut> cut =
-        find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), &why);
+        find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), passes_, &why);
     if (blocks.empty()) return line(indent, "not cut: ", why);
     const char* ends = PlanView::whole(loop).loop().entry_dims.empty() ? ""
                        : blocks.size() == 1 ? ", to the end of the longest"
@@ -358,9 +360,7 @@ class PlanText {
   std::ostringstream out_;
 };
 
-std::string explain(const Plan& plan, const Passes& passes, const Profile* profile) {
-  return PlanText(passes, profile).write(plan);
-}
+std::string explain(const Plan& plan) { return PlanText(PlanView::context(plan)).write(plan); }
 
 std::string explain_op_by_op(const Graph& graph, const std::string& indent) {
   std::string result;

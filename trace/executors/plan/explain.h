@@ -4,7 +4,6 @@
 #include <string>
 
 #include "reel/core/graph.h"
-#include "reel/core/passes.h"
 #include "reel/trace/executors/plan/plan.h"
 
 namespace reel {
@@ -12,9 +11,7 @@ namespace reel {
 /// What a plan has become after a run: its bytes, and of each loop, those inside others indented,
 /// what was moved out of it, packed, fused and saved, how it is cut and what it takes; and why not,
 /// where that is so.
-///
-/// profile: of the plan, if its runs are counted.
-std::string explain(const Plan& plan, const Passes& passes, const Profile* profile);
+std::string explain(const Plan& plan);
 
 /// The loops of a graph that the interpreter runs, a line for each and for what it takes and gives.
 std::string explain_op_by_op(const Graph& graph, const std::string& indent = "");

@@ -11,7 +11,7 @@ namespace reel {
 
 void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
-  cut_ = find_row_cut(whole.loop(), whole.input_types);
+  cut_ = find_row_cut(whole.loop(), whole.input_types, whole.context.passes);
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(number)) blocks_.clear();
@@ -44,8 +44,7 @@ bool LoopBlocks::plan(std::size_t number) {
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
   std::unique_ptr<PlannedLoop>& block = blocks_[number];
   if (!block)  // else of other dims: most of it stays
-    block =
-        std::make_unique<PlannedLoop>(child_of(whole_->profile, PlannedLoop::kFirstBlock + number));
+    block = std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + number));
   try {
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;

@@ -12,8 +12,8 @@ namespace reel {
 /// (row_cut.h), else as a whole. One whose carries change their sizes is left to the interpreter.
 class LoopPlan {
  public:
-  /// profile: its children are those of PlannedLoop, then one for each block of rows.
-  explicit LoopPlan(Profile* profile = nullptr) : whole_(profile) {}
+  /// context: its children are those of PlannedLoop, then one for each block of rows.
+  explicit LoopPlan(const PlanContext& context) : whole_(context) {}
 
   /// in, out: those of the op. Outputs are written where a tensor is given, else set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);

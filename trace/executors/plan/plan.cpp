@@ -13,8 +13,8 @@
 namespace reel {
 
 Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-           const std::vector<Outputs>& outputs, Inputs owner, Profile* profile)
-    : graph_(&graph), owner_(owner), profile_(profile), types_(plan_types(*graph_, inputs, env)) {
+           const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context)
+    : graph_(&graph), owner_(owner), context_(context), types_(plan_types(*graph_, inputs, env)) {
   make_instructions(outputs);
   choose_places(outputs);
   find_adders();
@@ -22,7 +22,8 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
   place_in_memory();
   find_flat_ops();
   compute_constants();
-  if (profile_) profile_->records.resize(std::max(profile_->records.size(), graph.records.size()));
+  if (Profile* profile = context.profile)
+    profile->records.resize(std::max(profile->records.size(), graph.records.size()));
 }
 
 Plan::~Plan() = default;
@@ -57,11 +58,11 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     if (record.op == &loop_op) {
       at.kind = Kind::loop;
       at.child = static_cast<std::int32_t>(loops_.size());
-      loops_.push_back(std::make_unique<LoopPlan>(child_of(profile_, r)));
+      loops_.push_back(std::make_unique<LoopPlan>(context_.child(r)));
     } else if (record.op == &cond_op) {
       at.kind = Kind::cond;
       at.child = static_cast<std::int32_t>(conds_.size());
-      conds_.push_back(std::make_unique<CondPlan>(child_of(profile_, r)));
+      conds_.push_back(std::make_unique<CondPlan>(context_.child(r)));
     } else if (!types_.has_types[r] || !all_known) {
       at.kind = Kind::untyped;
       has_untyped_ = true;
@@ -270,7 +271,9 @@ Plan::LastUses Plan::last_uses() const {
 /// Values that are placed in the plan's memory live from the instruction that makes them to the
 /// last that reads them or a view of them.
 void Plan::place_in_memory() {
-  const std::vector<int> last = last_uses().of_value;
+  std::vector<int> last = last_uses().of_value;
+  if (!context_.passes.reuse_memory)
+    last.assign(last.size(), static_cast<int>(instructions_.size()));
   std::vector<PlannedBuffer> buffers, saved;
   std::vector<std::size_t> slots;
   std::size_t begin = 0, end = 0;  // loops that run beside each other write all of theirs at a time

@@ -6,7 +6,7 @@
 
 #include "reel/trace/executors/plan/flat_op.h"
 #include "reel/trace/executors/plan/memory.h"
-#include "reel/trace/executors/plan/profile.h"
+#include "reel/trace/executors/plan/plan_context.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
@@ -44,10 +44,9 @@ class Plan {
             ///< input(i) then, but by no instruction that may fail or has such behind it
   };
 
-  /// graph: outlives the plan. env: what its free symbols stand for. profile: where runs are
-  /// counted, if they are; outlives the plan too.
+  /// graph: outlives the plan. env: what its free symbols stand for.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-       const std::vector<Outputs>& outputs, Inputs owner, Profile* profile);
+       const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -85,7 +84,7 @@ class Plan {
   /// Valid until the next run; a list or block is the caller's to keep.
   Tensor& output(std::size_t k) { return slots_[slot_of_[graph_->outputs[k]]]; }
 
-  void run() { profile_ ? run_all<true>() : run_all<false>(); }
+  void run() { context_.profile ? run_all<true>() : run_all<false>(); }
   /// Lets go of all tensors that are not the plan's own.
   void release();
   /// In how many blocks of rows at most its own loops run.
@@ -157,7 +156,7 @@ class Plan {
 
   const Graph* graph_;
   Inputs owner_;  ///< of the inputs
-  Profile* profile_;
+  PlanContext context_;
   PlannedTypes types_;
   std::vector<Instruction> instructions_;
   static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker

@@ -80,7 +80,7 @@ void Plan::run_all() {
   if (has_untyped_) env = types_.env;
   std::int64_t begin = 0, before = 0;
   if constexpr (is_counted) {
-    profile_->runs += 1;
+    context_.profile->runs += 1;
     begin = before = nanoseconds_now();
   }
   std::uint32_t done = 0;  // loops that ran beside the last one
@@ -154,15 +154,16 @@ void Plan::run_all() {
     for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
     if constexpr (is_counted) {
       const std::int64_t now = nanoseconds_now();
-      Profile::Count& count = profile_->records[at.record];
+      Profile::Count& count = context_.profile->records[at.record];
       count.calls += 1;
       count.nanoseconds += now - before;
-      if (at.kind != Kind::nothing) profile_->note({at.record, thread_number(), before, now});
+      if (at.kind != Kind::nothing)
+        context_.profile->note({at.record, thread_number(), before, now});
       before = now;
     }
   }
   if constexpr (is_counted)
-    profile_->note({Profile::Event::kWhole, thread_number(), begin, before});
+    context_.profile->note({Profile::Event::kWhole, thread_number(), begin, before});
 }
 template void Plan::run_all<true>();
 template void Plan::run_all<false>();

@@ -20,6 +20,7 @@ class PlanView {
     return plan.instructions_;
   }
   static const PlannedTypes& types(const Plan& plan) { return plan.types_; }
+  static const PlanContext& context(const Plan& plan) { return plan.context_; }
   static std::int64_t memory_bytes(const Plan& plan) { return plan.memory_bytes_; }
   static std::int64_t saved_bytes(const Plan& plan) { return plan.saved_bytes_; }
 

@@ -24,12 +24,12 @@ struct PlannedLoop {
     int stack_of_next = -1;  ///< the same, of a stack that has it one iteration later
   };
 
-  explicit PlannedLoop(Profile* profile = nullptr)
-      : profile(profile),
-        body(child_of(profile, kBody)),
-        cond(child_of(profile, kCond)),
-        rest(child_of(profile, kBody)),
-        ended(child_of(profile, kEnded)) {}
+  explicit PlannedLoop(const PlanContext& context = {})
+      : context(context),
+        body(context.child(kBody)),
+        cond(context.child(kCond)),
+        rest(context.child(kBody)),
+        ended(context.child(kEnded)) {}
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
@@ -39,7 +39,7 @@ struct PlannedLoop {
   bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
             bool may_share = true, std::string* why = nullptr);
 
-  Profile* profile;
+  PlanContext context;
   AttrsRef attrs;
   std::vector<TensorType> input_types;
   Chunks chunks;  ///< of a loop in chunks

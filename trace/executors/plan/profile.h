@@ -71,11 +71,6 @@ class Profile {
   std::map<std::size_t, std::unique_ptr<Profile>> children_;
 };
 
-/// Child `i` of a profile, if there is one to begin with.
-inline Profile* child_of(Profile* profile, std::size_t i) {
-  return profile ? &profile->child(i) : nullptr;
-}
-
 inline std::int64_t nanoseconds_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

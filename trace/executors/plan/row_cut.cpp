@@ -66,7 +66,7 @@ std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType>
 }  // namespace
 
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
-                                   std::string* why) {
+                                   const Passes& passes, std::string* why) {
   const auto no = [&](const auto&... text) {
     if (why) *why = str(text...);
     return std::nullopt;
@@ -74,6 +74,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   const Graph& body = *attrs.body.graph;
   const bool ends = !attrs.entry_dims.empty();  // rows do, one by one
   if (attrs.in_chunks) return no("it runs in chunks, each of which is cut");
+  if (ends && !passes.shrink_batch) return no("the pass shrink_batch is left out");
+  if (!ends && !passes.cut_rows) return no("the pass cut_rows is left out");
   if (!attrs.is_full || attrs.cond || attrs.makes_dim)
     return no("the number of its steps is not known beforehand");
   if (attrs.entry_dims.size() > 1)

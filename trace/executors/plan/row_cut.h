@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reel/core/ops/loop.h"
+#include "reel/core/passes.h"
 
 namespace reel {
 
@@ -38,9 +39,9 @@ struct RowCut {
 };
 
 /// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too
-/// little work, to be worth it; `why` says so in words.
+/// little work, to be worth it, or it is not to be done; `why` says so in words.
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
-                                   std::string* why = nullptr);
+                                   const Passes& passes = {}, std::string* why = nullptr);
 
 /// The loop for a block of rows: `part` stands for the dim that is cut.
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);

@@ -104,7 +104,7 @@ class PlannedGraph {
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
-        Plan::Inputs::given, entry.profile.get());
+        Plan::Inputs::given, PlanContext{passes_, entry.profile.get()});
     return entry;
   }
   void give_back(Entry entry) {
@@ -117,8 +117,7 @@ class PlannedGraph {
   std::optional<std::string> explain() {
     const std::lock_guard lock(mutex_);
     if (entries_.empty()) return std::nullopt;
-    const Entry& last = entries_.front();
-    return reel::explain(*last.plan, passes_, last.profile.get());
+    return reel::explain(*entries_.front().plan);
   }
 
   Planned planned() {

@@ -18,7 +18,7 @@ bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
     outputs.push_back(block ? Plan::Outputs::blocks : Plan::Outputs::placed);
   }
   plan_ =
-      std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs, Plan::Inputs::lent, profile_);
+      std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs, Plan::Inputs::lent, context_);
   return true;
 }
 

@@ -12,7 +12,7 @@ namespace reel {
 /// Makes the plan of a sub-graph when it is first needed, and again when sizes change.
 class SubPlan {
  public:
-  explicit SubPlan(Profile* profile = nullptr) : profile_(profile) {}
+  explicit SubPlan(const PlanContext& context) : context_(context) {}
 
   /// The plan for inputs of these types -> whether it is another one, or for other dims, than at
   /// the call before. attrs: of the op, which `sub` is a part of. Outputs that are lists are
@@ -24,7 +24,7 @@ class SubPlan {
   Plan* operator->() const { return plan_.get(); }
 
  private:
-  Profile* profile_;
+  PlanContext context_;
   std::unique_ptr<Plan> plan_;
   AttrsRef attrs_;
   SubGraph sub_;
