@@ -50,13 +50,15 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
 }  // namespace
 
 TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
-  const std::string what = str("fori_loop \"", spec.name, "\"");
-  if (spec.unroll < 1)
-    throw ArgumentError(str(what, ": unroll must be at least 1, got ", spec.unroll));
+  const std::string what = str("fori_loop \"", spec.options.name, "\"");
+  if (spec.options.unroll < 1)
+    throw ArgumentError(str(what, ": unroll must be at least 1, got ", spec.options.unroll));
   const DType dtype = counter_dtype(spec, what);
   ScanSpec loop;
   loop.function = "fori_loop";
-  loop.name = spec.name;
+  loop.name = spec.options.name;
+  loop.checkpoint = spec.options.checkpoint;
+  loop.swap_memory = spec.options.swap_memory;
   loop.spatial_dim = steps_of(spec, what);
   loop.has_ys = false;
   const Tensor first =

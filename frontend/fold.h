@@ -11,11 +11,15 @@
 namespace reel {
 
 struct ForiOptions {
-  int unroll = 1;  ///< at least 1; never changes a result
+  int unroll = 1;               ///< at least 1; never changes a result
+  Checkpoint checkpoint = {};   ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};  ///< true: may be kept in a file
   std::string name = "fori_loop";
 };
 struct FoldOptions {
   std::optional<Dim> spatial_dim = {};  ///< of the xs; left out for plain tensors
+  Checkpoint checkpoint = {};           ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};          ///< true: may be kept in a file
   std::string name = {};                ///< by default that of the function
 };
 
@@ -23,8 +27,7 @@ namespace detail {
 
 struct ForiSpec {
   IterationCount lower, upper;
-  int unroll = 1;
-  std::string name;
+  const ForiOptions& options;
   TreeLeaves initial;
   PathsFn paths, returned_paths;
   std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
@@ -43,18 +46,19 @@ inline const char* function_of(bool from_end) { return from_end ? "foldr" : "fol
 
 /// state = f(state, x) for each x, from one end.
 template <class F, class Xs, class State>
-auto fold(F& f, const Xs& xs, const State& initial, const std::optional<Dim>& dim,
-          const std::string& name, bool from_end) {
+auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, bool from_end) {
   using S = typename StateOf<State>::type;
   const auto body = [&](const Xs& x, const S& state) {
     return std::pair{None{}, as_state(f(state, x))};
   };
-  return scan_as(function_of(from_end), Scan{.spatial_dim = dim,
+  return scan_as(function_of(from_end), Scan{.spatial_dim = options.spatial_dim,
                                              .initial = initial,
                                              .xs = xs,
                                              .body = body,
                                              .reverse = from_end,
-                                             .name = name})
+                                             .checkpoint = options.checkpoint,
+                                             .swap_memory = options.swap_memory,
+                                             .name = options.name})
       .state;
 }
 
@@ -62,8 +66,9 @@ template <class F, class Xs>
 Xs fold(F& f, const Xs& xs, const FoldOptions& options, bool from_end) {
   const EndAndRest parts = take_end(
       flatten(xs), [&] { return leaf_paths(xs, "xs"); }, options, from_end);
-  return fold(f, unflatten(xs, parts.rest), unflatten(xs, parts.end), parts.dim, options.name,
-              from_end);
+  FoldOptions of_rest = options;
+  of_rest.spatial_dim = parts.dim;
+  return fold(f, unflatten(xs, parts.rest), unflatten(xs, parts.end), of_rest, from_end);
 }
 
 inline FoldOptions named(FoldOptions options, const char* function) {
@@ -95,10 +100,9 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
     return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
                                     returned_paths);
   };
-  return unflatten(start,
-                   detail::fori_loop_leaves({lower, upper, options.unroll, options.name, first,
-                                             [&] { return leaf_paths(start, "state"); },
-                                             [&] { return returned_paths; }, on_leaves}));
+  return unflatten(start, detail::fori_loop_leaves({lower, upper, options, first,
+                                                    [&] { return leaf_paths(start, "state"); },
+                                                    [&] { return returned_paths; }, on_leaves}));
 }
 
 /// f of every slice of xs, stacked: scan without a state.
@@ -112,6 +116,8 @@ auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
                                      .xs = xs,
                                      .body = body,
+                                     .checkpoint = options.checkpoint,
+                                     .swap_memory = options.swap_memory,
                                      .name = detail::named(options, "map").name})
       .ys;
 }
@@ -122,8 +128,7 @@ auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
 /// tensors -> State. Along a ragged dim each entry ends with its last element. Source: tf.foldl.
 template <class F, class Xs, class Initial>
 auto foldl(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
-  return detail::fold(f, xs, initial, options.spatial_dim, detail::named(options, "foldl").name,
-                      false);
+  return detail::fold(f, xs, initial, detail::named(options, "foldl"), false);
 }
 /// The same from the first element on; a ragged entry without elements gives zeros, xs without any
 /// are an ArgumentError (IndexError where only a run of the trace knows).
@@ -136,8 +141,7 @@ Xs foldl(F&& f, const Xs& xs, const FoldOptions& options = {}) {
 /// element. Otherwise as foldl. Source: tf.foldr.
 template <class F, class Xs, class Initial>
 auto foldr(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
-  return detail::fold(f, xs, initial, options.spatial_dim, detail::named(options, "foldr").name,
-                      true);
+  return detail::fold(f, xs, initial, detail::named(options, "foldr"), true);
 }
 /// The same from the last element on; as foldl without an initial value.
 template <class F, class Xs>

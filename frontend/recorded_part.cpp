@@ -1,7 +1,9 @@
 #include "reel/frontend/recorded_part.h"
 
 #include "reel/autodiff/call.h"
+#include "reel/core/errors.h"
 #include "reel/core/mode.h"
+#include "reel/core/str.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/traced_function.h"
 
@@ -9,19 +11,24 @@ namespace reel {
 
 bool is_recorded_here() { return !is_tracing() && thread_mode.tape; }
 
-TreeLeaves run_recorded(const std::string& name, TreeLeaves arguments,
+TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
                         const std::function<TreeLeaves(const TreeLeaves&)>& part) {
   TracedFunction function(
-      name,
+      what,
       [](const GraphRef& graph, Tensors inputs) {
         return call_graph(graph, std::move(inputs), {interpret});
       },
       [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
-  return function(std::move(arguments),
-                  [&](const TreeLeaves& promises) {
-                    return TracedFunction::Traced{part(promises), nullptr};
-                  })
-      .leaves;
+  const auto traced = [&](const TreeLeaves& promises) {
+    try {
+      return TracedFunction::Traced{part(promises), nullptr};
+    } catch (TraceError& error) {  // who runs eagerly does not expect any
+      error.add_line(
+          str(what, " is recorded in eager mode, too, to choose what is kept for its gradient"));
+      throw;
+    }
+  };
+  return function(std::move(arguments), traced).leaves;
 }
 
 }  // namespace reel

@@ -14,8 +14,8 @@ bool is_recorded_here();
 
 /// Records `part` for these arguments, and runs the graph by the interpreter: what it gives, and
 /// its gradient, have the bits of eager code. A tape sees one record, and the gradient chooses what
-/// it keeps. name: for errors.
-TreeLeaves run_recorded(const std::string& name, TreeLeaves arguments,
+/// it keeps. what: that is recorded, for errors.
+TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
                         const std::function<TreeLeaves(const TreeLeaves&)>& part);
 
 }  // namespace reel

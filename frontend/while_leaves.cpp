@@ -222,7 +222,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
   ModeScope scope(
       {thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
   if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
-    return run_recorded(spec.name, spec.initial, [&](const TreeLeaves& initial) {
+    return run_recorded(title(spec), spec.initial, [&](const TreeLeaves& initial) {
       WhileSpec inside = spec;
       inside.initial = initial;
       return while_loop_leaves(inside);

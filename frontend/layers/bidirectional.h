@@ -9,7 +9,9 @@
 namespace reel {
 
 struct BidirectionalOptions {
-  std::optional<Dim> out{};  ///< the features of both side by side; by default a fresh dim
+  std::optional<Dim> out{};     ///< the features of both side by side; by default a fresh dim
+  Checkpoint checkpoint = {};   ///< what is kept for the gradient of each, as of scan
+  SwapMemory swap_memory = {};  ///< true: may be kept in a file
 };
 
 /// What bidirectional gives: auto [outputs, forward, backward] = bidirectional(...).
@@ -29,8 +31,14 @@ template <class Forward, class Backward>
 Bidirectional<typename Forward::State, typename Backward::State> bidirectional(
     const Forward& forward, const Backward& backward, const Tensor& xs, const Dim& dim,
     const BidirectionalOptions& options = {}) {
-  auto ahead = recur(forward, xs, dim, {.name = "forward"});
-  auto back = recur(backward, xs, dim, {.reverse = true, .name = "backward"});
+  auto ahead = recur(
+      forward, xs, dim,
+      {.checkpoint = options.checkpoint, .swap_memory = options.swap_memory, .name = "forward"});
+  auto back = recur(backward, xs, dim,
+                    {.reverse = true,
+                     .checkpoint = options.checkpoint,
+                     .swap_memory = options.swap_memory,
+                     .name = "backward"});
   return {concat({ahead.outputs, back.outputs}, forward.out_dim(), options.out),
           std::move(ahead.state), std::move(back.state)};
 }

@@ -1,6 +1,7 @@
 // frontend/layers/recur.h — recur: a cell along a dim.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ template <class State>
 struct RecurOptions {
   std::optional<State> initial{};  ///< by default cell.initial_state
   bool reverse = false;            ///< from the end of each entry to its beginning
+  Checkpoint checkpoint = {};      ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};     ///< true: may be kept in a file
+  std::int64_t truncate = 0;       ///< gradients reach back over so many steps, as of scan
   std::string name = "recur";      ///< for errors
 };
 
@@ -52,6 +56,9 @@ Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const D
       .xs = xs,
       .body = [&](const Tensor& x, const State& state) { return cell(x, state); },
       .reverse = options.reverse,
+      .checkpoint = options.checkpoint,
+      .swap_memory = options.swap_memory,
+      .truncate = options.truncate,
       .name = options.name,
   });
   return {std::move(scanned.ys), std::move(scanned.state)};

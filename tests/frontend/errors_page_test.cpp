@@ -182,5 +182,51 @@ TEST(ErrorsPage, AnIndexOutOfRangeInALoop) {
   expect_values(end, {3});
 }
 
+TEST(ErrorsPage, ALoopThatIsRecordedThoughNobodyAskedForIt) {
+  const Tensor start = zeros({2}), xs = ones({4, 2});
+  expect_on_page<TraceError>([&] {
+    return grad([&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = h * w + x;
+        return std::pair{None{}, max(next).item<float>() > 1 ? next * 0.5 : next};
+      };
+      return sum(scan(Scan{.initial = start,
+                           .xs = xs,
+                           .body = body,
+                           .checkpoint = Checkpoint::every(2),
+                           .name = "encoder"})
+                     .state);
+    })(ones({2}));
+  });
+  const Tensor gradient = grad([&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = h * w + x;
+      return std::pair{None{}, where(max(next) > 1, next * 0.5, next)};
+    };
+    return sum(
+        scan(Scan{.initial = start, .xs = xs, .body = body, .checkpoint = Checkpoint::every(2)})
+            .state);
+  })(ones({2}));
+  // h: 1, 2/2, 2/2, 2/2; dh/dw = (h + w dh/dw)/2 from the second step on: 1/2, 3/4, 7/8.
+  expect_values(gradient, {0.875, 0.875});
+}
+
+TEST(ErrorsPage, NoRoomForWhatALoopKeeps) {
+  const auto gradient_in = [](const std::string& folder) {
+    return grad([&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(h * w + x)};
+      };
+      return sum(scan(Scan{.initial = zeros({200, 200}),
+                           .xs = ones({40, 200}),
+                           .body = body,
+                           .swap_memory = Spill{.folder = folder, .bytes_in_memory = 1 << 20}})
+                     .state);
+    })(ones({200}));
+  };
+  expect_on_page<IoError>([&] { return gradient_in("no/such/folder"); });
+  EXPECT_TRUE(std::isfinite(gradient_in("").to_vector<float>()[0]));
+}
+
 }  // namespace
 }  // namespace reel
