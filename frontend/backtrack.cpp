@@ -1,11 +1,16 @@
 #include "reel/frontend/backtrack.h"
 
+#include <limits>
+
 #include "reel/core/ops.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/tensor_array.h"
 
 namespace reel::detail {
 namespace {
+
+/// An index beyond every beam.
+constexpr std::int64_t kNowhere = std::numeric_limits<std::int32_t>::max();
 
 /// Of a tensor that has a value for each step.
 bool is_value(const TreeLeaf& leaf) {
@@ -101,8 +106,13 @@ TreeLeaves backtrack_leaves(TreeLeaves ys, const Tensor& backrefs, const Dim& st
   loop.xs_paths = names("ys");
   loop.first_y_paths = loop.y_paths = names("ys");
   loop.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-    const Tensor& places = s[0].tensor;
-    // A place is in the beam: one that is negative does not count from its end.
+    // A place is in the beam: one that is negative does not count from its end, and one behind an
+    // entry's own end is behind all.
+    Tensor places = s[0].tensor;
+    if (beam.is_ragged()) {
+      places = mask_padding(places);
+      places = where(places < cast(beam.lengths(), i64), places, kNowhere);
+    }
     const auto taken = [&](const Tensor& of) {
       return TreeLeaf::of(contains(of.dims(), beam) ? gather(of, places, beam, {.from_end = false})
                                                     : of);

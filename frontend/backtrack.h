@@ -28,7 +28,8 @@ TreeLeaves backtrack_arrays(TreeLeaves ys, const TensorArray& backrefs, const Di
 /// own last step; exact zeros beyond. Gradients go to the elements that were taken.
 ///
 /// Throws ShapeError where ys or backrefs lack a dim, or where steps have lengths over beam:
-/// hypotheses of one entry are searched together; IndexError for a place that is not in the beam;
+/// hypotheses of one entry are searched together; IndexError for a place that is not in the beam
+/// (behind an entry's own end along a ragged beam: for index 2147483647);
 /// DTypeError for places that are no integers; StructureError for an array in ys. Source: the
 /// searches of RETURNN's users, whose loops run back by hand.
 template <class T>

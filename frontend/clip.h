@@ -47,8 +47,7 @@ std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
 template <class Tree>
 Tree clip_by_value(const Tree& tree, double low, double high) {
   const bool keeps_zeros = low <= 0 && 0 <= high;
-  const Tree whole =
-      keeps_zeros ? detail::with_coalesced_tables(tree) : detail::with_dense_tables(tree);
+  const Tree whole = keeps_zeros ? detail::with_coalesced_tables(tree) : with_dense_tables(tree);
   TreeLeaves leaves = flatten(whole);
   detail::clip_values(leaves, low, high);
   return unflatten(whole, leaves);

@@ -65,6 +65,18 @@ EmbeddingTable EmbeddingTable::coalesced() const {
   return {{std::move(once.values), std::move(once.numbers), slices_->dense_shape}, dims_};
 }
 
+EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b) {
+  if (a.dims() != b.dims())
+    throw ShapeError(str("EmbeddingTable: gradients of different tables are added: ",
+                         join(a.dims()), " and ", join(b.dims())));
+  if (!a.is_sparse() || !b.is_sparse()) return EmbeddingTable(a.to_dense() + b.to_dense());
+  const auto both = [](const Tensor& x, const Tensor& y) { return concat({x, y}, 0); };
+  return {
+      {both(a.slices().values, b.slices().values),
+       both(cast(a.slices().indices, i64), cast(b.slices().indices, i64)), a.slices().dense_shape},
+      a.dims()};
+}
+
 Tensor gather(const EmbeddingTable& table, const Tensor& indices, const GatherOptions& options) {
   return gather(table.dense(), indices, 0, options);
 }

@@ -57,6 +57,11 @@ class EmbeddingTable {
   std::vector<Dim> dims_;  // of the table whose rows they are
 };
 
+/// The sum of two gradients of one table, of two parts of a batch for instance: the rows of both,
+/// one behind the other, or a whole table where one of them is. Throws ShapeError where their dims
+/// differ.
+EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b);
+
 /// Rows of a table: gather along its first axis.
 Tensor gather(const EmbeddingTable& table, const Tensor& indices,
               const GatherOptions& options = {});
@@ -96,14 +101,6 @@ EmbeddingTable rows_of_table(const Tensor& values, const Tensor& numbers, const 
 /// What rows with numbers add up to.
 Tensor whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table);
 
-/// A tree with all its tables whole.
-template <class Tree>
-Tree with_dense_tables(Tree tree) {
-  for (const auto& found : tables_of(tree))
-    if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
-  return tree;
-}
-
 /// Each row once, in all tables of a tree.
 template <class Tree>
 Tree with_coalesced_tables(Tree tree) {
@@ -112,4 +109,13 @@ Tree with_coalesced_tables(Tree tree) {
 }
 
 }  // namespace detail
+
+/// A tree, a gradient for instance, with all its tables whole.
+template <class Tree>
+Tree with_dense_tables(Tree tree) {
+  for (const auto& found : detail::tables_of(tree))
+    if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
+  return tree;
+}
+
 }  // namespace reel

@@ -67,7 +67,7 @@ X hvp(F f, const X& x, const X& v) {
       "hvp", flatten(x), [&] { return leaf_paths(x, "x"); }, flatten(v),
       [&] { return leaf_paths(v, "x"); });
   const auto gradient = [g = detail::grad_as("hvp", std::move(f))](const X& x) {
-    return detail::with_dense_tables(g(x));  // of the type of v
+    return with_dense_tables(g(x));  // of the type of v
   };
   return vjp(gradient, x).second(v);
 }

@@ -2,8 +2,10 @@
 
 #include <charconv>
 
+#include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/str.h"
 
 namespace reel {
 
@@ -17,6 +19,14 @@ std::string print_exactly(double number) {
 Tensor number_as_tensor(double number) { return scalar(number); }
 Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
 Tensor number_as_tensor(bool number) { return scalar(number); }
+
+void refuse_rows(const char* function) {
+  throw StructureError(
+      str(function,
+          ": a gradient in the tree is rows of an EmbeddingTable, whose numbers are no "
+          "values; make it whole with with_dense_tables(gradient), or add two of them "
+          "with +"));
+}
 }  // namespace detail
 
 Tensors tensors_of(const TreeLeaves& leaves) {

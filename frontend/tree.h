@@ -294,10 +294,34 @@ bool has_token(const TreeLeaf& leaf);
 Tensors outputs_of(const TreeLeaves& leaves);
 TreeLeaves with_outputs(TreeLeaves leaves, const Tensors& outputs);
 
+namespace detail {
+/// Rows are no tensors to map: their numbers would be changed, too, and those of two gradients are
+/// not the same.
+[[noreturn]] void refuse_rows(const char* function);
+struct RefuseRows {
+  template <class Part>
+  requires requires(const Part& part) {
+    part.is_sparse();
+    part.slices();
+  }
+  void enter(const Part& part) {
+    if (part.is_sparse()) refuse_rows("tree_map");
+  }
+  template <class Leaf>
+  void operator()(const Leaf&, const std::string&) {}
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+};
+}  // namespace detail
+
 /// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
-/// same structure.
+/// same structure. Throws StructureError for a gradient that has rows of an EmbeddingTable:
+/// with_dense_tables makes them whole, and + of two such tables joins them.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
+  detail::RefuseRows rows;
+  walk<false>(tree, {}, rows);
+  (walk<false>(more, {}, rows), ...);
   const TreeLeaves leaves = flatten(tree);
   const std::array<TreeLeaves, sizeof...(More)> others{flatten(more)...};
   TreeLeaves result = leaves;

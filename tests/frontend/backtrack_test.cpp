@@ -209,5 +209,32 @@ TEST_P(BacktrackTest, APlaceThatIsNotInTheBeam) {
   }
 }
 
+TEST_P(BacktrackTest, APlaceBehindAnEntrysOwnEnd) {
+  const Dim batch("batch", 2), steps("steps", 2), beam("beam", tensor({3, 1}, {batch}));
+  // NaN is padding.
+  const Tensor labels =
+      tensor({1., 2., 3., 4., 5., 6., 7., kNan, kNan, 8., kNan, kNan}, {batch, steps, beam});
+  const auto places = [&](int of_second) {
+    return tensor({0, 0, 0, 2, 1, 0, 0, 9, 9, of_second, 9, 9}, {batch, steps, beam});
+  };
+  const auto found = run([&](const Tensor& labels, const Tensor& backrefs) {
+    return mask_padding(backtrack(labels, backrefs, steps, beam));
+  });
+  expect_values(found(labels, places(0)), {3, 2, 1, 7, 0, 0, 4, 5, 6, 8, 0, 0});
+  // The entry has one hypothesis; what lies there as padding is none.
+  EXPECT_NE(message_of<IndexError>([&] {
+              found(labels, places(2));
+            }).find("is out of range for axis beam"),
+            std::string::npos);
+  const auto chosen = run([&](const Tensor& hypotheses) {
+    return backtrack(labels, places(0), steps, beam, hypotheses);
+  });
+  expect_values(chosen(tensor({2, 0}, {batch})), {1, 7, 6, 8});
+  EXPECT_NE(message_of<IndexError>([&] {
+              chosen(tensor({2, 2}, {batch}));
+            }).find("is out of range for axis beam"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace reel

@@ -447,5 +447,35 @@ TEST(EmbeddingTableTree, HasThePathOfTheWhole) {
   EXPECT_EQ(tree_paths(model()), (std::vector<std::string>{"words", "output"}));
 }
 
+TEST(EmbeddingTableSums, GradientsOfTwoPartsOfABatch) {
+  const EmbeddingTable table(tensor({1., 2., 3., 4., 5., 6., 7., 8.}, {Dim(4), Dim(2)}));
+  const auto gradient = [&](std::vector<int> ids) {
+    return grad([&](const EmbeddingTable& t) {
+      return sum(square(gather(t, tensor(ids, {Dim(std::ssize(ids))}))));
+    })(table);
+  };
+  const EmbeddingTable a = gradient({0, 2}), b = gradient({1, 1}), both = gradient({0, 2, 1, 1});
+  ASSERT_TRUE((a + b).is_sparse());
+  expect_values((a + b).to_dense(), values_of(both.to_dense()));
+  const EmbeddingTable whole(a.to_dense());
+  EXPECT_TRUE((whole + b).is_dense());
+  expect_values((whole + b).to_dense(), values_of(both.to_dense()));
+  EXPECT_NE(message_of<ShapeError>([&] {
+              a + EmbeddingTable(zeros({3, 2}));
+            }).find("gradients of different tables are added"),
+            std::string::npos);
+  // Their numbers are no values: adding up or scaling leaves would give other rows.
+  const auto add_leaves = [](const Tensor& x, const Tensor& y) { return x + y; };
+  EXPECT_NE(message_of<StructureError>([&] {
+              tree_map(add_leaves, a, b);
+            }).find("tree_map: a gradient in the tree is rows of an EmbeddingTable"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of<StructureError>([&] { tree_map(add_leaves, whole, b); }).find("with_dense_tables"),
+      std::string::npos);
+  const EmbeddingTable mapped = tree_map(add_leaves, with_dense_tables(a), with_dense_tables(b));
+  expect_values(mapped.dense(), values_of(both.to_dense()));
+}
+
 }  // namespace
 }  // namespace reel
