@@ -271,6 +271,7 @@ class Lowering::Loop {
           constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
     if (has_entries_)
       for (std::size_t i = 1; i < inputs.size(); ++i) {
+        if (all_.is_constant(inputs[i]) && is_same_to_all(i)) continue;
         const ValueId v = body_.inputs[i];
         const int number = static_cast<int>(i) - 1;
         inputs[i] = make(body, LoweredRole::seen, {inputs[i], ended}, body_.types[v], number);
@@ -280,6 +281,19 @@ class Lowering::Loop {
     all_.take_inputs(body, inputs);
     all_.lower_records(body);
     hand_on(body, all_.outputs_of(body), before, ended);
+  }
+
+  /// A capture that ended entries see as the others do: it has no dim of theirs, none with lengths,
+  /// and none of which only a run knows whether it has.
+  bool is_same_to_all(std::size_t input) const {
+    const auto capture = static_cast<std::size_t>(attrs_.body_captures[input - body_.formal_count]);
+    const TensorType& type =
+        around_.graph->types[around_.graph->inputs_of(record_)[attrs_.first_capture() + capture]];
+    const auto is_theirs = [&](const Dim& dim) {
+      return !dim.has_size() || dim.is_symbol() || dim.is_ragged() ||
+             contains(attrs_.entry_dims, dim);
+    };
+    return !type.is_list() && std::none_of(type.dims().begin(), type.dims().end(), is_theirs);
   }
 
   /// outputs: of the body.
