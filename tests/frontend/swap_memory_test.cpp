@@ -325,5 +325,28 @@ TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
                 " has 100 bytes, fewer than were written to it"));
 }
 
+TEST(SwapMemoryOfSmallLoopsTest, TakesWhatTheirStepsTake) {
+  const auto f = [](const Tensor& w, bool in_while) {
+    const SwapMemory swap = true;
+    const auto body = [&](const Tensor& h) { return tanh(h * w); };
+    Tensor h = ones({4}, f64);
+    for (int i = 0; i < 20; ++i)
+      h = in_while ? std::get<1>(while_loop([](const Tensor& i, const Tensor&) { return i < 4; },
+                                            [&](const Tensor& i, const Tensor& h) {
+                                              return std::tuple{i + 1, body(h)};
+                                            },
+                                            std::tuple{scalar(0), h}, {.swap_memory = swap}))
+                   : fori_loop(0, 4, [&](const Tensor&, const Tensor& h) { return body(h); }, h,
+                               {.swap_memory = swap});
+    return sum(h);
+  };
+  for (const bool in_while : {false, true}) {
+    reset_peak_memory();
+    grad([&](const Tensor& w) { return f(w, in_while); })(ones({4}, f64));
+    // A MiB for each value of each loop before.
+    EXPECT_LT(memory().saved.peak, 20 * 4 * 4 * 8 * 8) << in_while;
+  }
+}
+
 }  // namespace
 }  // namespace reel

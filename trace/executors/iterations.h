@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "reel/core/cancellation.h"
@@ -21,6 +23,12 @@ class Iterations {
   /// How many there may be, INT64_MAX where only a condition or a list of slices tells. Lists may
   /// lower it before the first.
   std::int64_t limit;
+  /// The same where it is a number of steps to reckon with: a condition may end a loop long before.
+  std::optional<std::int64_t> expected() const {
+    if ((attrs_.cond && !attrs_.is_reverse) || limit == std::numeric_limits<std::int64_t>::max())
+      return std::nullopt;
+    return limit;
+  }
   /// How many have run.
   const std::int64_t& count() const { return count_; }
   /// Where this one is: the step that the body sees.

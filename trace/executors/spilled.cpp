@@ -1,23 +1,37 @@
 #include "reel/trace/executors/spilled.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "reel/core/memory.h"
 
 namespace reel {
+namespace {
+
+std::atomic<std::int64_t> least_bytes{1 << 20};  // of a block
+
+}  // namespace
+
+SpillBlocks::SpillBlocks(std::int64_t bytes) : before_(least_bytes.exchange(bytes)) {}
+SpillBlocks::~SpillBlocks() { least_bytes = before_; }
 
 char* Spilled::place(const TensorType& step, std::int64_t position) {
   if (!type_) {
     type_ = step;
     bytes_ = step.bytes();
     const std::int64_t run = std::max<std::int64_t>(bytes_ * together_, 1);
-    steps_ = (kLeast + run - 1) / run * together_;
+    steps_ = (least_bytes + run - 1) / run * together_;
+    if (limit_) {
+      const std::int64_t runs = (*limit_ + together_ - 1) / together_;
+      steps_ = std::clamp<std::int64_t>(runs * together_, together_, steps_);
+    }
     most_ = static_cast<std::size_t>(
         std::max<std::int64_t>(bytes_in_memory_ / std::max<std::int64_t>(steps_ * bytes_, 1), 2));
   }
   Block& block = use(position / steps_);
   block.is_changed = true;
+  make_longer(block, position % steps_ + together_);
   return at(block, position);
 }
 
@@ -45,7 +59,9 @@ Spilled::Block& Spilled::use(std::int64_t number) {
     begin_reading(number);
     settle(block);
   }
-  if (!block.memory.is_defined()) block.memory = new_memory(steps_);
+  // How much a loop of unknown length will need is not known: perhaps little.
+  if (!block.memory.is_defined())
+    block.memory = new_memory(limit_ || number > 0 ? steps_ : together_);
   if (line_.empty() || line_.front() != number) {
     line_.remove(number);
     line_.push_front(number);
@@ -54,6 +70,15 @@ Spilled::Block& Spilled::use(std::int64_t number) {
   used_ = number;
   used_block_ = &block;
   return block;
+}
+
+/// Room for so many steps, and for twice as many as there was room for.
+void Spilled::make_longer(Block& block, std::int64_t steps) {
+  const std::int64_t bytes = block.memory.type().bytes();
+  if (bytes >= std::min(steps, steps_) * bytes_) return;
+  const Tensor longer = new_memory(std::min(std::max(steps, 2 * bytes / bytes_), steps_));
+  std::memcpy(longer.data<char>(), block.memory.data<char>(), static_cast<std::size_t>(bytes));
+  block.memory = longer;
 }
 
 void Spilled::begin_reading(std::int64_t number) {
@@ -78,9 +103,8 @@ void Spilled::make_room() {
       block.memory = Tensor();
       continue;
     }
-    if (block.offset < 0) {
-      block.offset = file_->take(steps_ * bytes_);
-    }
+    if (block.offset < 0) block.offset = file_->take(steps_ * bytes_);
+    make_longer(block, steps_);
     block.job = file_->write(block.offset, std::exchange(block.memory, Tensor()));
     block.is_changed = false;
     writing_.push_back(number);

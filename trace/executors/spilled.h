@@ -22,13 +22,14 @@ namespace reel {
 class Spilled final : public SavedSteps {
  public:
   /// together: so many steps are asked for, one behind the other, at a time; first positions of
-  /// such runs are multiples of it.
-  /// what: the memory is for.
+  /// such runs are multiples of it. limit: there are no more steps; nothing where only a run tells,
+  /// whose positions rise then. what: the memory is for.
   Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together,
-          MemoryClass what)
+          std::optional<std::int64_t> limit, MemoryClass what)
       : file_(std::move(file)),
         bytes_in_memory_(bytes_in_memory),
         together_(together),
+        limit_(limit),
         what_(what) {}
 
   /// Where the value of a step is to be written, which is of the same type in every step; with
@@ -58,15 +59,16 @@ class Spilled final : public SavedSteps {
   void settle(Block& block);
   Tensor new_memory(std::int64_t steps) const;
   void make_room();
+  void make_longer(Block& block, std::int64_t steps);
   char* at(const Block& block, std::int64_t position) const {
     return block.memory.data<char>() + position % steps_ * bytes_;
   }
 
-  static constexpr std::int64_t kLeast = 1 << 20;  ///< bytes of a block
-  static constexpr std::size_t kWriting = 2;       ///< blocks on their way at a time
+  static constexpr std::size_t kWriting = 2;  ///< blocks on their way at a time
 
   std::shared_ptr<SpillFile> file_;
   std::int64_t bytes_in_memory_, together_;
+  std::optional<std::int64_t> limit_;
   MemoryClass what_;
   std::optional<TensorType> type_;      ///< of a step
   std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
@@ -101,16 +103,30 @@ class SpilledList final : public SavedSteps {
   std::vector<std::int64_t> places_;
 };
 
+/// Blocks of so many bytes and more, instead of a MiB, for as long as it lives: for tests, whose
+/// loops are small.
+class SpillBlocks {
+ public:
+  explicit SpillBlocks(std::int64_t bytes);
+  ~SpillBlocks();
+  SpillBlocks(const SpillBlocks&) = delete;
+  SpillBlocks& operator=(const SpillBlocks&) = delete;
+
+ private:
+  std::int64_t before_;
+};
+
 /// Makes what a loop's stacks are spilled to: one file for all.
 class Spills {
  public:
-  /// chunk: how many steps an iteration of a loop in chunks puts.
-  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t chunk) {
+  /// chunk: how many steps an iteration of a loop in chunks puts. limit: as of Spilled.
+  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t chunk,
+                    std::optional<std::int64_t> limit) {
     if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder);
     const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
                                      [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
     return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
-                                    attrs.in_chunks ? chunk : 1,
+                                    attrs.in_chunks ? chunk : 1, limit,
                                     attrs.memory_of(static_cast<std::size_t>(stack))));
   }
 
