@@ -84,7 +84,16 @@ const Op call_op{
           *a.decided = a.attr<CallAttrs>().runner(a.attr<CallAttrs>().graph, std::move(inputs));
         },
     .vjp = call_vjp,
-    .reads = {.inputs = kAll, .outputs = kAll},
+    .reads_by =
+        [](const Attrs* attrs, std::uint32_t) {
+          const auto& call = get<CallAttrs>(attrs);
+          OpReads reads{.inputs = kAll};
+          // What was saved, and lists: a cotangent of theirs that is zeros has their sizes.
+          for (std::size_t k = 0; k < call.graph->outputs.size(); ++k)
+            if (k >= call.ends[0] || call.graph->types[call.graph->outputs[k]].is_list())
+              reads.outputs |= 1u << std::min<std::size_t>(k, 31);
+          return reads;
+        },
     .kernel_decides_types = true,
 };
 

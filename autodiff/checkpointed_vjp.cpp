@@ -19,13 +19,22 @@ bool makes_dims(const TensorType& type, const DimEnv& env) {
   return result;
 }
 
+/// One that there is, so that nothing is run again before it is wanted.
+Tensor first_cotangent(Vjp& at) {
+  std::size_t k = 0;
+  while (k + 1 < at.output_count() && !at.has_cotangent(k)) ++k;
+  return at.cotangent(k);
+}
+
 }  // namespace
 
 void checkpointed_vjp(Vjp& at) {
   const auto& attrs = at.attr<CheckpointedAttrs>();
   Tensors inputs, sources;
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < at.input_count(); ++i) inputs.push_back(afresh(at.input(i)));
+  const Tensor comes_back = first_cotangent(at);
+  for (std::size_t i = 0; i < at.input_count(); ++i)
+    inputs.push_back(afresh(at.input(i), comes_back));
   const Ref<Graph> graph = without_effects(*attrs.body.graph);
   Tensors kept(graph->types.size());
   for (std::size_t k = at.output_count() - static_cast<std::size_t>(attrs.kept);

@@ -29,7 +29,8 @@ const Op afresh_op{
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =
         [] {
-          return OpSamples{{{{TensorType(f64, {2, 3})}}, make_attrs(AfreshAttrs{0})}};
+          return OpSamples{
+              {{{TensorType(f64, {2, 3})}, {TensorType(f64, {4})}}, make_attrs(AfreshAttrs{0})}};
         },
 };
 
@@ -70,9 +71,9 @@ const Op checkpointed_op{
     .kernel_decides_types = true,
 };
 
-Tensor afresh(const Tensor& x) {
+Tensor afresh(const Tensor& x, const Tensor& after) {
   static std::atomic<std::int64_t> next{0};
-  return bind(afresh_op, {x}, make_attrs(AfreshAttrs{next++}));
+  return bind(afresh_op, {x, after}, make_attrs(AfreshAttrs{next++}));
 }
 
 namespace {

@@ -23,7 +23,8 @@ extern const Op checkpointed_op;
 void checkpointed_vjp(Vjp& at);  // autodiff/checkpointed_vjp.cpp
 
 /// The tensor as a value that nobody has computed anything from: what is computed from it is
-/// computed once more, and not taken from where that was done before.
-Tensor afresh(const Tensor& x);
+/// computed once more, and not taken from where that was done before; nor before `after` is there,
+/// where ops run as soon as they can.
+Tensor afresh(const Tensor& x, const Tensor& after);
 
 }  // namespace reel

@@ -252,5 +252,31 @@ TEST(CheckpointedRuleTest, WhatIsKeptIsTold) {
 
 REEL_IN_EVERY_MODE(CheckpointedTest);
 
+TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRunAgain) {
+  const auto f = [](bool is_checkpointed) {
+    return [=](const Tensor& x) {
+      Tensor h = x;
+      const auto layer = [](const Tensor& x) {
+        Tensor y = x;
+        for (int i = 0; i < 10; ++i) y = tanh(y) * x;
+        return y;
+      };
+      for (int i = 0; i < 10; ++i) h = is_checkpointed ? checkpoint(layer)(h) : layer(h);
+      return sum(h);
+    };
+  };
+  const auto peak_of = [&](bool is_checkpointed) {
+    const auto gradient = jit(grad(f(is_checkpointed)), {.executor = Executor::dataflow});
+    const Tensor x = ones({10'000}, f64);
+    gradient(x);
+    reset_peak_memory();
+    const std::int64_t before = memory().all.current;
+    gradient(x);
+    return memory().all.peak - before;
+  };
+  // Ten layers of ten steps; or ten states, and one layer at a time.
+  EXPECT_LT(3 * peak_of(true), peak_of(false));
+}
+
 }  // namespace
 }  // namespace reel
