@@ -80,6 +80,12 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
                             "\": parallel_iterations must be at least 1, or 0 for what loops say, "
                             "got ",
                             options.parallel_iterations));
+  if (options.passes.chunk_steps < 0)
+    throw ArgumentError(
+        str("jit \"", options.name,
+            "\": passes.chunk_steps must be at least 1, or 0 for what fits into the "
+            "cache, got ",
+            options.passes.chunk_steps));
   const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,

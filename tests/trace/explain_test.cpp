@@ -513,5 +513,29 @@ TEST_F(ExplainTest, Errors) {
             "out .executor");
 }
 
+TEST_F(ExplainTest, WhatNoIterationChangesLeavesLoopsOfUnknownLength) {
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    return while_loop([](const Tensor& h) { return sum(h) < 100.f; },
+                      [&](const Tensor& h) { return h + abs(tanh(w)) + 0.1f; }, x);
+  };
+  const std::string text = explained(f, ones({3}), zeros({3}));
+  EXPECT_TRUE(has(text, "  hoisted: abs, tanh, once\n")) << text;
+  EXPECT_TRUE(has(text, "  not moved: anything else, because ")) << text;
+  const auto without = jit(f, {.passes = {.hoist_invariants = false}});
+  without(ones({3}), zeros({3}));
+  EXPECT_FALSE(has(without.explain(), "hoisted: abs"));
+  expect_all_close(jit(f)(ones({3}), zeros({3})), f(ones({3}), zeros({3})), 1e-6);
+}
+
+TEST_F(ExplainTest, WhatAGradientKeepsOfALoopOfUnknownLengthIsNotNothing) {
+  const auto f = [](const Tensor& w) {
+    return sum(while_loop([](const Tensor& h) { return sum(h) < 3.f; },
+                          [&](const Tensor& h) { return tanh(h) * w + 0.5f; }, zeros({3})));
+  };
+  const std::string text = explained(grad(f), ones({3}));
+  EXPECT_TRUE(has(text, "as many as there are in all")) << text;
+  EXPECT_FALSE(has(text, "0 B a step")) << text;
+}
+
 }  // namespace
 }  // namespace reel

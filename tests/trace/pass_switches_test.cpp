@@ -94,5 +94,29 @@ TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
   expect_same_by_all(2e-5, f, random_normal({4, 4}), random_normal({5, 3, 4}));
 }
 
+TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
+  const auto looked_up = [](const Tensor& x, const Tensor& table, const Tensor& at) {
+    const auto body = [&](const Tensor& row) { return row + sum(gather(table, at, 0)); };
+    return map(body, x);
+  };
+  const auto planned = jit(looked_up);
+  const Tensor table = ones({2, 3});
+  // Nine rows are not there, but nobody asks for one.
+  EXPECT_EQ(planned(zeros({0, 3}), table, scalar(9)).shape(), (std::vector<std::int64_t>{0, 3}));
+  EXPECT_NE(message_of<IndexError>([&] {
+              planned(zeros({2, 3}), table, scalar(9));
+            }).find("in iteration 0 of map \"map\""),
+            std::string::npos);
+  expect_values(planned(zeros({1, 3}), table, scalar(1)), {3, 3, 3});
+}
+
+TEST_F(PassSwitchesTest, ChunksOfNoSteps) {
+  EXPECT_EQ(message_of<ArgumentError>([] {
+              jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.chunk_steps = -1}});
+            }),
+            "jit \"f\": passes.chunk_steps must be at least 1, or 0 for what fits into the cache, "
+            "got -1");
+}
+
 }  // namespace
 }  // namespace reel

@@ -334,7 +334,9 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
         continue;
       }
     } else if (leaves == TimeSplit::Leaves::all) {
-      notes.say(LoopNote::Kind::stays, "anything, because " + why);
+      notes.say(LoopNote::Kind::stays,
+                str(notes.has(LoopNote::Kind::hoisted) ? "anything else" : "anything", ", because ",
+                    why));
     }
     attrs.notes = notes.finish();
     to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));

@@ -14,9 +14,9 @@ namespace reel {
 ///
 /// A weight's gradient, a sum of products over steps, becomes one product. Only loops whose length
 /// is that of a known dim, and whose entries all run to the end. What is hoisted is computed, and
-/// may throw, even where the loop runs zero times. Sums are taken in another order than step by
-/// step: results differ from the interpreter's by rounding. Stands after optimise(), which clears
-/// up behind it.
+/// may throw, even where the loop runs zero times: run_plan then asks the interpreter. Sums are
+/// taken in another order than step by step: results differ from the interpreter's by rounding.
+/// Stands after optimise(), which clears up behind it.
 Ref<Graph> batch_over_time(const Graph& graph);
 
 /// The part of it that puts before a loop what depends on captures alone.

@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/grows_large.h"
+#include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 
 namespace reel {
@@ -46,6 +47,7 @@ class Hoist {
       place[body_.inputs[body_.formal_count + i]] =
           inputs[attrs_.first_capture() + attrs_.body_captures[i]];
     LoopAttrs next = attrs_;
+    LoopNotes notes(attrs_.notes);
     if (!next.origin) next.origin = attrs_.body.graph;
     Ref<Graph> body(new Graph(body_));
     body->records.clear();
@@ -69,12 +71,14 @@ class Hoist {
       for (const ValueId v : in)
         if (place[v] == ~0u) emit(*constants[v]);
       emit(record);
+      notes.say(LoopNote::Kind::hoisted, *record.op, {}, {}, "once");
       body->inputs.push_back(out[0]);
       next.body_captures.push_back(static_cast<int>(inputs.size() - attrs_.first_capture()));
       next.fills.push_back(Fill::live);
       inputs.push_back(place[out[0]]);
     }
     body->seal();
+    next.notes = notes.finish();
     DimEnv env = attrs_.body.env();
     next.body = make_sub_graph(body, env);
     return next;

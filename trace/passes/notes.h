@@ -1,6 +1,7 @@
 // trace/passes/notes.h — LoopNote, what a pass says of a loop.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,6 +38,10 @@ class LoopNotes {
   /// with it, or why not.
   void say(Kind kind, const Op& op, const std::vector<TensorType>& in,
            const std::vector<TensorType>& out, const std::string& how);
+  bool has(Kind kind) const {
+    return std::any_of(notes_.begin(), notes_.end(),
+                       [&](const LoopNote& note) { return note.kind == kind; });
+  }
   All finish();
 
  private:

@@ -57,7 +57,9 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   for (int i = 0; i < attrs.stacks; ++i)
     if (!attrs.is_list(i) && !add(attrs.stack_dims[i]))
       return no("its slices and stacks run along dims of their own");
-  if (!time) return no("it has no slices and no stacks");
+  if (!time)
+    return no(attrs.slices + attrs.stacks ? "what it slices and stacks are lists"
+                                          : "it has no slices and no stacks");
   if (attrs.entry_dims.empty() && time->is_ragged()) return no("the dim of its steps is ragged");
   if (!attrs.entry_dims.empty() && time->length_dims() != Dims{entry_dim(attrs, inputs)})
     return no("its entries end elsewhere than its slices and stacks");

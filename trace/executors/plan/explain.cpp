@@ -256,8 +256,6 @@ class PlanText {
   }
 
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {
-    if (!passes_.batch_over_time)
-      return line(indent, "not moved: anything, because the pass batch_over_time is left out");
     bool any = false;
     const auto write = [&](LoopNote::Kind kind, const char* label) {
       if (!attrs.notes) return;
@@ -268,6 +266,9 @@ class PlanText {
         }
     };
     write(LoopNote::Kind::hoisted, "hoisted");
+    if (!passes_.batch_over_time)
+      return line(indent, "not moved: ", any ? "anything else" : "anything",
+                  ", because the pass batch_over_time is left out");
     write(LoopNote::Kind::sunk, "sunk");
     if (!any) line(indent, "hoisted, sunk: nothing");
     write(LoopNote::Kind::stays, "not moved");
@@ -277,10 +278,15 @@ class PlanText {
     const std::vector<TensorType> saved = stacks_of(plan, at, true);
     if (saved.empty()) return;
     std::int64_t step = 0;
-    for (const TensorType& type : saved)
-      if (!type.is_list()) step += dense_bytes(slice_type(type));
+    bool is_known = true, knows_steps = true;
+    for (const TensorType& type : saved) {
+      is_known = is_known && !type.is_list() && slice_type(type).is_known();
+      knows_steps = knows_steps && is_known && type.is_known();
+      if (is_known) step += dense_bytes(slice_type(type));
+    }
     line(indent, "saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
-         bytes_text(step), " a step, ", bytes_text(sum_of_bytes(saved)),
+         is_known ? bytes_text(step) : std::string("as many bytes as a run tells"), " a step, ",
+         knows_steps ? bytes_text(sum_of_bytes(saved)) : std::string("as many as there are"),
          " in all: ", types_text(saved));
   }
 

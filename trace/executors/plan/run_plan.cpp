@@ -159,7 +159,8 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
       all_inputs[i] = std::move(plan.input(i));
       has_inputs = has_inputs && all_inputs[i].is_defined();  // unless a library failed us
     }
-    if (has_inputs && !has_effects(*graph)) interpret(graph, std::move(all_inputs));
+    // And what failed may have been taken out of a loop that does not run: then it does not.
+    if (has_inputs && !has_effects(*graph)) return interpret(graph, std::move(all_inputs));
     throw;
   }
   Tensors outputs;
