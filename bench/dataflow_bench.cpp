@@ -16,7 +16,7 @@ std::string bound(int parallel_iterations) {
 void pipeline(Group& group) {
   const std::string name = "pipeline";
   if (!group.wants(name)) return;
-  constexpr int kSteps = 100, kRows = 128, kWidth = 256, kThreads = 2;
+  constexpr int kSteps = 100, kRows = 192, kWidth = 256, kThreads = 2;
   set_threads(kThreads);
   manual_seed(1);
   const Tensor w = random_normal({kWidth, kWidth}) / 16, v = random_normal({kWidth, kWidth}) / 16;

@@ -144,16 +144,18 @@ void run_unknown_length(Group& group, int steps, int prefix) {
     manual_seed(2);
     const Tensor w = random_normal({32, 32}) * 0.1;
     const auto f = [&](const Tensor& w) {
-      using State = std::pair<Tensor, Tensor>;
-      // Each step takes a share of what is left, so that data say when it ends.
-      const auto cond = [&](const State& s) { return s.first < static_cast<double>(steps) - 0.5; };
-      const auto body = [&](const State& s) {
-        const Tensor h = tanh(matmul(s.second, w) + 0.1);
-        return State{s.first + cast(sum(h) < 1e9, f64), h};
+      struct State {
+        Tensor work, h, loss;
       };
-      const State last =
-          while_loop(cond, body, State{scalar(0.0, f64), ones({8, 32})}, {.checkpoint = policy});
-      return sum(last.second);
+      // What a step adds depends on what it computed, and on where it is: data say when it ends.
+      const auto cond = [&](const State& s) { return s.work < static_cast<double>(steps) - 0.5; };
+      const auto body = [&](const State& s) {
+        const Tensor h = tanh(matmul(s.h, w) + sin(cast(s.work, f32) * 0.37));
+        return State{s.work + cast(sum(h) < 1e9, f64), h, s.loss + mean(square(h))};
+      };
+      return while_loop(cond, body, State{scalar(0.0, f64), ones({8, 32}), scalar(0.f)},
+                        {.checkpoint = policy})
+          .loss;
     };
     return jit(grad(f))(w);
   };
