@@ -62,7 +62,10 @@ void checkpointed_vjp(Vjp& at) {
     return out;
   };
   const Tensors outputs = replay(*graph, inputs, env, nullptr, &apply);
-  add_cotangents_of(at, tape, outputs, sources, places);
+  Tensors cotangents(outputs.size());
+  for (std::size_t k = 0; k < outputs.size(); ++k)
+    if (at.has_cotangent(k)) cotangents[k] = with_dims_of(at.cotangent(k), outputs[k].type());
+  add_cotangents_of(at, tape, outputs, cotangents, sources, places);
 }
 
 }  // namespace reel

@@ -3,9 +3,21 @@
 
 #include "reel/autodiff/run_again.h"
 #include "reel/core/bind.h"
+#include "reel/core/ops/list.h"
 #include "reel/core/ops/recall.h"
 
 namespace reel {
+namespace {
+
+/// Dims that are the loop's are the same in both runs. An iteration's own, of a list's elements,
+/// are not: the loop that goes back over these names them alike (name_alike), whatever the list is
+/// of.
+Tensor as_list_of(const TensorType& type, const Tensor& cotangent) {
+  const bool names_one = type.is_list() && type.is_known() && cotangent.type().is_known();
+  return names_one ? list_of_type(cotangent, type) : cotangent;
+}
+
+}  // namespace
 
 void recall_vjp(Vjp& at) {
   const RecallAttrs& attrs = at.attr<RecallAttrs>();
@@ -23,11 +35,13 @@ void recall_vjp(Vjp& at) {
     places.push_back(i);
   }
   const Tensors outputs = bind_all(loop_op, inputs, attrs.loop);
-  const auto saved = outputs.begin() + static_cast<std::ptrdiff_t>(attrs.saving().first_stack()) +
+  const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(attrs.saving().first_stack()) +
                      attrs.first_saved;
-  add_cotangents_of(at, tape,
-                    Tensors(saved, saved + static_cast<std::ptrdiff_t>(at.output_count())), sources,
-                    places);
+  const Tensors saved(first, first + static_cast<std::ptrdiff_t>(at.output_count()));
+  Tensors cotangents(saved.size());
+  for (std::size_t k = 0; k < saved.size(); ++k)
+    if (at.has_cotangent(k)) cotangents[k] = as_list_of(saved[k].type(), at.cotangent(k));
+  add_cotangents_of(at, tape, saved, cotangents, sources, places);
 }
 
 }  // namespace reel

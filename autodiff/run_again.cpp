@@ -17,15 +17,16 @@ Tensor with_dims_of(const Tensor& x, const TensorType& again) {
   return result;
 }
 
-void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, const Tensors& sources,
+void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs,
+                       const Tensors& cotangents, const Tensors& sources,
                        const std::vector<std::size_t>& places) {
-  Tensors targets, cotangents, presences, row_numbers;
+  Tensors targets, given, presences, row_numbers;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    if (!at.has_cotangent(k)) continue;
+    if (!cotangents[k].is_defined()) continue;
     targets.push_back(outputs[k]);
-    cotangents.push_back(with_dims_of(at.cotangent(k), outputs[k].type()));
+    given.push_back(cotangents[k]);
   }
-  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
+  const Tensors gradients = tape.gradient(targets, given, sources, &presences, &row_numbers);
   for (std::size_t k = 0; k < places.size(); ++k)
     if (row_numbers[k].is_defined())
       at.add_rows(places[k], gradients[k], row_numbers[k]);

@@ -13,8 +13,10 @@ namespace reel {
 Tensor with_dims_of(const Tensor& x, const TensorType& again);
 
 /// Gives a vjp the cotangents of the inputs at `places`, which the tape has seen as `sources`, from
-/// those of its outputs, which were just computed again as `outputs`.
-void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs, const Tensors& sources,
+/// those of its outputs, which were just computed again as `outputs`; undefined where there is
+/// none.
+void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs,
+                       const Tensors& cotangents, const Tensors& sources,
                        const std::vector<std::size_t>& places);
 
 }  // namespace reel

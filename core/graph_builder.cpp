@@ -160,9 +160,11 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
   Dims dims;
   for (int i = 0; i < formal.rank(); ++i) {
     const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
-    const bool is_other =
+    const bool is_known =
         symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
-    dims.push_back(is_other ? env.resolve(symbol) : actual);
+    const Dim known = is_known ? env.resolve(symbol) : actual;
+    // One of another size is not the same: what reads both says so.
+    dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
   }
   if (dims == value.dims()) return value;
   if (!value.is_traced())

@@ -98,8 +98,10 @@ using ApplyRecord = std::function<Tensors(const OpRecord&, OpInputs, AttrsRef)>;
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
                Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
 
-/// A value of an op that decides its types, for one of type `formal` in a graph: a dim that is born
-/// again, in a graph that computes once more what a cotangent came from, is the one it was.
+/// A value for one of type `formal` in a graph, where its dims may have been born apart from those
+/// that the graph knows by now, in a run that computed once more what others came from: each is the
+/// one that is known, if it has that size. Of an op that decides its types, or an element of a
+/// list.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
 
 }  // namespace reel

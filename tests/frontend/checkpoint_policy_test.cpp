@@ -2,52 +2,14 @@
 // all.
 #include <gtest/gtest.h>
 
-#include "reel/tests/gradients.h"
-#include "reel/tests/modes.h"
-#include "reel/trace/executors/recalled.h"
+#include "reel/core/ops/loop.h"
+#include "reel/tests/frontend/policies.h"
 
 namespace reel {
 namespace {
 
-const std::vector<Checkpoint>& policies() {
-  static const std::vector<Checkpoint> all{Checkpoint::every(1),       Checkpoint::every(3),
-                                           Checkpoint::every(100),     Checkpoint::budget(1),
-                                           Checkpoint::budget(500),    Checkpoint::budget(2000),
-                                           Checkpoint::budget(1 << 20)};
-  return all;
-}
-std::string text_of(const Checkpoint& policy) {
-  return str("every ", policy.steps(), ", budget ", policy.bytes());
-}
-
-class CheckpointPolicyTest : public InEveryMode {
+class CheckpointPolicyTest : public UnderPolicies {
  protected:
-  /// make: policy -> f; the value and the gradient of f at the arguments, with every policy.
-  /// is_exact: to the bit in plans, too.
-  template <class Make, class... Args>
-  void expect_same_gradients(const Make& make, bool is_exact, const Args&... args) const {
-    const auto flat = [&](const Checkpoint& policy, const auto& form) {
-      manual_seed(11);
-      return flatten(run(form(make(policy)))(args...));
-    };
-    const auto expect_same = [&](const auto& form) {
-      const TreeLeaves expected = flat({}, form);
-      for (const Checkpoint& policy : policies()) {
-        SCOPED_TRACE(text_of(policy));
-        const TreeLeaves actual = flat(policy, form);
-        ASSERT_EQ(actual.size(), expected.size());
-        for (std::size_t i = 0; i < actual.size(); ++i) {
-          if (actual[i].kind != TreeLeaf::Kind::tensor) continue;
-          if (is_exact || this->is_exact())
-            expect_same_bits(actual[i].tensor, expected[i].tensor);
-          else
-            expect_all_close(actual[i].tensor, expected[i].tensor, 1e-12);
-        }
-      }
-    };
-    expect_same([](auto f) { return value_and_grad(std::move(f)); });
-  }
-
   struct Problem {
     Tensor in, recurrent, x;
   };
@@ -369,28 +331,6 @@ TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
 }
 
 REEL_IN_EVERY_MODE(CheckpointPolicyTest);
-
-TEST(CheckpointStepsTest, StepsAreRunAgainAsOftenAsTheoryHasIt) {
-  // One state is 8 bytes; 40 bytes of one budget are slots for two, one of them on the way back.
-  const auto recalled = [](const Checkpoint& policy, int steps) {
-    const auto f = [&](const Tensor& x) {
-      const auto body = [](const Tensor& x, const Tensor& h) {
-        const Tensor next = sin(h * x);
-        return std::pair{None{}, next};
-      };
-      return scan(Scan{.initial = scalar(0.5, f64), .xs = x, .body = body, .checkpoint = policy})
-          .state;
-    };
-    const RecalledSteps before = recalled_steps();
-    grad(f)(full({steps}, 1.1, f64));
-    const RecalledSteps after = recalled_steps();
-    return std::pair{after.advanced - before.advanced, after.saved - before.saved};
-  };
-  EXPECT_EQ(recalled({}, 10), std::pair(std::int64_t{0}, std::int64_t{0}));
-  EXPECT_EQ(recalled(Checkpoint::every(4), 10), std::pair(std::int64_t{0}, std::int64_t{10}));
-  // One slot: from the first state on each time.
-  EXPECT_EQ(recalled(Checkpoint::budget(1), 10), std::pair(std::int64_t{45}, std::int64_t{10}));
-}
 
 /// What a loop stacks for its gradient, under a rule.
 std::vector<std::string> saved_under(const SavingRule& rule) {

@@ -52,6 +52,7 @@ class LoopRun {
     for (int i = 0; i < attrs_.stacks; ++i)
       stacks_.emplace_back(dim_known_before(i), attrs_.memory_of(i));
     sums_.resize(attrs_.sums);
+    own_dims_ = slices_with_own_dims(attrs_, input_types());
     for (int i = 0; i < attrs_.slices; ++i) {
       const Tensor& slices = args.input(attrs_.first_slice() + i);
       saved_.push_back(saved_value(slices));
@@ -104,6 +105,7 @@ class LoopRun {
     if (has_ended)
       for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
     DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
+    name_alike(attrs_, own_dims_, inputs, env);
     Tensors before;
     if (has_ended)
       before = std::move(state_);
@@ -300,6 +302,7 @@ class LoopRun {
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
   std::vector<const SavedValue*> saved_;  ///< by slice; null for those that are all there
+  std::vector<int> own_dims_;             ///< slices whose dims iterations made
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
   Spills spills_;

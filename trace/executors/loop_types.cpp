@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 
@@ -29,6 +30,37 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
                       ? empty_list(list.type())
                       : list_read(list, scalar(static_cast<std::int64_t>(i), i64), true);
   return slices;
+}
+
+std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  std::vector<int> result;
+  for (int i = 0; i < attrs.slices; ++i) {
+    const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
+    bool has_names = false;
+    for_each_symbol(formal, [&](const Dim& dim) { has_names = has_names || dim.is_named(); });
+    if (has_names && !formal.is_list() && inputs[attrs.first_slice() + i].is_list())
+      result.push_back(i);
+  }
+  return result;
+}
+
+void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+                DimEnv& env) {
+  if (slices.empty()) return;
+  const Graph& body = *attrs.body.graph;
+  auto next = slices.begin();
+  for (std::size_t k = 0; k < inputs.size(); ++k)  // what an iteration did not make says more
+    if (next != slices.end() && k == static_cast<std::size_t>(1 + attrs.carries + *next))
+      ++next;
+    else
+      env.bind(body.types[body.inputs[k]], inputs[k].type());
+  for (const int slice : slices) {
+    const auto k = static_cast<std::size_t>(1 + attrs.carries + slice);
+    const TensorType& formal = body.types[body.inputs[k]];
+    env.bind(formal, inputs[k].type());
+    inputs[k] = with_known_dims(std::move(inputs[k]), formal, env);
+  }
 }
 
 TensorType common_type(const Tensors& elements) {

@@ -16,6 +16,14 @@ TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const Tenso
 /// many iterations there may be, INT64_MAX for as many as there are elements.
 Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
 
+/// Slices of a loop that are elements of lists, whose dims may be those of the iteration that made
+/// them: by number, of those where the body has names for them.
+std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+/// What the body takes, where such slices may come from several runs of the step that made their
+/// dims, as do the carries: a dim of the body is one in all of it. inputs: of the body; env: of it.
+void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+                DimEnv& env);
+
 /// What the elements of a list have in common: plain sizes that differ are unknown. One of them at
 /// least is defined.
 TensorType common_type(const Tensors& elements);

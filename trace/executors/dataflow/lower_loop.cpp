@@ -4,6 +4,7 @@
 
 #include "reel/core/str.h"
 #include "reel/trace/executors/dataflow/lowering.h"
+#include "reel/trace/executors/loop_types.h"
 
 namespace reel {
 namespace {
@@ -279,6 +280,7 @@ class Lowering::Loop {
       }
     all_.node(inputs[0].node).outputs[0].value = body_.inputs[0];
     all_.take_inputs(body, inputs);
+    name_alike(body, inputs);
     all_.lower_records(body);
     hand_on(body, all_.outputs_of(body), before, ended);
   }
@@ -294,6 +296,22 @@ class Lowering::Loop {
              contains(attrs_.entry_dims, dim);
     };
     return !type.is_list() && std::none_of(type.dims().begin(), type.dims().end(), is_theirs);
+  }
+
+  /// Elements of lists have the dims of what the body took before, as name_alike has it.
+  void name_alike(Scope& body, const Ports& inputs) {
+    std::vector<TensorType> types;
+    for (const ValueId v : around_.graph->inputs_of(record_))
+      types.push_back(around_.graph->types[v]);
+    for (const int slice : slices_with_own_dims(attrs_, types)) {
+      const auto k = static_cast<std::size_t>(1 + attrs_.carries + slice);
+      const Port at = inputs[k];
+      all_.node(at.node).outputs[0].has_known_dims = true;
+      for_each_symbol(body_.types[body_.inputs[k]], [&](const Dim& symbol) {
+        if (const auto known = all_.dim_known(body, symbol); known && *known != at.node)
+          all_.wait(at.node, *known);
+      });
+    }
   }
 
   /// outputs: of the body.

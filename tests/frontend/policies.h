@@ -1,0 +1,69 @@
+// tests/frontend/policies.h — UnderPolicies, which holds gradients under every Checkpoint against
+// those of a loop that keeps all.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+
+inline const std::vector<Checkpoint>& policies() {
+  static const std::vector<Checkpoint> all{Checkpoint::every(1),       Checkpoint::every(3),
+                                           Checkpoint::every(100),     Checkpoint::budget(1),
+                                           Checkpoint::budget(500),    Checkpoint::budget(2000),
+                                           Checkpoint::budget(1 << 20)};
+  return all;
+}
+inline std::string text_of(const Checkpoint& policy) {
+  return str("every ", policy.steps(), ", budget ", policy.bytes());
+}
+
+class UnderPolicies : public InEveryMode {
+ protected:
+  /// form(make(policy)) gives the same tensors at the arguments with every policy.
+  /// make: policy -> f; is_exact: to the bit in plans, too, else within `tolerance`.
+  template <class Make, class Form, class... Args>
+  void expect_same(const Make& make, const Form& form, bool is_exact, double tolerance,
+                   const Args&... args) const {
+    const auto flat = [&](const Checkpoint& policy) {
+      manual_seed(11);
+      return flatten(run(form(make(policy)))(args...));
+    };
+    const TreeLeaves expected = flat({});
+    for (const Checkpoint& policy : policies()) {
+      SCOPED_TRACE(text_of(policy));
+      const TreeLeaves actual = flat(policy);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        if (actual[i].kind != TreeLeaf::Kind::tensor) continue;
+        if (is_exact)
+          expect_same_bits(actual[i].tensor, expected[i].tensor);
+        else
+          expect_all_close(actual[i].tensor, expected[i].tensor, tolerance);
+      }
+    }
+  }
+  /// The value and the gradient of f.
+  template <class Make, class... Args>
+  void expect_same_gradients(const Make& make, bool is_exact, const Args&... args) const {
+    expect_same(
+        make, [](auto f) { return value_and_grad(std::move(f)); }, is_exact || this->is_exact(),
+        1e-12, args...);
+  }
+  /// The gradient of the sum of squares of f's gradient. f: a tensor -> a scalar. The policy's loop
+  /// goes back apart from what was recalled, and sums of both have bits of their own (0007).
+  template <class Make>
+  void expect_same_second_gradients(const Make& make, const Tensor& at,
+                                    bool is_exact = false) const {
+    const auto second = [](auto f) {
+      return value_and_grad(
+          [f = std::move(f)](const Tensor& x) { return sum(square(grad(f)(x))); });
+    };
+    expect_same(make, second, is_exact, 1e-11, at);
+  }
+};
+
+}  // namespace reel
