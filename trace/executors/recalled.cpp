@@ -118,9 +118,13 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
 
 /// What one step takes; of values whose sizes a run tells, as the step behind the checkpoint does.
 std::int64_t Recalled::bytes_of_step() {
-  const bool are_known = std::all_of(types_.begin(), types_.end(), [](const TensorType& type) {
-    return !type.is_list() && type.is_known();
-  });
+  const Graph& body = *loop().body.graph;
+  const auto is_known = [&](std::size_t i) {  // a loop inside may have saved as many as it liked
+    const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
+    return slice_type(types_[i]).is_known() && !body.types[term].is_list();
+  };
+  bool are_known = true;
+  for (std::size_t i = 0; i < types_.size(); ++i) are_known = are_known && is_known(i);
   std::int64_t all = 0, most = 0;
   const auto add = [&](std::size_t i, std::int64_t bytes) {
     all += bytes;

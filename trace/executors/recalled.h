@@ -57,6 +57,10 @@ class Recalled final : public SavedSteps {
   void make_part(std::int64_t end, std::int64_t last, std::int64_t together);
   void keep_next_steps(Part& part, std::int64_t last);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
+  /// The loop's stack that value i is of.
+  std::size_t stack_of(std::size_t i) const {
+    return static_cast<std::size_t>(attrs_.first_saved) + i;
+  }
   Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
   static Tensor in_one_piece(Tensors steps);
   Tensor next_steps(const Tensor& steps, std::int64_t count) const;

@@ -1,0 +1,163 @@
+// Checkpoint: bodies run as often as theory has it, whatever the length and the slots.
+#include <atomic>
+
+#include "reel/core/bind.h"
+#include "reel/core/vjp.h"
+#include "reel/tests/modes.h"
+#include "reel/tests/recomputation.h"
+
+namespace reel {
+namespace {
+
+std::atomic<std::int64_t> runs{0};
+
+/// x, and one more run of the step that it is applied in: nothing on the way back applies it again.
+const Op counted_op{
+    .name = "counted",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel =
+        [](KernelArgs& a) {
+          ++runs;
+          a.out[0] = a.input(0);
+        },
+    .storage = OpStorage::any,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+};
+
+/// What the steps of a loop do under a budget.
+struct Theory {
+  std::int64_t kept = 0;       ///< checkpoints that the forward run ends with
+  std::int64_t gap = 1;        ///< steps between two of them
+  std::int64_t body_runs = 0;  ///< forwards, to come to others, and to save what they saved
+};
+
+/// slots: of the budget, a quarter of them (rounded up) for the way back; leaf: steps that are in
+/// memory at a time.
+///
+/// Online the stride doubles whenever the other slots are taken: in the end it is the least power
+/// of two with which they are enough, however long the loop was. Behind each checkpoint, steps are
+/// gone back over by the binomial schedule, with the slots for the way back and its own.
+Theory theory(std::int64_t steps, std::int64_t slots, std::int64_t leaf) {
+  const std::int64_t for_back = (slots + 3) / 4,
+                     for_forward = std::max<std::int64_t>(slots - for_back, 1);
+  Theory result;
+  while ((steps + result.gap - 1) / result.gap > for_forward) result.gap *= 2;
+  result.kept = (steps + result.gap - 1) / result.gap;
+  result.body_runs = 2 * steps;
+  for (std::int64_t first = 0; first < steps; first += result.gap) {
+    const std::int64_t count = std::min(result.gap, steps - first),
+                       in_memory = std::min(leaf, result.gap);
+    const std::int64_t most = std::max<std::int64_t>(slots - for_forward, 0) + 1;
+    result.body_runs += in_memory * least_advances((count + in_memory - 1) / in_memory, most);
+  }
+  return result;
+}
+
+class CheckpointStepsTest : public ::testing::TestWithParam<RunMode> {
+ protected:
+  template <class F>
+  std::int64_t body_runs(const F& f, const Tensor& at) const {
+    runs = 0;
+    InMode(grad(f), GetParam())(at);
+    return runs;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointStepsTest,
+                         ::testing::Values(RunMode::eager, RunMode::interpreter), name_of_mode);
+
+constexpr std::int64_t kWhich = 16;  ///< bytes that say which step a checkpoint is of
+const std::vector<int>& lengths() {
+  static const std::vector<int> all{1,  2,  3,  4,  5,  6,  7,  8,  9,   12,  15,  16,  17,  24,
+                                    31, 32, 33, 47, 64, 65, 96, 97, 100, 128, 129, 200, 256, 300};
+  return all;
+}
+
+/// A step saves 1 KiB, more than half of any of these budgets: steps are in memory one at a time.
+TEST_P(CheckpointStepsTest, OneStepAtATimeInMemory) {
+  const Tensor wide = random_normal({128}, f64);
+  for (const int steps : lengths())
+    for (const std::int64_t slots : {1, 2, 3, 4, 5, 7, 8, 12, 16, 33}) {
+      const auto f = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y = softmax(wide * (h * w), 0);
+          return std::pair{None{}, bind(counted_op, {sum(y * y) + x})};
+        };
+        return scan(Scan{.initial = scalar(0.5, f64),
+                         .xs = full({steps}, 0.1, f64),
+                         .body = body,
+                         .checkpoint = Checkpoint::budget(2 * slots * (8 + kWhich))})
+            .state;
+      };
+      const Theory expected = theory(steps, slots, 1);
+      ASSERT_EQ(body_runs(f, scalar(0.9, f64)), expected.body_runs)
+          << steps << " steps, " << slots << " slots";
+      if (slots == 1) {
+        EXPECT_EQ(expected.body_runs, 2 * steps + steps * (steps - 1) / 2);
+      }
+      // The bound of stride doubling: gaps are less than twice what as many slots would need.
+      if (expected.gap > 1) {
+        EXPECT_LT(expected.gap * (slots - (slots + 3) / 4), 2 * steps);
+      }
+    }
+}
+
+/// A step saves its state alone, 8 bytes: as many are in memory as half of the budget holds.
+TEST_P(CheckpointStepsTest, ManyStepsAtATimeInMemory) {
+  for (const int steps : lengths())
+    for (const std::int64_t slots : {1, 2, 3, 4, 5, 8}) {
+      const auto f = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          return std::pair{None{}, bind(counted_op, {sin(h * w) + x})};
+        };
+        return scan(Scan{.initial = scalar(0.5, f64),
+                         .xs = full({steps}, 0.1, f64),
+                         .body = body,
+                         .checkpoint = Checkpoint::budget(2 * slots * (8 + kWhich))})
+            .state;
+      };
+      ASSERT_EQ(body_runs(f, scalar(0.9, f64)),
+                theory(steps, slots, slots * (8 + kWhich) / 8).body_runs)
+          << steps << " steps, " << slots << " slots";
+    }
+}
+
+TEST_P(CheckpointStepsTest, OfLoopsWhoseLengthNobodyKnows) {
+  using State = std::pair<Tensor, Tensor>;
+  const Tensor wide = random_normal({128}, f64);
+  for (const int steps : lengths())
+    for (const std::int64_t slots : {1, 3, 4, 8, 16}) {
+      const auto f = [&](const Tensor& w) {
+        const auto body = [&](const State& s) {
+          const Tensor y = softmax(wide * (s.second * w), 0);
+          return State{s.first + 1, bind(counted_op, {sum(y * y) + 0.1})};
+        };
+        return while_loop([&](const State& s) { return s.first < steps; }, body,
+                          State{scalar(0, i32), scalar(0.5, f64)},
+                          {.checkpoint = Checkpoint::budget(2 * slots * (12 + kWhich))})
+            .second;
+      };
+      ASSERT_EQ(body_runs(f, scalar(0.9, f64)), theory(steps, slots, 1).body_runs)
+          << steps << " steps, " << slots << " slots";
+    }
+}
+
+TEST_P(CheckpointStepsTest, EverySoManySteps) {
+  for (const int steps : lengths())
+    for (const std::int64_t every : {0, 1, 4, 50, 1000}) {
+      const auto f = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          return std::pair{None{}, bind(counted_op, {sin(h * w) + x})};
+        };
+        return scan(Scan{.initial = scalar(0.5, f64),
+                         .xs = full({steps}, 0.1, f64),
+                         .body = body,
+                         .checkpoint = every ? Checkpoint::every(every) : Checkpoint()})
+            .state;
+      };
+      ASSERT_EQ(body_runs(f, scalar(0.9, f64)), every ? 2 * steps : steps)
+          << steps << " steps, every " << every;
+    }
+}
+
+}  // namespace
+}  // namespace reel
