@@ -10,14 +10,20 @@
 namespace reel {
 namespace {
 
-/// The value is a tensor that stands for steps, of which few are in memory.
-bool stands_for_steps(const Graph& graph, ValueId v) {
+/// Whether what makes a value is such: is(record, which of its outputs the value is).
+template <class Is>
+bool is_made_by(const Graph& graph, ValueId v, const Is& is) {
   for (const OpRecord& record : graph.records) {
     const auto out = graph.outputs_of(record);
     for (std::size_t k = 0; k < out.size(); ++k)
-      if (out[k] == v) return record.op == &recall_op || is_spilled_output(record, k);
+      if (out[k] == v) return is(record, k);
   }
   return false;
+}
+
+/// The value is a tensor that stands for steps, of which few are in memory.
+bool stands_for_steps(const OpRecord& record, std::size_t output) {
+  return record.op == &recall_op || is_spilled_output(record, output);
 }
 
 }  // namespace
@@ -40,7 +46,10 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
     std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    if (stands_for_steps(*reversed.forward, saved.value)) {  // of a loop inside: it has no data
+    if (is_made_by(*reversed.forward, saved.value, is_checkpoint_output))
+      kind |= LoopAttrs::kOfCheckpoints;
+    // Of a loop inside: it has no data.
+    if (is_made_by(*reversed.forward, saved.value, stands_for_steps)) {
       result.stack_kinds.push_back(LoopAttrs::kList | LoopAttrs::kRaw);
       continue;
     }

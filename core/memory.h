@@ -43,10 +43,12 @@ std::ostream& operator<<(std::ostream& out, const Memory& memory);
 /// From here on the tensor's data, those that it is a view of, and a list's elements are of this
 /// class. A promise hands it to the value that it stands for, where that is a result.
 void count_as(const Tensor& tensor, MemoryClass what);
+void count_elements_made_since(std::uint64_t begin, const Tensor& list, MemoryClass what);
 /// The same for what has no class yet, and was made on this thread since a block had the id
-/// `begin`: what somebody handed in stays what it was.
+/// `begin`: what somebody handed in stays what it was. Of a list, element by element.
 inline void count_as_made_since(std::uint64_t begin, const Tensor& tensor, MemoryClass what) {
   const TensorBlock& block = *tensor.block();
+  if (block.kind == BlockKind::list) return count_elements_made_since(begin, tensor, what);
   const TensorBlock& owner = block.storage ? *block.storage : block;
   if (owner.memory_class.load(std::memory_order_relaxed) == MemoryClass::values &&
       is_id_since(owner.id, begin))

@@ -87,6 +87,11 @@ void count_as(const Tensor& tensor, MemoryClass what) {
     memory_counts.move(before, what, block->type.bytes());
 }
 
+void count_elements_made_since(std::uint64_t begin, const Tensor& list, MemoryClass what) {
+  for (const Tensor& element : list_elements(list))
+    if (element.is_defined()) count_as_made_since(begin, element, what);
+}
+
 void count_bytes(MemoryClass what, std::int64_t bytes) { memory_counts.add(what, bytes); }
 void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes) {
   memory_counts.move(from, to, bytes);

@@ -1,7 +1,9 @@
 #include "reel/frontend/saved_values.h"
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
+#include <span>
 
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
@@ -12,6 +14,7 @@
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/executors/plan/words.h"
+#include "reel/trace/executors/way_back.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {
@@ -22,11 +25,25 @@ struct Found {
   KeptValues kept;
 };
 
+/// Nothing, where one of them is known to a run only.
+std::optional<std::int64_t> bytes_of(std::span<const TensorType> types) {
+  std::int64_t result = 0;
+  for (const TensorType& type : types) {
+    if (type.is_list() || !type.is_known()) return std::nullopt;
+    result += type.bytes();
+  }
+  return result;
+}
+
 /// How many steps a loop runs, where types say so; else -1.
 std::int64_t steps_that_run(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   if (!attrs.is_full || !attrs.slices) return -1;
   const TensorType& slices = inputs[attrs.first_slice()];
   return slices.is_list() || !slices.dims()[0].has_size() ? -1 : slices.dims()[0].size();
+}
+
+std::span<const TensorType> carries_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  return inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries));
 }
 
 /// What makes a value, and the name that the user gave it.
@@ -50,11 +67,8 @@ Maker maker_of(const Graph& graph, ValueId v) {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Tensors& inputs) : graph_(graph) {
-    std::vector<TensorType> in;
-    for (const Tensor& input : inputs) in.push_back(input.type());
-    types_ = plan_types(graph, in, DimEnv());
-  }
+  Finder(const Graph& graph, const std::vector<TensorType>& inputs)
+      : graph_(graph), types_(plan_types(graph, inputs, DimEnv())) {}
 
   /// Outputs of the graph, from one on.
   KeptValues find(std::size_t first) const {
@@ -72,6 +86,19 @@ class Finder {
               describe(record, v, static_cast<std::size_t>(found - out.begin())));
       }
     }
+    return result;
+  }
+
+  /// Of the loops whose steps the graph has run again.
+  std::vector<KeptByLoop> recalled() const {
+    std::vector<KeptByLoop> result;
+    for (const OpRecord& record : graph_.records)
+      if (record.op == &recall_op) result.push_back(describe_recall(record));
+    return result;
+  }
+  std::vector<TensorType> types_of(std::span<const ValueId> values) const {
+    std::vector<TensorType> result;
+    for (const ValueId v : values) result.push_back(types_.types[v]);
     return result;
   }
 
@@ -123,20 +150,37 @@ class Finder {
     kept.count = is_of_lists ? -1 : steps_that_run(attrs, types_of(record));
   }
   std::vector<TensorType> types_of(const OpRecord& record) const {
-    std::vector<TensorType> result;
-    for (const ValueId v : graph_.inputs_of(record)) result.push_back(types_.types[v]);
-    return result;
+    return types_of(graph_.inputs_of(record));
+  }
+  KeptByLoop describe_recall(const OpRecord& record) const {
+    const auto& attrs = get<RecallAttrs>(record.attrs.get());
+    const LoopAttrs& loop = attrs.saving();
+    const std::vector<TensorType> in = types_of(record);
+    std::vector<TensorType> of_step;
+    std::int64_t most = 0;  // of a value that is put in one piece
+    const Graph& body = *loop.body.graph;
+    std::size_t output = loop.first_stack() + static_cast<std::size_t>(attrs.first_saved);
+    for (const TensorType& type : types_of(graph_.outputs_of(record))) {
+      // What a loop inside keeps is a list in each step, as long as that loop likes.
+      const bool is_of_lists = body.types[body.outputs[output++]].is_list();
+      of_step.push_back(is_of_lists ? type : slice_type(type));
+      if (!type.is_list() && of_step.back().is_known())
+        most = std::max(most, of_step.back().bytes());
+    }
+    const std::int64_t steps = steps_that_run(loop, in);
+    const auto state_bytes = bytes_of(carries_of(loop, in)), step_bytes = bytes_of(of_step);
+    if (steps < 0 || !state_bytes || !step_bytes) return {loop.name, -1, -1, -1};
+    const std::int64_t step = *step_bytes + (saves_in_one_piece(attrs, in) ? 0 : most);
+    const PolicyBytes takes = policy_bytes(loop, steps, *state_bytes, step);
+    return {loop.name, takes.checkpoints, takes.steps, takes.steps * step};
   }
   std::int64_t checkpoints_of(const OpRecord& record, const LoopAttrs& attrs) const {
     const std::vector<TensorType> in = types_of(record);
     const std::int64_t steps = steps_that_run(attrs, in);
-    std::int64_t state = 0;
-    for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i) {
-      if (in[i].is_list() || !in[i].is_known()) return -1;
-      state += in[i].bytes();
-    }
-    if (steps < 0) return -1;
-    KeptSteps kept(attrs.checkpoint_steps, attrs.checkpoint_bytes ? slots_of(attrs, state) : 0);
+    const auto state_bytes = bytes_of(carries_of(attrs, in));
+    if (steps < 0 || !state_bytes) return -1;
+    KeptSteps kept(attrs.checkpoint_steps,
+                   attrs.checkpoint_bytes ? slots_of(attrs, *state_bytes) : 0);
     std::int64_t count = 0;
     for (std::int64_t k = 0; k < steps; ++k) {
       const KeptSteps::Decision now = kept.before(k);
@@ -168,7 +212,17 @@ std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
         << (value.bytes < 0 ? "as many bytes as a run tells" : bytes_text(value.bytes))
         << (value.is_spilled ? ", in a file" : "") << '\n';
   }
-  return out << "in all: " << bytes_text(kept.bytes()) << '\n';
+  out << "in all: " << bytes_text(kept.bytes()) << '\n';
+  const auto text = [](std::int64_t bytes) {
+    return bytes < 0 ? "as many bytes as a run tells" : bytes_text(bytes);
+  };
+  for (const KeptByLoop& of : kept.loops) {
+    out << of.loop << ", until its gradient is done: at most " << text(of.checkpoints)
+        << " of checkpoints, and " << text(of.bytes);
+    if (of.steps >= 0) out << " of " << counted(of.steps, "step");
+    out << " run again at a time\n";
+  }
+  return out;
 }
 
 namespace detail {
@@ -181,7 +235,20 @@ KeptValues find_kept(TreeLeaves arguments,
         std::vector<std::uint8_t> wanted;
         for (const ValueId v : graph->inputs) wanted.push_back(is_float(graph->types[v].dtype()));
         const ReversibleGraph reversible = make_reversible(*graph, wanted);
-        throw Found{Finder(*reversible.forward, inputs).find(graph->outputs.size())};
+        std::vector<TensorType> in;
+        for (const Tensor& input : inputs) in.push_back(input.type());
+        const Finder forward(*reversible.forward, in);
+        Found found{forward.find(graph->outputs.size())};
+        const std::span<const ValueId> outputs = reversible.forward->outputs;
+        std::vector<TensorType> back;
+        for (const int i : reversible.cotangents)
+          back.push_back(forward.types_of(outputs.subspan(static_cast<std::size_t>(i), 1))[0]);
+        for (const int i : reversible.inputs) back.push_back(in[static_cast<std::size_t>(i)]);
+        for (const TensorType& type : forward.types_of(outputs.subspan(graph->outputs.size())))
+          back.push_back(type);
+        for (const Tensor& captured : reversible.captured) back.push_back(captured.type());
+        found.kept.loops = Finder(*reversible.reverse, back).recalled();
+        throw found;
       },
       [](const Graph&) { return std::string(); });
   try {

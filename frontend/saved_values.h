@@ -22,12 +22,24 @@ struct KeptValue {
   bool is_spilled;     ///< all but a window of it lies in a file
 };
 
+/// What a loop under a Checkpoint takes at most, at any time until its gradient is done, where that
+/// goes step by step: eagerly, and by the interpreter. A plan that runs the loop in chunks has
+/// whole chunks of steps in memory, one more than half of a budget holds, or two.
+struct KeptByLoop {
+  std::string loop;          ///< scan "encoder"
+  std::int64_t checkpoints;  ///< bytes of states, forwards and on the way back, and of which steps
+                             ///< they are; -1: only a run tells
+  std::int64_t steps;        ///< that are run again, and in memory, at a time; -1
+  std::int64_t bytes;        ///< that these save; -1
+};
+
 struct KeptValues {
   std::vector<KeptValue> values;
+  std::vector<KeptByLoop> loops;  ///< under a Checkpoint; not those inside of others
   /// Of all whose bytes are known.
   std::int64_t bytes() const;
 };
-/// A line for each, and their sum.
+/// A line for each value, their sum, and a line for each loop.
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept);
 
 namespace detail {

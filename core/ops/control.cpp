@@ -189,12 +189,23 @@ bool has_effects(const OpRecord& record) {
     return has_effects(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
   return record.op->has_effect;
 }
-bool is_spilled_output(const OpRecord& record, std::size_t output) {
+
+namespace {
+/// An output of the record is a loop's stack of one of these kinds.
+bool is_stack_of_kind(const OpRecord& record, std::size_t output, int kinds) {
   if (record.op != &loop_op) return false;
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   return output >= attrs.first_stack() && output < attrs.first_sum() &&
-         attrs.is_spilled(output - attrs.first_stack());
+         (attrs.stack_kinds[output - attrs.first_stack()] & kinds);
 }
+}  // namespace
+bool is_spilled_output(const OpRecord& record, std::size_t output) {
+  return is_stack_of_kind(record, output, LoopAttrs::kSpilled);
+}
+bool is_checkpoint_output(const OpRecord& record, std::size_t output) {
+  return is_stack_of_kind(record, output, LoopAttrs::kCheckpoint | LoopAttrs::kOfCheckpoints);
+}
+
 bool has_effects(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(),
                      [](const OpRecord& r) { return has_effects(r); });

@@ -60,6 +60,8 @@ struct LoopAttrs {
   static constexpr std::uint8_t kCheckpoint = 8, kSteps = 16;
   /// Has few steps in memory, and the others in a file (SwapMemory).
   static constexpr std::uint8_t kSpilled = 32;
+  /// With kList and kRaw: of each step the checkpoints of a loop inside.
+  static constexpr std::uint8_t kOfCheckpoints = 64;
   std::string name;     ///< as messages have it: while_loop "decode"
   SubGraph cond, body;  ///< cond may be absent
   std::vector<int> cond_captures,
@@ -117,9 +119,9 @@ struct LoopAttrs {
   bool is_steps(std::size_t stack) const { return stack_kinds[stack] & kSteps; }
   /// What the memory of a stack is for.
   MemoryClass memory_of(std::size_t stack) const {
-    return is_checkpoint(stack) ? MemoryClass::checkpoints
-           : is_raw(stack)      ? MemoryClass::saved
-                                : MemoryClass::values;
+    return stack_kinds[stack] & (kCheckpoint | kOfCheckpoints) ? MemoryClass::checkpoints
+           : is_raw(stack)                                     ? MemoryClass::saved
+                                                               : MemoryClass::values;
   }
   /// Some slices are had of few steps at a time.
   bool recalls() const {
@@ -211,6 +213,8 @@ bool has_effects(const Graph& graph);
 
 /// Whether an output of the record is a loop's stack that may lie in a file: the loop makes it.
 bool is_spilled_output(const OpRecord& record, std::size_t output);
+/// Whether it is a loop's stack of checkpoints, or of those of a loop inside.
+bool is_checkpoint_output(const OpRecord& record, std::size_t output);
 
 // Each floor gives its part of these ops: running them (trace/executors), and differentiating them
 // (autodiff).

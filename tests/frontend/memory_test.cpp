@@ -6,23 +6,12 @@
 
 #include "reel/core/quantities.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/peaks.h"
 #include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
 
-/// What was there more of each class, at the most, while f ran, than before.
-template <class F>
-Memory peaks_of(const F& f) {
-  reset_peak_memory();
-  const Memory before = memory();
-  f();
-  Memory result = memory();
-  for (MemoryUse Memory::*use : {&Memory::values, &Memory::saved, &Memory::checkpoints,
-                                 &Memory::buffers, &Memory::parameters, &Memory::all})
-    (result.*use).peak -= (before.*use).current;
-  return result;
-}
 constexpr std::int64_t kSteps = 64, kRows = 4, kUnits = 32;
 constexpr std::int64_t kState = kRows * kUnits * 8;  ///< bytes of a state in f64
 

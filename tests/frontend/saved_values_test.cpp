@@ -51,6 +51,23 @@ TEST(SavedValuesTest, OfCheckpoints) {
   EXPECT_EQ(states(kept(Checkpoint::budget(8 * (kState + 16)))), 3 * kState);
 }
 
+TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) {
+  EXPECT_TRUE(str(kept(Checkpoint::every(4)))
+                  .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
+                             "checkpoints, and 512 B of 4 steps run again at a time\n"))
+      << str(kept(Checkpoint::every(4)));
+  EXPECT_TRUE(kept({}).loops.empty());
+  const auto until = [](const Tensor& w) {
+    return sum(while_loop([](const Tensor& h) { return sum(h) < 9.0; },
+                          [&](const Tensor& h) { return h * w; }, ones({2}, f64),
+                          {.checkpoint = Checkpoint::every(4)}));
+  };
+  EXPECT_TRUE(str(saved_values(until)(scalar(1.1, f64)))
+                  .ends_with("until its gradient is done: at most as many bytes as a run tells of "
+                             "checkpoints, and as many bytes as a run tells run again at a time\n"))
+      << str(saved_values(until)(scalar(1.1, f64)));
+}
+
 TEST(SavedValuesTest, SaysWhatLiesInAFile) {
   for (const KeptValue& value : kept({}, true).values)
     EXPECT_EQ(value.is_spilled, value.type.rank() > 0) << value.op;

@@ -22,8 +22,7 @@ KeptSteps::Decision KeptSteps::before(std::int64_t step) {
 }
 
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes) {
-  constexpr std::int64_t kSteps = 16;  // which step it is, and of how many a unit consists
-  return std::max<std::int64_t>(attrs.checkpoint_bytes / 2 / (state_bytes + kSteps), 1);
+  return std::max<std::int64_t>(attrs.checkpoint_bytes / 2 / (state_bytes + kBytesOfWhich), 1);
 }
 
 }  // namespace reel

@@ -39,6 +39,9 @@ class KeptSteps {
   std::int64_t next_ = 0, taken_ = 0;
 };
 
+/// Of a checkpoint: which step it is, and of how many a unit consists.
+inline constexpr std::int64_t kBytesOfWhich = 16;
+
 /// The slots of a loop under a budget, whose state has so many bytes: half of the budget is that of
 /// checkpoints, the other half that of steps that are computed again.
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes);

@@ -8,8 +8,8 @@
 #include "reel/core/memory.h"
 #include "reel/core/ops/list.h"
 #include "reel/trace/executors/iterations.h"
-#include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/way_back.h"
 
 namespace reel {
 namespace {
@@ -97,9 +97,8 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
   for (std::size_t i = 0; i < checkpoints_.size(); ++i) state.carries.push_back(carry_at(i, gap));
   states_.assign(1, std::move(state));
   const std::int64_t next = gap + 1 < kept_.size() ? kept_[gap + 1] : units_;
-  std::int64_t leaf = next - kept_[gap], slots = 1;
+  std::int64_t state_bytes = 0, unit_bytes = 0;
   if (loop().checkpoint_bytes) {
-    std::int64_t state_bytes = 0;
     for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
       const Graph& body = *loop().body.graph;
       const TensorType& type = body.types[body.inputs[1 + i]];
@@ -107,13 +106,10 @@ void Recalled::find_gap(std::int64_t end, std::int64_t together) {
       const std::int64_t bytes = bytes_of(states_[0].carries[i]);
       state_bytes += may_grow ? std::max(bytes, bytes_of(carry_at(i, gap + 1))) : bytes;
     }
-    const std::int64_t all = slots_of(loop(), state_bytes);
-    slots = std::max<std::int64_t>(all - KeptSteps::most(all), 0) + 1;
-    const std::int64_t fit =
-        loop().checkpoint_bytes / 2 / std::max<std::int64_t>(bytes_of_step() * unit_, 1);
-    leaf = std::min(leaf, std::max(fit / together * together, together));
+    unit_bytes = bytes_of_step() * unit_;
   }
-  revolve_.emplace(kept_[gap], leaf, slots);
+  const WayBack way = way_back(loop(), next - kept_[gap], state_bytes, unit_bytes, together);
+  revolve_.emplace(kept_[gap], way.leaf, way.slots);
 }
 
 /// What one step takes; of values whose sizes a run tells, as the step behind the checkpoint does.
@@ -153,7 +149,8 @@ void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t toget
     state.carries = run(advance.from, advance.to, state.carries, false).carries;
     state.unit = advance.to;
     if (!advance.keeps) continue;
-    for (const Tensor& carry : state.carries) count_as(carry, MemoryClass::checkpoints);
+    for (const Tensor& carry : state.carries)
+      count_as_made_since(begin_, carry, MemoryClass::checkpoints);
     states_.push_back(state);
   }
   // As many units as are asked for at a time are a part: chunks that are joined take their memory
@@ -181,7 +178,8 @@ Recalled::Part Recalled::as_part(std::int64_t begin, std::int64_t end, Tensors s
     }
     Tensors& steps = part.elements[i];
     steps = list_elements(of_value);
-    for (const Tensor& step : steps) count_as(step, MemoryClass::saved);
+    const MemoryClass what = loop().memory_of(stack_of(i));
+    for (const Tensor& step : steps) count_as_made_since(begin_, step, what);
     if (!is_dense(i)) continue;
     of_value = Tensor();
     part.whole[i] = in_one_piece(std::exchange(steps, {}));

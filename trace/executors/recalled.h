@@ -68,6 +68,7 @@ class Recalled final : public SavedSteps {
   const Part& part_of(std::int64_t position) const;
   std::int64_t first_position(const Part& part) const;
 
+  const std::uint64_t begin_ = next_block_id();  ///< what has a later id was made here
   RecallAttrs attrs_;
   std::vector<TensorType> types_;
   Segments segments_;

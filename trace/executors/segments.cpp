@@ -7,6 +7,7 @@
 #include "reel/core/without_effects.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/way_back.h"
 
 namespace reel {
 namespace {
@@ -35,15 +36,14 @@ Segments::Segments(const RecallAttrs& attrs, Tensors inputs)
   else if (loop_.has_lengths)
     lengths_ = inputs_[loop_.has_bound];
   inputs_.resize(own);
-  is_dense_ = loop_.is_full && loop_.slices && loop_.entry_dims.empty();
+  std::vector<TensorType> types;
+  for (const Tensor& input : inputs_) types.push_back(input.type());
+  is_dense_ = saves_in_one_piece(attrs_, types);
   for (int i = 0; i < loop_.slices; ++i) {
     const Tensor& slices = inputs_[loop_.first_slice() + static_cast<std::size_t>(i)];
-    is_dense_ = is_dense_ && !slices.type().is_list();
     if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0].name();
     lists_.push_back(slices.type().is_list() ? list_elements(slices) : Tensors());
   }
-  for (int j = attrs_.first_saved; j < loop_.stacks; ++j)
-    is_dense_ = is_dense_ && !loop_.is_list(static_cast<std::size_t>(j));
 }
 
 Dim Segments::chunk_dim(std::int64_t count) const {

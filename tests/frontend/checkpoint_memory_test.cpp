@@ -1,0 +1,130 @@
+// Checkpoint: what loops under it take is what was foretold, to the byte.
+#include "reel/tests/modes.h"
+#include "reel/tests/peaks.h"
+
+namespace reel {
+namespace {
+
+constexpr std::int64_t kState = 4 * 32 * 8;  ///< bytes of a state
+constexpr std::int64_t kWhich = 16;          ///< which step a checkpoint is of
+constexpr std::int64_t kSaved = 2 * kState;  ///< a step's: the state before it, and tanh's result
+constexpr std::int64_t kTaped =
+    kState + 4 + 16;  ///< last state, number of steps, random stream: on tapes
+
+/// The loss of a scan over so many steps, as a function of its weights.
+auto rnn(int steps, const Checkpoint& policy) {
+  return [x = full({steps, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64),
+          policy](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, tanh(matmul(h, w) + x)};
+    };
+    return sum(scan(Scan{.initial = first, .xs = x, .body = body, .checkpoint = policy}).state);
+  };
+}
+Tensor weights() { return full({32, 32}, 0.01, f64); }
+
+class CheckpointMemoryTest : public ::testing::TestWithParam<RunMode> {
+ protected:
+  template <class F>
+  Memory peaks(const F& f) const {
+    const InMode gradient(grad(f), GetParam());
+    const Tensor w = weights();
+    gradient(w);
+    const Memory most = peaks_of([&] { gradient(w); });
+    EXPECT_EQ(memory().checkpoints.current, 0);
+    EXPECT_EQ(memory().saved.current, 0);
+    return most;
+  }
+  std::int64_t on_tapes() const { return GetParam() == RunMode::eager ? kTaped : 0; }
+};
+INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointMemoryTest,
+                         ::testing::Values(RunMode::eager, RunMode::interpreter), name_of_mode);
+
+TEST_P(CheckpointMemoryTest, EverySoManySteps) {
+  for (const int steps : {1, 7, 64, 200})
+    for (const int every : {1, 5, 16, 64, 1000}) {
+      SCOPED_TRACE(str(steps, " steps, every ", every));
+      const auto f = rnn(steps, Checkpoint::every(every));
+      const KeptByLoop foretold = saved_values(f)(weights()).loops.at(0);
+      EXPECT_EQ(foretold.checkpoints, (steps + every - 1) / every * (kState + kWhich));
+      EXPECT_EQ(foretold.steps, std::min(every, steps));
+      EXPECT_EQ(foretold.bytes, foretold.steps * kSaved);
+      const Memory most = peaks(f);
+      EXPECT_EQ(most.checkpoints.peak, foretold.checkpoints - kState) << "the first is ours";
+      EXPECT_EQ(most.saved.peak, foretold.bytes + on_tapes());
+    }
+}
+
+TEST_P(CheckpointMemoryTest, ABudget) {
+  for (const int steps : {1, 7, 64, 200})
+    for (const std::int64_t slots : {1, 2, 3, 4, 7, 8, 13, 40}) {
+      SCOPED_TRACE(str(steps, " steps, ", slots, " slots"));
+      const std::int64_t budget = 2 * slots * (kState + kWhich);
+      const auto f = rnn(steps, Checkpoint::budget(budget));
+      const KeptByLoop foretold = saved_values(f)(weights()).loops.at(0);
+      EXPECT_LE(foretold.checkpoints, budget / 2);
+      EXPECT_LE(foretold.bytes, std::max(budget / 2, kSaved));
+      const Memory most = peaks(f);
+      // The first state is ours. A graph lets go of which steps they are of when it has read that,
+      // a tape does not: it counts on the way back, where there are more states than were kept.
+      const std::int64_t which = foretold.checkpoints % kState,
+                         states = foretold.checkpoints / kState, kept = which / kWhich;
+      const bool lets_go = GetParam() == RunMode::interpreter && states > kept;
+      EXPECT_EQ(most.checkpoints.peak, foretold.checkpoints - kState - (lets_go ? which : 0));
+      EXPECT_EQ(most.saved.peak, foretold.bytes + on_tapes());
+    }
+}
+
+// A rule that spills says what of a step is kept; steps that are run again are in memory.
+TEST_P(CheckpointMemoryTest, WhatARuleSpillsOfStepsThatAreRunAgainIsInMemory) {
+  for (const Checkpoint& policy : {Checkpoint::every(16), Checkpoint::budget(1 << 17)}) {
+    const auto under = [&](Saving all) {
+      return rnn(64, policy.where([all](const StepValue&) { return all; }));
+    };
+    const auto kept = under(Saving::keep), spilled = under(Saving::spill);
+    for (const KeptValue& value : saved_values(spilled)(weights()).values)
+      EXPECT_FALSE(value.is_spilled) << value.op;
+    const Memory in_memory = peaks(kept), most = peaks(spilled);
+    EXPECT_EQ(most.saved.peak, in_memory.saved.peak);
+    EXPECT_EQ(most.saved.peak, saved_values(spilled)(weights()).loops.at(0).bytes + on_tapes());
+    EXPECT_EQ(most.checkpoints.peak, in_memory.checkpoints.peak);
+    expect_same_bits(grad(spilled)(weights()), grad(kept)(weights()));
+  }
+  const auto rule = [](const StepValue&) { return Saving::spill; };
+  const KeptValues all = saved_values(rnn(64, Checkpoint().where(rule)))(weights());
+  EXPECT_TRUE(std::any_of(all.values.begin(), all.values.end(), [](const KeptValue& value) {
+    return value.is_spilled;
+  })) << all;
+}
+
+// What a loop keeps of a loop inside are states that a Checkpoint keeps, and are counted as such.
+TEST(NestedCheckpointMemoryTest, CheckpointsOfALoopInsideAreCheckpoints) {
+  constexpr int kOuter = 5, kInner = 6, kEvery = 2;
+  const Tensor x = full({kOuter, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);
+  const auto f = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto step = [&](const Tensor&, const Tensor& s) {
+        return std::pair{None{}, tanh(matmul(s, w) + x)};
+      };
+      return std::pair{None{}, scan(Scan{.initial = h * x,
+                                         .xs = ones({kInner}, f64),
+                                         .body = step,
+                                         .checkpoint = Checkpoint::every(kEvery)})
+                                   .state};
+    };
+    return sum(scan(Scan{.initial = first, .xs = x, .body = body}).state);
+  };
+  constexpr std::int64_t kCheckpoints = kOuter * (kInner / kEvery) * (kState + kWhich);
+  for (const Executor executor : {Executor::interpreter, Executor::plan}) {
+    const auto gradient = jit(grad(f), {.executor = executor});
+    const Tensor w = weights();
+    gradient(w);
+    const Memory most = peaks_of([&] { gradient(w); });
+    EXPECT_EQ(most.checkpoints.peak, kCheckpoints);
+    // Of the outer loop's steps their states, of the inner one's those that were run again last.
+    EXPECT_LE(most.saved.peak, kOuter * (kState + 64) + kEvery * kSaved);
+  }
+}
+
+}  // namespace
+}  // namespace reel
