@@ -8,8 +8,7 @@ namespace {
 constexpr std::int64_t kState = 4 * 32 * 8;  ///< bytes of a state
 constexpr std::int64_t kWhich = 16;          ///< which step a checkpoint is of
 constexpr std::int64_t kSaved = 2 * kState;  ///< a step's: the state before it, and tanh's result
-constexpr std::int64_t kTaped =
-    kState + 4 + 16;  ///< last state, number of steps, random stream: on tapes
+constexpr std::int64_t kTaped = 4 + 16;      ///< number of steps, random stream: on tapes
 
 /// The loss of a scan over so many steps, as a function of its weights.
 auto rnn(int steps, const Checkpoint& policy) {
