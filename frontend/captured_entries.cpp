@@ -29,7 +29,7 @@ Tensor CapturedEntries::visible(const Tensor& input) {
 }
 
 Dim CapturedEntries::visible(const Dim& dim) {
-  if (!dim.is_ragged()) return dim;
+  if (!dim.is_ragged() || dim.is_symbol()) return dim;  // graphs are made in a body, too
   ModeScope aside({nullptr, thread_mode.tape, nullptr});
   const Dim seen = outer_ ? outer_->visible(dim) : dim;
   if (is_captured(dim)) dims_.add(seen);

@@ -7,6 +7,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/memory.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/random.h"
 #include "reel/core/str.h"
 #include "reel/trace/passes/pipeline.h"
@@ -34,8 +35,9 @@ class DimTable {
     for (const Dim& dim : computed) each_atom(dim, [&](const Dim& of) { ++uses_[of.node()]; });
   }
   int place(const Dim& dim) {
+    // Equal where a scan's ended entries show one for the other, of which arguments may have both.
     for (std::size_t i = 0; i < dims_.size(); ++i)
-      if (dims_[i].node() == dim.node()) return static_cast<int>(i);
+      if (dims_[i] == dim) return static_cast<int>(i);
     for (const Dim& of : dim.length_dims()) place(of);
     if (const DimExpression* expression = visible_expression(dim))
       for (const Dim& of : expression->operands) place(of);
@@ -158,6 +160,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   signature(arguments, table);
   entry->dims = table.dims();
 
+  const Dims shown = canonical(entry->dims);  // in a scan whose entries end, as its body sees them
   GraphBuilder builder(name_);
   ModeScope scope(builder.scope());
   Dims symbols;
@@ -190,7 +193,10 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
     leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
   }
   const Tensor stream = builder.add_input(TensorType(i64, {2}));
-  for (std::size_t i = 0; i < symbols.size(); ++i) builder.rename(entry->dims[i], symbols[i]);
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    builder.rename(entry->dims[i], symbols[i]);
+    if (shown[i].node() != entry->dims[i].node()) builder.rename(shown[i], symbols[i]);
+  }
 
   RandomScope random(stream);
   Traced traced = function(promises);
@@ -249,7 +255,7 @@ TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Fu
   Tensors inputs;
   for (std::size_t i = 0; i < table.dims().size(); ++i) {
     const Dim& dim = table.dims()[i];
-    if (entry->guarded[i] && dim.node() != entry->dims[i].node())
+    if (entry->guarded[i] && !(dim == entry->dims[i]))
       throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i],
                            " itself, but this call's argument has ", "another dim of that name, ",
                            dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
