@@ -114,6 +114,16 @@ TEST(FoldConstantsTest, BitsAreThoseOfARun) {
           expected[0].tensor);
 }
 
+TEST(FoldConstantsTest, AZeroKeepsItsSign) {
+  const auto f = [](Tensor x) {
+    const Tensor zero = zeros({3}, f64);
+    return std::pair{x + zero, -zero};
+  };
+  const Tensor x = ones({3}, f64);
+  for (const Executor executor : {Executor::interpreter, Executor::plan, Executor::dataflow})
+    expect_same_bits(jit(f, {.executor = executor})(x).second, f(x).second);
+}
+
 TEST(DropDeadTest, DropsWhatNobodyReads) {
   const auto graph = record(1, [](const Tensors& x) {
     exp(x[0]);
