@@ -1,18 +1,12 @@
 // tests/fuzz/checks.h — what must hold of every program, in every mode.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "reel/core/tensor.h"
 #include "reel/tests/fuzz/program.h"
 
 namespace reel::fuzz {
-
-/// A program, its gradients, and the gradients of those: all are functions of this kind.
-using Function = std::function<Tensors(const Tensors&)>;
 
 /// What does not hold. Findings of one kind may have one cause: a program is made smaller as long
 /// as its kind stays.

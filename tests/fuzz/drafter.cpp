@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "reel/tests/fuzz/policies.h"
+
 namespace reel::fuzz {
 
 int Drafter::pick(const Accepts& accepts) {
@@ -39,6 +41,10 @@ std::vector<int> Drafter::pick_dims(int at_most) {
     if (!contains(dims, dim)) dims.push_back(dim);
   }
   return dims;
+}
+
+PolicyForm Drafter::policy() {
+  return draws_policies_ && random_.chance(60) ? draw_policy(random_) : PolicyForm{};
 }
 
 int Drafter::new_value(const ValueType& type) {

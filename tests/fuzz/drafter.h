@@ -25,6 +25,9 @@ class Drafter {
   /// Blocks around the one being written.
   int depth() const { return depth_; }
   bool is_named() const { return program_.is_named; }
+  /// What the next loop keeps: in most programs, and for some loops of others, all.
+  PolicyForm policy();
+  bool draws_truncate() const { return draws_truncate_; }
 
   using Accepts = std::function<bool(int value)>;
   /// A visible value, later ones more often; -1 where there is none.
@@ -78,6 +81,7 @@ class Drafter {
   std::size_t block_begin_ = 0;  // where in visible_ the values of the current block begin
   int dims_begin_ = 0;
   int depth_ = 0;
+  bool draws_policies_ = false, draws_truncate_ = false;
 
   friend Program generate(std::uint64_t, const Rules&);
 };

@@ -14,5 +14,6 @@ Rules array_rules();
 Rules random_rules();
 Rules loop_rules();
 Rules scan_rules();
+Rules checkpoint_rules();
 
 }  // namespace reel::fuzz

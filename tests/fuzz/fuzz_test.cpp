@@ -13,10 +13,9 @@
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/checks.h"
 #include "reel/tests/fuzz/families.h"
-#include "reel/tests/fuzz/isolation.h"
-#include "reel/tests/fuzz/printer.h"
-#include "reel/tests/fuzz/shrinker.h"
+#include "reel/tests/fuzz/programs_with.h"
 #include "reel/tests/fuzz/typing.h"
+#include "reel/tests/fuzz/variants.h"
 
 namespace reel::fuzz {
 namespace {
@@ -27,8 +26,8 @@ const Typing kOfReals = unary(Element::real, Element::real);
 const Rule* wrong_gradient() {
   static const Rule* const rule =
       expression(REEL_EXPRESSION(custom_vjp(
-                     [](Tensor x) {
-                       return std::pair{square(x), x};
+                     [](Tensor t) {
+                       return std::pair{square(t), t};
                      },
                      [](Tensor u, Tensor dy) { return 2.1 * u * dy; })(a)),
                  40, kOfReals);
@@ -76,20 +75,6 @@ const Rule* draws_infinity() {
   return rule;
 }
 
-Rules with(const Rule* rule) {
-  Rules rules = all_rules();
-  rules.push_back(rule);
-  return rules;
-}
-
-bool uses(const Program& program, const Rule* rule) {
-  bool result = false;
-  for_each_block(program.main, [&](const Block& block) {
-    for (const Instruction& in : block.body) result = result || in.rule == rule;
-  });
-  return result;
-}
-
 int count_loops(const Program& program) {
   int result = 0;
   for_each_block(program.main, [&](const Block& block) {
@@ -103,34 +88,11 @@ std::optional<Finding> check_all(const Program& program, Statistics* statistics)
   return check(program, statistics);
 }
 
-/// Programs with the rule until one shows a defect of that kind; that one, made small. Fails where
-/// none does.
-std::optional<Program> find(const Rule* rule, const std::string& kind, const Checks& checks) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Program program = generate(seed, with(rule));
-    if (!uses(program, rule)) continue;
-    const auto finding = checks(program, nullptr);
-    if (!finding || finding->kind != kind) continue;
-    return shrink(program, [&](const Program& candidate) {
-      const auto other = checks(candidate, nullptr);
-      return other && other->kind == kind;
-    });
-  }
-  ADD_FAILURE() << "no program of 300 shows the defect";
-  return {};
-}
-
-/// The smallest programs: an instruction, and the sum that makes a loss of it.
-void expect_small(const Program& program, const Rule* rule, int most = 3) {
-  EXPECT_TRUE(uses(program, rule)) << to_source(program);
-  EXPECT_LE(count_instructions(program), most) << to_source(program);
-  EXPECT_LE(program.inputs.size(), 2u) << to_source(program);
-}
-
 TEST(FuzzTest, FindsAWrongGradient) {
   const auto found = find(wrong_gradient(), "gradient and differences disagree", check_all);
   ASSERT_TRUE(found);
   expect_small(*found, wrong_gradient());
+  EXPECT_FALSE(has_policies(*found) || has_checkpointed(*found) || has_truncate(*found));
 }
 
 TEST(FuzzTest, FindsModesThatDisagree) {

@@ -112,6 +112,8 @@ Program generate(std::uint64_t seed, const Rules& rules) {
   program.real = random.chance(80) ? f64 : f32;
   Drafter d(program, random, rules);
   d.current_ = &program.main;
+  d.draws_policies_ = random.chance(40);
+  d.draws_truncate_ = random.chance(20);
   if (program.is_named) draw_dims(d, random);
   draw_inputs(program, d, random);
   d.write(random.between(3, 12));

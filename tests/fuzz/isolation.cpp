@@ -15,8 +15,8 @@
 namespace reel::fuzz {
 namespace {
 
-/// Far more than any program takes: of the processor, and, for what waits, of the clock.
-constexpr int kSeconds = 10, kSecondsOfTheClock = 120;
+/// For what waits.
+constexpr int kSecondsOfTheClock = 120;
 
 /// What a child tells its parent: a letter, a number, and texts, each ended by a 0.
 void tell(int pipe, char what, std::uint64_t number, const std::string& kind = {},
@@ -70,8 +70,8 @@ std::string listen(int pipe, pid_t child, const std::function<void(const Told&)>
   return "";
 }
 
-void allow_time() {
-  const itimerval time{.it_interval = {}, .it_value = {.tv_sec = kSeconds, .tv_usec = 0}};
+void allow_time(int seconds) {
+  const itimerval time{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &time, nullptr);
 }
 
@@ -93,11 +93,11 @@ std::string in_child(const std::function<void(int)>& work,
 
 }  // namespace
 
-std::optional<Finding> check_isolated(const Program& program, const Checks& checks) {
+std::optional<Finding> check_isolated(const Program& program, const Checks& checks, int seconds) {
   std::optional<Finding> finding;
   const std::string end = in_child(
       [&](int pipe) {
-        allow_time();
+        allow_time(seconds);
         if (const auto found = checks(program, nullptr))
           tell(pipe, 'f', program.seed, found->kind, found->message);
       },
@@ -118,7 +118,7 @@ Statistics check_many(std::uint64_t first, int count, const Rules& rules, const 
         [&](int pipe) {
           for (std::uint64_t seed = first; seed < end; ++seed) {
             tell(pipe, 'p', seed);
-            allow_time();
+            allow_time(kSeconds);
             Statistics statistics;
             if (const auto found = checks(generate(seed, rules), &statistics))
               tell(pipe, 'f', seed, found->kind, found->message);

@@ -12,8 +12,12 @@ namespace reel::fuzz {
 
 using Checks = std::function<std::optional<Finding>(const Program&, Statistics*)>;
 
-/// What checks say of a program; a crash or a run of more than some seconds is a finding, too.
-std::optional<Finding> check_isolated(const Program& program, const Checks& checks);
+/// Far more of the processor than any program takes.
+inline constexpr int kSeconds = 10;
+
+/// What checks say of a program; a crash or a run of more than so many seconds is a finding, too.
+std::optional<Finding> check_isolated(const Program& program, const Checks& checks,
+                                      int seconds = kSeconds);
 
 /// A program with a finding.
 struct Found {

@@ -7,12 +7,8 @@
 
 namespace reel::fuzz {
 
-Machine::Machine(const Program& program, const Arguments& outside, Policy policy)
-    : program_(program),
-      outside_(outside),
-      policy_(std::move(policy)),
-      slots_(program.values.size()),
-      dims_(outside.dims) {}
+Machine::Machine(const Program& program, const Arguments& outside)
+    : program_(program), outside_(outside), slots_(program.values.size()), dims_(outside.dims) {}
 
 Tensors Machine::run(const Tensors& arguments) {
   std::size_t next = 0;

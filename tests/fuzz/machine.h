@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "reel/core/checkpoint_policy.h"
 #include "reel/frontend/tensor_array.h"
 #include "reel/tests/fuzz/program.h"
 
@@ -31,17 +30,11 @@ struct Arguments {
   Tensors all;            ///< one for each input, captured ones too
 };
 
-/// What all loops of a program keep, and where.
-struct Policy {
-  Checkpoint checkpoint = {};
-  SwapMemory swap_memory = {};
-};
-
 /// Runs a program once, in whatever mode is active.
 class Machine {
  public:
   /// dims and captured tensors come from `outside`, the others from run's arguments.
-  Machine(const Program& program, const Arguments& outside, Policy policy = {});
+  Machine(const Program& program, const Arguments& outside);
 
   /// arguments: those inputs that are not captured, in order -> the results of main.
   Tensors run(const Tensors& arguments);
@@ -50,7 +43,6 @@ class Machine {
 
   // For rules.
   const Program& program() const { return program_; }
-  const Policy& policy() const { return policy_; }
   Slot& operator[](int value) { return slots_[value]; }
   const Tensor& tensor(int value) const { return slots_[value].tensor; }
   const Dim& dim(int dim) const { return dims_[dim]; }
@@ -65,7 +57,6 @@ class Machine {
  private:
   const Program& program_;
   const Arguments& outside_;
-  const Policy policy_;
   std::vector<Slot> slots_;
   std::vector<Dim> dims_;
   bool watches_ = false, met_others_ = false;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "reel/core/random.h"
 #include "reel/reel.h"
 
 using namespace reel;
@@ -10,219 +11,168 @@ struct State {
   std::vector<TensorArray> arrays;
 };
 
+/// While this is false, loops keep all, and functions under checkpoint(f) are called as they are.
+bool has_policies = true;
+
+template <class Policy>
+Policy kept(const Policy& policy) {
+  return has_policies ? policy : Policy();
+}
+
+/// By the first letter of the op that makes a value.
+SavingRule by_letter(int letters) {
+  return [letters](const StepValue& value) {
+    return Saving((value.op[0] + value.name.size() + letters) % 4);
+  };
+}
+
+template <class F>
+State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
+  if (has_policies) return checkpoint(f, rule)(state);
+  RandomScope draws;
+  draws.begin(0);
+  return f(state);
+}
+
 int main() {
-  const Dim batch0("batch0", 4);
-  const Dim part2("part2", 2);
+  const Dim batch0("batch0", 1);
   const Dim part3("part3", 2);
-  const Dim part5("part5", 0);
+  const Dim part4("part4", 1);
+  const Tensor v6 = cast(scalar(2.0, f64), i32);
   const Tensors arguments = [&] {
-    const Dim time1("time1", tensor(std::vector<int>{2, 1, 4, 0}, {batch0}));
+    const Dim time1("time1", tensor(std::vector<int>{0}, {batch0}));
+    const Dim n2("n2", scalar(4));
     return Tensors{
-        tensor(std::vector<double>{0.75, 0.625, NAN, NAN, 0.25, NAN, NAN, NAN, -0.25, -0.125, 2.0,
-                                   -1.25, NAN, NAN, NAN, NAN},
-               {batch0, time1}),
-        tensor(std::vector<double>{-1.375, -1.125, NAN, NAN, 0.25, NAN, NAN, NAN, 1.25, 1.375, 1.25,
-                                   -0.125, NAN, NAN, NAN, NAN},
-               {batch0, time1}),
-        cast(scalar(1.0, f64), i32),
-        cast(scalar(1.0, f64), i32),
-        cast(scalar(0.0, f64), boolean),
+        tensor(std::vector<double>{}, {batch0, time1}),
+        tensor(std::vector<double>{0.375, -0.625, 2.0, 1.25}, {n2}),
+        tensor(std::vector<double>{-1.5, 0.75, -0.5, -1.625}, {n2}),
+        scalar(1.875, f64),
+        tensor(std::vector<double>{0.0}, {batch0}),
+        tensor(std::vector<double>{}, {time1}),
     };
   }();
   const Tensors elsewhere = [&] {
-    const Dim time1("time1", tensor(std::vector<int>{2, 1, 2, 2}, {batch0}));
+    const Dim time1("time1", tensor(std::vector<int>{3}, {batch0}));
+    const Dim n2("n2", scalar(1));
     return Tensors{
-        tensor(std::vector<double>{0.75, 0.625, -0.125, NAN, 0.25, 1.25, 1.75, 0.875},
-               {batch0, time1}),
-        tensor(std::vector<double>{-1.375, -1.125, -1.5, NAN, 0.25, 1.5, 0.625, -0.625},
-               {batch0, time1}),
-        cast(scalar(1.0, f64), i32),
-        cast(scalar(1.0, f64), i32),
-        cast(scalar(0.0, f64), boolean),
+        tensor(std::vector<double>{-1.625, -0.5, 0.625}, {batch0, time1}),
+        tensor(std::vector<double>{0.375}, {n2}),
+        tensor(std::vector<double>{-1.5}, {n2}),
+        scalar(1.875, f64),
+        tensor(std::vector<double>{0.0}, {batch0}),
+        tensor(std::vector<double>{0.125, 0.125, 1.625}, {time1}),
     };
   }();
   const auto function = [&](const Tensors& x) {
     const Tensor v0 = x[0];
     const Dim time1 = v0.dim("time1");
     const Tensor v1 = x[1];
+    const Dim n2 = v1.dim("n2");
     const Tensor v2 = x[2];
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
-    const Tensor v5 = cumprod(v1, time1, {.exclusive = true});
-    const Tensor v6 = v1 * v0;
-    const Tensor v7 = dropout(v6, 0.25);
-    const Tensor v8 = full({}, 0, i32);
-    const Tensor v9 = full({}, 2, i32);
-    const auto s58 = scan(Scan{
-        .spatial_dim = batch0,
-        .cond_dims = {},
-        .initial = State{{v8, v3}, {}},
-        .xs = Tensors{v7, v1},
-        .cond = [&](const State& s) -> Tensor {
-          const Tensor v54 = s.tensors[0];
-          const Tensor v55 = s.tensors[1];
-          const Tensor v56 = mod(v2 * 3, 4);
-          const Tensor v57 = less(v54, v56);
-          return v57;
+    const Tensor v5 = x[5];
+    const Tensor v7 = cast(round(3.0 * tanh(v4)), i32);
+    const Tensor v8 = softmax(v5, {time1});
+    const Tensor v9 = sqrt(0.5 + square(v3));
+    const State s12 = checkpointed(
+        [&](const State& s) -> State {
+          const Tensor v10 = s.tensors[0];
+          const Tensor v11 = log1p(square(v5));
+          return State{{v9, v7}, {}};
         },
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v10 = x[0];
-              const Tensor v11 = x[1];
-              const Tensor v12 = s.tensors[0];
-              const Tensor v13 = s.tensors[1];
-              const State s47 = cond(
-                  v4,
-                  [&]() -> State {
-                    const Tensor v14 = -0.5 - v5;
-                    const auto s23 = scan(Scan{
-                        .spatial_dim = time1,
-                        .initial = State{{v3, v13}, {}},
-                        .xs = Tensors{v6, v5},
-                        .body =
-                            [&](const Tensors& x, const State& s) {
-                              const Tensor v15 = x[0];
-                              const Tensor v16 = x[1];
-                              const Tensor v17 = s.tensors[0];
-                              const Tensor v18 = s.tensors[1];
-                              const Tensor v19 = where(v4, v0, v14);
-                              const Tensor v20 = v14 - v19;
-                              const Tensor v21 = sum(v6, {batch0});
-                              const Tensor v22 = mod(v18 + v13, 5);
-                              return std::pair{Tensors{v3}, State{{v12, v22}, {}}};
-                            },
-                        .reverse = true,
-                    });
-                    const Tensor v23 = s23.ys[0];
-                    const Tensor v24 = s23.state.tensors[0];
-                    const Tensor v25 = s23.state.tensors[1];
-                    return State{{v24}, {}};
-                  },
-                  [&]() -> State {
-                    const State s32 = cond(
-                        v4,
-                        [&]() -> State {
-                          const Tensor v26 = rsqrt(1.5 + cos(v5));
-                          const Tensor v27 = mod(v12 + v8, 5);
-                          const Tensor v28 = mod(v8 + v27, 5);
-                          return State{{v27, v28}, {}};
-                        },
-                        [&]() -> State {
-                          const Tensor v29 = cast(v4, f64);
-                          const Tensor v30 = -v9;
-                          const Tensor v31 = mod(v8 + v12, 5);
-                          return State{{v13, v31}, {}};
-                        });
-                    const Tensor v32 = s32.tensors[0];
-                    const Tensor v33 = s32.tensors[1];
-                    const State s44 = cond(
-                        v4,
-                        [&]() -> State {
-                          const Tensor v34 = v5 + v10;
-                          const Tensor v35 = tanh(v34);
-                          const Tensor v36 = transpose(v35, {batch0, time1});
-                          const Tensor v37 = mod(v3 + v32, 5);
-                          return State{{v36, v37}, {}};
-                        },
-                        [&]() -> State {
-                          const Tensor v38 = split_dim(v5, batch0, {part2, part3});
-                          const Tensor v39 = less(v9, v32);
-                          const Tensor v40 = where(v39, v38, v11);
-                          const Tensor v41 = v5 + v11;
-                          const Tensor v42 = tanh(v41);
-                          const Tensor v43 = transpose(v42, {batch0, time1});
-                          return State{{v43, v32}, {}};
-                        });
-                    const Tensor v44 = s44.tensors[0];
-                    const Tensor v45 = s44.tensors[1];
-                    const Tensor v46 = v13 > 1;
-                    return State{{v32}, {}};
-                  });
-              const Tensor v47 = s47.tensors[0];
-              const Tensor v48 = full({batch0}, true, boolean);
-              const Tensor v49 = sum(0.5 * v11 + sin(v11));
-              const Tensor v50 = gather(v7, v8, time1, {.clip = true});
-              const Tensor v51 = v50 * 0.75;
-              const Tensor v52 = abs(v51);
-              const Tensor v53 = v12 + 1;
-              return std::pair{Tensors{v12}, State{{v53, v47}, {}}};
-            },
-        .max_seq_len = v9,
-    });
-    const Tensor v58 = s58.ys[0];
-    const Tensor v59 = s58.state.tensors[0];
-    const Tensor v60 = s58.state.tensors[1];
-    const Dim batch04 = s58.dim;
-    const Tensor v61 = slice(v6, batch0, 4, 4, part5);
-    const Tensor v62 = full({batch0}, 0, i32);
-    const Tensor v63 = mod(v62 * 3, 4);
-    const auto s92 = scan(Scan{
-        .spatial_dim = batch04,
-        .cond_dims = {batch0},
-        .initial = State{{v62, v60}, {}},
-        .xs = Tensors{v58},
-        .cond = [&](const State& s) -> Tensor {
-          const Tensor v88 = s.tensors[0];
-          const Tensor v89 = s.tensors[1];
-          const Tensor v90 = mod(v62 * 3, 4);
-          const Tensor v91 = less(v88, v90);
-          return v91;
+        State{{v5}, {}});
+    const Tensor v12 = s12.tensors[0];
+    const Tensor v13 = s12.tensors[1];
+    const Tensor v14 = log_softmax(v1, {n2});
+    const Tensor v15 = mask_padding(v4, -0.625);
+    const Tensor v16 = custom_vjp(
+        [](Tensor t) {
+          return std::pair{square(t), t};
         },
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v64 = x[0];
-              const Tensor v65 = s.tensors[0];
-              const Tensor v66 = s.tensors[1];
-              const State s81 = cond(
-                  v4,
-                  [&]() -> State {
-                    const Tensor v67 = full({}, 0, i32);
-                    const State s77 = while_loop(
-                        [&](const State& s) -> Tensor {
-                          const Tensor v73 = s.tensors[0];
-                          const Tensor v74 = s.tensors[1];
-                          const Tensor v75 = full({}, 2, i32);
-                          const Tensor v76 = less(v73, v75);
-                          return v76;
+        [](Tensor u, Tensor dy) { return 2.0 * u * dy; })(v15);
+    const Tensor v17 = full({}, 0, i32);
+    const Tensor v18 = mod(v17 * 3, 4);
+    const Tensor v19 = mod(v17 * 3, 4);
+    const State s56 = while_loop(
+        [&](const State& s) -> Tensor {
+          const Tensor v50 = s.tensors[0];
+          const Tensor v51 = s.tensors[1];
+          const Tensor v52 = less(v50, v18);
+          const Tensor v53 = sum(v51);
+          const Tensor v54 = v53 <= 2.0;
+          const Tensor v55 = v52 && v54;
+          return v55;
+        },
+        [&](const State& s) -> State {
+          const Tensor v20 = s.tensors[0];
+          const Tensor v21 = s.tensors[1];
+          const Tensor v22 = full({}, 0, i32);
+          const State s42 = while_loop(
+              [&](const State& s) -> Tensor {
+                const Tensor v37 = s.tensors[0];
+                const Tensor v38 = s.tensors[1];
+                const Tensor v39 = s.tensors[2];
+                const Tensor v40 = full({}, 2, i32);
+                const Tensor v41 = less(v37, v40);
+                return v41;
+              },
+              [&](const State& s) -> State {
+                const Tensor v23 = s.tensors[0];
+                const Tensor v24 = s.tensors[1];
+                const Tensor v25 = s.tensors[2];
+                const auto s30 = scan(Scan{
+                    .spatial_dim = time1,
+                    .initial = State{{v13}, {}},
+                    .xs = Tensors{v8},
+                    .body =
+                        [&](const Tensors& x, const State& s) {
+                          const Tensor v26 = x[0];
+                          const Tensor v27 = s.tensors[0];
+                          const Tensor v28 = mean(v15, {batch0});
+                          const Tensor v29 = mod(v27 + v24, 5);
+                          return std::pair{Tensors{}, State{{v29}, {}}};
                         },
-                        [&](const State& s) -> State {
-                          const Tensor v68 = s.tensors[0];
-                          const Tensor v69 = s.tensors[1];
-                          const Tensor v70 = matmul(v1, v0, batch0);
-                          const Tensor v71 = v68 + 1;
-                          const Tensor v72 = mod(v69 + v64, 5);
-                          return State{{v71, v72}, {}};
-                        },
-                        State{{v67, v59}, {}});
-                    const Tensor v77 = s77.tensors[0];
-                    const Tensor v78 = s77.tensors[1];
-                    const Tensor v79 = log_softmax(v7, {time1});
-                    return State{{v60, v4}, {}};
-                  },
-                  [&]() -> State {
-                    const Tensor v80 = mod(v66 + v59, 5);
-                    return State{{v80, v4}, {}};
-                  });
-              const Tensor v81 = s81.tensors[0];
-              const Tensor v82 = s81.tensors[1];
-              const Tensor v83 = mod(v63, 2) == 0;
-              const Tensor v84 = minimum(v81, v65);
-              const Tensor v85 = clip(v7, -0.5, 0.75);
-              const Tensor v86 = sin(v61);
-              const Tensor v87 = v65 + 1;
-              return std::pair{Tensors{v61}, State{{v87, v8}, {}}};
-            },
-        .max_seq_len = v63,
-    });
-    const Tensor v92 = s92.ys[0];
-    const Tensor v93 = s92.state.tensors[0];
-    const Tensor v94 = s92.state.tensors[1];
-    const Dim batch046 = s92.dim;
-    const Tensor v95 = sum(0.5 * v92 + sin(v92));
-    return std::pair{v95, Tensors{v95, v92, v93, v94}};
+                    .truncate = 3,
+                });
+                const Tensor v30 = s30.state.tensors[0];
+                const Tensor v31 = log(1.5 + sin(v16));
+                const Tensor v32 = v14 + v2;
+                const Tensor v33 = custom_vjp(
+                    [](Tensor t) {
+                      return std::pair{square(t), t};
+                    },
+                    [](Tensor u, Tensor dy) { return 2.0 * u * dy; })(v16);
+                const Tensor v34 = v23 + 1;
+                const Tensor v35 = mod(v24 + v34, 5);
+                const Tensor v36 = mod(v25 + v23, 5);
+                return State{{v34, v35, v36}, {}};
+              },
+              State{{v22, v19, v20}, {}},
+              {.checkpoint = kept(Checkpoint::every(1).where(by_letter(3)))});
+          const Tensor v42 = s42.tensors[0];
+          const Tensor v43 = s42.tensors[1];
+          const Tensor v44 = s42.tensors[2];
+          const Tensor v45 = concat({v16, 0.5 * v16}, batch0, part3);
+          const Tensor v46 = slice(v15, batch0, 0, 1, part4);
+          const Tensor v47 = v8 + 0.875;
+          const Tensor v48 = v20 + 1;
+          const Tensor v49 = v21 + v47;
+          return State{{v48, v49}, {}};
+        },
+        State{{v17, v5}, {}},
+        {.swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1})),
+         .checkpoint = kept(Checkpoint::every(2).where(by_letter(0))),
+         .maximum_iterations = v19});
+    const Tensor v56 = s56.tensors[0];
+    const Tensor v57 = s56.tensors[1];
+    const Tensor v58 = sum(0.5 * v12 + sin(v12));
+    const Tensor v59 = sum(0.5 * v57 + sin(v57));
+    const Tensor v60 = v58 + v59;
+    return std::pair{v60, Tensors{v60, v12, v56, v57}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
-    manual_seed(103);
+    manual_seed(547);
     try {
       const auto [results, gradient] = function(arguments);
       std::cout << what << ":\n";
@@ -251,4 +201,8 @@ int main() {
   show("second gradient, eager", second, arguments);
   show("second gradient, traced", jit(second), arguments);
   show("second gradient of traced", value_and_grad(slope(jit(function))), arguments);
+  has_policies = false;
+  show("eager, without policies", eager, arguments);
+  show("traced, without policies", jit(eager), arguments);
+  show("second gradient, eager, without policies", second, arguments);
 }

@@ -4,8 +4,10 @@
 #include <sstream>
 
 #include "reel/tests/fuzz/arguments.h"
+#include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/rule.h"
 #include "reel/tests/fuzz/simplify.h"
+#include "reel/tests/fuzz/variants.h"
 
 namespace reel::fuzz {
 namespace {
@@ -97,6 +99,7 @@ namespace {
 constexpr const char* kBegin = R"(#include <cmath>
 #include <iostream>
 
+#include "reel/core/random.h"
 #include "reel/reel.h"
 
 using namespace reel;
@@ -105,7 +108,9 @@ struct State {
   Tensors tensors;
   std::vector<TensorArray> arrays;
 };
+)";
 
+constexpr const char* kMain = R"(
 int main() {
 )";
 
@@ -142,6 +147,12 @@ constexpr const char* kSecond = R"(  const auto slope = [](const auto& f) {
   show("second gradient, eager", second, arguments);
   show("second gradient, traced", jit(second), arguments);
   show("second gradient of traced", value_and_grad(slope(jit(function))), arguments);
+)";
+
+constexpr const char* kWithoutPolicies = R"(  has_policies = false;
+  show("eager, without policies", eager, arguments);
+  show("traced, without policies", jit(eager), arguments);
+  show("second gradient, eager, without policies", second, arguments);
 )";
 
 std::string with(std::string text, const std::string& name, const std::string& value) {
@@ -227,8 +238,11 @@ std::string to_source(const Program& program) {
   print_arguments(program, "arguments", {}, p);
   print_arguments(program, "elsewhere", {.is_elsewhere = true}, p);
   print_function(program, p);
-  return kBegin + p.text() + with(kEnd, "SEED", std::to_string(program.seed)) +
-         with(kSecond, "REAL", program.real == f64 ? "f64" : "f32") + "}\n";
+  const bool uses_policies = has_policies(program) || has_checkpointed(program);
+  return kBegin + std::string(uses_policies ? kPolicyHelpers : "") + kMain + p.text() +
+         with(kEnd, "SEED", std::to_string(program.seed)) +
+         with(kSecond, "REAL", program.real == f64 ? "f64" : "f32") +
+         (uses_policies ? kWithoutPolicies : "") + "}\n";
 }
 
 }  // namespace reel::fuzz

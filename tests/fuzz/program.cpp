@@ -56,7 +56,9 @@ bool same_dims(const Program& program, const std::vector<int>& a, const std::vec
 }
 
 bool same_type(const Program& program, const ValueType& a, const ValueType& b) {
-  return a.element == b.element && a.is_array == b.is_array && same_dims(program, a.dims, b.dims);
+  if (a.element != b.element || a.is_array != b.is_array) return false;
+  // Elements of an array have one order of dims.
+  return a.is_array ? a.dims == b.dims : same_dims(program, a.dims, b.dims);
 }
 
 }  // namespace reel::fuzz

@@ -58,6 +58,20 @@ struct Block {
 /// What instructions with blocks are.
 enum class Control { none, while_loop, scan, cond, call };
 
+/// What a loop keeps for its gradient, and where; or checkpoint(f) of its function.
+struct PolicyForm {
+  bool is_checkpointed = false;  ///< of a call: checkpoint(f), else f with the same draws
+  int steps = 0, bytes = 0;      ///< checkpoints every so many steps, or what fits; 0: none
+  int letters = -1;              ///< says what is kept of a step, op by op; -1: no rule
+  bool swaps = false;            ///< in a file
+
+  bool keeps_checkpoints() const { return steps || bytes; }
+  bool operator==(const PolicyForm&) const = default;
+};
+
+/// A truncate that cuts nothing.
+inline constexpr int kAllSteps = 1000;
+
 /// The options of a loop. Inputs of its instruction: xs, initial state, and the bound if there is
 /// one; outputs: ys, and the state.
 struct LoopForm {
@@ -66,8 +80,9 @@ struct LoopForm {
   bool has_cond = false;  ///< then the last block is cond
   bool cond_before_body = true;
   bool reverse = false;
-  bool gives_arrays = false;  ///< ys are TensorArrays
-  int spatial = -1;           ///< the dim of a scan; -1 for plain axes, and where there is none
+  int truncate = 0;             ///< of a scan; 0: none
+  bool is_cut_by_hand = false;  ///< by what the body does, rather than by the option
+  int spatial = -1;             ///< the dim of a scan; -1 for plain axes, and where there is none
   std::vector<int> cond_dims = {};
 };
 
@@ -82,6 +97,7 @@ struct Instruction {
   double constant = 0;
   Control control = Control::none;
   LoopForm loop = {};
+  PolicyForm policy = {};
   std::vector<Block> blocks = {};
 };
 

@@ -78,8 +78,8 @@ Rules elementwise_rules() {
       expression(REEL_EXPRESSION(exp(a)), 1, one),
       expression(REEL_EXPRESSION(zeros_like(a)), 1, one),
       expression(REEL_EXPRESSION(custom_vjp(
-                     [](Tensor x) {
-                       return std::pair{square(x), x};
+                     [](Tensor t) {
+                       return std::pair{square(t), t};
                      },
                      [](Tensor u, Tensor dy) { return 2.0 * u * dy; })(a)),
                  2, one),

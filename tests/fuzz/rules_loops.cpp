@@ -1,6 +1,7 @@
 // while_loop and cond.
 #include "reel/frontend/while_loop.h"
 #include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"
 #include "reel/tests/fuzz/typing.h"
 
@@ -28,6 +29,7 @@ class WhileRule : public Rule {
     if (d.depth() > kDeepest) return false;
     in.control = Control::while_loop;
     LoopForm& loop = in.loop;
+    in.policy = d.policy();
     loop.has_cond = d.random().chance(85);
     loop.has_bound = !loop.has_cond || d.random().chance(40);
     const int counter = d.apply("full(dims, 0, i32)", {}, {.element = Element::i32});
@@ -71,8 +73,8 @@ class WhileRule : public Rule {
       return machine.gather(in.blocks[0].results);
     };
     const std::vector<int> states(in.inputs.begin(), in.inputs.begin() + in.loop.states);
-    WhileOptions options{.swap_memory = machine.policy().swap_memory,
-                         .checkpoint = machine.policy().checkpoint};
+    WhileOptions options{.swap_memory = swap_memory_of(in.policy),
+                         .checkpoint = checkpoint_of(in.policy)};
     if (in.loop.has_bound) options.maximum_iterations = machine.tensor(in.inputs.back());
     const State initial = machine.gather(states);
     machine.assign(in.outputs, in.loop.has_cond ? while_loop(cond, body, initial, options)
@@ -90,9 +92,14 @@ class WhileRule : public Rule {
     else
       p.line("[](const State&) { return true; },");
     p.lambda("const State& s", "State", in.blocks[0], "s", ",");
-    p.line("State" + p.state(states) +
-           (in.loop.has_bound ? ", {.maximum_iterations = " + p.value(in.inputs.back()) + "});"
-                              : ");"));
+    std::string options;
+    const auto option = [&](const std::string& name, const std::string& value) {
+      if (!value.empty()) options += (options.empty() ? "." : ", .") + name + " = " + value;
+    };
+    option("swap_memory", swap_memory_text(in.policy));
+    option("checkpoint", checkpoint_text(in.policy));
+    option("maximum_iterations", in.loop.has_bound ? p.value(in.inputs.back()) : "");
+    p.line("State" + p.state(states) + (options.empty() ? "" : ", {" + options + "}") + ");");
     p.out();
     p.unpack(in.outputs, name);
   }

@@ -1,6 +1,8 @@
 // scan: along dims of every kind, until a condition ends it, and both.
 #include "reel/frontend/scan.h"
+#include "reel/tests/fuzz/cut_by_hand.h"
 #include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"
 #include "reel/tests/fuzz/typing.h"
 
@@ -37,6 +39,7 @@ class ScanRule : public Rule {
   bool draft(Drafter& d, Instruction& in) const override {
     if (d.depth() > kDeepest) return false;
     in.control = Control::scan;
+    in.policy = d.policy();
     LoopForm& loop = in.loop;
     const bool known = d.random().chance(70);
     if (known && !choose_xs(d, in)) return false;
@@ -46,6 +49,7 @@ class ScanRule : public Rule {
     if (loop.has_cond) choose_cond_dims(d, loop, known);
     loop.cond_before_body = !loop.has_cond || d.random().chance(60);
     choose_states(d, in);
+    choose_truncate(d, in);
     // Whether the new axis has a name is read off the state where no spatial_dim says it.
     if (!known && !d.is_named() &&
         std::none_of(in.inputs.begin(), in.inputs.end(), [&](int v) { return d.rank(v) > 0; }))
@@ -120,15 +124,44 @@ class ScanRule : public Rule {
       in.inputs.push_back(d.apply("full(dims, 0, i32)", {},
                                   {.element = Element::i32, .dims = loop.cond_dims}, attributes));
     }
+    if (d.random().chance(15)) add_array(d, in);
     const int states = d.random().between(loop.xs && d.random().chance(20) ? 0 : 1, 2);
     for (int i = 0; i < states; ++i) {
       const int state = d.pick([&](int v) {
-        return !d.type(v).is_array && !contains(d.type(v).dims, loop.spatial) &&
+        return !contains(d.type(v).dims, loop.spatial) &&
                std::find(in.inputs.begin() + begin, in.inputs.end(), v) == in.inputs.end();
       });
       if (state >= 0) in.inputs.push_back(state);
     }
     loop.states = static_cast<int>(in.inputs.size() - begin);
+  }
+
+  /// Programs have few of them.
+  static void add_array(Drafter& d, Instruction& in) {
+    const int like = d.pick([&](int v) {
+      if (d.type(v).element != Element::real || contains(d.type(v).dims, in.loop.spatial))
+        return false;
+      return std::all_of(d.type(v).dims.begin(), d.type(v).dims.end(),
+                         [&](int dim) { return d.dim(dim).is_named() || d.dim(dim).has_size(); });
+    });
+    if (like < 0) return;
+    Instruction attributes;
+    attributes.dims = d.type(like).dims;
+    attributes.numbers = {d.random().between(0, 2)};
+    const ValueType type{.dims = attributes.dims,
+                         .is_array = true,
+                         .least = static_cast<int>(attributes.numbers[0])};
+    in.inputs.push_back(
+        d.apply("TensorArray(TensorType{real, dims}, {.size = n})", {}, type, attributes));
+  }
+
+  /// Backwards, how many steps there are must be known before a run, or asked of a dim.
+  static void choose_truncate(Drafter& d, Instruction& in) {
+    if (!d.draws_truncate() || !in.loop.states || !d.random().chance(70)) return;
+    if (in.loop.reverse && !d.is_named() && !d.dim(d.type(in.inputs[0]).dims[0]).has_size()) return;
+    in.loop.truncate = d.random().chance(85) ? d.random().between(1, 3) : kAllSteps;
+    // Else gradients are those of pieces.
+    if (in.loop.truncate < kAllSteps) d.program().checks_differences = false;
   }
 
   static int choose_bound(Drafter& d, const Instruction& in) {
@@ -211,16 +244,17 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
   const Parts parts = parts_of(in);
   const Block& body = in.blocks[0];
   const LoopForm& loop = in.loop;
+  const CutByHand by_hand(in, machine);
   const auto call_body = [&](const Tensors& xs, const State& state) {
     machine.assign({body.params.begin(), body.params.begin() + loop.xs}, State{xs, {}});
-    machine.assign({body.params.begin() + loop.xs, body.params.end()}, state);
+    machine.assign({body.params.begin() + loop.xs, body.params.end()}, by_hand.cut(state));
     machine.run(body);
     const auto states = body.results.end() - loop.states;
     return std::pair{machine.gather({body.results.begin(), states}).tensors,
-                     machine.gather({states, body.results.end()})};
+                     by_hand.counted(machine.gather({states, body.results.end()}), state)};
   };
   const auto call_cond = [&](const State& state) {
-    machine.assign(in.blocks[1].params, state);
+    machine.assign(in.blocks[1].params, by_hand.without_counters(state));
     machine.run(in.blocks[1]);
     return machine.tensor(in.blocks[1].results[0]);
   };
@@ -231,11 +265,12 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
     spatial = Dim(machine.program().dims[in.found[0]].name);
   std::optional<IterationCount> bound;
   if (loop.has_bound) bound = machine.tensor(in.inputs.back());
+  const int truncate = loop.is_cut_by_hand ? 0 : loop.truncate;
   const Tensors xs = machine.gather(parts.xs).tensors;
-  const State initial = machine.gather(parts.initial);
+  const State initial = by_hand.with_counters(machine.gather(parts.initial));
   const auto keep = [&](const Scanned<Tensors, State>& result) {
     machine.assign(parts.ys, State{result.ys, {}});
-    machine.assign(parts.states, result.state);
+    machine.assign(parts.states, by_hand.without_counters(result.state));
     if (!in.found.empty()) machine.found(in.found[0], result.dim);
   };
   if (loop.has_cond)
@@ -247,8 +282,9 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .cond = call_cond,
                    .body = call_body,
                    .max_seq_len = bound,
-                   .checkpoint = machine.policy().checkpoint,
-                   .swap_memory = machine.policy().swap_memory}));
+                   .checkpoint = checkpoint_of(in.policy),
+                   .swap_memory = swap_memory_of(in.policy),
+                   .truncate = truncate}));
   else
     keep(scan(Scan{.spatial_dim = spatial,
                    .initial = initial,
@@ -256,8 +292,9 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .body = call_body,
                    .max_seq_len = bound,
                    .reverse = loop.reverse,
-                   .checkpoint = machine.policy().checkpoint,
-                   .swap_memory = machine.policy().swap_memory}));
+                   .checkpoint = checkpoint_of(in.policy),
+                   .swap_memory = swap_memory_of(in.policy),
+                   .truncate = truncate}));
 }
 
 void ScanRule::print(const Instruction& in, Printer& p) const {
@@ -295,8 +332,14 @@ void ScanRule::print(const Instruction& in, Printer& p) const {
   p.out();
   p.line("},");
   p.out();
-  if (loop.has_bound) p.line(".max_seq_len = " + p.value(in.inputs.back()) + ",");
-  if (loop.reverse) p.line(".reverse = true,");
+  const auto option = [&](const std::string& name, const std::string& value) {
+    if (!value.empty()) p.line("." + name + " = " + value + ",");
+  };
+  option("max_seq_len", loop.has_bound ? p.value(in.inputs.back()) : "");
+  option("reverse", loop.reverse ? "true" : "");
+  option("checkpoint", checkpoint_text(in.policy));
+  option("swap_memory", swap_memory_text(in.policy));
+  option("truncate", loop.truncate ? std::to_string(loop.truncate) : "");
   p.out();
   p.line("});");
   p.out();

@@ -182,6 +182,18 @@ Attempt drop_option(Program& program, int place, int variant) {
         in.blocks.pop_back();
       }
       return Attempt::made;
+    case 4:
+      loop.truncate = 0;
+      return Attempt::made;
+    case 5:
+      in.policy.steps = in.policy.bytes = 0;
+      return Attempt::made;
+    case 6:
+      in.policy.letters = -1;
+      return Attempt::made;
+    case 7:
+      in.policy.swaps = false;
+      return Attempt::made;
     default:
       return Attempt::no_variant;
   }
@@ -286,7 +298,8 @@ std::int64_t size_of(const Program& program) {
       size += in.blocks.empty() ? 0 : 500;
       for (const std::int64_t number : in.numbers) size += std::abs(number);
       size += 20 * (in.loop.reverse + in.loop.has_bound + in.loop.has_cond) +
-              20 * !in.loop.cond_before_body;
+              20 * !in.loop.cond_before_body + 20 * (in.loop.truncate > 0) +
+              20 * (in.policy.keeps_checkpoints() + (in.policy.letters >= 0) + in.policy.swaps);
     }
   });
   const std::vector<bool> used = dims_in_use(program);

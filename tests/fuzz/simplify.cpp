@@ -44,7 +44,18 @@ bool remove_leaves(Instruction& loop, const std::vector<int>& reads) {
   return false;
 }
 
-bool remove_results_of_cond(Instruction& in, const std::vector<int>& reads) {
+bool remove_arguments(Instruction& call, const std::vector<int>& reads) {
+  std::vector<int>& params = call.blocks[0].params;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (reads[params[i]]) continue;
+    erase_at(params, static_cast<int>(i));
+    erase_at(call.inputs, static_cast<int>(i));
+    return true;
+  }
+  return false;
+}
+
+bool remove_results_of_blocks(Instruction& in, const std::vector<int>& reads) {
   for (std::size_t i = 0; i < in.outputs.size() && in.outputs.size() > 1; ++i) {
     if (reads[in.outputs[i]]) continue;
     erase_at(in.outputs, static_cast<int>(i));
@@ -94,7 +105,9 @@ bool remove_something(Program& program) {
     for (Instruction& in : block.body) {
       if (removed) break;
       if (is_loop(in)) removed = remove_leaves(in, reads);
-      if (in.control == Control::cond) removed = remove_results_of_cond(in, reads);
+      if (in.control == Control::cond || in.control == Control::call)
+        removed = remove_results_of_blocks(in, reads);
+      if (in.control == Control::call) removed = removed || remove_arguments(in, reads);
     }
   });
   return removed || remove_inputs(program, reads);

@@ -1,0 +1,85 @@
+#include "reel/tests/fuzz/derivatives.h"
+
+#include <algorithm>
+
+#include "reel/core/dim_node.h"
+#include "reel/core/ops.h"
+#include "reel/frontend/embedding_table.h"
+#include "reel/frontend/grad.h"
+
+namespace reel::fuzz {
+namespace {
+
+bool may_be_table(const TensorType& type) {
+  // In all modes: a dim with a size that arguments bring has none in a trace.
+  const auto is_static = [](const Dim& dim) {
+    return dim.has_size() && (!dim.is_named() || dim.node()->kind == DimKind::fixed);
+  };
+  return is_float(type.dtype()) && type.rank() > 0 &&
+         std::all_of(type.dims().begin(), type.dims().end(), is_static);
+}
+
+}  // namespace
+
+Function with_gradient(const Function& f) {
+  return [f](const Tensors& x) {
+    const auto [results, gradient] = value_and_grad([&](const Tensors& y) {
+      const Tensors all = f(y);
+      return std::pair{all[0], all};
+    })(x);
+    Tensors both = results.second;
+    both.insert(both.end(), gradient.begin(), gradient.end());
+    return both;
+  };
+}
+
+Function with_rows(const Function& f) {
+  return [f](const Tensors& x) {
+    using Split = std::pair<std::vector<EmbeddingTable>, Tensors>;
+    Split split;
+    for (const Tensor& argument : x)
+      if (may_be_table(argument.type()))
+        split.first.emplace_back(argument);
+      else
+        split.second.push_back(argument);
+    const auto joined = [&](const Split& parts) {
+      Tensors all;
+      std::size_t table = 0, other = 0;
+      for (const Tensor& argument : x)
+        all.push_back(may_be_table(argument.type()) ? parts.first[table++].to_dense()
+                                                    : parts.second[other++]);
+      return all;
+    };
+    const auto [results, gradient] = value_and_grad([&](const Split& parts) {
+      const Tensors all = f(joined(parts));
+      return std::pair{all[0], all};
+    })(split);
+    Tensors both = results.second;
+    const Tensors whole = joined(gradient);
+    both.insert(both.end(), whole.begin(), whole.end());
+    return both;
+  };
+}
+
+Function with_second(const Function& f) {
+  return [f](const Tensors& x) {
+    const std::size_t n = x.size() / 2;
+    const auto slope = [&](const Tensors& all) {
+      const Tensors arguments(all.begin(), all.begin() + n);
+      const Tensors gradient = grad([&](const Tensors& y) { return f(y)[0]; })(arguments);
+      Tensor total;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (!is_float(gradient[i].dtype())) continue;
+        const Tensor part = sum(gradient[i] * all[n + i]);
+        total = total.is_defined() ? total + part : part;
+      }
+      return total;
+    };
+    const auto [value, gradient] = value_and_grad(slope)(x);
+    Tensors both{value};
+    both.insert(both.end(), gradient.begin(), gradient.begin() + n);
+    return both;
+  };
+}
+
+}  // namespace reel::fuzz

@@ -1,0 +1,69 @@
+#include "reel/tests/fuzz/modes.h"
+
+#include <cstring>
+#include <memory>
+
+#include "reel/core/mode.h"
+#include "reel/frontend/jit.h"
+
+namespace reel::fuzz {
+namespace {
+
+/// The same under other blocks, which nobody else holds; what a tape watches it has to see.
+Tensors to_be_used_up(Tensors tensors) {
+  if (thread_mode.tape) return tensors;
+  for (Tensor& tensor : tensors) {
+    const Tensor copy(allocate_block(tensor.type()));
+    std::memcpy(copy.data<void>(), tensor.data<void>(),
+                static_cast<std::size_t>(tensor.type().bytes()));
+    tensor = copy;
+  }
+  return tensors;
+}
+
+template <Executor executor, int parallel_iterations = 0>
+Runner traced(const Function& f, const Passes& passes) {
+  const auto jitted = std::make_shared<Jitted<Function>>(
+      jit(f, {.executor = executor, .passes = passes, .parallel_iterations = parallel_iterations}));
+  return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
+          [jitted] { return jitted->trace_count(); }};
+}
+
+/// Each pass is made or not, as a bit of the seed says: half of all programs go without a given
+/// one.
+Passes some_passes(std::uint64_t seed) {
+  // Seeds that follow each other would have the same high bits (Knuth's multiplicative hash).
+  std::uint64_t bits = seed * 0x9E3779B97F4A7C15u >> 32;
+  const auto next = [&] {
+    const bool result = bits & 1;
+    bits >>= 1;
+    return result;
+  };
+  return {.simplify = next(),
+          .hoist_invariants = next(),
+          .batch_over_time = next() || next(),
+          .split_loops = next(),
+          .chunk_loops = next() || next(),
+          .adjoin_loops = next(),
+          .pack_weights = next(),
+          .fuse_pointwise = next(),
+          .cut_rows = next(),
+          .shrink_batch = next(),
+          .reuse_memory = next(),
+          .chunk_steps = next() ? 3 : 0};
+}
+
+}  // namespace
+
+std::vector<Mode> all_modes(const Program& program) {
+  constexpr auto kDataflow = Executor::dataflow;
+  constexpr Runner (*kOverlapped[])(const Function&, const Passes&) = {
+      traced<kDataflow, 1>, traced<kDataflow, 2>, traced<kDataflow, 10>, traced<kDataflow, 32>};
+  return {{"traced", true, traced<Executor::interpreter>, {}},
+          {"by tokens", true, kOverlapped[program.seed % 4], {}},
+          {"planned", false, traced<Executor::plan>, {}},
+          {"chunked", false, traced<Executor::plan>, {.chunk_steps = 2}},
+          {"partly planned", false, traced<Executor::plan>, some_passes(program.seed)}};
+}
+
+}  // namespace reel::fuzz

@@ -1,0 +1,80 @@
+#include "reel/tests/fuzz/variants.h"
+
+#include <utility>
+
+namespace reel::fuzz {
+namespace {
+
+bool is_loop(const Instruction& in) {
+  return in.control == Control::while_loop || in.control == Control::scan;
+}
+
+/// Calls fn(instruction) for all of them, those of inner blocks as well.
+template <class P, class Fn>
+void for_each_instruction(P& program, Fn&& fn) {
+  for_each_block(program.main, [&](auto& block) {
+    for (auto& instruction : block.body) fn(instruction);
+  });
+}
+
+template <class Says>
+bool any(const Program& program, Says&& says) {
+  bool result = false;
+  for_each_instruction(program, [&](const Instruction& in) { result = result || says(in); });
+  return result;
+}
+
+}  // namespace
+
+bool has_policies(const Program& program) {
+  return any(program,
+             [](const Instruction& in) { return is_loop(in) && in.policy != PolicyForm{}; });
+}
+
+Program without_policies(Program program) {
+  for_each_instruction(program, [](Instruction& in) {
+    if (is_loop(in)) in.policy = {};
+  });
+  return program;
+}
+
+bool has_checkpointed(const Program& program) {
+  return any(program, [](const Instruction& in) { return in.policy.is_checkpointed; });
+}
+
+Program without_checkpointed(Program program) {
+  for_each_instruction(program, [](Instruction& in) {
+    if (in.control == Control::call) in.policy = {};
+  });
+  return program;
+}
+
+bool has_truncate(const Program& program) {
+  return any(program, [](const Instruction& in) { return in.loop.truncate > 0; });
+}
+
+Program with_truncate(Program program, int steps) {
+  for_each_instruction(program, [&](Instruction& in) {
+    if (in.loop.truncate) in.loop.truncate = steps;
+  });
+  return program;
+}
+
+Program cut_by_hand(Program program) {
+  for_each_instruction(program, [](Instruction& in) { in.loop.is_cut_by_hand = in.loop.truncate; });
+  return without_policies(without_checkpointed(std::move(program)));
+}
+
+Program with_second_gradients(Program program) {
+  for_each_instruction(program, [](Instruction& in) {
+    if (!in.policy.keeps_checkpoints()) return;
+    bool makes_dims = false;
+    for_each_block(in.blocks[0], [&](const Block& block) {
+      for (const Instruction& inner : block.body) makes_dims = makes_dims || !inner.found.empty();
+    });
+    if (makes_dims) in.policy.steps = in.policy.bytes = 0;
+  });
+  return program;
+}
+
+}  // namespace reel::fuzz
