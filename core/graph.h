@@ -65,6 +65,9 @@ class Graph : public RefCounted, public OpRecords {
   /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording
   /// the graph again, or parts of it, has to know them: what is captured has those dims.
   DimRenames renames;
+  /// At the top: what pictures call formal inputs and outputs, by place, such as "argument
+  /// 0.cell.w"; empty where nobody has said.
+  std::vector<std::string> input_names, output_names;
 
   ValueId add_value(const TensorType& type);
   std::vector<TensorType> types_of(std::span<const ValueId> values) const;

@@ -6,7 +6,7 @@
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
-#include "reel/frontend/pictures/picture.h"
+#include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
@@ -50,16 +50,18 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
   if (!options.profile)
     throw ArgumentError(str("jit \"", options.name,
                             "\": nothing has been timed; give it JitOptions{.profile = true}"));
-  if (options.executor != Executor::plan)
-    throw ArgumentError(
-        str("jit \"", options.name,
-            "\": profile() tells of the instructions of a plan; leave out .executor"));
   const Graph& graph = traced.graph();
   std::vector<Picture> parts;
   const auto add = [&](const char* title, const Graph& part) {
-    const Planned planned = planned_graph(part);
-    if (!planned.profile) return;
-    parts.push_back(picture_of(*planned.graph, planned.profile));
+    if (options.executor == Executor::dataflow) {
+      const auto run = last_recorded_run(part);
+      if (!run) return;
+      parts.push_back(picture_of(*run).picture);
+    } else {
+      const Planned planned = planned_graph(part);
+      if (!planned.profile) return;
+      parts.push_back(picture_of(*planned.graph, planned.profile));
+    }
     parts.back().name = options.name + title;
   };
   add("", graph);

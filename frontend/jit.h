@@ -29,7 +29,8 @@ struct JitOptions {
   Executor executor = Executor::plan;
   Passes passes = {};  ///< of the plan
   /// Times every op of a plan, for explain(), profile() and pictures: costs some 30 ns each. By the
-  /// dataflow executor, keeps a record of the last call. ArgumentError with the interpreter.
+  /// dataflow executor, keeps a record of the last call, for profile() and pictures. ArgumentError
+  /// with the interpreter.
   bool profile = false;
   /// Of the dataflow executor: so many iterations of every loop are in flight at most. 0: as many
   /// as WhileOptions say, and 10 of scans. Never changes a result.
@@ -78,7 +79,9 @@ class Jitted {
     const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(arguments, promises);
       const R result = std::apply(f_, inside);
-      return TracedFunction::Traced{flatten(result), detail::prototype_of(result)};
+      return TracedFunction::Recorded{{flatten(result), detail::prototype_of(result)},
+                                      leaf_paths(arguments),
+                                      leaf_paths(result)};
     };
     const TracedFunction::Traced result = (*traced_)(std::move(leaves), function);
     return unflatten(*static_cast<const R*>(result.prototype.get()), result.leaves);
@@ -99,7 +102,8 @@ class Jitted {
   /// Throws ArgumentError before the first call.
   std::string explain() const { return traced_->explain(); }
   /// What the runs of the graph of the last call took, with JitOptions::profile: the costliest ops
-  /// and loops, and the last run as a time line. Of a call under a tape, its gradient too.
+  /// and loops, and the last run as a time line; of the dataflow executor, all of the last run. Of
+  /// a call under a tape, its gradient too.
   ///
   /// Throws ArgumentError without JitOptions::profile, and before the first call.
   RunProfile profile() const { return detail::profile_of(*traced_, options_); }

@@ -21,7 +21,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
       [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
   const auto traced = [&](const TreeLeaves& promises) {
     try {
-      return TracedFunction::Traced{part(promises), nullptr};
+      return TracedFunction::Recorded{{part(promises), nullptr}, {}, {}};
     } catch (TraceError& error) {  // who runs eagerly does not expect any
       error.add_line(
           str(what, " is recorded in eager mode, too, to choose what is kept for its gradient"));

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "reel/core/str.h"
+#include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/frontend/replace_file.h"
 #include "reel/trace/executors/plan/words.h"
@@ -45,15 +43,24 @@ std::string percent(double share) {
   return text;
 }
 
+std::string which_runs(const Picture& picture) {
+  switch (picture.which_runs) {
+    case Picture::Runs::first:
+      return "the first one, in which loops are planned";
+    case Picture::Runs::last:
+      return "the last one";
+    default:
+      return str("the mean of ", picture.runs);
+  }
+}
+
 void summarise(std::ostream& out, const Picture& picture) {
   constexpr std::size_t kMost = 10;
   const auto runs = static_cast<double>(std::max<std::int64_t>(picture.runs, 1));
-  std::int64_t all = 0;
   std::vector<int> order;
   for (std::size_t i = 0; i < picture.nodes.size(); ++i) {
     const PictureNode& node = picture.nodes[i];
     if (!node.count || node.count->calls == 0) continue;
-    if (node.parent < 0) all += node.count->nanoseconds;
     order.push_back(static_cast<int>(i));
   }
   const auto nanoseconds = [&](int i) { return node_at(picture, i).count->nanoseconds; };
@@ -64,17 +71,15 @@ void summarise(std::ostream& out, const Picture& picture) {
     out << "it has not run to its end\n";
     return;
   }
-  out << time_text(static_cast<double>(all) / runs * 1e-9) << " a run, "
-      << (picture.is_first_run ? "the first one, in which loops are planned"
-                               : str("the mean of ", picture.runs))
-      << '\n';
+  const double all = static_cast<double>(picture.nanoseconds);
+  out << time_text(all / runs * 1e-9) << " a run, " << which_runs(picture) << '\n';
   const std::size_t shown = std::min(kMost, order.size());
   if (shown) out << "      time     share       runs  what\n";
   for (std::size_t k = 0; k < shown; ++k) {
     const PictureNode& node = node_at(picture, order[k]);
     const double mean = static_cast<double>(node.count->nanoseconds) / runs;
     out << padded(time_text(mean * 1e-9), 10)
-        << padded(percent(mean * runs / static_cast<double>(std::max<std::int64_t>(all, 1))), 10)
+        << padded(percent(mean * runs / std::max(all, 1.0)), 10)
         << padded(str(static_cast<double>(node.count->calls) / runs), 11) << "  " << words_of(node);
     if (node.parent >= 0) out << ", in " << node_at(picture, node.parent).label;
     if (!node.source.empty()) out << "  (" << first_line(node.source) << ')';
@@ -96,65 +101,7 @@ std::string RunProfile::summary() const {
 }
 
 void RunProfile::write_chrome_trace(const std::string& path) const {
-  using nlohmann::json;
-  std::int64_t start = std::numeric_limits<std::int64_t>::max();
-  for (const Picture& part : *parts_)
-    for (const PictureSpan& span : part.spans) start = std::min(start, span.begin);
-  const auto microseconds = [](std::int64_t nanoseconds) {
-    return static_cast<double>(nanoseconds) * 1e-3;
-  };
-  json events = json::array();
-  std::int64_t left_out = 0;
-  std::map<unsigned, bool> threads;
-  for (const Picture& part : *parts_) {
-    left_out += part.spans_left_out;
-    // A viewer nests what begins at one time in the order of the file: what is longer comes first.
-    std::vector<const PictureSpan*> spans;
-    for (const PictureSpan& span : part.spans) spans.push_back(&span);
-    std::stable_sort(spans.begin(), spans.end(), [](const PictureSpan* a, const PictureSpan* b) {
-      return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
-    });
-    std::map<int, std::map<unsigned, std::int64_t>> iterations;  // of a loop's run, by thread
-    for (const PictureSpan* span : spans) {
-      threads[span->thread] = true;
-      json event{{"ph", "X"},
-                 {"pid", 1},
-                 {"tid", span->thread},
-                 {"ts", microseconds(span->begin - start)},
-                 {"dur", microseconds(span->end - span->begin)}};
-      if (span->node < 0) {
-        event["name"] = part.name;
-        event["cat"] = "run";
-      } else if (span->is_iteration) {
-        const PictureNode& box = node_at(part, span->node);
-        const std::int64_t k = iterations[span->node][span->thread]++;
-        event["name"] = box.role == Role::loop ? str("iteration ", k) : box.label;
-        event["cat"] = "iteration";
-      } else {
-        const PictureNode& node = node_at(part, span->node);
-        iterations.erase(span->node);
-        event["name"] = node.label;
-        event["cat"] = name_of(node.role);
-        json& args = event["args"] = json::object();
-        if (!node.types.empty()) args["gives"] = join(node.types);
-        if (!node.source.empty()) args["source"] = first_line(node.source);
-        if (!node.note.empty()) args["runs"] = node.note;
-        if (node.role == Role::group && !node.attributes.empty())
-          args["does"] = node.attributes[0].second;
-      }
-      events.push_back(std::move(event));
-    }
-  }
-  for (const auto& [thread, _] : threads)
-    events.push_back({{"ph", "M"},
-                      {"pid", 1},
-                      {"tid", thread},
-                      {"name", "thread_name"},
-                      {"args", {{"name", str("thread ", thread)}}}});
-  const json trace{{"traceEvents", std::move(events)},
-                   {"displayTimeUnit", "ns"},
-                   {"otherData", {{"spans left out", left_out}}}};
-  const std::string text = trace.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = chrome_trace_of(*parts_);
   const std::string_view whole(text);
   replace_file(path, {&whole, 1}, "write_chrome_trace");
 }

@@ -253,7 +253,7 @@ KeptValues find_kept(TreeLeaves arguments,
       [](const Graph&) { return std::string(); });
   try {
     traced(std::move(arguments), [&](const TreeLeaves& promises) {
-      return TracedFunction::Traced{function(promises), nullptr};
+      return TracedFunction::Recorded{{function(promises), nullptr}, {}, {}};
     });
   } catch (const Found& found) {
     return found.kept;

@@ -153,6 +153,29 @@ struct TracedFunction::Entry {
   std::int64_t random_numbers = 0;
 };
 
+namespace {
+
+/// "argument 0.cell.w", "result"
+std::string name_of_leaf(const char* what, const std::string& path) {
+  return path.empty() ? what : str(what, ' ', path);
+}
+
+/// What each input of a recorded graph is to the caller: dims, tensors, the stream of random
+/// numbers.
+std::vector<std::string> names_of_inputs(const Dims& dims, const TreeLeaves& arguments,
+                                         const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const Dim& dim : dims)
+    if (!dim.is_undefined()) names.push_back(str("dim ", dim.name()));
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].kind == TreeLeaf::Kind::tensor && arguments[i].tensor.is_defined())
+      names.push_back(name_of_leaf("argument", paths[i]));
+  names.push_back("random stream");
+  return names;
+}
+
+}  // namespace
+
 std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& arguments,
                                                              const Function& function) {
   auto entry = std::make_shared<Entry>();
@@ -199,7 +222,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   }
 
   RandomScope random(stream);
-  Traced traced = function(promises);
+  Recorded traced = function(promises);
   Tensors outputs;
   for (TreeLeaf& leaf : traced.leaves) {
     entry->outputs.push_back(-1);
@@ -219,6 +242,11 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   entry->results = std::move(traced.leaves);
   entry->prototype = std::move(traced.prototype);
   Ref<Graph> graph = builder.finish(outputs);
+  if (traced.argument_paths.size() == promises.size())
+    graph->input_names = names_of_inputs(symbols, promises, traced.argument_paths);
+  for (std::size_t i = 0; i < traced.result_paths.size(); ++i)
+    if (entry->outputs[i] >= 0)
+      graph->output_names.push_back(name_of_leaf("result", traced.result_paths[i]));
   for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
   Optimised optimised =
       form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));

@@ -26,7 +26,12 @@ class TracedFunction {
     TreeLeaves leaves;
     std::shared_ptr<const void> prototype;
   };
-  using Function = std::function<Traced(const TreeLeaves&)>;
+  /// The same, with the paths of leaves: those of arguments begin with the argument's place,
+  /// 0.cell.w. Both are empty where only the library looks at the graph.
+  struct Recorded : Traced {
+    std::vector<std::string> argument_paths, result_paths;
+  };
+  using Function = std::function<Recorded(const TreeLeaves&)>;
 
   /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a
   /// tape.)

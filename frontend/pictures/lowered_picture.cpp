@@ -28,20 +28,21 @@ std::vector<std::string> types_of(const LoweredNode& node) {
 
 class LoweredDraughtsman {
  public:
-  explicit LoweredDraughtsman(const LoweredGraph& graph) : graph_(graph) {}
+  explicit LoweredDraughtsman(const LoweredGraph& graph)
+      : graph_(graph), names_(names_of_ends(*graph.scopes.front().graph)) {}
 
   LoweredPicture run() {
     for (const LoweredFrame& frame : graph_.frames) draw(frame);
     for (const LoweredNode& node : graph_.nodes) draw(node);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) connect(i);
-    int results = 0;
-    for (const LoweredPort& port : graph_.outputs) {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const LoweredPort& port = graph_.outputs[i];
       if (port.node < 0) continue;
       const auto& type = graph_.nodes[static_cast<std::size_t>(port.node)]
                              .outputs[static_cast<std::size_t>(port.port)]
                              .type;
       if (type && is_dim_token(*type)) continue;
-      const int result = picture().add({Kind::output, -1, Role::result, str("result ", results++)});
+      const int result = picture().add({Kind::output, -1, Role::result, names_.outputs[i]});
       picture().edges.push_back({at(port.node), port.port, result, 0, -1, PictureEdge::Kind::data});
     }
     return std::move(result_);
@@ -93,14 +94,10 @@ class LoweredDraughtsman {
   void describe(const LoweredNode& node, PictureNode& drawn) const {
     if (node.role == LoweredRole::input) {
       drawn.kind = Kind::input;
-      const Graph& graph = *graph_.scopes.front().graph;
       const auto place = static_cast<std::size_t>(node.index);
-      const bool is_capture = place >= graph.formal_count;
+      const bool is_capture = place >= graph_.scopes.front().graph->formal_count;
       drawn.role = is_capture ? Role::capture : Role::argument;
-      int number = 0;  // as the picture of the graph has it
-      for (std::size_t i = is_capture ? graph.formal_count : 0; i < place; ++i)
-        number += !is_dim_token(graph.types[graph.inputs[i]]);
-      drawn.label = str(is_capture ? "capture " : "argument ", number);
+      drawn.label = names_.inputs[place];
       return;
     }
     if (node.role != LoweredRole::record) {
@@ -137,6 +134,7 @@ class LoweredDraughtsman {
   }
 
   const LoweredGraph& graph_;
+  const EndNames names_;
   LoweredPicture result_;
 };
 

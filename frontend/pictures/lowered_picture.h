@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/dataflow/lowered.h"
+#include "reel/trace/executors/dataflow/recorded_run.h"
 
 namespace reel {
 
@@ -13,6 +13,9 @@ struct LoweredPicture {
   std::vector<int> frames;  ///< boxes of the picture, by frame; -1 for what is around all loops
 };
 LoweredPicture picture_of(const LoweredGraph& graph);
+/// The same with what the nodes of a run took, and when: threads have rows of the time line, and so
+/// have the loops and those of their iterations that were in flight beside each other.
+LoweredPicture picture_of(const RecordedRun& run);
 
 /// A graph has loops or conds, which lowering takes apart.
 bool has_control_flow(const Graph& graph);

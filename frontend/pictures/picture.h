@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,11 +65,11 @@ struct PictureEdge {
   Kind kind = Kind::data;
 };
 
-/// A time in which a node ran, of the last run that was counted; of a box, also one iteration.
+/// A time in which a node ran, of the last run that was counted.
 struct PictureSpan {
-  int node;  ///< -1: all of it
-  bool is_iteration = false;
-  unsigned thread = 0;
+  int node;                                    ///< -1: all of it
+  std::optional<std::int64_t> iteration = {};  ///< of a loop: this one only; they run from 0 on
+  unsigned row = 0;                 ///< of the time line; spans of a row lie in each other or apart
   std::int64_t begin = 0, end = 0;  ///< nanoseconds, from no particular beginning
 };
 
@@ -78,8 +79,11 @@ struct Picture {
   std::vector<PictureEdge> edges;
   std::vector<PictureSpan> spans;
   std::int64_t spans_left_out = 0;
-  std::int64_t runs = 0;      ///< that were counted
-  bool is_first_run = false;  ///< in which loops are planned
+  std::map<unsigned, std::string> rows;  ///< of the time line, those that are no threads
+  std::int64_t runs = 0;                 ///< that were counted
+  std::int64_t nanoseconds = 0;          ///< that these took together
+  /// Which runs were counted, where these are not all but the first.
+  enum class Runs { all_but_first, first, last } which_runs = Runs::all_but_first;
 
   int add(PictureNode node) {
     nodes.push_back(std::move(node));
@@ -88,6 +92,12 @@ struct Picture {
 };
 
 class Profile;  // trace/executors/plan/profile.h
+
+/// What people know the inputs and outputs of a graph as, by place.
+struct EndNames {
+  std::vector<std::string> inputs, outputs;
+};
+EndNames names_of_ends(const Graph& graph);
 
 /// A recorded graph; loops, conds and what else has graphs in it are boxes.
 Picture picture_of(const Graph& graph);

@@ -42,9 +42,9 @@ json json_of(const char* title, const Picture& picture) {
   for (const PictureNode& node : picture.nodes) nodes.push_back(json_of(node));
   for (const PictureEdge& edge : picture.edges) edges.push_back(json_of(edge));
   return {{"title", title},
-          {"name", picture.name},
           {"nodes", std::move(nodes)},
-          {"edges", std::move(edges)}};
+          {"edges", std::move(edges)},
+          {"nanoseconds", picture.nanoseconds}};
 }
 
 /// What happened, as tokens.js reads it; the first activations of a long run.
@@ -82,7 +82,7 @@ void write_html(const Graph& graph, const RecordedRun* run, const std::string& p
   const Planned planned = planned_graph(graph);
   if (planned.graph) views.push_back(json_of("Plan", picture_of(*planned.graph, planned.profile)));
   if (run) {
-    const LoweredPicture lowered = picture_of(*run->graph);
+    const LoweredPicture lowered = picture_of(*run);
     views.push_back(json_of("Dataflow", lowered.picture));
     views.back()["run"] = json_of(*run, lowered);
   } else if (has_control_flow(graph)) {

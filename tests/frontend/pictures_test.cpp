@@ -9,6 +9,8 @@
 #include "reel/tests/check.h"
 #include "reel/tests/count_to_ten.h"
 #include "reel/tests/own_folder.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
+#include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel {
 namespace {
@@ -180,7 +182,57 @@ TEST(PictureTest, DimsAreNotArguments) {
   std::vector<std::string> ends;
   for (const PictureNode& node : picture_of(f.graph()).nodes)
     if (node.kind != Kind::op) ends.push_back(node.label);
-  EXPECT_EQ(ends, (std::vector<std::string>{"argument 0", "result 0"}));
+  EXPECT_EQ(ends, (std::vector<std::string>{"argument 0", "result"}));
+}
+
+/// Labels of what a picture has at its upper and lower end.
+std::vector<std::string> labels_of_ends(const Picture& picture) {
+  std::vector<std::string> result;
+  for (const PictureNode& node : picture.nodes)
+    if (node.parent < 0 && (node.kind == Kind::input || node.kind == Kind::output))
+      result.push_back(node.label);
+  return result;
+}
+
+TEST(PictureTest, ArgumentsAndResultsHaveThePathsOfTheirLeaves) {
+  struct Model {
+    struct {
+      Tensor weight, bias;
+    } cell;
+    std::map<std::string, Tensor> tables;
+  };
+  const Tensor captured = ones({2});
+  const auto f = [&](const Model& model, const Tensor& x) {
+    const Tensor y = model.cell.weight * x + model.cell.bias + captured;
+    return std::pair{y * model.tables.at("words"), model};
+  };
+  const Model model{{ones({2}), ones({2})}, {{"words", ones({2})}}};
+  const std::vector<std::string> expected{"argument 0.cell.weight",
+                                          "argument 0.cell.bias",
+                                          "argument 0.tables.words",
+                                          "argument 1",
+                                          "capture 0",  // a tensor from outside has no name
+                                          "result 0",
+                                          "result 1.cell.weight",
+                                          "result 1.cell.bias",
+                                          "result 1.tables.words"};
+  for (const Executor executor : {Executor::plan, Executor::dataflow}) {
+    const auto traced = jit(f, {.executor = executor, .profile = true});
+    traced(model, ones({2}));
+    EXPECT_EQ(labels_of_ends(picture_of(traced.graph())), expected);
+    // What runs has them too.
+    if (const Planned planned = planned_graph(traced.graph()); planned.graph)
+      EXPECT_EQ(labels_of_ends(picture_of(*planned.graph, planned.profile)), expected);
+    if (const auto run = last_recorded_run(traced.graph()))
+      EXPECT_EQ(labels_of_ends(picture_of(*run).picture), expected);
+  }
+}
+
+TEST(PictureTest, AStreamOfRandomNumbersIsNoArgument) {
+  const auto f = jit([](const Tensor& x) { return x + random_normal({2}); });
+  f(ones({2}));
+  EXPECT_EQ(labels_of_ends(picture_of(f.graph())),
+            (std::vector<std::string>{"argument 0", "random stream", "result"}));
 }
 
 class WriteHtmlTest : public InOwnFolder {

@@ -25,10 +25,12 @@
 namespace reel {
 namespace {
 
-/// What a pass made, with the names of dims of the graph that it was made from, which passes need
-/// not know.
+/// What a pass made, with the names that the graph has which it was made from: passes need not know
+/// them.
 Ref<Graph> checked(Ref<Graph> graph, const Graph& from, [[maybe_unused]] const char* pass) {
   graph->renames = from.renames;
+  graph->input_names = from.input_names;
+  graph->output_names = from.output_names;
 #ifndef NDEBUG
   verify(*graph, pass);
 #endif

@@ -36,6 +36,7 @@ struct IterationEvent {
   std::int64_t iteration = 0;
   bool begins = true;
   std::size_t after = 0;  ///< activations
+  std::int64_t time = 0;  ///< nanoseconds since the run began
 };
 
 /// Tokens are where an activation has put them and none has taken them: activations in the order
@@ -43,6 +44,7 @@ struct IterationEvent {
 /// flight meanwhile.
 struct RecordedRun {
   std::shared_ptr<const LoweredGraph> graph;
+  std::int64_t began = 0;  ///< nanoseconds, of the steady clock
   std::vector<FrameInstance> instances;
   std::vector<Activation> activations;  ///< in the order in which they ended
   std::vector<IterationEvent> iterations;

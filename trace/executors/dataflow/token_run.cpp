@@ -49,7 +49,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
 
 void TokenRun::start(const Tensors& inputs) {
   const LoweredGraph& graph = *plan_.graph;
-  if (record_) start_time_ = now();
+  if (record_) start_time_ = record_->began = now();
   root_.plan = &plan_.frames[0];
   root_.index = 0;
   if (record_) record_->instances.push_back({});
@@ -65,7 +65,10 @@ void TokenRun::start(const Tensors& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const int node = graph.inputs[i].node;
     if (node < 0) continue;
-    if (record_) note({&all, node, false, -1}, now(), now(), 0);
+    if (record_) {
+      const std::int64_t time = now();
+      note({&all, node, false, -1}, time, time, 0);
+    }
     send(all, node, 0, inputs[i], false);
   }
 }

@@ -215,7 +215,7 @@ Iteration& TokenRun::begin_iteration(FrameRun& frame) {
   frame.iterations.push_back(std::move(made));
   if (record_ && frame.index)
     record_->iterations.push_back(
-        {frame.instance, iteration.number, true, record_->activations.size()});
+        {frame.instance, iteration.number, true, record_->activations.size(), now()});
   if (is_settled) {
     for (const int node : plan.held_ready) make_ready(iteration, node, false);
     replay_constants(iteration);
@@ -268,7 +268,7 @@ void TokenRun::clean_up(Iteration& iteration) {
     frame.iterations.pop_front();
     if (record_)
       record_->iterations.push_back(
-          {frame.instance, frame.oldest, false, record_->activations.size()});
+          {frame.instance, frame.oldest, false, record_->activations.size(), now()});
     ++frame.oldest;
     for (std::size_t slot = 0; slot < gone->slots.size(); ++slot)
       if (!frame.plan->is_held[slot]) gone->slots[slot] = Tensor();

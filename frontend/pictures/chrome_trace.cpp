@@ -1,0 +1,92 @@
+#include "reel/frontend/pictures/chrome_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+using nlohmann::json;
+
+double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
+
+/// The first line, that of the op itself.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// What a viewer shows of a span, its name first.
+void describe(json& event, const Picture& picture, const PictureSpan& span) {
+  if (span.node < 0) {
+    event["name"] = picture.name;
+    event["cat"] = "run";
+    return;
+  }
+  const PictureNode& node = picture.nodes[static_cast<std::size_t>(span.node)];
+  if (span.iteration) {
+    event["name"] = str("iteration ", *span.iteration);
+    event["cat"] = "iteration";
+    return;
+  }
+  event["name"] = node.label;
+  event["cat"] = name_of(node.role);
+  json& args = event["args"] = json::object();
+  if (!node.types.empty()) args["gives"] = join(node.types);
+  if (!node.source.empty()) args["source"] = first_line(node.source);
+  if (!node.note.empty()) args["runs"] = node.note;
+  if (node.role == PictureNode::Role::group && !node.attributes.empty())
+    args["does"] = node.attributes[0].second;
+}
+
+json name_of_row(const char* what, int process, unsigned row, const std::string& name) {
+  return {{"ph", "M"}, {"pid", process}, {"tid", row}, {"name", what}, {"args", {{"name", name}}}};
+}
+
+}  // namespace
+
+std::string chrome_trace_of(const std::vector<Picture>& parts) {
+  constexpr int kThreads = 1;  // a process; what else a part has rows for is in one of its own
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();
+  for (const Picture& part : parts)
+    for (const PictureSpan& span : part.spans) start = std::min(start, span.begin);
+  json events = json::array();
+  std::int64_t left_out = 0;
+  std::set<unsigned> threads;
+  int process = kThreads;
+  for (const Picture& part : parts) {
+    left_out += part.spans_left_out;
+    // A viewer nests what begins at one time in the order of the file: what is longer comes first.
+    std::vector<const PictureSpan*> spans;
+    for (const PictureSpan& span : part.spans) spans.push_back(&span);
+    std::stable_sort(spans.begin(), spans.end(), [](const PictureSpan* a, const PictureSpan* b) {
+      return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
+    });
+    ++process;
+    for (const PictureSpan* span : spans) {
+      const bool is_thread = !part.rows.count(span->row);
+      if (is_thread) threads.insert(span->row);
+      json event{{"ph", "X"},
+                 {"pid", is_thread ? kThreads : process},
+                 {"tid", span->row},
+                 {"ts", microseconds(span->begin - start)},
+                 {"dur", microseconds(span->end - span->begin)}};
+      describe(event, part, *span);
+      events.push_back(std::move(event));
+    }
+    if (!part.rows.empty())
+      events.push_back(name_of_row("process_name", process, 0, "loops of " + part.name));
+    for (const auto& [row, name] : part.rows)
+      events.push_back(name_of_row("thread_name", process, row, name));
+  }
+  events.push_back(name_of_row("process_name", kThreads, 0, "threads"));
+  for (const unsigned thread : threads)
+    events.push_back(name_of_row("thread_name", kThreads, thread, str("thread ", thread)));
+  const json trace{{"traceEvents", std::move(events)},
+                   {"displayTimeUnit", "ns"},
+                   {"otherData", {{"spans left out", left_out}}}};
+  return trace.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace reel

@@ -1,0 +1,176 @@
+// Loops as boxes: what stands on their borders, and what goes round.
+#include <algorithm>
+
+#include "reel/core/ops/creation.h"
+#include "reel/core/str.h"
+#include "reel/frontend/pictures/draughtsman.h"
+#include "reel/trace/executors/plan/planned_loop.h"
+#include "reel/trace/executors/plan/words.h"
+
+namespace reel {
+namespace {
+
+/// fori_loop "fori_loop" -> fori_loop: a loop without a name has that of its function.
+std::string title_of(const std::string& name) {
+  const std::size_t blank = name.find(' ');
+  if (blank == std::string::npos) return name;
+  const std::string function = name.substr(0, blank), twice = str(function, " \"", function, '"');
+  return name.starts_with(twice) ? function + name.substr(twice.size()) : name;
+}
+
+/// The number at an input, where a constant of the same graph is there.
+std::optional<std::int64_t> constant_at(const Graph& graph, ValueId value) {
+  for (const OpRecord& record : graph.records)
+    for (const ValueId made : graph.outputs_of(record))
+      if (made == value && record.op == &full_op) return get<FullAttrs>(record.attrs.get()).integer;
+  return std::nullopt;
+}
+
+/// What attributes say that a reader may want to know.
+std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& loop) {
+  std::vector<std::pair<std::string, std::string>> result;
+  const auto say = [&](const char* name, const std::string& value) {
+    result.emplace_back(name, value);
+  };
+  say("direction", loop.is_reverse ? "from the last step to the first" : "from the first step on");
+  const char* ends = loop.has_bound && !(loop.is_full && loop.slices)
+                         ? loop.cond ? "a bound, or its condition" : "a bound"
+                     : loop.is_full ? "the length of what it slices and stacks"
+                                    : "its condition";
+  say("ends by", ends);
+  if (loop.cond && loop.is_scan)
+    say("condition", loop.cond_before_body ? "asked before the first step and after every one"
+                                           : "asked after every step");
+  if (!loop.entry_dims.empty()) say("entries end one by one", join(loop.entry_dims, ", "));
+  if (loop.in_chunks)
+    say("chunks", loop.chunk_steps ? str(loop.chunk_steps, " steps in an iteration")
+                                   : "many steps in an iteration");
+  if (loop.has_checkpoints())
+    say("checkpoint", loop.checkpoint_steps ? str("every ", loop.checkpoint_steps, " steps")
+                                            : str("within ", loop.checkpoint_bytes, " B"));
+  if (loop.swaps) say("swap_memory", "what its gradient needs lies in a file");
+  return result;
+}
+
+/// Types of what a loop takes, as its body or its condition has them where they do.
+std::vector<std::optional<TensorType>> types_inside(const LoopAttrs& loop, std::size_t inputs) {
+  std::vector<std::optional<TensorType>> result(inputs);
+  const Graph& body = *loop.body.graph;
+  const std::size_t own = static_cast<std::size_t>(loop.carries + loop.slices);
+  for (std::size_t i = 0; i + 1 < body.inputs.size(); ++i) {
+    const std::size_t place =
+        i < own ? loop.first_carry() + i
+                : loop.first_capture() + static_cast<std::size_t>(loop.body_captures[i - own]);
+    result[place] = body.types[body.inputs[i + 1]];
+  }
+  if (!loop.cond) return result;
+  const Graph& cond = *loop.cond.graph;
+  const auto carries = static_cast<std::size_t>(loop.carries);
+  for (std::size_t i = 0; i + 1 + carries < cond.inputs.size(); ++i)
+    result[loop.first_capture() + static_cast<std::size_t>(loop.cond_captures[i])] =
+        cond.types[cond.inputs[i + 1 + carries]];
+  return result;
+}
+
+std::pair<std::string, PictureNode::Role> name_and_role(const LoopAttrs& loop, std::size_t i) {
+  using Role = PictureNode::Role;
+  if (i >= loop.first_capture()) return {str("capture ", i - loop.first_capture()), Role::capture};
+  if (i >= loop.first_slice()) return {str("slice ", i - loop.first_slice()), Role::slice};
+  if (i >= loop.first_carry()) return {str("carry ", i - loop.first_carry()), Role::carry};
+  if (loop.has_bound && i == 0) return {"bound", Role::argument};
+  if (loop.has_chunk && i == loop.chunk_input()) return {"chunk", Role::argument};
+  return {"lengths", Role::argument};
+}
+
+bool is_read(const Graph& graph, ValueId v) {
+  const auto is_in = [&](const std::vector<ValueId>& values) {
+    return std::find(values.begin(), values.end(), v) != values.end();
+  };
+  return is_in(graph.operands) || is_in(graph.outputs);
+}
+
+}  // namespace
+
+Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
+                                         const std::vector<TensorType>& types, int around,
+                                         const Ends& in, const Profiles& profiles) {
+  const OpRecord& record = graph.records[r];
+  const LoopAttrs& loop = get<LoopAttrs>(record.attrs.get());
+  const int box = add(Kind::box, around, Role::loop, title_of(loop.name), types);
+  at(box).attributes = attributes_of(loop);
+  auto steps = steps_of(loop, graph.types_of(graph.inputs_of(record)));
+  if (!steps && loop.has_bound && !loop.cond)
+    steps = constant_at(graph, graph.inputs_of(record)[0]);
+  if (steps)
+    at(box).note = str(*steps, loop.in_chunks ? " chunks" : *steps == 1 ? " step" : " steps");
+
+  const Ends inputs = enter_loop(loop, box, around, in);
+  const Graph& body = *loop.body.graph;
+  Ends inside{End{}};
+  if (is_read(body, body.inputs[0]))
+    inside[0] = {add(Kind::input, box, Role::argument, "position", {body.types[body.inputs[0]]}),
+                 0};
+  const std::size_t own = static_cast<std::size_t>(loop.carries + loop.slices);
+  for (std::size_t i = 0; i < own; ++i) inside.push_back(inputs[loop.first_carry() + i]);
+  for (const int c : loop.body_captures)
+    inside.push_back(inputs[loop.first_capture() + static_cast<std::size_t>(c)]);
+  if (loop.cond)
+    draw_condition(loop, box, inputs, parts_of(children_of(profiles, r), PlannedLoop::kCond));
+  const Ends made = draw(body, box, inside, profiles_of_body(profiles, r));
+  return leave_loop(loop, types, box, inputs, made);
+}
+
+Draughtsman::Ends Draughtsman::enter_loop(const LoopAttrs& loop, int box, int around,
+                                          const Ends& in) {
+  const auto types = types_inside(loop, in.size());
+  Ends inputs;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto [label, role] = name_and_role(loop, i);
+    const int pill = add(Kind::input, box, role, label, {});
+    if (types[i]) at(pill).types = {str(*types[i])};
+    connect(in[i], pill, 0, around);
+    inputs.push_back({pill, 0});
+  }
+  return inputs;
+}
+
+void Draughtsman::draw_condition(const LoopAttrs& loop, int box, const Ends& inputs,
+                                 const Profiles& profiles) {
+  Ends asked{End{}};
+  std::vector<Role> roles{Role::argument};
+  for (int i = 0; i < loop.carries; ++i) {
+    asked.push_back(inputs[loop.first_carry() + static_cast<std::size_t>(i)]);
+    roles.push_back(Role::carry);
+  }
+  for (const int c : loop.cond_captures) {
+    asked.push_back(inputs[loop.first_capture() + static_cast<std::size_t>(c)]);
+    roles.push_back(Role::capture);
+  }
+  draw_part(*loop.cond.graph, "condition", box, asked, roles, profiles);
+}
+
+Draughtsman::Ends Draughtsman::leave_loop(const LoopAttrs& loop,
+                                          const std::vector<TensorType>& types, int box,
+                                          const Ends& inputs, const Ends& made) {
+  Ends out;
+  const auto carries = static_cast<std::size_t>(loop.carries);
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    if (k < loop.first_sum() + static_cast<std::size_t>(loop.sums)) {
+      const auto [label, role] = k < carries ? std::pair{str("carry ", k), Role::carry}
+                                 : k < loop.first_sum()
+                                     ? std::pair{str("stack ", k - carries), Role::stack}
+                                     : std::pair{str("sum ", k - loop.first_sum()), Role::sum};
+      out.push_back(leave(box, role, label, types[k], made[k]));
+      if (k < carries)
+        connect(out.back(), inputs[loop.first_carry() + k].node, 0, box, PictureEdge::Kind::back);
+    } else {
+      const char* label = k == loop.trips_output()                             ? "trips"
+                          : loop.makes_lengths() && k == loop.lengths_output() ? "lengths"
+                                                                               : "new dim";
+      out.push_back({add(Kind::output, box, Role::result, label, {types[k]}), 0});
+    }
+  }
+  return out;
+}
+
+}  // namespace reel

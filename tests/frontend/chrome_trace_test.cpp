@@ -1,0 +1,193 @@
+// Time lines as their viewers take them: what a span of a row lies in, and how iterations count.
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reel/reel.h"
+#include "reel/tests/own_folder.h"
+#include "reel/tests/threads.h"
+
+namespace reel {
+namespace {
+
+using nlohmann::json;
+
+class ChromeTraceTest : public InOwnFolder {
+ protected:
+  ChromeTraceTest() : InOwnFolder("run.json") {}
+
+  json written(const RunProfile& profile) const {
+    profile.write_chrome_trace(path);
+    return json::parse(std::ifstream(path));
+  }
+};
+
+/// A span of a row, in nanoseconds.
+struct Span {
+  std::string name, category;
+  std::int64_t begin, end;
+  int depth;  ///< spans that it lies in
+};
+using Row = std::pair<int, int>;  ///< process, thread
+
+std::int64_t nanoseconds(const json& microseconds) {
+  const double exact = microseconds.get<double>() * 1000;
+  EXPECT_LT(std::abs(exact - std::round(exact)), 1e-2);
+  return std::llround(exact);
+}
+
+/// Spans by row, in the order of the file, as a viewer stacks them; complains where one begins
+/// inside another and ends outside of it.
+std::map<Row, std::vector<Span>> stacked(const json& trace) {
+  std::map<Row, std::vector<Span>> rows;
+  std::map<Row, std::vector<std::int64_t>> open;  // ends
+  std::map<Row, std::int64_t> last;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const Row row{event["pid"], event["tid"]};
+    const std::int64_t begin = nanoseconds(event["ts"]), end = begin + nanoseconds(event["dur"]);
+    EXPECT_GE(begin, last[row]) << "not in order: " << event;
+    EXPECT_GE(end, begin) << event;
+    last[row] = begin;
+    auto& stack = open[row];
+    while (!stack.empty() && stack.back() <= begin) stack.pop_back();
+    if (!stack.empty()) EXPECT_LE(end, stack.back()) << event;
+    rows[row].push_back({event["name"], event["cat"], begin, end, static_cast<int>(stack.size())});
+    stack.push_back(end);
+  }
+  return rows;
+}
+
+/// The names of rows that are no threads.
+std::map<Row, std::string> row_names(const json& trace) {
+  std::map<Row, std::string> names;
+  for (const json& event : trace["traceEvents"])
+    if (event["ph"] == "M" && event["name"] == "thread_name")
+      names[{event["pid"], event["tid"]}] = event["args"]["name"];
+  return names;
+}
+
+Tensor nested(const Tensor& x) {
+  const auto outer = [](const Tensor& i, const Tensor& x) {
+    const auto inner = [&](const Tensor& j, const Tensor& y) { return tanh(y) + cast(i * j, f32); };
+    const Tensor y = fori_loop(0, 3, inner, x);
+    return cond(
+        sum(y) > 0.f, [&] { return fori_loop(0, 2, inner, y); }, [&] { return y - x; });
+  };
+  return sum(fori_loop(0, 4, outer, x));
+}
+
+struct Lstm {
+  Dim time{"time", 6}, batch{"batch", 64}, in{"in", 32}, hidden{"hidden", 80};
+  LstmCell cell = LstmCell::init(in, hidden);
+  Tensor x = random_normal({time, batch, in});
+
+  static Tensor loss(const LstmCell& cell, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const LstmCell::State& s) { return cell(x, s); };
+    return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                         .initial = cell.initial_state({x.dim("batch")}),
+                         .xs = x,
+                         .body = body,
+                         .name = "lstm"})
+                   .ys);
+  }
+};
+
+TEST_F(ChromeTraceTest, SpansLieInEachOtherOrApart) {
+  const Threads two(2);
+  const Lstm lstm;
+  for (const Executor executor : {Executor::plan, Executor::dataflow}) {
+    const auto f = jit(nested, {.name = "f", .executor = executor, .profile = true});
+    const auto g = jit(value_and_grad(Lstm::loss), {.executor = executor, .profile = true});
+    for (int i = 0; i < 2; ++i) {
+      f(ones({3}));
+      grad(f)(ones({3}));
+      g(lstm.cell, lstm.x);
+    }
+    for (const RunProfile& profile : {f.profile(), g.profile()}) {
+      const auto rows = stacked(written(profile));
+      int deepest = 0;
+      for (const auto& [row, spans] : rows)
+        for (const Span& span : spans) deepest = std::max(deepest, span.depth);
+      EXPECT_GE(deepest, executor == Executor::plan ? 3 : 1);
+    }
+  }
+}
+
+TEST_F(ChromeTraceTest, BlocksOfRowsCountTheirIterationsEach) {
+  const Threads two(2);
+  const Lstm lstm;
+  const auto f = jit(Lstm::loss, {.name = "f", .profile = true});
+  for (int i = 0; i < 2; ++i) f(lstm.cell, lstm.x);
+  std::map<std::string, int> names;
+  for (const auto& [row, spans] : stacked(written(f.profile())))
+    for (const Span& span : spans)
+      if (span.category == "iteration") ++names[span.name];
+  ASSERT_GE(names["iteration 0"], 2);  // blocks
+  EXPECT_EQ(names.size(), 6u);
+  for (const auto& [name, count] : names) EXPECT_EQ(count, names["iteration 0"]) << name;
+}
+
+TEST_F(ChromeTraceTest, ALoopInsideOfALoopOfBlocksCountsItsIterationsAnew) {
+  const Threads two(2);
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const auto inner = [&](const Tensor&, const Tensor& y) { return tanh(matmul(y, w) + x); };
+          const Tensor next = fori_loop(0, 3, inner, h);
+          return std::pair{next, next};
+        };
+        return scan(Scan{.initial = zeros({64, 64}), .xs = x, .body = body, .name = "outer"}).ys;
+      },
+      {.name = "f", .profile = true});
+  for (int i = 0; i < 2; ++i) f(ones({5, 64, 64}), ones({64, 64}));
+  std::map<std::string, int> names;
+  for (const auto& [row, spans] : stacked(written(f.profile())))
+    for (const Span& span : spans)
+      if (span.category == "iteration") ++names[span.name];
+  const int blocks = names["iteration 4"];
+  EXPECT_GE(blocks, 1);
+  const std::map<std::string, int> expected{{"iteration 0", 6 * blocks},
+                                            {"iteration 1", 6 * blocks},
+                                            {"iteration 2", 6 * blocks},
+                                            {"iteration 3", blocks},
+                                            {"iteration 4", blocks}};
+  EXPECT_EQ(names, expected);
+}
+
+TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 12, [](const Tensor& i, const Tensor& x) { return matmul(x, x) + cast(i, f32); }, x);
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true, .parallel_iterations = 4});
+  f(ones({192, 192}) * 1e-3f);
+  const json trace = written(f.profile());
+  const auto rows = stacked(trace);
+  const auto names = row_names(trace);
+  std::vector<Span> iterations;
+  int loops = 0, rows_of_iterations = 0;
+  for (const auto& [row, spans] : rows) {
+    const bool is_of_iterations = names.at(row).ends_with(", iterations");
+    rows_of_iterations += is_of_iterations;
+    for (const Span& span : spans) {
+      EXPECT_EQ(span.category == "iteration", is_of_iterations) << span.name;
+      if (is_of_iterations) EXPECT_EQ(span.depth, 0);
+      if (span.category == "frame") ++loops;
+      if (span.category == "iteration") iterations.push_back(span);
+    }
+  }
+  EXPECT_EQ(loops, 1);
+  EXPECT_EQ(iterations.size(), 13u);  // the last one finds that the loop ends
+  // The counter leads, but never by more than is allowed.
+  EXPECT_GE(rows_of_iterations, 2);
+  EXPECT_LE(rows_of_iterations, 4);
+  std::map<std::string, int> counts;
+  for (const Span& span : iterations) ++counts[span.name];
+  for (int k = 0; k <= 12; ++k) EXPECT_EQ(counts["iteration " + std::to_string(k)], 1) << k;
+}
+
+}  // namespace
+}  // namespace reel
