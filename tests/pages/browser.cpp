@@ -190,10 +190,16 @@ json Browser::evaluate(const std::string& expression) {
   return answer["result"].value("value", json());
 }
 
-void Browser::click(double x, double y) {
-  for (const char* type : {"mouseMoved", "mousePressed", "mouseReleased"})
+void Browser::click(double x, double y, int count) {
+  const auto mouse = [&](const char* type, int clicks) {
     send("Input.dispatchMouseEvent",
-         {{"type", type}, {"x", x}, {"y", y}, {"button", "left"}, {"clickCount", 1}});
+         {{"type", type}, {"x", x}, {"y", y}, {"button", "left"}, {"clickCount", clicks}});
+  };
+  mouse("mouseMoved", 0);
+  for (int i = 1; i <= count; ++i) {
+    mouse("mousePressed", i);
+    mouse("mouseReleased", i);
+  }
 }
 
 void Browser::type(const std::string& text) { send("Input.insertText", {{"text", text}}); }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reel {
@@ -23,7 +24,8 @@ class Browser {
   void open(const std::string& path);
   /// The value of a JavaScript expression; of a promise, what it gives in the end.
   nlohmann::json evaluate(const std::string& expression);
-  void click(double x, double y);
+  /// count: 2 for a double click.
+  void click(double x, double y, int count = 1);
   void type(const std::string& text);
   void press(const std::string& key);
   /// Writes what is seen as a PNG.
@@ -31,6 +33,8 @@ class Browser {
 
   /// What stood on the console as error or warning, and exceptions that nobody caught.
   const std::vector<std::string>& complaints() const { return complaints_; }
+  /// The same, and forgets them: of a test that makes some.
+  std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
   /// Addresses that were loaded.
   const std::vector<std::string>& requests() const { return requests_; }
 

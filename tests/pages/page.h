@@ -63,6 +63,15 @@ inline constexpr const char* kOverlaps = R"((() => {
   return [...new Set(wrong)].slice(0, 20).join('\n');
 })())";
 
+/// Layouts take a third of a second longer.
+inline constexpr const char* kSlowLayouts = R"((() => {
+  const layout = Elk.prototype.layout;
+  Elk.prototype.layout = async function (graph) {
+    await new Promise((done) => setTimeout(done, 300));
+    return layout.call(this, graph);
+  };
+})())";
+
 class PageFixture : public InOwnFolder {
  protected:
   PageFixture() : InOwnFolder("graph.html") {}
@@ -86,11 +95,11 @@ class PageFixture : public InOwnFolder {
   }
   nlohmann::json ask(const std::string& expression) { return browser->evaluate(expression); }
   /// Clicks on the middle of what a selector or an expression of an element gives.
-  void click(const std::string& element) {
+  void click(const std::string& element, int count = 1) {
     const auto at = ask("(() => { const r = (" + element +
                         ").getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / "
                         "2]; })()");
-    browser->click(at[0], at[1]);
+    browser->click(at[0], at[1], count);
     settle();
   }
   /// Until what was begun is laid out and drawn.

@@ -82,21 +82,12 @@ TEST_F(PageTest, SearchKnowsTypesAndHasNoHitForNonsense) {
   EXPECT_EQ(ask("page.model.find('   ').length"), 0);
 }
 
-/// Layouts take a third of a second longer.
-constexpr const char* kSlowLayouts = R"((() => {
-  const layout = Elk.prototype.layout;
-  Elk.prototype.layout = async function (graph) {
-    await new Promise((done) => setTimeout(done, 300));
-    return layout.call(this, graph);
-  };
-})())";
-
 TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
   open(training_step().graph());
   settle();
   ask(kSlowLayouts);
   ask("void (page.coming = page.showView(page.views[2]))");
-  const std::string shown = "page.drawing.beginning().node";
+  const std::string shown = "page.drawing.beginning()";
   const std::string label = ask(shown + ".label");
   const auto at = ask("(() => { const r = page.drawing.groups.get(" + shown +
                       ").querySelector('.shape').getBoundingClientRect(); "

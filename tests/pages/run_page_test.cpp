@@ -185,8 +185,19 @@ TEST_F(RunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
     flights += ask("document.querySelector('#run .frames').textContent").get<std::string>();
   }
   EXPECT_NE(flights.find(" in iteration 2 of "), std::string::npos) << flights.substr(0, 400);
-  // What runs is in sight, and the box that hides it is marked.
+  // What runs is in sight, or the box that hides it.
   settle();
+  for (const char* follow : {"true", "false"}) {
+    ask("page.foldAll(true)");
+    ask("document.querySelector('#run .follow input').checked = " + std::string(follow));
+    ask("page.runBar.goTo(" + std::to_string(steps / 4) + ")");
+    settle();
+    EXPECT_EQ(ask("page.drawing.groups.has(page.runBar.last().node)"),
+              std::string(follow) == "true");
+    EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+    EXPECT_EQ(ask("page.model.boxes.some((b) => b.isFolded)"), true);  // no more than it takes
+  }
+  ask("document.querySelector('#run .follow input').checked = true");
   for (const char* fold : {"false", "true"}) {
     ask("page.foldAll(" + std::string(fold) + ")");
     for (const int i : {steps / 3, steps / 2}) {
@@ -208,6 +219,107 @@ TEST_F(RunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
   ask("document.querySelector('#run .slider').focus()");
   browser->press("/");
   EXPECT_EQ(ask("document.activeElement.id"), "query");
+}
+
+TEST_F(RunPageTest, StepsDoNoHarmWhileALayoutIsUnderWay) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({2}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  ask("page.runBar.goTo(5)");
+  settle();
+  ask(kSlowLayouts);
+  for (const char* fold : {"true", "false"}) {
+    ask("void (page.coming = page.foldAll(" + std::string(fold) + "))");
+    ask("page.runBar.step(1)");
+    EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+    ask("page.coming");
+    settle();
+    EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
+  }
+  // Another view is on its way.
+  ask("void (page.coming = page.showView(page.views[0]))");
+  ask("page.runBar.step(1)");
+  ask("page.coming");
+  EXPECT_EQ(ask("page.view === page.views[0]"), true);
+}
+
+TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
+  // A counter that leads: tokens of several iterations wait on an edge.
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto body = [](const Tensor& i, const Tensor& x) {
+          return matmul(x, x) + cast(i, f32);
+        };
+        return fori_loop(0, 12, body, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({192, 192}) * 1e-3f);
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  ask("page.foldAll(false)");
+  const int steps = ask("page.runBar.tokens.activations.length");
+  int most = 0;
+  for (int i = 0; i < steps; i += 3) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    most = std::max(most, ask("Math.max(0, ...[...page.runBar.tokens.onEdge.values()].map((t) => "
+                              "t.size))")
+                              .get<int>());
+    EXPECT_EQ(ask("(() => { const r = [...document.querySelectorAll('#scene .token')].map((t) => "
+                  "t.getBoundingClientRect()); const wrong = []; r.forEach((a, i) => r.slice(i + "
+                  "1).forEach((b) => { if (a.x + 1 < b.right && b.x + 1 < a.right && a.y + 1 < "
+                  "b.bottom && b.y + 1 < a.bottom) wrong.push([a.x, a.y, b.x, b.y]); })); return "
+                  "wrong.length; })()"),
+              0)
+        << "after step " << i;
+  }
+  EXPECT_GT(most, 2);
+}
+
+TEST_F(RunPageTest, ACutRunSaysHowLongItWas) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4000, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({2}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  const std::string at = ask("document.querySelector('#run .at').textContent");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_match(at, found, std::regex("step 0 of 20000, the first of (\\d+)")))
+      << at;
+  EXPECT_GT(std::stoi(found[1]), 4 * 4000);  // a Merge, a Switch, tanh and a NextIteration at least
+  // There it ends, with what is in flight.
+  ask("page.runBar.goTo(1e9)");
+  settle();
+  EXPECT_EQ(ask("page.runBar.tokens.at"), 20000);
+  EXPECT_GE(ask("document.querySelectorAll('#run .flight').length"), 1);
+}
+
+TEST_F(RunPageTest, AClickSaysHowOftenANodeHasFiredAndWhatItTook) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({2}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  ask("page.goTo(" + node("tanh") + ")");
+  const std::string fired = "document.querySelector('#details .activations').textContent";
+  EXPECT_EQ(ask(fired), "0 up to this step");
+  ask("page.runBar.goTo(1e9)");
+  EXPECT_EQ(ask(fired), "4 up to this step, and 1 dead");
+  const std::string text = details();
+  EXPECT_NE(text.find(" in 4 calls, "), std::string::npos) << text;
 }
 
 }  // namespace

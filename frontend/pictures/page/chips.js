@@ -76,7 +76,6 @@ function chipsOf(box, nodes, edges) {
 
 /** "↑ weight" */
 function chipText(edge) {
-  const { from } = edge;
-  const name = from.isOnBorder && from.parent !== edge.box ? from.parent.label : from.label;
+  const name = nodeIn(edge.box, edge.from).label;
   return `↑ ${name.length > 24 ? `${name.slice(0, 23)}…` : name}`;
 }

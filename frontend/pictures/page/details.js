@@ -26,7 +26,7 @@ class Details {
     close.title = 'Close (Esc)';
     close.addEventListener('click', this.onClose);
     add('h2', node.label);
-    const what = { op: 'op', box: node.role === 'part' ? 'part' : node.role, input: 'input', output: 'output' }[node.kind];
+    const what = { op: 'op', box: node.role, input: 'input', output: 'output' }[node.kind];
     const where = node.parent.kind === 'box' ? ` of ${node.parent.label}` : '';
     add('p', node.isOnBorder ? `${node.role} ${what}${where}` : what + (where && ` in${where.slice(3)}`), 'soft');
     if (node.note) section('Runs', node.note);
@@ -41,14 +41,26 @@ class Details {
       const { calls, nanoseconds } = node.count;
       add('h3', 'Time');
       add('p', `${timeText(nanoseconds)} in ${calls.toLocaleString('en')} ${calls === 1 ? 'call' : 'calls'}` +
-          `, ${shareText(this.shareOf(model, node))} of all`, 'mono count');
+          `, ${shareText(model.share(node))} of all`, 'mono count');
       if (calls > 1) add('p', `${timeText(nanoseconds / calls)} a call`, 'mono');
+    }
+    this.activations = null;
+    if (model.tokens?.kind.has(node)) {
+      add('h3', 'Activations');
+      this.activations = { element: add('p', '', 'mono activations'), tokens: model.tokens, node };
+      this.update();
     }
     this.neighbours(section, add, 'Reads', this.makersOf(node));
     this.neighbours(section, add, 'Read by', this.readersOf(node));
   }
 
-  shareOf(model, node) { return model.share(node); }
+  /** How often the node has fired, up to where the slider stands. */
+  update() {
+    if (!this.activations) return;
+    const { element, tokens, node } = this.activations;
+    const { live, dead } = tokens.counts.get(node) ?? { live: 0, dead: 0 };
+    element.textContent = `${live} up to this step${dead ? `, and ${dead} dead` : ''}`;
+  }
 
   makersOf(node) {
     const edges = node.kind === 'box' ? node.inputs.flatMap((pill) => pill.reads).filter((edge) => edge.box === node.parent) : node.reads;

@@ -32,10 +32,12 @@ function heat(share) {
   return `rgb(${mix(255, 247)}, ${mix(255, 148)}, ${mix(255, 72)})`;
 }
 
+/** What is seen, until another takes its place; a layout that is under way does not change it. */
 class Drawing {
   constructor(canvas, scene, model, layout) {
     Object.assign(this, { canvas, scene, model, layout });
     this.groups = new Map();  // by node
+    this.places = new Map();  // by node: where it is in the picture
     this.items = [];          // what can be out of sight
     this.lines = new Map();   // by edge: its parts
     this.chips = new Map();   // by edge: what stands where it would begin
@@ -53,12 +55,8 @@ class Drawing {
     }
   }
 
-  /** Draws all anew. */
+  /** Puts it in place of what was seen before. */
   show() {
-    this.groups.clear();
-    this.lines.clear();
-    this.chips.clear();
-    this.items = [];
     const content = document.createDocumentFragment();
     this.inside(this.model.root, content, 0, 0);
     this.scene.replaceChildren(content);
@@ -73,6 +71,7 @@ class Drawing {
     for (const chip of made.chips) this.chip(chip, into, x, y);
     for (const node of [...box.children, ...box.inputs, ...box.outputs]) {
       const place = made.places.get(node);
+      this.places.set(node, { x: x + place.x, y: y + place.y, width: node.width, height: node.height });
       const group = this.node(node, place, x + place.x, y + place.y);
       into.append(group);
       const isOpen = node.kind === 'box' && !node.isFolded;
@@ -172,34 +171,39 @@ class Drawing {
   /** A node, or the folded box that hides it. */
   shownFor(node) {
     let shown = node;
-    for (let box = node.parent; box !== this.model.root; box = box.parent) if (box.isFolded) shown = box;
+    while (!this.groups.has(shown)) shown = shown.parent;
     return shown;
   }
 
   /** The place of a node in the picture; of one that is hidden, that of the box that hides it. */
   placeOf(node) {
-    const shown = this.shownFor(node);
-    let x = 0, y = 0;
-    for (let at = shown; at !== this.model.root; at = at.parent) {
-      const place = this.layout.made.get(at.parent).places.get(at);
-      x += place.x;
-      y += place.y;
-    }
-    return { node: shown, x, y, width: shown.width, height: shown.height };
+    return this.places.get(this.shownFor(node));
   }
 
   /** Where a reader begins: the uppermost value that is handed in, or what there is without one. */
   beginning() {
-    let { inputs, children } = this.model.root;
-    for (;;) {
-      const handedIn = [...inputs, ...children.filter((node) => node.kind === 'input')];
-      const places = (handedIn.length ? handedIn : children).map((node) => this.placeOf(node));
-      if (!places.length) return null;
-      const first = places.reduce((a, b) => (b.y < a.y ? b : a));
-      if (first.node.kind !== 'box' || first.node.isFolded) return first;
-      ({ inputs, children } = first.node);
-      if (!inputs.length && !children.length) return first;
+    let first = null;
+    for (let box = this.model.root; ; box = first) {
+      const inside = [...box.inputs, ...box.children].filter((node) => this.groups.has(node));
+      const handedIn = inside.filter((node) => node.kind === 'input');
+      const candidates = handedIn.length ? handedIn : inside;
+      if (!candidates.length) return first;
+      first = candidates.reduce((a, b) => (this.places.get(b).y < this.places.get(a).y ? b : a));
+      if (first.kind !== 'box') return first;
     }
+  }
+
+  /** The unfolded boxes around a point of the picture, the outermost first. */
+  boxesAround(x, y) {
+    return this.model.boxes.filter((box) => {
+      const place = this.places.get(box);
+      return place && x >= place.x && x <= place.x + place.width && y >= place.y &&
+          y <= place.y + place.height && this.isOpen(box);
+    });
+  }
+
+  isOpen(box) {
+    return [...box.children, ...box.inputs, ...box.outputs].some((node) => this.groups.has(node));
   }
 
   mark(name, nodes) {

@@ -7,11 +7,15 @@ class Page {
     this.canvas = element('canvas');
     this.scene = element('scene');
     this.busy = element('busy');
+    this.problem = element('problem');
     this.elk = new Elk(element('elk-worker').textContent);
     this.turn = Promise.resolve();  // the last change of the picture
     this.changes = 0;               // that are under way or wait
     this.viewport = new Viewport(this.canvas, this.scene);
-    this.viewport.onChange = (seen) => this.drawing?.cull(seen);
+    this.viewport.onChange = (seen) => {
+      this.drawing?.cull(seen);
+      this.sayWhere();
+    };
     this.details = new Details(element('details'), (node) => this.goTo(node), () => this.pick(null));
     this.search = new Search(element('query'), element('hits'),
       (node) => this.goTo(node), (found) => this.drawing?.mark('found', found));
@@ -32,10 +36,9 @@ class Page {
     this.canvas.addEventListener('click', (event) => this.onClick(event));
     this.canvas.addEventListener('dblclick', (event) => {
       const node = this.nodeAt(event);
-      if (node?.kind === 'box') this.toggle(node);
+      if (node?.kind === 'box' && !event.target.classList.contains('toggle')) this.toggle(node);
     });
     window.addEventListener('keydown', (event) => this.onKey(event));
-    this.legend(element('legend'));
     this.ready = this.showView(this.views[0]);
   }
 
@@ -48,33 +51,51 @@ class Page {
     this.busy.hidden = false;
     const done = this.turn.then(async () => {
       try {
+        this.problem.hidden = true;
         await action();
       } catch (error) {
-        if (error !== Elk.dropped) throw error;
+        if (error === Elk.dropped) return;
+        console.error(error);
+        this.problem.textContent = `This could not be laid out: ${error.message || error}`;
+        this.problem.hidden = false;
       } finally {
         this.busy.hidden = --this.changes === 0;
       }
     });
-    this.turn = done.catch(() => {});
-    return done;
+    return this.turn = done;
   }
 
   /** The view whose button was pressed last; until it is laid out, the one before stays in sight. */
-  showView(view) {
-    if (view !== this.wanted) this.elk.drop();
+  want(view) {
     this.wanted = view;
     this.tabs.forEach((tab, i) => tab.setAttribute('aria-selected', String(this.views[i] === view)));
+  }
+
+  showView(view) {
+    if (view !== this.wanted) this.elk.drop();
+    this.want(view);
     return this.change(async () => {
       if (view !== this.wanted) return;
       if (!view.layout) {
         view.model.foldDownTo(150);
         view.layout = new Layout(view.model, this.elk);
       }
-      await this.draw(view);
+      try {
+        await this.draw(view);
+      } catch (error) {
+        if (this.view && view === this.wanted) this.want(this.view);
+        throw error;
+      }
+      this.legend(document.getElementById('legend'));
       this.search.setModel(this.model);
       this.runBar.show(this.model);
-      this.viewport.fit(this.drawing.size, this.drawing.beginning());
+      this.showBeginning();
     });
+  }
+
+  showBeginning() {
+    const first = this.drawing.beginning();
+    this.viewport.fit(this.drawing.size, first && this.drawing.placeOf(first));
   }
 
   /** Lays out what has changed, and draws. */
@@ -88,7 +109,7 @@ class Page {
     this.drawing.show();
     document.getElementById('empty').hidden = view.model.nodes.length > 0;
     this.drawing.cull(this.viewport.seen());
-    this.drawing.mark('found', this.search.query.value ? this.search.found : []);
+    this.drawing.mark('found', this.search.found);
     this.pick(this.picked);
     this.runBar.redraw();
   }
@@ -98,31 +119,41 @@ class Page {
     return this.view === this.wanted && this.model.nodes[node.id] === node;
   }
 
-  fold(boxes, isFolded) {
-    for (const box of boxes) {
-      if (box.isFolded === isFolded) continue;
-      box.isFolded = isFolded;
+  /** Folds or unfolds boxes, and draws; where that fails, they are as they were. */
+  async fold(boxes, isFolded) {
+    const changed = boxes.filter((box) => box.isFolded !== isFolded);
+    const set = (value) => changed.forEach((box) => {
+      box.isFolded = value;
       this.view.layout.invalidate(box);
+    });
+    set(isFolded);
+    try {
+      await this.draw(this.view);
+    } catch (error) {
+      if (error !== Elk.dropped) set(!isFolded);
+      throw error;
     }
+  }
+
+  /** The same, and a node stays where it is seen. */
+  async foldAround(node, boxes, isFolded) {
+    const before = this.drawing.placeOf(node);
+    await this.fold(boxes, isFolded);
+    const after = this.drawing.placeOf(node);
+    this.viewport.move((before.x - after.x) * this.viewport.scale, (before.y - after.y) * this.viewport.scale);
   }
 
   toggle(box) {
     return this.change(async () => {
-      if (!this.isOfPicture(box)) return;
-      const before = this.drawing.placeOf(box);
-      this.fold([box], !box.isFolded);
-      await this.draw(this.view);
-      const after = this.drawing.placeOf(box);  // it stays where it was clicked
-      this.viewport.move((before.x - after.x) * this.viewport.scale, (before.y - after.y) * this.viewport.scale);
+      if (this.isOfPicture(box)) await this.foldAround(box, [box], !box.isFolded);
     });
   }
 
   foldAll(isFolded) {
     return this.change(async () => {
       if (this.view !== this.wanted) return;
-      this.fold(this.model.boxes, isFolded);
-      await this.draw(this.view);
-      this.viewport.fit(this.drawing.size, this.drawing.beginning());
+      await this.fold(this.model.boxes, isFolded);
+      this.showBeginning();
     });
   }
 
@@ -130,12 +161,21 @@ class Page {
   goTo(node) {
     return this.change(async () => {
       if (!this.isOfPicture(node)) return;
-      const opened = this.model.reveal(node);
-      for (const box of opened) this.view.layout.invalidate(box);
       this.picked = node;
-      if (opened.length) await this.draw(this.view);
+      const hiding = this.model.foldedAround(node);
+      if (hiding.length) await this.fold(hiding, false);
       this.pick(node);
       this.viewport.centre(this.drawing.placeOf(node));
+    });
+  }
+
+  /** Unfolds what hides a node, and moves it into sight if it is not; what hid it stays in its place. */
+  reveal(node) {
+    return this.change(async () => {
+      if (!this.isOfPicture(node)) return;
+      const hiding = this.model.foldedAround(node);
+      if (hiding.length) await this.foldAround(hiding[0], hiding, false);
+      this.viewport.reveal(this.drawing.placeOf(node));
     });
   }
 
@@ -169,8 +209,13 @@ class Page {
     const chip = event.target.closest('.chip');
     if (chip) return this.goTo(this.drawing.model.nodes[Number(chip.dataset.id)]);
     const node = this.nodeAt(event);
-    if (node && event.target.classList.contains('toggle')) this.toggle(node);
-    else this.pick(node);
+    if (node && event.target.classList.contains('toggle')) {
+      if (event.detail < 2) this.toggle(node);  // two quick ones are meant as one
+      return;
+    }
+    this.pick(node);
+    // The details take room from the picture.
+    if (node && node.kind !== 'box') this.viewport.reveal(this.drawing.placeOf(node));
   }
 
   onKey(event) {
@@ -181,26 +226,47 @@ class Page {
       '/': () => { document.getElementById('query').focus(); event.preventDefault(); },
       'Escape': () => this.pick(null),
       '0': () => this.fit(),
-      '+': () => this.viewport.zoom(1.25, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
-      '-': () => this.viewport.zoom(0.8, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2),
+      '+': () => this.viewport.zoomAtMiddle(1.25),
+      '=': () => this.viewport.zoomAtMiddle(1.25),  // the same key without shift
+      '-': () => this.viewport.zoomAtMiddle(0.8),
       'ArrowRight': () => this.runBar.step(1),
       'ArrowLeft': () => this.runBar.step(-1),
     }[event.key];
     if (action) action();
   }
 
+  /** In which boxes the middle of the canvas lies, of those whose titles are out of sight. */
+  sayWhere() {
+    if (!this.drawing) return;
+    const { viewport, drawing } = this;
+    const left = -viewport.x / viewport.scale, top = -viewport.y / viewport.scale;
+    const x = left + this.canvas.clientWidth / 2 / viewport.scale;
+    const y = top + this.canvas.clientHeight / 2 / viewport.scale;
+    const boxes = drawing.boxesAround(x, y).filter((box) => {
+      const place = drawing.places.get(box);
+      return place.x < left || place.y < top;
+    });
+    if (boxes.length === this.where?.length && boxes.every((box, i) => box === this.where[i])) return;
+    this.where = boxes;
+    document.getElementById('where').replaceChildren(...boxes.map((box) => {
+      const link = document.createElement('a');
+      link.textContent = box.label;
+      link.addEventListener('click', () => this.goTo(box));
+      return link;
+    }));
+  }
+
+  /** What lines mean, of the kinds that the model has. */
   legend(element) {
-    for (const [kind, text] of [['data', 'value'], ['capture', 'capture'], ['back', 'next iteration']]) {
+    const texts = { data: 'value', capture: 'capture', back: 'next iteration', order: 'one waits for the other' };
+    const kinds = new Set(this.model.edges.map((edge) => edge.kind));
+    element.replaceChildren(...Object.entries(texts).filter(([kind]) => kinds.has(kind)).map(([kind, text]) => {
       const entry = document.createElement('span');
       const line = svg('svg', { width: 26, height: 8 });
-      line.append(svg('path', {
-        d: 'M0 4H24', 'marker-end': `url(#head-${kind})`, fill: 'none',
-        stroke: { data: '#7b8a9c', capture: '#a3adba', back: '#c2570c' }[kind],
-        'stroke-width': kind === 'back' ? 1.9 : 1.2, 'stroke-dasharray': kind === 'capture' ? '4 3' : '',
-      }));
+      line.append(svg('path', { class: `edge ${kind}`, d: 'M0 4H24', 'marker-end': `url(#head-${kind})` }));
       entry.append(line, text);
-      element.append(entry);
-    }
+      return entry;
+    }));
   }
 }
 

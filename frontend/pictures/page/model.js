@@ -4,7 +4,6 @@
 /** One view: nodes as a tree of boxes, edges by the box that they run in. */
 class Model {
   constructor(data) {
-    this.name = data.name;
     this.nodes = data.nodes.map((node, id) => ({
       role: 'plain', note: '', types: [], attributes: [], source: '', parent: -1, ...node,
       id, children: [], inputs: [], outputs: [], edges: [], reads: [], readers: [], isFolded: false,
@@ -37,8 +36,7 @@ class Model {
       if (node.parent === this.root || node.isOnBorder) continue;
       node.parent.opCount += node.kind === 'box' ? node.opCount : 1;
     }
-    this.nanoseconds = this.root.children.reduce(
-      (sum, node) => sum + (node.count ? node.count.nanoseconds : 0), 0);
+    this.nanoseconds = data.nanoseconds;
     this.run = data.run;
   }
 
@@ -49,28 +47,25 @@ class Model {
 
   /** Folds what would make the picture larger than that when it is opened, the innermost first. */
   foldDownTo(most) {
-    const seen = (box) => box.children.reduce(
-      (sum, node) => sum + 1 + (node.kind === 'box' && !node.isFolded ? seen(node) : 0), 0);
+    const seen = new Map([[this.root, 0]]);  // by box: how much is seen in it
+    for (const box of this.boxes) seen.set(box, 0);
+    const add = (box, count) => {
+      for (; box; box = box.parent) seen.set(box, seen.get(box) + count);
+    };
+    for (const node of this.nodes) if (!node.isOnBorder) add(node.parent, 1);
     const byDepth = [...this.boxes].sort((a, b) => b.depth - a.depth || b.opCount - a.opCount);
     for (const box of byDepth) {
-      if (box.role !== 'group' && seen(this.root) <= most) continue;
+      if (box.role !== 'group' && seen.get(this.root) <= most) continue;
       box.isFolded = true;
+      add(box.parent, -seen.get(box));
     }
   }
 
-  /** Unfolds what hides a node -> the boxes that were. */
-  reveal(node) {
-    const opened = [];
-    for (let box = node.parent; box !== this.root; box = box.parent) {
-      // What stands on the border of a box is seen only where that is unfolded.
-      if (box.isFolded) { box.isFolded = false; opened.push(box); }
-    }
-    return opened;
-  }
-
-  isVisible(node) {
-    for (let box = node.parent; box !== this.root; box = box.parent) if (box.isFolded) return false;
-    return true;
+  /** The folded boxes that hide a node, the outermost first. */
+  foldedAround(node) {
+    const boxes = [];
+    for (let box = node.parent; box !== this.root; box = box.parent) if (box.isFolded) boxes.unshift(box);
+    return boxes;
   }
 
   /** Nodes of which a text holds all words of a query. */

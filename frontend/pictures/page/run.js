@@ -15,13 +15,15 @@ class RunBar {
     this.back = add(controls, 'button', 'back', { textContent: '‹', title: 'A step back (←)' });
     this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step on (→)' });
     this.slider = add(controls, 'input', 'slider', { type: 'range', min: 0, value: 0 });
-    const follow = add(controls, 'label', 'follow', { title: 'Keep what runs in sight' });
+    const follow = add(controls, 'label', 'follow', { title: 'Keep what runs in sight, and unfold what hides it' });
     this.follow = add(follow, 'input', '', { type: 'checkbox', checked: true });
     follow.append('follow');
     this.label = add(controls, 'span', 'at');
     this.what = add(element, 'div', 'what');
     this.frames = add(element, 'div', 'frames');
-    this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value)));
+    // While it is drawn along, no box unfolds; where it stays, one may.
+    this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value), false));
+    this.slider.addEventListener('change', () => this.reveal(true));
     this.back.addEventListener('click', () => this.step(-1));
     this.next.addEventListener('click', () => this.step(1));
     this.play.addEventListener('click', () => this.toggle());
@@ -58,28 +60,40 @@ class RunBar {
     this.play.textContent = '▶';
   }
 
-  goTo(step) {
+  goTo(step, unfolds = true) {
     const count = this.tokens.activations.length;
     this.tokens.goTo(Math.max(0, Math.min(count, step)));
     this.slider.value = this.tokens.at;
     const all = this.tokens.run.length;  // of which a page has the first ones
     this.label.textContent = `step ${this.tokens.at} of ${count}${all > count ? `, the first of ${all}` : ''}`;
     this.say();
+    this.page.details.update();
     this.redraw();
-    this.reveal();
+    this.reveal(unfolds);
   }
 
-  /** Moves what ran last into sight. */
-  reveal() {
-    const last = this.tokens.activations[this.tokens.at - 1];
-    const { drawing } = this.page;
+  /** The activation that the slider stands behind. */
+  last() {
+    return this.tokens?.activations[this.tokens.at - 1];
+  }
+
+  /** Moves what ran last into sight, or the box that hides it where that is not to unfold. */
+  reveal(unfolds) {
+    const last = this.last();
+    const { drawing, viewport } = this.page;
     if (!last || !this.follow.checked || drawing?.model !== this.tokens.model) return;
-    this.page.viewport.reveal(drawing.placeOf(last.node));
+    if (!unfolds || drawing.groups.has(last.node)) return viewport.reveal(drawing.placeOf(last.node));
+    if (this.isUnfolding) return;
+    this.isUnfolding = true;
+    this.page.reveal(last.node).then(() => {
+      this.isUnfolding = false;
+      if (this.last() !== last) this.reveal(true);  // it went on meanwhile
+    });
   }
 
   say() {
     const { tokens } = this;
-    const last = tokens.activations[tokens.at - 1];
+    const last = this.last();
     if (!last) {
       this.what.textContent = 'Before the first node runs. Each step is a node that takes its tokens and gives others.';
     } else {
@@ -123,7 +137,7 @@ class RunBar {
     const { drawing } = this.page;
     for (const old of this.page.scene.querySelectorAll('.token')) old.remove();
     if (!this.tokens || !drawing || drawing.model !== this.tokens.model) return;
-    const last = this.tokens.activations[this.tokens.at - 1];
+    const last = this.last();
     drawing.mark('fired', last ? [drawing.shownFor(last.node)] : []);
     drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
     for (const [edge, tags] of this.tokens.onEdge) {
@@ -132,18 +146,45 @@ class RunBar {
     }
   }
 
-  /** The tokens of an edge, at its end, where they wait; at most three and a mark for more. */
+  /** The tokens of an edge, at its end, where they wait: as many as there is room for, and how many more there are. */
   put({ line, points }, tags) {
-    const length = line.getTotalLength();
-    const shown = tags.slice(-3);
-    shown.forEach(([tag, isDead], i) => {
-      const at = line.getPointAtLength(Math.max(4, length - 15 - 15 * i));
+    const length = lengthOf(points);
+    const room = Math.max(1, Math.min(3, 1 + Math.floor((length - 22) / kSize.token)));
+    const alone = tags.length > room ? room - 1 : tags.length;
+    const groups = tags.slice(0, alone).map((tag) => [tag]);
+    if (alone < tags.length) groups.push(tags.slice(alone));
+    groups.forEach((group, i) => {
+      const at = pointBeforeEnd(points, Math.min(15 + kSize.token * i, length / 2));
+      const iterations = group.map(([tag]) => tag.split(' ')[1]);
+      const isDead = group.every(([, dead]) => dead);
       const token = svg('g', { class: `token${isDead ? ' dead' : ''}`, transform: `translate(${at.x} ${at.y})` });
-      token.append(svg('circle', { r: 6.5 }));
-      const text = i === 2 && tags.length > 3 ? `+${tags.length - 2}` : tag.split(' ')[1];
+      const text = group.length > 1 ? `${alone ? '+' : '×'}${group.length}` : iterations[0];
+      const width = Math.max(13, 3 + 5.5 * text.length);
+      token.append(svg('rect', { x: -width / 2, y: -6.5, width, height: 13, rx: 6.5 }));
       token.append(svg('text', { y: 3.2 }, text));
-      token.append(svg('title', {}, `${isDead ? 'dead token' : 'token'} of iteration ${tag.split(' ')[1]}`));
+      const what = `${isDead ? 'dead token' : 'token'}${group.length > 1 ? 's' : ''}`;
+      token.append(svg('title', {}, `${what} of iteration ${iterations.join(', ')}`));
       line.parentNode.append(token);
     });
   }
+}
+
+function lengthOf(points) {
+  let length = 0;
+  for (let i = 1; i < points.length; ++i) length += Math.hypot(points[i].x - points[i - 1].x, points[i].y - points[i - 1].y);
+  return length;
+}
+
+/** The point of a line from which so much is left to its end. */
+function pointBeforeEnd(points, distance) {
+  for (let i = points.length - 1; i > 0; --i) {
+    const to = points[i], from = points[i - 1];
+    const length = Math.hypot(to.x - from.x, to.y - from.y);
+    if (length >= distance || i === 1) {
+      const part = length ? Math.min(1, distance / length) : 0;
+      return { x: to.x + (from.x - to.x) * part, y: to.y + (from.y - to.y) * part };
+    }
+    distance -= length;
+  }
+  return points[0];
 }

@@ -16,8 +16,9 @@ class Search {
       this.list();
       this.onPick(this.found[this.at]);
     });
-    query.addEventListener('blur', () => setTimeout(() => { hits.hidden = true; }, 150));
-    query.addEventListener('focus', () => { if (query.value) this.list(); });
+    query.addEventListener('blur', () => { hits.hidden = true; });
+    query.addEventListener('focus', () => this.list());
+    hits.addEventListener('mousedown', (event) => event.preventDefault());  // the field keeps the keys
   }
 
   setModel(model) {
@@ -39,7 +40,7 @@ class Search {
 
   list() {
     const kMost = 60;
-    this.hits.hidden = !this.query.value;
+    this.hits.hidden = !this.query.value || document.activeElement !== this.query;
     const first = Math.max(0, Math.min(this.at - kMost / 2, this.found.length - kMost));
     const items = this.found.slice(first, first + kMost).map((node, i) => {
       const item = document.createElement('li');
@@ -50,7 +51,11 @@ class Search {
       small.textContent = [path.join(' › '), node.types.join(', ')].filter((x) => x).join(' · ');
       item.append(small);
       if (first + i === this.at) item.setAttribute('aria-selected', 'true');
-      item.addEventListener('pointerdown', () => { this.at = first + i; this.onPick(node); });
+      item.addEventListener('click', () => {
+        this.at = first + i;
+        this.query.blur();
+        this.onPick(node);
+      });
       return item;
     });
     if (this.found.length > items.length || !this.found.length) {
@@ -59,5 +64,6 @@ class Search {
       items.push(item);
     }
     this.hits.replaceChildren(...items);
+    this.hits.querySelector('[aria-selected]')?.scrollIntoView({ block: 'nearest' });
   }
 }

@@ -3,33 +3,41 @@
 
 class Viewport {
   constructor(canvas, scene) {
-    Object.assign(this, { canvas, scene, x: 0, y: 0, scale: 1, isAsked: false });
+    Object.assign(this, { canvas, scene, x: 0, y: 0, scale: 1, isAsked: false, drag: null, hasDragged: false });
     canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
       const box = canvas.getBoundingClientRect();
-      if (event.ctrlKey || !event.shiftKey) {
-        this.zoom(Math.exp(-event.deltaY * 0.0016), event.clientX - box.left, event.clientY - box.top);
+      if (event.shiftKey && !event.ctrlKey) {
+        this.move(-(event.deltaX || event.deltaY), 0);  // browsers differ in which they give
       } else {
-        this.move(-event.deltaY, 0);
+        const speed = event.ctrlKey ? 0.01 : 0.0016;  // two fingers that spread come as small steps with Ctrl
+        this.zoom(Math.exp(-event.deltaY * speed), event.clientX - box.left, event.clientY - box.top);
       }
     }, { passive: false });
     canvas.addEventListener('pointerdown', (event) => {
-      if (event.button !== 0) return;
+      if (event.button !== 0 || !event.isPrimary) return;
       this.drag = { x: event.clientX, y: event.clientY, hasMoved: false };
+      this.hasDragged = false;
     });
     window.addEventListener('pointermove', (event) => {
-      if (!this.drag) return;
+      if (!this.drag || !event.isPrimary) return;
+      if (!(event.buttons & 1)) return this.endDrag();  // let go outside of the window
       const dx = event.clientX - this.drag.x, dy = event.clientY - this.drag.y;
       if (!this.drag.hasMoved && Math.hypot(dx, dy) < 4) return;
       this.drag = { x: event.clientX, y: event.clientY, hasMoved: true };
       canvas.classList.add('dragging');
       this.move(dx, dy);
     });
-    window.addEventListener('pointerup', () => {
-      this.hasDragged = Boolean(this.drag && this.drag.hasMoved);
-      this.drag = null;
-      canvas.classList.remove('dragging');
-    });
+    for (const name of ['pointerup', 'pointercancel']) window.addEventListener(name, () => this.endDrag());
+    // What comes into sight when there is more room has to be shown.
+    new ResizeObserver(() => this.apply()).observe(canvas);
+  }
+
+  endDrag() {
+    if (!this.drag) return;
+    this.hasDragged = this.drag.hasMoved;  // the click that follows is none
+    this.drag = null;
+    this.canvas.classList.remove('dragging');
   }
 
   move(dx, dy) {
@@ -45,6 +53,10 @@ class Viewport {
     this.y = y - (y - this.y) * real;
     this.scale = scale;
     this.apply();
+  }
+
+  zoomAtMiddle(factor) {
+    this.zoom(factor, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2);
   }
 
   /** At most once a frame. */
