@@ -52,7 +52,9 @@ std::map<Row, std::vector<Span>> stacked(const json& trace) {
     last[row] = begin;
     auto& stack = open[row];
     while (!stack.empty() && stack.back() <= begin) stack.pop_back();
-    if (!stack.empty()) EXPECT_LE(end, stack.back()) << event;
+    if (!stack.empty()) {
+      EXPECT_LE(end, stack.back()) << event;
+    }
     rows[row].push_back({event["name"], event["cat"], begin, end, static_cast<int>(stack.size())});
     stack.push_back(end);
   }
@@ -174,7 +176,9 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
     rows_of_iterations += is_of_iterations;
     for (const Span& span : spans) {
       EXPECT_EQ(span.category == "iteration", is_of_iterations) << span.name;
-      if (is_of_iterations) EXPECT_EQ(span.depth, 0);
+      if (is_of_iterations) {
+        EXPECT_EQ(span.depth, 0);
+      }
       if (span.category == "frame") ++loops;
       if (span.category == "iteration") iterations.push_back(span);
     }

@@ -128,6 +128,22 @@ TEST_F(PageUseTest, ADragThatEndsOutsideOfTheWindowEnds) {
   EXPECT_EQ(ask("page.viewport.drag"), nullptr);
 }
 
+TEST_F(PageUseTest, TheCornerNamesBoxesWhoseTitlesAreOutOfSight) {
+  open(nested().graph());
+  ask("page.viewport.fit(page.drawing.size)");
+  settle();
+  const std::string names =
+      "[...document.querySelectorAll('#where a')].map((link) => link.textContent)";
+  EXPECT_EQ(ask(names), nlohmann::json::array());
+  // The middle lies on tanh, magnified so that all titles are outside.
+  ask("page.viewport.scale = 4");
+  ask("page.viewport.centre(page.drawing.placeOf(" + node("tanh") + "))");
+  settle();
+  EXPECT_EQ(ask(names), nlohmann::json({"fori_loop", "fori_loop"}));
+  click("document.querySelector('#where a')");
+  EXPECT_EQ(ask("page.picked.role === 'loop' && page.picked.parent === page.model.root"), true);
+}
+
 TEST_F(PageUseTest, TheWheelMovesSidewaysWithShiftAndMagnifiesByTwoFingers) {
   open(nested().graph());
   settle();

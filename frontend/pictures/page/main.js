@@ -240,8 +240,8 @@ class Page {
     if (!this.drawing) return;
     const { viewport, drawing } = this;
     const left = -viewport.x / viewport.scale, top = -viewport.y / viewport.scale;
-    const x = left + this.canvas.clientWidth / 2 / viewport.scale;
-    const y = top + this.canvas.clientHeight / 2 / viewport.scale;
+    const x = left + viewport.size.width / 2 / viewport.scale;
+    const y = top + viewport.size.height / 2 / viewport.scale;
     const boxes = drawing.boxesAround(x, y).filter((box) => {
       const place = drawing.places.get(box);
       return place.x < left || place.y < top;

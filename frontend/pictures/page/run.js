@@ -146,45 +146,30 @@ class RunBar {
     }
   }
 
-  /** The tokens of an edge, at its end, where they wait: as many as there is room for, and how many more there are. */
+  /**
+   * The tokens of an edge, where they wait: above each other on the last straight piece, as beside it
+   * may be those of other edges. As many as there is room for, and how many more there are.
+   */
   put({ line, points }, tags) {
-    const length = lengthOf(points);
-    const room = Math.max(1, Math.min(3, 1 + Math.floor((length - 22) / kSize.token)));
+    const [from, end] = points.slice(-2);
+    const length = Math.abs(end.y - from.y);
+    const room = Math.max(1, Math.min(3, Math.floor((length - 8) / kSize.token)));
     const alone = tags.length > room ? room - 1 : tags.length;
     const groups = tags.slice(0, alone).map((tag) => [tag]);
     if (alone < tags.length) groups.push(tags.slice(alone));
     groups.forEach((group, i) => {
-      const at = pointBeforeEnd(points, Math.min(15 + kSize.token * i, length / 2));
+      const away = Math.min(15 + kSize.token * i, Math.max(10, length / 2));
+      const at = { x: end.x, y: end.y - Math.sign(end.y - from.y) * away };
       const iterations = group.map(([tag]) => tag.split(' ')[1]);
       const isDead = group.every(([, dead]) => dead);
       const token = svg('g', { class: `token${isDead ? ' dead' : ''}`, transform: `translate(${at.x} ${at.y})` });
       const text = group.length > 1 ? `${alone ? '+' : '×'}${group.length}` : iterations[0];
-      const width = Math.max(13, 3 + 5.5 * text.length);
-      token.append(svg('rect', { x: -width / 2, y: -6.5, width, height: 13, rx: 6.5 }));
-      token.append(svg('text', { y: 3.2 }, text));
+      token.append(svg('rect', { x: -6.5, y: -6.5, width: 13, height: 13, rx: 6.5 }));
+      const narrow = text.length > 1 ? { textLength: 10, lengthAdjust: 'spacingAndGlyphs' } : {};
+      token.append(svg('text', { y: 3.2, ...narrow }, text));
       const what = `${isDead ? 'dead token' : 'token'}${group.length > 1 ? 's' : ''}`;
       token.append(svg('title', {}, `${what} of iteration ${iterations.join(', ')}`));
       line.parentNode.append(token);
     });
   }
-}
-
-function lengthOf(points) {
-  let length = 0;
-  for (let i = 1; i < points.length; ++i) length += Math.hypot(points[i].x - points[i - 1].x, points[i].y - points[i - 1].y);
-  return length;
-}
-
-/** The point of a line from which so much is left to its end. */
-function pointBeforeEnd(points, distance) {
-  for (let i = points.length - 1; i > 0; --i) {
-    const to = points[i], from = points[i - 1];
-    const length = Math.hypot(to.x - from.x, to.y - from.y);
-    if (length >= distance || i === 1) {
-      const part = length ? Math.min(1, distance / length) : 0;
-      return { x: to.x + (from.x - to.x) * part, y: to.y + (from.y - to.y) * part };
-    }
-    distance -= length;
-  }
-  return points[0];
 }

@@ -4,6 +4,7 @@
 class Viewport {
   constructor(canvas, scene) {
     Object.assign(this, { canvas, scene, x: 0, y: 0, scale: 1, isAsked: false, drag: null, hasDragged: false });
+    this.size = canvas.getBoundingClientRect();  // asked for in every frame, which it would have laid out twice
     canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
       const box = canvas.getBoundingClientRect();
@@ -30,7 +31,10 @@ class Viewport {
     });
     for (const name of ['pointerup', 'pointercancel']) window.addEventListener(name, () => this.endDrag());
     // What comes into sight when there is more room has to be shown.
-    new ResizeObserver(() => this.apply()).observe(canvas);
+    new ResizeObserver(([{ contentRect }]) => {
+      this.size = contentRect;
+      this.apply();
+    }).observe(canvas);
   }
 
   endDrag() {
@@ -56,7 +60,7 @@ class Viewport {
   }
 
   zoomAtMiddle(factor) {
-    this.zoom(factor, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2);
+    this.zoom(factor, this.size.width / 2, this.size.height / 2);
   }
 
   /** At most once a frame. */
@@ -76,8 +80,8 @@ class Viewport {
   seen() {
     const margin = 60 / this.scale;
     return {
-      x: -this.x / this.scale - margin, x2: (this.canvas.clientWidth - this.x) / this.scale + margin,
-      y: -this.y / this.scale - margin, y2: (this.canvas.clientHeight - this.y) / this.scale + margin,
+      x: -this.x / this.scale - margin, x2: (this.size.width - this.x) / this.scale + margin,
+      y: -this.y / this.scale - margin, y2: (this.size.height - this.y) / this.scale + margin,
     };
   }
 
@@ -88,12 +92,12 @@ class Viewport {
     const readable = 0.8;
     this.scale = Math.max(whole, place ? readable : 0.01);
     this.x = (w - width * this.scale) / 2;
-    this.y = Math.max(24, (h - 40 - height * this.scale) / 2);
+    this.y = Math.max(36, (h - 40 - height * this.scale) / 2);
     if (place && width * this.scale > w) {
       const least = w - 24 - width * this.scale;  // no further than to an end of the picture
       this.x = Math.min(24, Math.max(least, w / 2 - (place.x + place.width / 2) * this.scale));
     }
-    if (place && height * this.scale > h) this.y = Math.min(24, h / 4 - place.y * this.scale);
+    if (place && height * this.scale > h) this.y = Math.min(36, h / 4 - place.y * this.scale);
     this.apply();
   }
 
