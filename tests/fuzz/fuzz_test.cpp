@@ -203,7 +203,7 @@ TEST(FuzzTest, ProgramsAreOfManyKinds) {
   std::vector<const Rule*> seen;
   int with_loops = 0, checked = 0;
   Statistics statistics;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const Program program = generate(seed, all_rules());
     for_each_block(program.main, [&](const Block& block) {
       for (const Instruction& in : block.body) seen.push_back(in.rule);
@@ -219,7 +219,7 @@ TEST(FuzzTest, ProgramsAreOfManyKinds) {
   for (const Rule* rule : all_rules())
     EXPECT_TRUE(std::binary_search(seen.begin(), seen.end(), rule))
         << rule->name() << " never fits";
-  EXPECT_GT(with_loops, 500);
+  EXPECT_GT(with_loops, 1000);
   // Programs that are not smooth, or in f32, are not compared with differences.
   EXPECT_GT(statistics.compared_with_differences, checked / 2);
   EXPECT_GT(statistics.second_compared, checked / 2);
