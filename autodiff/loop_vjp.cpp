@@ -182,6 +182,7 @@ class LoopReversal {
     back_.is_scan = true;
     back_.parallel_iterations = attrs_.parallel_iterations;
     back_.entry_dims = attrs_.entry_dims;
+    back_.kept_dims = attrs_.kept_dims;
     back_.has_bound = true;
     back_inputs_.push_back(outputs_[forward_.trips_output()]);
     if (attrs_.has_lengths || attrs_.makes_lengths()) {

@@ -10,20 +10,33 @@
 namespace reel {
 namespace {
 
-/// Whether what makes a value is such: is(record, which of its outputs the value is).
-template <class Is>
-bool is_made_by(const Graph& graph, ValueId v, const Is& is) {
+/// What makes a value, and which of its outputs the value is.
+struct Maker {
+  const OpRecord* record = nullptr;  ///< null: nothing in the graph
+  std::size_t output = 0;
+};
+std::vector<Maker> makers_of(const Graph& graph) {
+  std::vector<Maker> result(graph.types.size());
   for (const OpRecord& record : graph.records) {
     const auto out = graph.outputs_of(record);
-    for (std::size_t k = 0; k < out.size(); ++k)
-      if (out[k] == v) return is(record, k);
+    for (std::size_t k = 0; k < out.size(); ++k) result[out[k]] = {&record, k};
   }
-  return false;
+  return result;
 }
 
 /// The value is a tensor that stands for steps, of which few are in memory.
-bool stands_for_steps(const OpRecord& record, std::size_t output) {
-  return record.op == &recall_op || is_spilled_output(record, output);
+bool stands_for_steps(const Maker& maker) {
+  return maker.record &&
+         (maker.record->op == &recall_op || is_spilled_output(*maker.record, maker.output));
+}
+
+/// The value is what a loop inside saved of each of its steps.
+bool is_saved_list(const Maker& maker) {
+  if (!maker.record || maker.record->op != &loop_op) return false;
+  const auto& loop = get<LoopAttrs>(maker.record->attrs.get());
+  const std::size_t stack = maker.output - loop.first_stack();
+  return maker.output >= loop.first_stack() && maker.output < loop.first_sum() &&
+         loop.is_list(stack) && loop.is_raw(stack);
 }
 
 }  // namespace
@@ -39,6 +52,7 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
     const Dim outside = env.knows(axis) ? env.resolve(axis) : axis;
     return outside == *dim || contains(outside.length_dims(), *dim);
   };
+  const std::vector<Maker> makers = makers_of(*reversed.forward);
   for (const Saved& saved : reversed.saved) {
     const bool clashes =
         dim && saved.type.rank() &&
@@ -46,14 +60,16 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
     std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    if (is_made_by(*reversed.forward, saved.value, is_checkpoint_output))
+    const Maker& maker = makers[saved.value];
+    if (maker.record && is_checkpoint_output(*maker.record, maker.output))
       kind |= LoopAttrs::kOfCheckpoints;
-    // Of a loop inside: it has no data.
-    if (is_made_by(*reversed.forward, saved.value, stands_for_steps)) {
-      result.stack_kinds.push_back(LoopAttrs::kList | LoopAttrs::kRaw);
+    if (stands_for_steps(maker)) {  // it has no data
+      result.stack_kinds.push_back(kind | LoopAttrs::kList);
       continue;
     }
-    if (may_spill() && (attrs.swaps || saved.spills) && !saved.type.is_list())
+    // Arrays share their elements from step to step, unlike what a loop inside saved of its own.
+    const bool has_own_elements = !saved.type.is_list() || is_saved_list(maker);
+    if (may_spill() && (attrs.swaps || saved.spills) && has_own_elements)
       kind |= LoopAttrs::kSpilled;
     result.stack_kinds.push_back(kind);
   }

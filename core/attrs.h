@@ -2,6 +2,8 @@
 // dims.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -50,6 +52,10 @@ template <class T>
 requires std::is_arithmetic_v<T> || std::is_enum_v<T> std::size_t hash_of(T value) {
   return std::hash<T>{}(value);
 }
+// Numbers by their bits: zeros of either sign are two, and NaN equals itself.
+inline std::size_t hash_of(double number) {
+  return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(number));
+}
 inline std::size_t hash_of(const std::string& text) { return std::hash<std::string>{}(text); }
 inline std::size_t hash_of(const Dim& dim) { return dim.hash(); }
 inline std::size_t hash_of(const TensorType& type) { return type.node()->hash; }
@@ -70,6 +76,9 @@ std::size_t hash_of(const std::optional<T>& item) {
 template <class T>
 bool same(const T& a, const T& b) {
   return a == b;
+}
+inline bool same(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 inline bool same(const Tensor& a, const Tensor& b) { return a.block() == b.block(); }
 

@@ -55,10 +55,10 @@ void check(const Dims& dims, DType dtype) {
 std::int64_t count_elements(const Dims& dims, DType dtype) {
   std::int64_t numel = 1, bytes = 0;
   bool is_too_large = false;
-  for (const Dim& dim : dims) {
+  for (const Dim& dim : dims)
     if (!dim.has_size()) return -1;
+  for (const Dim& dim : dims)
     if (dim.raw_size() == 0) return 0;
-  }
   for (const Dim& dim : dims)
     is_too_large = is_too_large || __builtin_mul_overflow(numel, dim.raw_size(), &numel);
   if (is_too_large ||

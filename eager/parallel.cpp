@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "reel/core/cancellation.h"
 #include "reel/core/errors.h"
 #include "reel/core/helpers.h"
 #include "reel/core/mode.h"
@@ -67,7 +68,11 @@ constinit thread_local Arena* running_in = nullptr;
 class Call {
  public:
   Call(int count, void (*part)(int, void*), void* context)
-      : count_(count), first_failed_(count), part_(part), context_(context) {}
+      : count_(count),
+        first_failed_(count),
+        part_(part),
+        context_(context),
+        stop_(cancellation_token()) {}
 
   void run(Arena& arena) {
     if (arena.at_once == 1 || count_ <= 1) {
@@ -101,6 +106,7 @@ class Call {
     Arena* const before = std::exchange(running_in, &arena);
     try {
       const ModeScope plain({});
+      const CancellationScope cancelled_with_the_call(stop_);
       const RandomParts::Part own_numbers(random_, i);
       part_(i, context_);
     } catch (...) {
@@ -119,6 +125,7 @@ class Call {
   std::atomic<int> first_failed_;
   void (*const part_)(int, void*);
   void* const context_;
+  const std::stop_token stop_;
   RandomParts random_;
   std::mutex error_mutex_;
   std::exception_ptr error_;

@@ -181,13 +181,8 @@ class Finder {
     if (steps < 0 || !state_bytes) return -1;
     KeptSteps kept(attrs.checkpoint_steps,
                    attrs.checkpoint_bytes ? slots_of(attrs, *state_bytes) : 0);
-    std::int64_t count = 0;
-    for (std::int64_t k = 0; k < steps; ++k) {
-      const KeptSteps::Decision now = kept.before(k);
-      for (int i = 0; i < now.drops; ++i) count = (count + 1) / 2;
-      count += now.takes;
-    }
-    return count;
+    for (std::int64_t k = 0; k < steps; ++k) kept.before(k);
+    return kept.taken();
   }
 
   const Graph& graph_;

@@ -106,7 +106,7 @@ Tensor most_iterations(const IterationCount& given, const std::string& what) {
 void find_ends(const ScanSpec& spec, ScanPlan& plan) {
   if (plan.dim && plan.dim->is_ragged()) {
     plan.lengths = plan.dim->lengths();
-    plan.entry_dims = plan.dim->length_dims();
+    plan.entry_dims = plan.lengths.dims();  // as they are called in a trace
   }
   if (plan.dim)
     plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan)
@@ -249,6 +249,14 @@ Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const TensorType
 
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys) {
   return plan.ys_name_it && has_axes(ys, false) ? "" : plan.new_dim;
+}
+
+Dims dims_of_arrays(const TreeLeaves& state) {
+  Dims result;
+  for (const TreeLeaf& leaf : state)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.type().is_list())
+      result.insert(result.end(), leaf.tensor.dims().begin(), leaf.tensor.dims().end());
+  return result;
 }
 
 Tensor transpose_to(const Tensor& x, const Dims& dims) {

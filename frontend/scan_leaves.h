@@ -46,6 +46,9 @@ std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
 /// ys are stacked along dims that are the same in every iteration: this one is not.
 [[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);
+/// Of the elements of arrays in a state: entries share these, so that ended ones see them as they
+/// are.
+Dims dims_of_arrays(const TreeLeaves& state);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 
 /// Step by step, as a C++ loop.

@@ -216,6 +216,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   set_policy(attrs, spec.checkpoint, spec.swap_memory);
   attrs.cond_before_body = spec.cond_before_body;
   attrs.entry_dims = plan.entry_dims;
+  if (!plan.entry_dims.empty()) attrs.kept_dims = dims_of_arrays(spec.initial);
   CaptureList captures;
   RecordedBody body = recording.record_body();
   if (spec.cond) {

@@ -140,9 +140,8 @@ class EagerScan {
   /// handed on.
   Dims dims_kept(const TreeLeaves& state) const {
     Dims result = plan_.entry_dims;
-    for (const TreeLeaf& leaf : state)
-      if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.type().is_list())
-        result.insert(result.end(), leaf.tensor.dims().begin(), leaf.tensor.dims().end());
+    const Dims elements = dims_of_arrays(state);
+    result.insert(result.end(), elements.begin(), elements.end());
     return result;
   }
   /// What ended entries see: the values of a live one.

@@ -91,7 +91,7 @@ const Op full_op{
     .kernel =
         [](KernelArgs& a) {
           const FullAttrs& attrs = a.attr<FullAttrs>();
-          fill(a.make(), {attrs.number.value, attrs.integer});
+          fill(a.make(), {attrs.number, attrs.integer});
         },
     .no_vjp = "has no inputs",
     .samples =
@@ -187,7 +187,7 @@ bool makes_zeros(const Op& op, const Attrs* attrs) {
   if (&op == &full_like_op) return get<FullLikeAttrs>(attrs).value == 0;
   if (&op != &full_op) return false;
   const auto& full = get<FullAttrs>(attrs);
-  return full.number.value == 0 && full.integer == 0;
+  return full.number == 0 && full.integer == 0;
 }
 
 namespace {

@@ -1,34 +1,16 @@
 // core/ops/creation.h — ops that make tensors of numbers, for passes that ask.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <functional>
-#include <ostream>
 
 #include "reel/core/op.h"
 
 namespace reel {
 
-/// A number by its bits: zeros of either sign are two, and NaN equals itself.
-struct ExactNumber {
-  double value = 0;
-  ExactNumber(double number = 0) : value(number) {}
-  bool operator==(const ExactNumber& other) const {
-    return std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
-  }
-};
-inline std::size_t hash_of(const ExactNumber& number) {
-  return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(number.value));
-}
-inline std::ostream& operator<<(std::ostream& out, const ExactNumber& number) {
-  return out << number.value;
-}
-
 /// Of full_op: the number is in the field of its kind.
 struct FullAttrs {
   TensorType type{DType::f32};
-  ExactNumber number = 0;
+  double number = 0;
   std::int64_t integer = 0;
   template <class F>
   static void fields(F&& f) {

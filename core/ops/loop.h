@@ -80,6 +80,9 @@ struct LoopAttrs {
   int chunk_steps = 0;     ///< how many; 0: chosen when it is planned
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
+  /// Dims that ended entries see as they are (core/ops/shown_dims.h): those of the elements of
+  /// arrays in the state, whichever of these are still carried.
+  Dims kept_dims;
   std::vector<Fill> fills;  ///< of carries, slices and captures
   /// By output of the body: what ended entries give joins the first live one, whose values they saw
   /// (cotangents of what was filled that way).
@@ -168,6 +171,7 @@ struct LoopAttrs {
     f("chunk_steps", &LoopAttrs::chunk_steps);
     f("has_chunk", &LoopAttrs::has_chunk);
     f("entry_dims", &LoopAttrs::entry_dims);
+    f("kept_dims", &LoopAttrs::kept_dims);
     f("fills", &LoopAttrs::fills);
     f("collects", &LoopAttrs::collects);
     f("makes_dim", &LoopAttrs::makes_dim);

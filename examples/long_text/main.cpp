@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <memory>
 
 #include "../char_rnn/text.h"
 #include "../training/program.h"
@@ -13,11 +15,12 @@
 #include "../training/write_file.h"
 #include "curves.h"
 #include "model.h"
+#include "streamed_text.h"
 
 namespace {
 
 struct Options {
-  std::string data, losses = "long_text.csv", plot = "long_text.svg";
+  std::string data, stream, losses = "long_text.csv", plot = "long_text.svg";
   std::vector<int> lengths{100, 1'000, 10'000, 100'000};
   int batch = 8, hidden = 128, budget = 64, truncate = 0, threads = 0;
   std::int64_t characters = 4'000'000;
@@ -50,16 +53,17 @@ std::string name_of(const Options& options, int length) {
   return name;
 }
 
+/// Gives pieces of a text, and what follows each symbol of them.
+using Pieces = std::function<std::pair<reel::Tensor, reel::Tensor>()>;
+
 /// Trains from the start with pieces of one length -> bits per character over characters seen.
-Curve train(const Options& options, const Alphabet& alphabet,
-            const std::vector<std::uint8_t>& symbols, int length) {
+Curve train(const Options& options, int symbols, const reel::Dim& batch, int length,
+            const Pieces& next_piece) {
   using Clock = std::chrono::steady_clock;
   reel::manual_seed(options.seed);
-  const reel::Dim batch("batch", options.batch), time("time", length);
-  TextReader reader(symbols, batch, time);
   const auto per_update = static_cast<std::int64_t>(options.batch) * length;
   const std::int64_t updates = std::max<std::int64_t>(options.characters / per_update, 1);
-  const auto model = LongTextModel::random(alphabet.size(), options.hidden);
+  const auto model = LongTextModel::random(symbols, options.hidden);
   const Reach reach{options.truncate,
                     reel::Checkpoint::budget(static_cast<std::int64_t>(options.budget) << 20)};
   Trainer<LongTextModel, reel::LstmCell::State, Loss> trainer(
@@ -73,7 +77,7 @@ Curve train(const Options& options, const Alphabet& alphabet,
   // Points lie as far apart as a hundredth of all, or an update.
   const std::int64_t between = std::max<std::int64_t>(updates / 100, 1);
   for (std::int64_t update = 1; update <= updates; ++update) {
-    const auto [text, target] = reader.next();
+    const auto [text, target] = next_piece();
     const double bits = trainer.step(text, target, true) / std::log(2.0);
     sum += bits;
     ++count;
@@ -110,17 +114,27 @@ int run(const Options& options) {
   if (options.threads) reel::set_threads(options.threads);
   check_folder_of(options.losses);
   check_folder_of(options.plot);
-  const std::optional<std::string> text =
-      options.data.empty() ? read_bible() : read_text(options.data);
+  std::optional<std::string> text = options.data.empty() ? read_bible() : read_text(options.data);
   if (!text)
     throw UserError(
         "no text: the program `bible` is not installed (Debian: bible-kjv, "
         "bible-kjv-text), and there is no --data");
   const Alphabet alphabet = Alphabet::of(*text);
-  const std::vector<std::uint8_t> symbols = alphabet.encode(*text);
+  std::vector<std::uint8_t> symbols = alphabet.encode(*text);
+  text.reset();
+  if (!options.stream.empty())
+    StreamedText::write(options.stream, std::exchange(symbols, {}), options.batch);
   std::vector<Curve> curves;
   for (const int length : options.lengths) {
-    curves.push_back(train(options, alphabet, symbols, length));
+    const reel::Dim batch("batch", options.batch), time("time", length);
+    Pieces next_piece;
+    if (options.stream.empty())
+      next_piece = [reader = TextReader(symbols, batch, time)]() mutable { return reader.next(); };
+    else
+      next_piece = [reader = std::make_shared<StreamedText>(options.stream, batch, time)] {
+        return reader->next();
+      };
+    curves.push_back(train(options, alphabet.size(), batch, length, next_piece));
     save(options, curves);
   }
   return 0;
@@ -136,6 +150,9 @@ int main(int argc, char** argv) {
       "long_text");
   app.option_defaults()->always_capture_default();
   app.add_option("--data", options.data, "text to learn from (default: the King James Bible)")
+      ->type_name("FILE");
+  app.add_option("--stream", options.stream,
+                 "an .npy that the text is written to, and read from piece by piece")
       ->type_name("FILE");
   app.add_option("--length", options.lengths,
                  "characters per row and update; for each, a model is trained from the start")

@@ -371,5 +371,30 @@ TEST_P(MoreLoops, L1_AMillionIterationsWithAGradient) {
   expect_values(run(grad(f))(scalar(1.0, f64)), {1000}, 1e-9);
 }
 
+// Three ops a step, of which the gradient reads the state: 8 MB.
+TEST_P(MoreLoops, L1_AMillionIterationsUnderABudget) {
+  constexpr int kSteps = 1'000'000;
+  double expected = 1, s = 1;
+  for (int k = 0; k < kSteps; ++k) {
+    expected = expected * (0.999 - 2e-7 * s) + 1;
+    s = s * (0.999 - 1e-7 * s) + 1;
+  }
+  for (const std::int64_t budget : {64 << 20, 64 << 10}) {
+    if (budget < 1 << 20 && GetParam() != RunMode::plan) continue;  // takes twice as long
+    const auto f = [budget](const Tensor& x) {
+      return std::get<1>(while_loop([](Tensor i, Tensor) { return i < kSteps; },
+                                    [&](Tensor i, Tensor s) {
+                                      return std::tuple{i + 1, s * (0.999 - 1e-7 * s) + x};
+                                    },
+                                    std::tuple{0, x}, {.checkpoint = Checkpoint::budget(budget)}));
+    };
+    const auto gradient = run(grad(f));
+    const std::int64_t before = memory().all.current;
+    reset_peak_memory();
+    expect_values(gradient(scalar(1.0, f64)), {expected}, 1e-9);
+    EXPECT_LE(memory().all.peak - before, budget);
+  }
+}
+
 }  // namespace
 }  // namespace reel

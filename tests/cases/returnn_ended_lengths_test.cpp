@@ -496,5 +496,44 @@ TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
   }
 }
 
+// The array's elements have time, which ended entries see as it is, whether the array is carried,
+// comes back as something captured, or is read by nobody.
+TEST_P(CouplingBodies, TheDimOfAnArraysElementsIsKeptThoughTheArrayIsNotCarried) {
+  const Dim entry("entry", 3), wide("wide", tensor({0, 0, 1}, {entry}));
+  const auto f = [&](const Tensor& x, const Tensor& most) {
+    const Dim time = x.dim("wide");
+    const TensorArray captured(TensorType(f64, {time}), {.size = 0});
+    using State = std::pair<Tensor, TensorArray>;
+    const auto made =
+        scan(Scan{.spatial_dim = Dim("steps"),
+                  .cond_dims = {entry},
+                  .cond_before_body = false,
+                  .initial = State{x, captured},
+                  .cond = [&](const State&) { return ones({entry}, boolean); },
+                  .body =
+                      [&](const State&) {
+                        return std::pair{None{}, State{full({time}, 0.5, f64), captured}};
+                      },
+                  .max_seq_len = most});
+    return made.state.first;
+  };
+  const Tensor x = zeros({wide}, f64), most = tensor({1, 0, 0}, {entry});
+  expect_values(f(x, most), {0.5});
+  expect_values(run(f)(x, most), {0.5});
+}
+
+TEST_P(CouplingBodies, AScanAlongACapturedDimOverTheDimOfAnArgument) {
+  const Dim entry("entry", 2), wide("wide", tensor({1, 0}, {entry}));
+  const Tensor x = tensor({0.3}, {wide}, f64), given = ones({entry}, f64);
+  const auto f = [&](const Tensor& given) {
+    const Tensor captured = exp(x);
+    const auto body = [&](const Tensor& x) {
+      return sum(captured * full({wide}, 2.0, f64) * x, wide);
+    };
+    return sum(scan(Scan{.spatial_dim = wide, .xs = x, .body = body}).ys) * sum(given);
+  };
+  expect_all_close(run(f)(given), f(given), 1e-13);
+}
+
 }  // namespace
 }  // namespace reel

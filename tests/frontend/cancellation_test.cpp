@@ -32,6 +32,17 @@ const Op counted_op{
     .has_effect = true,
 };
 
+/// x, and counted, by an op like any other.
+Tensor noted(const Tensor& x) {
+  static const Op op{
+      .name = "noted",
+      .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+      .kernel = counted_op.kernel,
+      .no_vjp = "is not needed",
+  };
+  return bind(op, {x});
+}
+
 class CancellationTest : public InEveryMode {
  protected:
   /// f(count, x) is cancelled in run `stop` of counted(), and f(3, x) is right afterwards.
@@ -86,6 +97,19 @@ TEST_P(CancellationTest, ALoopInABranch) {
             n > 0, [&] { return squash(n, x); }, [&] { return x; });
       },
       20);
+}
+
+TEST_P(CancellationTest, WhatStandsBeforeALoopIsNotComputedAgain) {
+  const auto f = run([](const Tensor& x) {
+    return while_loop([](const Tensor& y) { return all(y < 2.f); },
+                      [](const Tensor& y) { return y * 1.f; }, noted(x));
+  });
+  runs = 0;
+  stops_at = 1;
+  source = std::stop_source();
+  const CancellationScope scope(source.get_token());
+  EXPECT_THROW(f(ones({2})), CancelledError);
+  EXPECT_EQ(runs, 1);
 }
 
 TEST_P(CancellationTest, AScan) {

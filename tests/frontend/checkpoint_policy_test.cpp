@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/tests/frontend/policies.h"
+#include "reel/trace/executors/spilled.h"
 
 namespace reel {
 namespace {
@@ -250,6 +251,7 @@ TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
       [](const StepValue&) { return Saving::spill; },
       [](const StepValue& v) { return v.name == "gates" ? Saving::keep : Saving::recompute; },
       [](const StepValue& v) { return v.op == "dot" ? Saving::spill : Saving::by_default; }};
+  SmallSpillBlocks blocks;
   for (const SavingRule& rule : rules)
     for (const Checkpoint& over_time :
          {Checkpoint(), Checkpoint::every(4), Checkpoint::budget(2000)}) {
@@ -259,6 +261,12 @@ TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
       expect_all_close(actual.second.in, expected.second.in, is_exact() ? 0 : 1e-12);
       expect_all_close(actual.second.recurrent, expected.second.recurrent, is_exact() ? 0 : 1e-12);
       expect_all_close(actual.second.x, expected.second.x, is_exact() ? 0 : 1e-12);
+      const auto place = &rule - rules.data();
+      const bool spills = place == 3 || place == 5;
+      // Steps that are run again stay in memory; and a plan has all of these in one chunk, a block.
+      if (spills && !over_time.steps() && !over_time.bytes() && GetParam() != RunMode::plan) {
+        EXPECT_GT(blocks.written(), 0);
+      }
     }
 }
 

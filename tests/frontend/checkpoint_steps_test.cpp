@@ -63,7 +63,9 @@ class CheckpointStepsTest : public ::testing::TestWithParam<RunMode> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointStepsTest,
-                         ::testing::Values(RunMode::eager, RunMode::interpreter), name_of_mode);
+                         ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan,
+                                           RunMode::dataflow1, RunMode::dataflow10),
+                         name_of_mode);
 
 constexpr std::int64_t kWhich = 16;  ///< bytes that say which step a checkpoint is of
 const std::vector<int>& lengths() {

@@ -215,6 +215,35 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
       [](const Tensor& y, const Tensor& x) { return sum(square(y)) * sum(x); });
 }
 
+/// A plan takes the records out of f: a plain size that only a run knows is the same in all of
+/// them.
+TEST_P(CheckpointedTest, ARuleKeepsWhatAScanOfUnknownLengthGives) {
+  const auto loss = [](const SavingRule& rule) {
+    return [rule](const Tensor& x) {
+      const auto f = [](const Tensor& x) {
+        const Tensor count = cast(sum(x) * 0.0, i32) + 2;
+        const auto made = scan(Scan{.initial = sum(x),
+                                    .xs = x,
+                                    .body =
+                                        [](const Tensor& x, const Tensor& s) {
+                                          const Tensor next = tanh(s * x);
+                                          return std::pair{next, next};
+                                        },
+                                    .max_seq_len = count});
+        return sum(square(made.ys)) * made.state;
+      };
+      return checkpoint(f, rule)(x);
+    };
+  };
+  const Tensor x = tensor({0.3, -0.2, 0.5}, {3}, f64);
+  const auto expected = value_and_grad(loss({}))(x);
+  const auto f = loss([](const StepValue&) { return Saving::keep; });
+  for (const auto& actual : {run(value_and_grad(f))(x), value_and_grad(run(f))(x)}) {
+    expect_all_close(actual.first, expected.first, 1e-13);
+    expect_all_close(actual.second, expected.second, 1e-13);
+  }
+}
+
 TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
   const Tensor w = ones({3, 3}, f64), x = ones({2, 3}, f64);
   const auto dots = [&](const SavingRule& rule) {

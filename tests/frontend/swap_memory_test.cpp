@@ -10,7 +10,7 @@
 
 #include "reel/tests/modes.h"
 #include "reel/tests/own_folder.h"
-#include "reel/trace/executors/spill_file.h"
+#include "reel/trace/executors/spilled.h"
 
 namespace reel {
 namespace {
@@ -126,13 +126,48 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
                      .ys);
     };
   };
+  SmallSpillBlocks blocks;
   const auto expected = run(value_and_grad(f({}, false, false)))(p);
-  for (const bool outer : {false, true})
+  EXPECT_EQ(blocks.written(), 0);
+  for (const SwapMemory& outer : {SwapMemory(false), SwapMemory(small())})
     for (const Checkpoint& checkpoint : {Checkpoint(), Checkpoint::every(2)}) {
       const auto actual = run(value_and_grad(f(checkpoint, outer, small())))(p);
       expect_same_bits(actual.first, expected.first);
       expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+      if (outer.spill()) {
+        EXPECT_GT(blocks.written(), 0);
+      }
     }
+}
+
+// What the loop inside saved of each of its steps is a list of as many as it ran.
+TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
+  constexpr int kOuter = 60, kInner = 10;
+  const auto f = [](const SwapMemory& swap) {
+    return [swap](const Tensor& w) {
+      const auto outer = [&](const Tensor& k, const Tensor& h) {
+        const auto step = [&](const Tensor& i, const Tensor& h) {
+          return std::tuple{i + 1, tanh(matmul(h, w) + 0.1)};
+        };
+        return std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return i < k % 3 + 8; },
+                                      step, std::tuple{scalar(0), h}));
+      };
+      return sum(fori_loop(0, kOuter, outer, ones({16, 64}), {.swap_memory = swap}));
+    };
+  };
+  SmallSpillBlocks blocks;
+  const Tensor w = problem().w;
+  const auto expected = run(value_and_grad(f(false)))(w);
+  const auto in_mode = run(value_and_grad(f(small())));
+  EXPECT_EQ(blocks.written(), 0);
+  in_mode(w);
+  EXPECT_GT(blocks.written(), kOuter * (kInner - 2) / 2);
+  reset_peak_memory();
+  const auto actual = in_mode(w);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-4);
+  // A value of all steps takes 2.4 MB.
+  EXPECT_LT(memory().saved.peak, 600'000);
 }
 
 TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
@@ -147,9 +182,11 @@ TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
           .state;
     };
   };
+  SmallSpillBlocks blocks;
   const Tensor x = tensor({0.1, 0.5, 0.9, 0.3, 0.7}, {}, f64);
   const auto expected = run(value_and_grad(f(false)))(x),
              actual = run(value_and_grad(f(small())))(x);
+  EXPECT_GT(blocks.written(), 0);
   expect_same_bits(actual.first, expected.first);
   expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-9);
 }
@@ -170,14 +207,18 @@ TEST_P(SwapMemoryTest, ProductsOfHessiansWithVectorsAndTangents) {
                      .state);
     };
   };
+  SmallSpillBlocks blocks;
   const auto product = [](auto f) { return [f](const Tensor& w) { return hvp(f, w, w); }; };
   const auto tangent = [](auto f) { return [f](const Tensor& w) { return jvp(f, w, w).second; }; };
   const Tensor expected = run(product(f({}, false)))(w),
                expected_tangent = run(tangent(f({}, false)))(w);
   for (const Checkpoint& checkpoint :
        {Checkpoint(), Checkpoint::every(3), Checkpoint::budget(400)}) {
-    expect_all_close(run(product(f(checkpoint, true)))(w), expected, 1e-11);
-    expect_all_close(run(tangent(f(checkpoint, true)))(w), expected_tangent, 1e-11);
+    expect_all_close(run(product(f(checkpoint, small())))(w), expected, 1e-11);
+    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+      EXPECT_GT(blocks.written(), 0);
+    }
+    expect_all_close(run(tangent(f(checkpoint, small())))(w), expected_tangent, 1e-11);
   }
 }
 
@@ -250,9 +291,15 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
   };
   const Tensor expected = run(second(ragged({})))(w),
                expected_unknown = run(second(of_unknown_length({})))(w);
+  SmallSpillBlocks blocks;
   for (const Policy& policy : policies) {
+    // Of few checkpoints a window has all.
+    const bool has_few = policy.checkpoint.bytes() || policy.checkpoint.steps() > 2;
+    const std::int64_t least = has_few ? 0 : 1;
     expect_all_close(run(second(ragged(policy)))(w), expected, 1e-11);
+    EXPECT_GE(blocks.written(), least);
     expect_all_close(run(second(of_unknown_length(policy)))(w), expected_unknown, 1e-10);
+    EXPECT_GE(blocks.written(), least);
   }
 }
 
@@ -297,6 +344,8 @@ TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
   const auto expected = vjp(loss(false), p).second(scalar(1.0));
   {
     const auto [value, pullback] = vjp(loss(small(folder().string())), p);
+    // What is written behind the cut would make the file longer again.
+    while (spill_traffic().pending) std::this_thread::yield();
     ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
     const std::string message = message_of<IoError>([&] { return pullback(scalar(1.0)); });
     EXPECT_EQ(message.find(str("swap_memory: a file in ", folder().string(), " has 100 bytes")), 0u)
@@ -304,6 +353,21 @@ TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
   }
   EXPECT_EQ(file_in(folder()), -1);
   expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w, expected.w);
+}
+
+TEST_F(SpillFileTest, BlocksAreOfAMiBAndReadAheadOfTheLoop) {
+  const Problem p = problem();
+  const SpillTraffic before = spill_traffic();
+  const auto pullback = vjp(loss(small()), p).second;
+  const SpillTraffic written = spill_traffic();
+  EXPECT_GE(written.writes - before.writes, 2);
+  EXPECT_GE(written.bytes_written - before.bytes_written, (written.writes - before.writes) << 20);
+  EXPECT_EQ(written.reads, before.reads);
+  pullback(scalar(1.0));
+  const SpillTraffic after = spill_traffic();
+  EXPECT_GE(after.reads - before.reads, 2);
+  EXPECT_LE(after.reads - before.reads, written.writes - before.writes);
+  EXPECT_EQ(after.reads_ahead - before.reads_ahead, after.reads - before.reads);
 }
 
 TEST(SpillTest, AWindowIsNotNegative) {

@@ -12,6 +12,7 @@
 #include "reel/tests/fuzz/modes.h"
 #include "reel/tests/fuzz/variants.h"
 #include "reel/tests/threads.h"
+#include "reel/trace/executors/spilled.h"
 
 namespace reel::fuzz {
 
@@ -257,16 +258,15 @@ class Check {
     };
     const Tensors directions = make_directions(program_, arguments_, {});
     const Tensors elsewhere = make_directions(program_, others_, {.is_elsewhere = true});
-    const Program program = with_second_gradients(program_);
-    const Function f = variant(program);
+    const Function f = variant(program_);
     const Tensors x = doubled(passed(arguments_), directions);
     const Tensors actual =
         compare("second gradients", f, with_second, 1e-9, x, doubled(passed(others_), elsewhere));
-    if (has_policies(program))
-      expect_same_as(without_policies(program), "second gradients, checkpoints of loops",
+    if (has_policies(program_))
+      expect_same_as(without_policies(program_), "second gradients, checkpoints of loops",
                      with_second, actual, x, 1e-9);
-    if (has_checkpointed(program))
-      expect_same_as(without_checkpointed(program), "second gradients, checkpoints of functions",
+    if (has_checkpointed(program_))
+      expect_same_as(without_checkpointed(program_), "second gradients, checkpoints of functions",
                      with_second, actual, x, 1e-9);
     if (!program_.checks_differences) return;
     const auto at_step = [&](double h) {
@@ -282,6 +282,7 @@ class Check {
 
   const Program& program_;
   Statistics& statistics_;
+  const SmallSpillBlocks blocks_;  // what is kept of small steps goes to a file, too
   Arguments arguments_, others_;
 };
 

@@ -65,16 +65,4 @@ Program cut_by_hand(Program program) {
   return without_policies(without_checkpointed(std::move(program)));
 }
 
-Program with_second_gradients(Program program) {
-  for_each_instruction(program, [](Instruction& in) {
-    if (!in.policy.keeps_checkpoints()) return;
-    bool makes_dims = false;
-    for_each_block(in.blocks[0], [&](const Block& block) {
-      for (const Instruction& inner : block.body) makes_dims = makes_dims || !inner.found.empty();
-    });
-    if (makes_dims) in.policy.steps = in.policy.bytes = 0;
-  });
-  return program;
-}
-
 }  // namespace reel::fuzz

@@ -19,8 +19,4 @@ Program with_truncate(Program program, int steps);
 /// Scans that have a truncate have none: their bodies cut the state. In eager mode only.
 Program cut_by_hand(Program program);
 
-/// Loops whose bodies make dims keep no checkpoints: second gradients of those are refused
-/// (docs/decisions/0011-checkpoints-are-lists-recalled-by-an-op.md).
-Program with_second_gradients(Program program);
-
 }  // namespace reel::fuzz

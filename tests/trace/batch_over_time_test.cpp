@@ -242,10 +242,51 @@ TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // R12 of the
 TEST(BatchOverTimeTest, LeavesLoopsWhoseLengthIsFoundOutByRunningThem) {
   const auto f = [](Tensor w, Tensor x) {
     return while_loop([](Tensor s) { return sum(s) < 100.f; },
-                      [&](Tensor s) { return s + matmul(x, w); }, x);
+                      [&](Tensor s) { return s + matmul(s * 0.f + x, w); }, x);
   };
   const auto [before, after] = graphs(f, ones({2, 2}), ones({2, 2}));
   EXPECT_EQ(count(*after, "dot"), (Count{0, 1}));
+}
+
+TEST(HoistInvariantsTest, ProductsOfCapturesLeaveLoopsOfAnyLength) {
+  const auto until = [](Tensor w, Tensor x) {
+    return while_loop([](Tensor s) { return sum(s) < 100.f; },
+                      [&](Tensor s) { return s + sum(tanh(matmul(x, w)), 1); }, sum(x, 1));
+  };
+  const auto so_many = [](Tensor w, Tensor x) {
+    return fori_loop(
+        0, 5, [&](Tensor, Tensor s) { return s + sum(tanh(matmul(x, w)), 1); }, sum(x, 1));
+  };
+  const Tensor w = full({2, 2}, 0.3), x = ones({2, 2});
+  const auto expect_outside = [&](const auto& f) {
+    const auto [before, after] = graphs(f, w, x);
+    EXPECT_EQ(count(*before, "dot"), (Count{0, 1}));
+    EXPECT_EQ(count(*after, "dot"), (Count{1, 0}));
+    EXPECT_EQ(count(*after, "sum").outside, 2);
+    expect_same_bits(jit(f)(w, x), f(w, x));
+  };
+  expect_outside(until);
+  expect_outside(so_many);
+}
+
+// Ended entries see another one's elements of a capture, and would count in a sum over entries.
+TEST(HoistInvariantsTest, SumsOverEntriesStayWhereTheseEndOneByOne) {
+  const Dim batch("batch", 3);
+  const auto f = [&](Tensor c, Tensor n) {
+    const auto made = scan(Scan{.cond_dims = {batch},
+                                .initial = zeros({batch}, f64),
+                                .xs = None{},
+                                .cond = [&](const Tensor& s) { return s < n; },
+                                .body =
+                                    [&](None, const Tensor& s) {
+                                      return std::pair{None{}, s + 1.0 + 0.1 * sum(c, batch)};
+                                    },
+                                .max_seq_len = scalar(9)});
+    return made.state;
+  };
+  const Tensor c = tensor({0.1, 2.0, -0.7}, {batch}, f64),
+               n = tensor({1.0, 3.0, 6.0}, {batch}, f64);
+  expect_same_bits(jit(f)(c, n), f(c, n));
 }
 
 TEST(BatchOverTimeTest, GoesIntoLoopsInLoops) {

@@ -124,6 +124,12 @@ TEST(FoldConstantsTest, AZeroKeepsItsSign) {
     expect_same_bits(jit(f, {.executor = executor})(x).second, f(x).second);
 }
 
+TEST(MergeEqualTest, PaddingsWithZerosOfEitherSignAreTwo) {
+  const auto f = [](Tensor x) { return std::pair{pad(x, 0, 1, 0, 0.0), pad(x, 0, 1, 0, -0.0)}; };
+  const Tensor x = ones({3}, f64);
+  expect_same_bits(jit(f)(x).second, f(x).second);
+}
+
 TEST(DropDeadTest, DropsWhatNobodyReads) {
   const auto graph = record(1, [](const Tensors& x) {
     exp(x[0]);

@@ -5,18 +5,18 @@
 namespace reel {
 namespace {
 
-/// Dims that stay as they are: those of entries, of a state that change (the body itself takes care
-/// of these), and of the elements of arrays that are carried.
+/// Dims that stay as they are: those of entries, of the elements of arrays in the state, and of a
+/// state that change (the body itself takes care of these).
 Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   Dims result = attrs.entry_dims;
+  result.insert(result.end(), attrs.kept_dims.begin(), attrs.kept_dims.end());
   const Graph& body = *attrs.body.graph;
   const Dims changing = changing_dims(attrs);
   for (int i = 0; i < attrs.carries; ++i) {
     const Dims &formal = body.types[body.inputs[1 + i]].dims(),
                &actual = inputs[attrs.first_carry() + i].dims();
-    const bool is_list = inputs[attrs.first_carry() + i].is_list();
     for (std::size_t axis = 0; axis < formal.size(); ++axis)
-      if (is_list || contains(changing, formal[axis])) result.push_back(actual[axis]);
+      if (contains(changing, formal[axis])) result.push_back(actual[axis]);
   }
   return result;
 }

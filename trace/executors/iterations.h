@@ -46,9 +46,10 @@ class Iterations {
   template <class Step, class Ask>
   void run(Step&& step, Ask&& ask);
 
-  /// The next one alone, of a loop without entries or a condition.
+  /// The next one alone, of a loop without entries or a condition, unless the call is cancelled.
   template <class Step>
   void run_next(Step&& step) {
+    check_cancellation();
     step(attrs_.is_reverse ? limit - 1 - count_ : count_);
     ++count_;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "reel/core/ops/loop.h"
 
@@ -27,6 +29,8 @@ class KeptSteps {
   Decision before(std::int64_t step);
   /// before() may say that one is to be taken.
   bool is_due(std::int64_t step) const { return step >= next_; }
+  /// How many checkpoints there are now.
+  std::int64_t taken() const { return taken_; }
   /// From here on there are at most so many slots: the state has grown.
   void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
   /// Of so many slots, how many a loop takes.
@@ -38,6 +42,15 @@ class KeptSteps {
   std::int64_t every_, most_;  ///< 0: any number
   std::int64_t next_ = 0, taken_ = 0;
 };
+
+/// Drops every second one, the second one among them.
+template <class T>
+void thin(std::vector<T>& checkpoints) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < checkpoints.size(); i += 2)
+    checkpoints[kept++] = std::move(checkpoints[i]);
+  checkpoints.resize(kept);
+}
 
 /// Of a checkpoint: which step it is, and of how many a unit consists.
 inline constexpr std::int64_t kBytesOfWhich = 16;

@@ -16,6 +16,16 @@
 namespace reel {
 namespace {
 
+std::mutex traffic_mutex;
+SpillTraffic traffic;
+
+/// A change of what this program's files have been asked for.
+template <class F>
+void note(F&& change) {
+  const std::lock_guard lock(traffic_mutex);
+  change(traffic);
+}
+
 std::string folder_or_default(const std::string& folder) {
   if (!folder.empty()) return folder;
   const char* given = std::getenv("TMPDIR");
@@ -23,6 +33,11 @@ std::string folder_or_default(const std::string& folder) {
 }
 
 }  // namespace
+
+SpillTraffic spill_traffic() {
+  const std::lock_guard lock(traffic_mutex);
+  return traffic;
+}
 
 SpillFile::SpillFile(const std::string& folder) : folder_(folder_or_default(folder)) {}
 
@@ -44,6 +59,7 @@ SpillFile::~SpillFile() {
   if (file_ < 0) return;
   {
     const std::lock_guard lock(mutex_);
+    note([&](SpillTraffic& all) { all.pending -= std::ssize(jobs_); });
     jobs_.clear();  // nobody waits for them
     ends_ = true;
   }
@@ -55,6 +71,12 @@ SpillFile::~SpillFile() {
 SpillFile::JobRef SpillFile::begin(Job job) {
   if (file_ < 0) open();
   auto result = std::make_shared<Job>(std::move(job));
+  note([&](SpillTraffic& all) {
+    ++all.pending;
+    ++(result->writes ? all.writes : all.reads);
+    if (result->writes) all.bytes_written += result->block.type().bytes();
+    all.reads_ahead += result->is_ahead;
+  });
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(result);
@@ -72,6 +94,7 @@ void SpillFile::work() {
     jobs_.pop_front();
     lock.unlock();
     run(*job);
+    note([](SpillTraffic& all) { --all.pending; });
     lock.lock();
     job->is_done = true;
     changed_.notify_all();

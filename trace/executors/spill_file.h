@@ -14,6 +14,14 @@
 
 namespace reel {
 
+/// What all files of this program have been asked for so far.
+struct SpillTraffic {
+  std::int64_t writes = 0, bytes_written = 0, reads = 0;
+  std::int64_t reads_ahead = 0;  ///< of those, begun before somebody waited for them
+  std::int64_t pending = 0;      ///< of both, on their way
+};
+SpillTraffic spill_traffic();
+
 /// A file without a name, which goes when nobody has it open any more, whatever happens. Blocks are
 /// written and read by a thread of its own, one after the other, with pwrite and pread.
 class SpillFile {
@@ -29,7 +37,7 @@ class SpillFile {
   struct Job {
     Tensor block;
     std::int64_t offset;
-    bool writes;
+    bool writes, is_ahead = false;
     bool is_done = false;
     int error = 0;           ///< errno
     std::int64_t got = 0;    ///< bytes
@@ -44,8 +52,9 @@ class SpillFile {
   JobRef write(std::int64_t offset, Tensor block) {
     return begin({std::move(block), offset, true});
   }
-  JobRef read(std::int64_t offset, Tensor block) {
-    return begin({std::move(block), offset, false});
+  /// is_ahead: nobody waits for it yet.
+  JobRef read(std::int64_t offset, Tensor block, bool is_ahead = false) {
+    return begin({std::move(block), offset, false, is_ahead});
   }
   /// Until it is done. Throws IoError where it could not be: for lack of room, or because the file
   /// is shorter than it was.

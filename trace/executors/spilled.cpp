@@ -5,29 +5,32 @@
 #include <cstring>
 
 #include "reel/core/memory.h"
+#include "reel/core/ops/list.h"
 
 namespace reel {
 namespace {
 
-std::atomic<std::int64_t> least_bytes{1 << 20};  // of a block
+std::atomic<bool> are_blocks_small{false};
 
 }  // namespace
 
-SpillBlocks::SpillBlocks(std::int64_t bytes) : before_(least_bytes.exchange(bytes)) {}
-SpillBlocks::~SpillBlocks() { least_bytes = before_; }
+SmallSpillBlocks::SmallSpillBlocks() : before_(are_blocks_small.exchange(true)) {}
+SmallSpillBlocks::~SmallSpillBlocks() { are_blocks_small = before_; }
 
 char* Spilled::place(const TensorType& step, std::int64_t position) {
   if (!type_) {
     type_ = step;
     bytes_ = step.bytes();
     const std::int64_t run = std::max<std::int64_t>(bytes_ * together_, 1);
-    steps_ = (least_bytes + run - 1) / run * together_;
+    const std::int64_t least = are_blocks_small ? 1 : 1 << 20;
+    steps_ = (least + run - 1) / run * together_;
     if (limit_) {
       const std::int64_t runs = (*limit_ + together_ - 1) / together_;
       steps_ = std::clamp<std::int64_t>(runs * together_, together_, steps_);
     }
+    const std::int64_t window = are_blocks_small ? 0 : bytes_in_memory_;
     most_ = static_cast<std::size_t>(
-        std::max<std::int64_t>(bytes_in_memory_ / std::max<std::int64_t>(steps_ * bytes_, 1), 2));
+        std::max<std::int64_t>(window / std::max<std::int64_t>(steps_ * bytes_, 1), 2));
   }
   Block& block = use(position / steps_);
   block.is_changed = true;
@@ -36,12 +39,30 @@ char* Spilled::place(const TensorType& step, std::int64_t position) {
 }
 
 void Spilled::put(std::int64_t position, const Tensor& step) {
+  if (put_list(position, step)) return;
   if (step.type().is_list() || (type_ && !(*type_ == step.type()))) {
     count_as(others_[position] = step, what_);
     return;
   }
   char* to = place(step.type(), position);
   if (bytes_) std::memcpy(to, step.data<char>(), static_cast<std::size_t>(bytes_));
+}
+
+/// Whether the step is a list, and its elements are put: they are tensors, of one type in all
+/// steps.
+bool Spilled::put_list(std::int64_t position, const Tensor& step) {
+  if (!takes_lists_ || !step.type().is_list()) return false;
+  const Tensors elements = list_elements(step);
+  for (const Tensor& element : elements) {
+    if (!element.is_defined() || element.type().is_list()) return false;
+    const std::optional<TensorType>& all = elements_ ? elements_->type_ : elements[0].type();
+    if (!(element.type() == *all) || element.block()->kind == BlockKind::steps) return false;
+  }
+  if (!elements_)
+    elements_ = Ref<Spilled>(new Spilled(file_, bytes_in_memory_, 1, {}, what_, false));
+  lists_.insert_or_assign(position, ListOfStep{step.type().element(), put_, std::ssize(elements)});
+  for (const Tensor& element : elements) elements_->put(put_++, element);
+  return true;
 }
 
 Tensor Spilled::new_memory(std::int64_t steps) const {
@@ -56,7 +77,7 @@ Spilled::Block& Spilled::use(std::int64_t number) {
   Block& block = blocks_[number];
   settle(block);
   if (!block.memory.is_defined() && block.offset >= 0) {
-    begin_reading(number);
+    begin_reading(number, false);
     settle(block);
   }
   // How much a loop of unknown length will need is not known: perhaps little.
@@ -81,9 +102,9 @@ void Spilled::make_longer(Block& block, std::int64_t steps) {
   block.memory = longer;
 }
 
-void Spilled::begin_reading(std::int64_t number) {
+void Spilled::begin_reading(std::int64_t number, bool is_ahead) {
   Block& block = blocks_[number];
-  block.job = file_->read(block.offset, new_memory(steps_));
+  block.job = file_->read(block.offset, new_memory(steps_), is_ahead);
 }
 
 /// Waits for it where it is on its way.
@@ -118,6 +139,8 @@ void Spilled::make_room() {
 }
 
 void Spilled::need(std::int64_t first, std::int64_t count) {
+  if (const auto list = lists_.find(first); list != lists_.end() && list->second.count)
+    elements_->need(list->second.first, 1);
   if ((first == first_ && count == count_) || !type_) return;
   const std::int64_t before = std::exchange(first_, first);
   count_ = count;
@@ -137,7 +160,7 @@ void Spilled::need(std::int64_t first, std::int64_t count) {
   if (found == blocks_.end() || found->second.job || found->second.memory.is_defined() ||
       found->second.offset < 0)
     return;
-  begin_reading(next);
+  begin_reading(next, true);
 }
 
 char* Spilled::data(std::size_t, std::int64_t position) {
@@ -147,6 +170,12 @@ char* Spilled::data(std::size_t, std::int64_t position) {
 
 Tensor Spilled::tensor(std::size_t, std::int64_t position) {
   if (const auto other = others_.find(position); other != others_.end()) return other->second;
+  if (const auto list = lists_.find(position); list != lists_.end()) {
+    Tensors elements;
+    for (std::int64_t k = 0; k < list->second.count; ++k)
+      elements.push_back(elements_->tensor(0, list->second.first + k));
+    return make_list(list->second.element, elements);
+  }
   if (piece_.is_defined()) return Tensor(allocate_view(*type_, piece_.ref(), data(0, position)));
   const Block& block = use(position / steps_);
   return Tensor(allocate_view(*type_, block.memory.ref(), at(block, position)));

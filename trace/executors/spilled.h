@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
@@ -23,20 +24,22 @@ class Spilled final : public SavedSteps {
  public:
   /// together: so many steps are asked for, one behind the other, at a time; first positions of
   /// such runs are multiples of it. limit: there are no more steps; nothing where only a run tells,
-  /// whose positions rise then. what: the memory is for.
+  /// whose positions rise where they are new. what: the memory is for. takes_lists: elements of
+  /// lists belong to their step alone.
   Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together,
-          std::optional<std::int64_t> limit, MemoryClass what)
+          std::optional<std::int64_t> limit, MemoryClass what, bool takes_lists)
       : file_(std::move(file)),
         bytes_in_memory_(bytes_in_memory),
         together_(together),
         limit_(limit),
-        what_(what) {}
+        what_(what),
+        takes_lists_(takes_lists) {}
 
   /// Where the value of a step is to be written, which is of the same type in every step; with
   /// those of the steps behind it that are put together. Places given before may not be written to
   /// any more. Throws IoError.
   char* place(const TensorType& step, std::int64_t position);
-  /// The same for a tensor, of any type.
+  /// The same for a tensor or a list. Those of another type than the first stay in memory.
   void put(std::int64_t position, const Tensor& step);
 
   /// Of a step; not known before the first is put.
@@ -45,7 +48,7 @@ class Spilled final : public SavedSteps {
   void need(std::int64_t first, std::int64_t count) override;
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
-  bool is_uniform() const override { return others_.empty(); }
+  bool is_uniform() const override { return others_.empty() && lists_.empty(); }
 
  private:
   struct Block {
@@ -54,8 +57,13 @@ class Spilled final : public SavedSteps {
     std::int64_t offset = -1;  ///< in the file
     bool is_changed = false;   ///< what is in memory is not in the file
   };
+  struct ListOfStep {
+    TensorType element;
+    std::int64_t first, count;  ///< where its elements are
+  };
+  bool put_list(std::int64_t position, const Tensor& step);
   Block& use(std::int64_t number);
-  void begin_reading(std::int64_t number);
+  void begin_reading(std::int64_t number, bool is_ahead);
   void settle(Block& block);
   Tensor new_memory(std::int64_t steps) const;
   void make_room();
@@ -70,6 +78,7 @@ class Spilled final : public SavedSteps {
   std::int64_t bytes_in_memory_, together_;
   std::optional<std::int64_t> limit_;
   MemoryClass what_;
+  bool takes_lists_;
   std::optional<TensorType> type_;      ///< of a step
   std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
   std::size_t most_ = 2;                ///< blocks in memory
@@ -79,8 +88,11 @@ class Spilled final : public SavedSteps {
   std::list<std::int64_t> line_;           ///< blocks in memory, those used last in front
   std::deque<std::int64_t> writing_;       ///< blocks that are being written
   std::map<std::int64_t, Tensor> others_;  ///< steps of another type
-  std::int64_t first_ = -1, count_ = 0;    ///< what was asked for last
-  Tensor piece_;                           ///< that, where it lies in two blocks
+  std::map<std::int64_t, ListOfStep> lists_;
+  Ref<Spilled> elements_;                ///< of all these lists, one behind the other
+  std::int64_t put_ = 0;                 ///< how many
+  std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
+  Tensor piece_;                         ///< that, where it lies in two blocks
 };
 
 /// Some of what was spilled, as the elements of a list.
@@ -103,17 +115,24 @@ class SpilledList final : public SavedSteps {
   std::vector<std::int64_t> places_;
 };
 
-/// Blocks of so many bytes and more, instead of a MiB, for as long as it lives: for tests, whose
-/// loops are small.
-class SpillBlocks {
+/// While it lives, blocks are of a byte and more instead of a MiB, so that they have a step, and
+/// windows of two of them: for tests, whose loops are small.
+class SmallSpillBlocks {
  public:
-  explicit SpillBlocks(std::int64_t bytes);
-  ~SpillBlocks();
-  SpillBlocks(const SpillBlocks&) = delete;
-  SpillBlocks& operator=(const SpillBlocks&) = delete;
+  SmallSpillBlocks();
+  ~SmallSpillBlocks();
+  SmallSpillBlocks(const SmallSpillBlocks&) = delete;
+  SmallSpillBlocks& operator=(const SmallSpillBlocks&) = delete;
+
+  /// How many blocks were written to files since it was made, or since the last call.
+  std::int64_t written() {
+    const std::int64_t now = spill_traffic().writes;
+    return now - std::exchange(written_, now);
+  }
 
  private:
-  std::int64_t before_;
+  bool before_;
+  std::int64_t written_ = spill_traffic().writes;
 };
 
 /// Makes what a loop's stacks are spilled to: one file for all.
@@ -127,7 +146,8 @@ class Spills {
                                      [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
     return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
                                     attrs.in_chunks ? chunk : 1, limit,
-                                    attrs.memory_of(static_cast<std::size_t>(stack))));
+                                    attrs.memory_of(static_cast<std::size_t>(stack)),
+                                    !attrs.is_checkpoint(static_cast<std::size_t>(stack))));
   }
 
  private:

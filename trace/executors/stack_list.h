@@ -44,9 +44,9 @@ class StackList {
   }
   /// Lets go of the second one and every other one behind it.
   void thin() {
-    thin(elements_);
+    reel::thin(elements_);
     for (std::size_t i = 1; i < places_.size(); i += 2) free_.push_back(places_[i]);
-    thin(places_);
+    reel::thin(places_);
   }
   /// The checkpoints in the file, as the elements of a list would be; null where there is none.
   Ref<SavedSteps> in_file() const {
@@ -55,13 +55,6 @@ class StackList {
   const Tensors& elements() const { return elements_; }
 
  private:
-  template <class T>
-  static void thin(std::vector<T>& items) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < items.size(); i += 2) items[kept++] = std::move(items[i]);
-    items.resize(kept);
-  }
-
   bool is_reverse_;
   MemoryClass what_;
   std::uint64_t begin_;

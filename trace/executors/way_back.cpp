@@ -50,11 +50,7 @@ PolicyBytes policy_bytes(const LoopAttrs& loop, std::int64_t steps, std::int64_t
   KeptSteps times(loop.checkpoint_steps, loop.checkpoint_bytes ? slots_of(loop, state_bytes) : 0);
   for (std::int64_t k = 0; k < steps; ++k) {
     const KeptSteps::Decision now = times.before(k);
-    for (int i = 0; i < now.drops; ++i) {
-      std::size_t left = 0;
-      for (std::size_t at = 0; at < kept.size(); at += 2) kept[left++] = kept[at];
-      kept.resize(left);
-    }
+    for (int i = 0; i < now.drops; ++i) thin(kept);
     if (now.takes) kept.push_back(k);
     result.checkpoints = std::max(result.checkpoints, std::ssize(kept) * checkpoint);
   }

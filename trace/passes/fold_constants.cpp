@@ -91,7 +91,7 @@ class Folding {
       if (!source_of_[v] && !values_[v].is_defined()) return false;
     bool grows = true;  // who reads it repeats the number itself
     for (const ValueId v : in)
-      grows = grows && value_of(v).type().numel() < from_.types[out[0]].numel();
+      grows = grows && from_.types[v].numel() < from_.types[out[0]].numel();
     if (grows) return false;
     try {
       compute(record);

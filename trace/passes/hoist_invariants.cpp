@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/grows_large.h"
+#include "reel/trace/passes/never_fails.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 
@@ -13,7 +14,7 @@ namespace {
 /// Which records of a loop's body can stand before the loop: those, and constants that they read.
 class Hoist {
  public:
-  explicit Hoist(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
+  Hoist(const LoopAttrs& attrs, bool takes_all) : attrs_(attrs), body_(*attrs.body.graph) {
     is_outside_.assign(body_.types.size(), 0);
     is_constant_.assign(body_.types.size(), 0);
     for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
@@ -21,6 +22,7 @@ class Hoist {
       is_outside_[body_.inputs[body_.formal_count + i]] =
           attrs.entry_dims.empty() || fill == Fill::live;
     }
+    takes_all = takes_all && attrs.entry_dims.empty();
     moves_.assign(body_.records.size(), 0);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
@@ -28,7 +30,8 @@ class Hoist {
       if (record.op->has_effect || body_.schedule().attrs_have_symbols[r]) continue;
       if (in.empty() && out.size() == 1 && !record.op->kernel_decides_types)
         is_constant_[out[0]] = 1;
-      moves_[r] = record.op->pointwise && !record.op->kernel_decides_types &&
+      moves_[r] = (takes_all ? never_fails(*record.op) : record.op->pointwise) &&
+                  !record.op->kernel_decides_types && out.size() == 1 &&
                   std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_outside_[v]; }) &&
                   std::all_of(in.begin(), in.end(),
                               [&](ValueId v) { return is_outside_[v] || is_constant_[v]; }) &&
@@ -90,25 +93,29 @@ class Hoist {
   std::vector<std::uint8_t> is_outside_, is_constant_, moves_;
 };
 
-}  // namespace
-
-Ref<Graph> hoist_invariants(const Graph& graph) {
+template <bool takes_all>
+Ref<Graph> hoist(const Graph& graph) {
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
   for (const OpRecord& record : graph.records) {
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    AttrsRef attrs = with_sub_graphs(record, hoist_invariants);
+    AttrsRef attrs = with_sub_graphs(record, hoist<takes_all>);
     std::vector<ValueId> inputs(in.begin(), in.end());
     if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
-      const Hoist hoist(loop);
-      if (hoist.any()) attrs = make_attrs(hoist.apply(*result, inputs));
+      const Hoist moved(loop, takes_all);
+      if (moved.any()) attrs = make_attrs(moved.apply(*result, inputs));
     }
     result->append(record, attrs, inputs, out);
   }
   result->seal();
   return result;
 }
+
+}  // namespace
+
+Ref<Graph> hoist_invariants(const Graph& graph) { return hoist<false>(graph); }
+Ref<Graph> hoist_all_invariants(const Graph& graph) { return hoist<true>(graph); }
 
 }  // namespace reel

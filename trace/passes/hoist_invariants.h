@@ -5,7 +5,7 @@
 
 namespace reel {
 
-/// What is element-wise from captures alone is computed once, before the loop, and captured.
+/// What is computed from captures alone is computed once, before the loop, and captured.
 ///
 ///   loop captures (%b): %1 = sin(%b); ...                  becomes      %1 = sin(%b); loop
 ///   captures
@@ -15,5 +15,9 @@ namespace reel {
 /// iteration runs, and of what ended entries see they make what they would have made inside.
 /// Constants stay inside. A loop and its gradient then share what both compute (merge_equal).
 Ref<Graph> hoist_invariants(const Graph& graph);
+/// The same of products, reductions, and all else that no values make fail (never_fails), where
+/// entries do not end one by one: for executors that have another way to a result where sizes make
+/// one fail before a loop that does not run.
+Ref<Graph> hoist_all_invariants(const Graph& graph);
 
 }  // namespace reel

@@ -77,8 +77,8 @@ class Inlining {
     }
     return here(part->outputs);
   }
-  /// Dims that a part makes: as its outputs have them outside, or new ones. A part may be called
-  /// more than once.
+  /// Dims that a part makes, sizes of plain axes that only a run knows too: as its outputs have
+  /// them outside, or new ones. A part may be called more than once.
   void name_made_dims(const Graph& part, std::span<const ValueId> called, DimEnv& env) const {
     for (std::size_t k = 0; k < called.size(); ++k)
       bind_made(part.types[part.outputs[k]].dims(), to_->types[called[k]].dims(), env);
@@ -86,8 +86,8 @@ class Inlining {
     for (const OpRecord& record : part.records)
       for (const ValueId v : part.outputs_of(record))
         for_each_bound(part.types[v], [&](const Dim& dim) {
-          if (dim.is_named() && !dim.has_size() && !env.knows(dim))
-            env.bind(dim, made.of(dim, dim));
+          if (!dim.has_size() && !env.knows(dim))
+            env.bind(dim, dim.is_named() ? made.of(dim, dim) : Dim::unknown());
         });
   }
   static void bind_made(const Dims& inside, const Dims& outside, DimEnv& env) {
@@ -95,7 +95,7 @@ class Inlining {
       const DimExpression *in = expression_of(inside[axis]), *out = expression_of(outside[axis]);
       if (in && out)
         bind_made(in->operands, out->operands, env);
-      else if (inside[axis].is_named())
+      else if (inside[axis].is_symbol())
         env.bind(inside[axis], outside[axis]);
     }
   }

@@ -92,7 +92,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Of loops whose length nobody knows, and of those that slice and stack lists.
-  pass(passes.hoist_invariants, "hoist_invariants", hoist_invariants);
+  pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
   pass(batches, "constant_slices", constant_slices);
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",

@@ -315,7 +315,7 @@ class PlanText {
                  ? "no step of it has run"
                  : "left to the interpreter, because elements of a list differ in their sizes";
     std::string why;
-    PlannedLoop().make(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
+    PlannedLoop(PlanContext{}).make(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
     return "left to the interpreter, because " + why;
   }
 

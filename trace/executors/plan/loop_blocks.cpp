@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "reel/core/cancellation.h"
 #include "reel/core/errors.h"
 #include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/placed.h"
@@ -73,9 +72,7 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
-  const std::stop_token stop = cancellation_token();
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
-    const CancellationScope scope(stop);
     const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];
     PlannedLoop& block = *blocks_[static_cast<std::size_t>(i)];
     BlockRows here(block, *cut_, rows, lengths, in, out, i == 0,

@@ -6,9 +6,9 @@
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
-#include "reel/trace/executors/plan/never_fails.h"
 #include "reel/trace/executors/plan/tile_program.h"
 #include "reel/trace/passes/adjoin_loops.h"
+#include "reel/trace/passes/never_fails.h"
 
 namespace reel {
 

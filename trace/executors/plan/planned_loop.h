@@ -24,7 +24,7 @@ struct PlannedLoop {
     int stack_of_next = -1;  ///< the same, of a stack that has it one iteration later
   };
 
-  explicit PlannedLoop(const PlanContext& context = {})
+  explicit PlannedLoop(const PlanContext& context)
       : context(context),
         body(context.child(kBody)),
         cond(context.child(kCond)),

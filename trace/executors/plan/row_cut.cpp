@@ -194,6 +194,7 @@ LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
   for (auto& [symbol, actual] : result.body.bindings)
     if (actual == whole) actual = part;
   result.entry_dims.clear();  // blocks see to their ends themselves
+  result.kept_dims.clear();
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "reel/core/cancellation.h"
 #include "reel/core/dim_env.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
@@ -151,6 +152,8 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
     plan.run();
   } catch (const IoError&) {
     throw;  // a disk that is full would be filled once more
+  } catch (const CancelledError&) {
+    throw;
   } catch (const Error&) {
     // What was taken out of a loop cannot say in which iteration it failed: the reference can.
     // No input has been written over: only what cannot fail does that.

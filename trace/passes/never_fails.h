@@ -1,4 +1,4 @@
-// trace/executors/plan/never_fails.h — never_fails, which ops only sizes and dtypes can make fail.
+// trace/passes/never_fails.h — never_fails, which ops only sizes and dtypes can make fail.
 #pragma once
 
 #include "reel/core/op.h"

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/never_fails.h"
+#include "reel/trace/passes/never_fails.h"
 
 #include <algorithm>
 

@@ -1,0 +1,60 @@
+// What the program long_text promises: losses beside memory, a picture of all lengths, and the same
+// from a file that is read piece by piece.
+#include <regex>
+
+#include "program_test.h"
+
+namespace {
+
+class LongTextTest : public ProgramTest {
+ protected:
+  LongTextTest() : ProgramTest("long_text", REEL_LONG_TEXT) {}
+  void SetUp() override {
+    ProgramTest::SetUp();
+    std::ofstream text(folder_ / "text");
+    for (int i = 0; i < 300; ++i) text << "line " << i << " of a text, " << i * i << ".\n";
+  }
+  std::string output_of(Arguments more) const {
+    more.insert(more.begin(), {"--data", "text", "--batch", "2", "--hidden", "8", "--characters",
+                               "2400", "--budget", "1"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return outcome.out;
+  }
+};
+
+TEST_F(LongTextTest, TellsMemoryBesideLossAndDrawsEachLength) {
+  const std::string out = output_of({"--length", "40", "300"});
+  for (const char* name : {"T = 40: update 30 of 30", "T = 300: update 4 of 4"}) {
+    const std::regex line(std::string(name) +
+                          ", 0\\.00 million characters, [0-9]+\\.[0-9]{3} bits per character, "
+                          "[1-9][0-9]* MiB resident, [1-9][0-9]* at most, [0-9]+ s\n");
+    EXPECT_TRUE(std::regex_search(out, line)) << out;
+  }
+  const std::string picture = file("long_text.svg"), losses = file("long_text.csv");
+  for (const char* name : {"T = 40", "T = 300"}) {
+    EXPECT_NE(picture.find(name), std::string::npos);
+    EXPECT_NE(losses.find('"' + std::string(name) + "\",2400.0"), std::string::npos) << losses;
+  }
+}
+
+TEST_F(LongTextTest, ATextThatIsReadFromAFileGivesTheSameLosses) {
+  const Arguments arguments{"--length", "50", "--truncate", "20"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return output_of(more);
+  };
+  with({"--losses", "memory.csv"});
+  with({"--losses", "file.csv", "--stream", "text.npy"});
+  EXPECT_EQ(file("file.csv"), file("memory.csv"));
+  EXPECT_GT(fs::file_size(folder_ / "text.npy"), 4 * 7000u);
+}
+
+TEST_F(LongTextTest, AStreamThatIsTooShortForAPieceIsOneLine) {
+  const Outcome outcome =
+      run({"--data", "text", "--stream", "text.npy", "--batch", "2", "--length", "100000"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error.find("long_text: text.npy has "), 0u) << outcome.error;
+}
+
+}  // namespace
