@@ -1,5 +1,7 @@
 // Runs by tokens: what fires how often, how far iterations lead, what never runs, and how runs end.
+#include <chrono>
 #include <map>
+#include <semaphore>
 #include <thread>
 
 #include "reel/core/cancellation.h"
@@ -44,6 +46,30 @@ class Lowered {
  private:
   LoweredGraph graph_;
   RecordedRun run_;
+};
+
+/// Cancels what runs in its scope, should that not end.
+class Watchdog {
+ public:
+  Watchdog() : scope_(source_.get_token()), dog_([this] { watch(); }) {}
+  ~Watchdog() {
+    is_over_.release();
+    dog_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch() {
+    if (!is_over_.try_acquire_for(std::chrono::seconds(20))) {
+      ADD_FAILURE() << "it has not ended within 20 seconds";
+      source_.request_stop();
+    }
+  }
+  std::stop_source source_;
+  CancellationScope scope_;
+  std::binary_semaphore is_over_{0};
+  std::thread dog_;
 };
 
 template <class F>
@@ -349,6 +375,69 @@ TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
                                                                                        empty);
               }),
               expected);
+}
+
+/// The message of the IndexError that f(args...) throws by tokens, with every bound and on one and
+/// two threads; a run that does not end is cancelled.
+template <class F, class... Args>
+void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    for (const int bound : kBounds) {
+      SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
+      const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
+      const Watchdog watchdog;
+      for (int call = 0; call < 2; ++call)  // what ops take is known at the second
+        EXPECT_EQ(message_of<IndexError>([&] { by_tokens(args...); }).substr(0, 7), "gather:");
+    }
+  }
+}
+
+const auto no_end = [](Tensor i) { return i < 10; };
+const auto round_and_round = [](Tensor i) { return (i + 1) % 5; };
+
+TEST(DataflowTest, AnOpThatFailsAtOnceEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& index) {
+    const Tensor fails = gather(x, index, 0);
+    return std::pair{fails, while_loop(no_end, round_and_round, scalar(0))};
+  };
+  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32));
+}
+
+// It waits behind the short ops, of which an endless loop always has another.
+TEST(DataflowTest, AnOpThatTakesLongAndFailsEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& index) {
+    const Tensor fails = gather(x, index, 0);
+    return std::tuple{fails, while_loop(no_end, round_and_round, scalar(0)),
+                      while_loop(no_end, round_and_round, scalar(1))};
+  };
+  Tensor index = range(10'000);
+  expect_error_beside_what_never_ends(f, ones({9'999, 10}), index);
+}
+
+TEST(DataflowTest, AnOpThatFailsEndsALoopBehindItThatHasNoOps) {
+  const auto f = [](const Tensor& x, const Tensor& index, const Tensor& on) {
+    const Tensor fails = gather(x, index, 0);
+    return std::pair{fails, while_loop([&](Tensor, Tensor) { return on; },
+                                       [](Tensor a, Tensor b) {
+                                         return std::tuple{b, a};
+                                       },
+                                       std::tuple{scalar(1), scalar(2)})};
+  };
+  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32), scalar(true));
+}
+
+TEST(DataflowTest, AnIterationThatFailsEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& limit) {
+    const auto counts = [&](Tensor i, Tensor) { return i < limit; };
+    const auto reads = [&](Tensor i, Tensor s) {
+      return std::tuple{i + 1, s + sum(gather(x, i, 0))};
+    };
+    const auto inner = [](Tensor i) { return (i + while_loop(no_end, round_and_round, i)) % 5; };
+    return std::pair{while_loop(counts, reads, std::tuple{scalar(0), scalar(0.f)}),
+                     while_loop(no_end, inner, scalar(0))};
+  };
+  expect_error_beside_what_never_ends(f, ones({40, 3}), scalar(50));
 }
 
 TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {

@@ -103,10 +103,6 @@ void TokenRun::work(bool is_caller) {
       forwarding_.clear();
       short_.clear();
       long_.clear();
-    } else if (!forwarding_.empty()) {  // others may have something to tell
-      lock.unlock();
-      lock.lock();
-      continue;
     }
     if (!leads_ && helpers_.most() > 0 && long_.size() + !short_.empty() > 1) {
       wants_helpers_ = true;
@@ -114,6 +110,11 @@ void TokenRun::work(bool is_caller) {
     }
     Ready ready;
     if (!take(ready)) {
+      if (!forwarding_.empty()) {  // others may have something to tell
+        lock.unlock();
+        lock.lock();
+        continue;
+      }
       if (!running_) {
         tell();
         break;
@@ -170,9 +171,12 @@ NodeCost& TokenRun::cost(const Ready& ready) const {
   return plan_.costs[static_cast<std::size_t>(ready.node)];
 }
 
-/// What is short first: it may be what others wait for.
+/// What is short first: it may be what others wait for. But some turns are those of what takes
+/// long, as a loop without end always has something short.
 bool TokenRun::take(Ready& ready) {
-  for (std::deque<Ready>* queue : {&short_, &long_})
+  constexpr std::uint32_t kShortInARow = 1024;
+  const bool is_turn_of_long = ++turns_ % kShortInARow == 0;
+  for (std::deque<Ready>* queue : {is_turn_of_long ? &long_ : &short_, &long_, &short_})
     while (!queue->empty()) {
       ready = queue->front();
       queue->pop_front();
