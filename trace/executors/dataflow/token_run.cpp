@@ -95,7 +95,12 @@ void TokenRun::tell() {
 void TokenRun::work(bool is_caller) {
   const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
   std::unique_lock lock(mutex_);
-  const int thread = is_caller ? 0 : ++threads_;
+  int thread = 0;
+  if (!is_caller) {
+    if (free_numbers_.empty()) free_numbers_.push_back(++threads_);
+    thread = free_numbers_.back();
+    free_numbers_.pop_back();
+  }
   for (;;) {
     fire_forwarding(thread);
     if (stop_.stop_requested()) {
@@ -140,7 +145,9 @@ void TokenRun::work(bool is_caller) {
     if (record_) note(ready, begin, end, thread);
     complete(ready, outputs);
   }
-  if (!is_caller) --called_;
+  if (is_caller) return;
+  --called_;
+  free_numbers_.push_back(thread);
 }
 
 /// Another thread for an op that takes long, if there is one that nobody has begun.
