@@ -74,6 +74,7 @@ class Lowering::Loop {
     made.parent = around_.frame;
     made.parallel_iterations = attrs_.parallel_iterations;
     made.attrs = record_.attrs;
+    made.source = record_.source;
     frame_ = static_cast<int>(all_.lowered_.frames.size());
     all_.lowered_.frames.push_back(std::move(made));
   }

@@ -49,7 +49,10 @@ Tensors TokenRun::run(const Tensors& inputs) {
 
 void TokenRun::start(const Tensors& inputs) {
   const LoweredGraph& graph = *plan_.graph;
-  if (record_) start_time_ = record_->began = now();
+  if (record_) {
+    start_time_ = record_->began = now();
+    record_->parallel_iterations = parallel_iterations_;
+  }
   root_.plan = &plan_.frames[0];
   root_.index = 0;
   if (record_) record_->instances.push_back({});
