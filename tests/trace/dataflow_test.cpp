@@ -177,6 +177,33 @@ TEST(DataflowTest, Q02_TheCounterLeadsByOneLessThanParallelIterations) {
   }
 }
 
+/// The most iterations in flight of each frame that is a loop, in a recorded run by the numbers
+/// that loops say themselves.
+std::vector<int> most_in_flight_of_loops(const Graph& graph) {
+  const auto run = last_recorded_run(graph);
+  EXPECT_EQ(run->parallel_iterations, 0);
+  std::vector<int> result;
+  for (std::size_t frame = 1; frame < run->graph->frames.size(); ++frame)
+    result.push_back(most_in_flight(*run, static_cast<int>(frame)));
+  return result;
+}
+
+TEST(DataflowTest, E03_TheNumberOfALoopIsThatOfItsGradientToo) {
+  const Threads one(1);
+  for (const int own : {1, 3, 10}) {
+    // A counter leads by as many iterations as it may, on the way there and back.
+    const auto loss = [=](const Tensor& x) {
+      const auto body = [](Tensor i, Tensor x) { return std::tuple{i + 1, matmul(x, x) * 0.01f}; };
+      return sum(std::get<1>(while_loop([](Tensor i, Tensor) { return i < 20; }, body,
+                                        std::tuple{scalar(0), x}, {.parallel_iterations = own})));
+    };
+    const auto by_tokens =
+        jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
+    by_tokens(ones({192, 192}) * 0.1f);
+    EXPECT_EQ(most_in_flight_of_loops(by_tokens.graph()), (std::vector<int>{own, own}));
+  }
+}
+
 TEST(DataflowTest, Q02_ACounterThatLeadsFarEnoughIsDoneBeforeTheOtherBegins) {
   Lowered loop = counter_and_slow_chain();
   const Threads one(1);
