@@ -329,6 +329,32 @@ TEST(DataflowTest, CapturesCostNothingPerIteration) {
   EXPECT_EQ(activations(2), activations(8));
 }
 
+TEST(DataflowTest, WeightsOfARaggedScanCostNothingPerIteration) {
+  const Dim batch("batch", 2), time("time", tensor({5, 3}, {batch}));
+  const auto in_iteration_1 = [&](std::size_t weights) {
+    const auto f = jit(
+        [](const Tensor& x, const Tensors& weights) {
+          return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                               .initial = zeros({x.dim("batch")}),
+                               .xs = x,
+                               .body =
+                                   [&](const Tensor& x, const Tensor& s) {
+                                     const Tensor next = s + x * sum(stack(weights));
+                                     return std::pair{next, next};
+                                   }})
+                         .ys);
+        },
+        {.executor = Executor::dataflow, .profile = true});
+    expect_values(f(ones({batch, time}), Tensors(weights, scalar(1.f))),
+                  {static_cast<double>(weights) * (1 + 2 + 3 + 4 + 5 + 1 + 2 + 3)});
+    const auto& all = last_recorded_run(f.graph())->activations;
+    return std::count_if(all.begin(), all.end(),
+                         [](const Activation& a) { return a.iteration == 1; });
+  };
+  EXPECT_GT(in_iteration_1(1), 10);
+  EXPECT_EQ(in_iteration_1(2), in_iteration_1(8));
+}
+
 TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
   Lowered loops({TensorType(i32)}, [](const Tensors& in) {
     return Tensors{while_loop([](Tensor x) { return x < 100; },
