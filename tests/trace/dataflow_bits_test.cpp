@@ -229,7 +229,7 @@ Pipeline some_pipeline() {
           random_normal({256, 256}) / 16};
 }
 Tensor run_pipeline(const Pipeline& of) {
-  return std::get<2>(while_loop([](Tensor i, Tensor, Tensor) { return i < 10; },
+  return std::get<2>(while_loop([](Tensor i, Tensor, Tensor) { return i < 5; },
                                 [&](Tensor i, Tensor a, Tensor b) {
                                   a = tanh(matmul(a, of.w));
                                   b = tanh(matmul(b + a, of.v));
