@@ -170,16 +170,6 @@ constexpr const char* kReplay = R"((() => {
   return wrong.join('\n');
 })())";
 
-/// How many pairs of tokens lie over each other.
-constexpr const char* kTokensOverEachOther = R"((() => {
-  const all = [...document.querySelectorAll('#scene .token')].map((token) => token.getBoundingClientRect());
-  let count = 0;
-  all.forEach((a, i) => all.slice(i + 1).forEach((b) => {
-    if (a.x + 1 < b.right && b.x + 1 < a.right && a.y + 1 < b.bottom && b.y + 1 < a.bottom) ++count;
-  }));
-  return count;
-})())";
-
 TEST_F(RunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
   const auto loss = [](const Tensor& x) {
     const auto outer = [](const Tensor& i, const Tensor& x) {
