@@ -28,8 +28,10 @@ std::vector<std::string> types_of(const LoweredNode& node) {
 
 class LoweredDraughtsman {
  public:
-  explicit LoweredDraughtsman(const LoweredGraph& graph)
-      : graph_(graph), names_(names_of_ends(*graph.scopes.front().graph)) {}
+  LoweredDraughtsman(const LoweredGraph& graph, int parallel_iterations)
+      : graph_(graph),
+        parallel_iterations_(parallel_iterations),
+        names_(names_of_ends(*graph.scopes.front().graph)) {}
 
   LoweredPicture run() {
     for (const LoweredFrame& frame : graph_.frames) draw(frame);
@@ -59,9 +61,10 @@ class LoweredDraughtsman {
       return;
     }
     PictureNode box{Kind::box, box_of(frame.parent), Role::frame, frame.name};
-    const int most = frame.parallel_iterations;
+    const int most = parallel_iterations_ ? parallel_iterations_ : frame.parallel_iterations;
     box.note = str("at most ", most, most == 1 ? " iteration" : " iterations", " at once");
     box.attributes.emplace_back("frame of", frame.title);
+    box.source = source_text(frame.source);
     result_.frames.push_back(picture().add(std::move(box)));
   }
 
@@ -69,6 +72,8 @@ class LoweredDraughtsman {
     PictureNode drawn{Kind::op, box_of(node.frame), Role::plain, last_part(node.name)};
     drawn.types = types_of(node);
     drawn.attributes.emplace_back("name", node.name);
+    if (node.record >= 0)
+      drawn.source = source_text(node.graph->records[static_cast<std::size_t>(node.record)].source);
     if (node.kind != LoweredKind::op) drawn.role = Role::control;
     switch (node.kind) {
       case LoweredKind::enter:
@@ -104,8 +109,6 @@ class LoweredDraughtsman {
       drawn.attributes.emplace_back("does", name_of(node.role));
       return;
     }
-    if (node.record >= 0)
-      drawn.source = source_text(node.graph->records[static_cast<std::size_t>(node.record)].source);
     if (node.op == &full_op && node.record >= 0) {
       drawn.role = Role::constant;
       drawn.label = constant_text(node.graph->records[static_cast<std::size_t>(node.record)]);
@@ -134,13 +137,16 @@ class LoweredDraughtsman {
   }
 
   const LoweredGraph& graph_;
+  const int parallel_iterations_;
   const EndNames names_;
   LoweredPicture result_;
 };
 
 }  // namespace
 
-LoweredPicture picture_of(const LoweredGraph& graph) { return LoweredDraughtsman(graph).run(); }
+LoweredPicture picture_of(const LoweredGraph& graph, int parallel_iterations) {
+  return LoweredDraughtsman(graph, parallel_iterations).run();
+}
 
 bool has_control_flow(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {

@@ -36,7 +36,7 @@ class Rows {
 class RunDraughtsman {
  public:
   explicit RunDraughtsman(const RecordedRun& run)
-      : run_(run), result_(reel::picture_of(*run.graph)) {}
+      : run_(run), result_(reel::picture_of(*run.graph, run.parallel_iterations)) {}
 
   LoweredPicture draw() {
     for (const Activation& at : run_.activations) finish_ = std::max(finish_, at.end);

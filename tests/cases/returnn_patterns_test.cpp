@@ -1,5 +1,6 @@
 // How RETURNN's loops are used, as small programs: patterns P1 to P23. P2 is Case38, P4, P5 and P23
-// are in returnn_entries_test.cpp, P11 and P13 to P15 in returnn_search_test.cpp, P19 is Case19.
+// are in returnn_entries_test.cpp, P9 is Case41 (returnn_dims_test.cpp), P10 is here, P11 and P13
+// to P15 in returnn_search_test.cpp, P19 is Case19.
 #include <array>
 #include <map>
 #include <tuple>

@@ -13,8 +13,7 @@ namespace {
 template <class F, class... Args>
 auto call(RunMode mode, const F& f, Args&&... args) {
   if (mode == RunMode::eager) return f(std::forward<Args>(args)...);
-  const auto executor = mode == RunMode::plan ? Executor::plan : Executor::interpreter;
-  return jit(f, {.executor = executor})(std::forward<Args>(args)...);
+  return jit(f, options_of(mode))(std::forward<Args>(args)...);
 }
 
 const void* place_of(const Tensor& x) { return x.data<void>(); }

@@ -175,6 +175,46 @@ TEST(PictureTest, ValuesOfALoweredGradientHaveTypes) {
       EXPECT_FALSE(type.empty() || type.ends_with(": ")) << node.label;
 }
 
+/// i from 0 to 5, with so many iterations in flight as it says itself and as its caller does.
+auto counter_run_with(int own, int of_caller) {
+  const auto f = jit(
+      [=](const Tensor& i) {
+        return while_loop([](const Tensor& i) { return i < 5; },
+                          [](const Tensor& i) { return i + 1; }, i, {.parallel_iterations = own});
+      },
+      {.executor = Executor::dataflow, .profile = true, .parallel_iterations = of_caller});
+  f(scalar(0));
+  return last_recorded_run(f.graph());
+}
+
+TEST(PictureTest, ABoxSaysHowManyIterationsItsRunHadAtOnce) {
+  const auto note = [](int own, int of_caller) {
+    const LoweredPicture drawn = picture_of(*counter_run_with(own, of_caller));
+    return drawn.picture.nodes.at(static_cast<std::size_t>(drawn.frames.at(1))).note;
+  };
+  EXPECT_EQ(note(4, 0), "at most 4 iterations at once");
+  EXPECT_EQ(note(4, 7), "at most 7 iterations at once");
+  EXPECT_EQ(note(4, 1), "at most 1 iteration at once");
+}
+
+TEST(PictureTest, NodesOfALoweredLoopComeFromItsLine) {
+  const auto f = count_to_ten();
+  std::string source;
+  for (const PictureNode& node : picture_of(f.graph()).nodes)
+    if (node.role == Role::loop) source = node.source;
+  ASSERT_NE(source, "");
+  int frames = 0, passing = 0;
+  for (const PictureNode& node : picture_of(lower(GraphRef(new Graph(f.graph())))).picture.nodes) {
+    const bool is_end = node.parent < 0 && (node.kind == Kind::input || node.kind == Kind::output);
+    EXPECT_EQ(node.source.empty(), is_end) << node.label;
+    if (node.role != Role::frame && node.role != Role::control) continue;
+    EXPECT_EQ(node.source, source) << node.label;
+    ++(node.role == Role::frame ? frames : passing);
+  }
+  EXPECT_EQ(frames, 1);
+  EXPECT_GE(passing, 6);  // Enter, Merge, LoopCond, Switch, NextIteration, Exit
+}
+
 TEST(PictureTest, DimsAreNotArguments) {
   const Dim time("time", 3);
   const auto f = jit([](const Tensor& x) { return tanh(x); });
@@ -221,10 +261,12 @@ TEST(PictureTest, ArgumentsAndResultsHaveThePathsOfTheirLeaves) {
     traced(model, ones({2}));
     EXPECT_EQ(labels_of_ends(picture_of(traced.graph())), expected);
     // What runs has them too.
-    if (const Planned planned = planned_graph(traced.graph()); planned.graph)
+    if (const Planned planned = planned_graph(traced.graph()); planned.graph) {
       EXPECT_EQ(labels_of_ends(picture_of(*planned.graph, planned.profile)), expected);
-    if (const auto run = last_recorded_run(traced.graph()))
+    }
+    if (const auto run = last_recorded_run(traced.graph())) {
       EXPECT_EQ(labels_of_ends(picture_of(*run).picture), expected);
+    }
   }
 }
 
@@ -250,7 +292,26 @@ TEST_F(WriteHtmlTest, APageNamesTheLicenceOfWhatItCarries) {
   count_to_ten().graph().write_html(path);
   const std::string page = bytes_of(path);
   EXPECT_NE(page.find("Eclipse Public License 2.0"), std::string::npos);
-  EXPECT_EQ(page.find("src="), page.find("src=\"http"));  // nothing is loaded
+}
+
+/// Where a page would load something else from: what stands behind words that load, but for data
+/// and parts of the page itself.
+std::vector<std::string> loads(const std::string& page) {
+  std::vector<std::string> result;
+  for (const std::string word : {"src=", "href=", "url(", "@import", "fetch(", "importScripts("})
+    for (std::size_t at = page.find(word); at != std::string::npos; at = page.find(word, at + 1)) {
+      const std::string behind = page.substr(at + word.size(), 40);
+      if (!behind.starts_with("\"data:") && !behind.starts_with("#"))
+        result.push_back(word + behind);
+    }
+  return result;
+}
+
+TEST_F(WriteHtmlTest, APageLoadsNothing) {
+  count_to_ten().graph().write_html(path);
+  EXPECT_EQ(loads(bytes_of(path)), std::vector<std::string>{});
+  EXPECT_EQ(loads("<script src=\"http://x\"></script><img src=a.png><link href=\"/b.css\">").size(),
+            3u);
 }
 
 TEST(SourceTest, EagerCodeKeepsNone) {

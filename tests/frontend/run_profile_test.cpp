@@ -1,4 +1,4 @@
-// What profile() says of the runs of a plan: counts, the costliest ops, and a time line.
+// What profile() says of runs, of plans and by tokens: counts, the costliest ops, and a time line.
 #include "reel/frontend/run_profile.h"
 
 #include <fstream>
@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
 #include "reel/tests/threads.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
 
 namespace reel {
 namespace {
@@ -56,6 +58,67 @@ TEST_F(RunProfileTest, TheSummaryNamesLoopsAndTheirOps) {
       << text;
   // What took most comes first.
   EXPECT_LT(text.find("scan \"rnn\", 5 steps"), text.find("in scan \"rnn\"")) << text;
+}
+
+/// Lines of a summary that say what something took.
+std::vector<std::string> timed_lines(const std::string& summary) {
+  std::vector<std::string> result;
+  std::istringstream lines(summary);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(" %") != std::string::npos) result.push_back(line);
+  return result;
+}
+
+TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor next = tanh(matmul(h, w) + x);
+          return std::pair{next, next};
+        };
+        return scan(Scan{.initial = zeros({4, 4}), .xs = x, .body = body, .name = "rnn"}).ys;
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true, .parallel_iterations = 4});
+  for (int i = 0; i < 3; ++i) f(ones({5, 4, 4}), ones({4, 4}));
+  const std::string text = f.profile().summary();
+  EXPECT_TRUE(std::regex_search(text, std::regex("^f: .* a run, the last one\n"))) << text;
+  // Nothing takes longer than the loop, which comes with the line it is written in.
+  const auto lines = timed_lines(text);
+  ASSERT_EQ(lines.size(), 10u) << text;
+  EXPECT_TRUE(
+      std::regex_search(lines[0], std::regex("% +1  rnn, at most 4 iterations at once  \\(.+\\)$")))
+      << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in rnn  \\(")))
+      << text;
+  // The others are counted.
+  const Picture picture = picture_of(*last_recorded_run(f.graph())).picture;
+  const auto ran =
+      std::count_if(picture.nodes.begin(), picture.nodes.end(),
+                    [](const PictureNode& node) { return node.count && node.count->calls > 0; });
+  EXPECT_GT(ran, 20);
+  EXPECT_TRUE(text.ends_with(str("\nand ", ran - 10, " more\n"))) << text;
+}
+
+TEST_F(RunProfileTest, TheSummaryNamesTheTenCostliestAndCountsTheOthers) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& w) {
+        Tensor y = x;
+        for (int i = 0; i < 12; ++i) y = matmul(y, w);
+        return y;
+      },
+      {.name = "f", .profile = true});
+  for (int i = 0; i < 2; ++i) f(ones({4, 4}), ones({4, 4}));
+  const std::string text = f.profile().summary();
+  const auto lines = timed_lines(text);
+  ASSERT_EQ(lines.size(), 10u) << text;
+  // Shares fall.
+  std::vector<double> shares;
+  for (const std::string& line : lines) {
+    const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
+    shares.push_back(std::stod(line.substr(begin, end - begin)));
+  }
+  EXPECT_TRUE(std::is_sorted(shares.rbegin(), shares.rend())) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\nand [2-9] more\n$"))) << text;
 }
 
 TEST_F(RunProfileTest, IterationsLieInTheirLoopAndOpsInTheirIteration) {

@@ -1,5 +1,5 @@
-// Eager mode and the interpreter give the same bits: values, gradients, and gradients of those,
-// over models of every kind.
+// Eager mode, the interpreter and runs by tokens give the same bits: values, gradients, and, up to
+// rounding, gradients of those, over models of every kind.
 #include <functional>
 
 #include "reel/tests/modes.h"
@@ -283,24 +283,28 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBitsTest, ::testing::ValuesIn(models(f32)),
                          [](const auto& info) { return info.param.name; });
 
 template <class F>
-void in_both_modes(const F& f, const Model& model, void (*compare)(const Tensor&, const Tensor&)) {
+void compare_with_eager(const F& f, const Model& model,
+                        void (*compare)(const Tensor&, const Tensor&)) {
   manual_seed(3);
   const In eager = f(model.in);
-  manual_seed(3);
-  const In traced = jit(f, {.executor = Executor::interpreter})(model.in);
-  for (std::size_t i = 0; i < eager.size(); ++i) {
-    SCOPED_TRACE(str("tensor ", i));
-    compare(mask_padding(traced[i]), mask_padding(eager[i]));
+  for (const RunMode mode : {RunMode::interpreter, RunMode::dataflow1, RunMode::dataflow2,
+                             RunMode::dataflow10, RunMode::dataflow32}) {
+    manual_seed(3);
+    const In traced = jit(f, options_of(mode))(model.in);
+    for (std::size_t i = 0; i < eager.size(); ++i) {
+      SCOPED_TRACE(str(mode, ", tensor ", i));
+      compare(mask_padding(traced[i]), mask_padding(eager[i]));
+    }
   }
 }
 void same_bits(const Tensor& a, const Tensor& b) { expect_same_bits(a, b); }
 
 TEST_P(SameBitsTest, Values) {
-  in_both_modes([loss = GetParam().loss](const In& p) { return In{loss(p)}; }, GetParam(),
-                same_bits);
+  compare_with_eager([loss = GetParam().loss](const In& p) { return In{loss(p)}; }, GetParam(),
+                     same_bits);
 }
 TEST_P(SameBitsTest, FirstDerivatives) {
-  in_both_modes(grad(GetParam().loss), GetParam(), same_bits);
+  compare_with_eager(grad(GetParam().loss), GetParam(), same_bits);
 }
 
 // Higher derivatives: docs/decisions/0007 says why their last bits differ.
@@ -320,14 +324,14 @@ INSTANTIATE_TEST_SUITE_P(Models, SameDerivativesTest, ::testing::ValuesIn(models
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(SameDerivativesTest, Second) {
-  in_both_modes(grad(next_order(GetParam().loss)), GetParam(), close);
+  compare_with_eager(grad(next_order(GetParam().loss)), GetParam(), close);
 }
 TEST_P(SameDerivativesTest, Third) {
-  in_both_modes(grad(next_order(next_order(GetParam().loss))), GetParam(), close);
+  compare_with_eager(grad(next_order(next_order(GetParam().loss))), GetParam(), close);
 }
 TEST_P(SameDerivativesTest, TangentsOfGradients) {
-  in_both_modes([loss = GetParam().loss](const In& p) { return jvp(grad(loss), p, p).second; },
-                GetParam(), close);
+  compare_with_eager([loss = GetParam().loss](const In& p) { return jvp(grad(loss), p, p).second; },
+                     GetParam(), close);
 }
 
 }  // namespace

@@ -82,6 +82,20 @@ TEST_F(PageTest, SearchKnowsTypesAndHasNoHitForNonsense) {
   EXPECT_EQ(ask("page.model.find('   ').length"), 0);
 }
 
+TEST_F(PageTest, SearchKnowsAttributesAndLinesOfCode) {
+  open(nested().graph());
+  EXPECT_EQ(ask("page.model.find('ends by a bound').map((n) => n.label)"),
+            nlohmann::json({"fori_loop", "fori_loop"}));
+  // The line of an op, as its details show it.
+  browser->press("/");
+  browser->type(ask(node("tanh") + ".source.split(' ')[0]").get<std::string>());
+  settle();
+  EXPECT_TRUE(ask("document.getElementById('query').value").get<std::string>().find("page.h:") !=
+              std::string::npos);
+  EXPECT_EQ(ask("page.search.found.includes(" + node("tanh") + ")"), true);
+  EXPECT_EQ(ask("page.search.found.length < page.model.nodes.length / 2"), true);
+}
+
 TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
   open(training_step().graph());
   settle();

@@ -4,6 +4,7 @@
 
 #include "reel/frontend/pictures/write_html.h"
 #include "reel/tests/pages/page.h"
+#include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
@@ -118,6 +119,18 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
       nlohmann::json::parse(R"([["1 2", false]])"));
   EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
 
+  // The condition is false in iteration 5: the body gets dead tokens.
+  while (!(lowered->nodes[static_cast<std::size_t>(run.activations[step].node)].kind ==
+               LoweredKind::switch_ &&
+           run.activations[step].iteration == 5))
+    ++step;
+  const std::string dead_tokens =
+      "[...document.querySelectorAll('#scene .token.dead title')].map((t) => t.textContent)";
+  ask("page.runBar.goTo(" + std::to_string(step) + ")");
+  EXPECT_EQ(ask(dead_tokens), nlohmann::json::array());
+  ask("page.runBar.goTo(" + std::to_string(step + 1) + ")");
+  EXPECT_EQ(ask(dead_tokens), nlohmann::json({"dead token of iteration 5"}));
+
   // In the end only the results hold tokens, and what the last iteration did not run is grey.
   ask("page.runBar.goTo(1e9)");
   EXPECT_EQ(ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => t.size).map(([e]) => "
@@ -155,16 +168,6 @@ constexpr const char* kReplay = R"((() => {
   for (const [edge, tags] of tokens.onEdge) for (const tag of tags.keys())
     if (edge.to.role !== 'result') wrong.push(`a token ${tag} stays between ${edge.from.label} and ${edge.to.label}`);
   return wrong.join('\n');
-})())";
-
-/// How many pairs of tokens lie over each other.
-constexpr const char* kTokensOverEachOther = R"((() => {
-  const all = [...document.querySelectorAll('#scene .token')].map((token) => token.getBoundingClientRect());
-  let count = 0;
-  all.forEach((a, i) => all.slice(i + 1).forEach((b) => {
-    if (a.x + 1 < b.right && b.x + 1 < a.right && a.y + 1 < b.bottom && b.y + 1 < a.bottom) ++count;
-  }));
-  return count;
 })())";
 
 TEST_F(RunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNone) {
@@ -283,6 +286,80 @@ TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
     EXPECT_EQ(ask(kTokensOverEachOther), 0) << "after step " << i;
   }
   EXPECT_GT(most, 2);
+}
+
+TEST_F(RunPageTest, IterationsBesideEachOtherAreAllNamed) {
+  const Threads one(1);  // then the counter leads as far as it may
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto body = [](const Tensor& i, const Tensor& x) {
+          return matmul(x, x) + cast(i, f32);
+        };
+        return fori_loop(0, 12, body, x);
+      },
+      {.executor = Executor::dataflow, .profile = true, .parallel_iterations = 4});
+  f(ones({192, 192}) * 1e-3f);
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  nlohmann::json most = nlohmann::json::array();
+  const int steps = ask("page.runBar.tokens.activations.length");
+  for (int i = 0; i < steps; ++i) {
+    ask("page.runBar.goTo(" + std::to_string(i) + ")");
+    const auto flights =
+        ask("[...document.querySelectorAll('#run .flight')].map((f) => f.textContent)");
+    if (flights.size() > most.size()) most = flights;
+  }
+  EXPECT_EQ(most, nlohmann::json({"0", "1", "2", "3"}));
+}
+
+TEST_F(RunPageTest, PlayGoesOnByItselfUntilItIsStoppedOrAtTheEnd) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({2}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  const std::string play = "document.querySelector('#run .play')";
+  const auto until = [&](const std::string& holds) {
+    ask("(async () => { while (!(" + holds + ")) await new Promise(requestAnimationFrame); })()");
+  };
+  click(play);
+  EXPECT_EQ(ask(play + ".textContent"), "❚❚");
+  until("page.runBar.tokens.at >= 2");
+  click(play);
+  EXPECT_EQ(ask(play + ".textContent"), "▶");
+  EXPECT_EQ(ask("page.runBar.timer"), nullptr);
+  // At the end it stops by itself, and begins anew.
+  const int steps = ask("page.runBar.tokens.activations.length");
+  ask("page.runBar.goTo(" + std::to_string(steps - 1) + ")");
+  click(play);
+  until("page.runBar.tokens.at === " + std::to_string(steps));
+  EXPECT_EQ(ask(play + ".textContent"), "▶");
+  click(play);
+  until("page.runBar.tokens.at <= 2");
+  EXPECT_EQ(ask(play + ".textContent"), "❚❚");
+}
+
+TEST_F(RunPageTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return while_loop([](const Tensor& x) { return sum(x) < 9.f; },
+                          [](const Tensor& x) { return x * 2.f; }, x, {.parallel_iterations = 4});
+      },
+      {.executor = Executor::dataflow, .profile = true, .parallel_iterations = 2});
+  f(ones({2}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  for (const char* label : {"Enter", "Merge", "Switch", "while"}) {
+    ask("page.goTo(" + node(label) + ")");
+    settle();
+    EXPECT_NE(details().find("run_page_test.cpp:"), std::string::npos) << details();
+  }
+  // What a box says is what the run was allowed.
+  EXPECT_NE(details().find("at most 2 iterations at once"), std::string::npos) << details();
 }
 
 TEST_F(RunPageTest, ACutRunSaysHowLongItWas) {

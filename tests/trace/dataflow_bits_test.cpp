@@ -1,11 +1,16 @@
 // Runs by tokens give the interpreter's bits, with any number of iterations in flight and on any
 // number of threads.
+#include <chrono>
+
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
 
 namespace reel {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// f(args...) by tokens with 1, 2, 10 and 32 iterations in flight, on one thread and on two, twice.
 template <class F, class... Args>
@@ -209,6 +214,81 @@ TEST(DataflowBitsTest, TwoPullbacksOfOneLoopUnderAPolicy) {
     };
     expect_bits_of_the_interpreter(both, some_rnn(), random_normal({batch, time, in}));
   }
+}
+
+// ---- Ops that run at once -----------------------------------------------------------------------
+
+/// The pipeline of bench/dataflow_bench.cpp: a product of an iteration and one of the iteration
+/// before it can run at once, and take so long that they do.
+struct Pipeline {
+  Tensor a, b, w, v;
+};
+Pipeline some_pipeline() {
+  manual_seed(1);
+  return {random_normal({192, 256}), random_normal({192, 256}), random_normal({256, 256}) / 16,
+          random_normal({256, 256}) / 16};
+}
+Tensor run_pipeline(const Pipeline& of) {
+  return std::get<2>(while_loop([](Tensor i, Tensor, Tensor) { return i < 5; },
+                                [&](Tensor i, Tensor a, Tensor b) {
+                                  a = tanh(matmul(a, of.w));
+                                  b = tanh(matmul(b + a, of.v));
+                                  return std::tuple{i + 1, a, b};
+                                },
+                                std::tuple{scalar(0), of.a, of.b}));
+}
+Tensor loss_of_pipeline(const Pipeline& of) { return sum(square(run_pipeline(of))); }
+
+TEST(DataflowBitsTest, APipelineWhoseOpsOverlap) {
+  expect_bits_of_the_interpreter(run_pipeline, some_pipeline());
+}
+
+TEST(DataflowBitsTest, TheGradientOfAPipelineWhoseOpsOverlap) {
+  expect_bits_of_the_interpreter(value_and_grad(loss_of_pipeline), some_pipeline());
+}
+
+/// Whether two products of different iterations ran at the same time, on two threads.
+bool products_overlap(const RecordedRun& run) {
+  std::vector<Activation> products;
+  for (const Activation& at : run.activations)
+    if (const Op* op = run.graph->nodes[static_cast<std::size_t>(at.node)].op;
+        op && op->name == "dot" && !at.is_dead)
+      products.push_back(at);
+  const auto overlap = [](const Activation& a, const Activation& b) {
+    return a.thread != b.thread && a.iteration != b.iteration && a.begin < b.end && b.begin < a.end;
+  };
+  for (const Activation& a : products)
+    for (const Activation& b : products)
+      if (overlap(a, b)) return true;
+  return false;
+}
+
+// What the tests of bits above rely on. A busy machine may keep the other thread away from a run,
+// but not from all of them.
+TEST(DataflowBitsTest, ProductsOfAPipelineOverlapOnTwoThreads) {
+  const Pipeline pipeline = some_pipeline();
+  const auto overlap_within = [&](std::chrono::milliseconds time, const auto& f) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    const auto by_tokens =
+        jit(f, {.executor = Executor::dataflow, .profile = true, .parallel_iterations = 10});
+    do {
+      by_tokens(pipeline);
+      const auto record = last_recorded_run(by_tokens.graph());
+      for (const Activation& at : record->activations) {
+        EXPECT_GE(at.thread, 0);
+        EXPECT_LT(at.thread, threads());
+      }
+      if (products_overlap(*record)) return true;
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  };
+  {
+    const Threads two(2);
+    EXPECT_TRUE(overlap_within(60s, run_pipeline));
+    EXPECT_TRUE(overlap_within(60s, value_and_grad(loss_of_pipeline)));
+  }
+  const Threads one(1);
+  EXPECT_FALSE(overlap_within(50ms, run_pipeline));
 }
 
 TEST(DataflowBitsTest, NoIterationNoEntryAndNaN) {

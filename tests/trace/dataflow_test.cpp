@@ -1,5 +1,7 @@
 // Runs by tokens: what fires how often, how far iterations lead, what never runs, and how runs end.
+#include <chrono>
 #include <map>
+#include <semaphore>
 #include <thread>
 
 #include "reel/core/cancellation.h"
@@ -44,6 +46,30 @@ class Lowered {
  private:
   LoweredGraph graph_;
   RecordedRun run_;
+};
+
+/// Cancels what runs in its scope, should that not end.
+class Watchdog {
+ public:
+  Watchdog() : scope_(source_.get_token()), dog_([this] { watch(); }) {}
+  ~Watchdog() {
+    is_over_.release();
+    dog_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch() {
+    if (!is_over_.try_acquire_for(std::chrono::seconds(20))) {
+      ADD_FAILURE() << "it has not ended within 20 seconds";
+      source_.request_stop();
+    }
+  }
+  std::stop_source source_;
+  CancellationScope scope_;
+  std::binary_semaphore is_over_{0};
+  std::thread dog_;
 };
 
 template <class F>
@@ -148,6 +174,33 @@ TEST(DataflowTest, Q02_TheCounterLeadsByOneLessThanParallelIterations) {
     loop({scalar(40), x}, bound);
     EXPECT_LE(most_lead(loop), bound - 1);
     EXPECT_LE(most_in_flight(loop.last(), 1), bound);
+  }
+}
+
+/// The most iterations in flight of each frame that is a loop, in a recorded run by the numbers
+/// that loops say themselves.
+std::vector<int> most_in_flight_of_loops(const Graph& graph) {
+  const auto run = last_recorded_run(graph);
+  EXPECT_EQ(run->parallel_iterations, 0);
+  std::vector<int> result;
+  for (std::size_t frame = 1; frame < run->graph->frames.size(); ++frame)
+    result.push_back(most_in_flight(*run, static_cast<int>(frame)));
+  return result;
+}
+
+TEST(DataflowTest, E03_TheNumberOfALoopIsThatOfItsGradientToo) {
+  const Threads one(1);
+  for (const int own : {1, 3, 10}) {
+    // A counter leads by as many iterations as it may, on the way there and back.
+    const auto loss = [=](const Tensor& x) {
+      const auto body = [](Tensor i, Tensor x) { return std::tuple{i + 1, matmul(x, x) * 0.01f}; };
+      return sum(std::get<1>(while_loop([](Tensor i, Tensor) { return i < 20; }, body,
+                                        std::tuple{scalar(0), x}, {.parallel_iterations = own})));
+    };
+    const auto by_tokens =
+        jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
+    by_tokens(ones({192, 192}) * 0.1f);
+    EXPECT_EQ(most_in_flight_of_loops(by_tokens.graph()), (std::vector<int>{own, own}));
   }
 }
 
@@ -276,6 +329,32 @@ TEST(DataflowTest, CapturesCostNothingPerIteration) {
   EXPECT_EQ(activations(2), activations(8));
 }
 
+TEST(DataflowTest, WeightsOfARaggedScanCostNothingPerIteration) {
+  const Dim batch("batch", 2), time("time", tensor({5, 3}, {batch}));
+  const auto in_iteration_1 = [&](std::size_t weights) {
+    const auto f = jit(
+        [](const Tensor& x, const Tensors& weights) {
+          return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                               .initial = zeros({x.dim("batch")}),
+                               .xs = x,
+                               .body =
+                                   [&](const Tensor& x, const Tensor& s) {
+                                     const Tensor next = s + x * sum(stack(weights));
+                                     return std::pair{next, next};
+                                   }})
+                         .ys);
+        },
+        {.executor = Executor::dataflow, .profile = true});
+    expect_values(f(ones({batch, time}), Tensors(weights, scalar(1.f))),
+                  {static_cast<double>(weights) * (1 + 2 + 3 + 4 + 5 + 1 + 2 + 3)});
+    const auto& all = last_recorded_run(f.graph())->activations;
+    return std::count_if(all.begin(), all.end(),
+                         [](const Activation& a) { return a.iteration == 1; });
+  };
+  EXPECT_GT(in_iteration_1(1), 10);
+  EXPECT_EQ(in_iteration_1(2), in_iteration_1(8));
+}
+
 TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
   Lowered loops({TensorType(i32)}, [](const Tensors& in) {
     return Tensors{while_loop([](Tensor x) { return x < 100; },
@@ -349,6 +428,69 @@ TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
                                                                                        empty);
               }),
               expected);
+}
+
+/// The message of the IndexError that f(args...) throws by tokens, with every bound and on one and
+/// two threads; a run that does not end is cancelled.
+template <class F, class... Args>
+void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    for (const int bound : kBounds) {
+      SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
+      const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
+      const Watchdog watchdog;
+      for (int call = 0; call < 2; ++call)  // what ops take is known at the second
+        EXPECT_EQ(message_of<IndexError>([&] { by_tokens(args...); }).substr(0, 7), "gather:");
+    }
+  }
+}
+
+const auto no_end = [](Tensor i) { return i < 10; };
+const auto round_and_round = [](Tensor i) { return (i + 1) % 5; };
+
+TEST(DataflowTest, AnOpThatFailsAtOnceEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& index) {
+    const Tensor fails = gather(x, index, 0);
+    return std::pair{fails, while_loop(no_end, round_and_round, scalar(0))};
+  };
+  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32));
+}
+
+// It waits behind the short ops, of which an endless loop always has another.
+TEST(DataflowTest, AnOpThatTakesLongAndFailsEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& index) {
+    const Tensor fails = gather(x, index, 0);
+    return std::tuple{fails, while_loop(no_end, round_and_round, scalar(0)),
+                      while_loop(no_end, round_and_round, scalar(1))};
+  };
+  Tensor index = range(10'000);
+  expect_error_beside_what_never_ends(f, ones({9'999, 10}), index);
+}
+
+TEST(DataflowTest, AnOpThatFailsEndsALoopBehindItThatHasNoOps) {
+  const auto f = [](const Tensor& x, const Tensor& index, const Tensor& on) {
+    const Tensor fails = gather(x, index, 0);
+    return std::pair{fails, while_loop([&](Tensor, Tensor) { return on; },
+                                       [](Tensor a, Tensor b) {
+                                         return std::tuple{b, a};
+                                       },
+                                       std::tuple{scalar(1), scalar(2)})};
+  };
+  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32), scalar(true));
+}
+
+TEST(DataflowTest, AnIterationThatFailsEndsALoopBehindIt) {
+  const auto f = [](const Tensor& x, const Tensor& limit) {
+    const auto counts = [&](Tensor i, Tensor) { return i < limit; };
+    const auto reads = [&](Tensor i, Tensor s) {
+      return std::tuple{i + 1, s + sum(gather(x, i, 0))};
+    };
+    const auto inner = [](Tensor i) { return (i + while_loop(no_end, round_and_round, i)) % 5; };
+    return std::pair{while_loop(counts, reads, std::tuple{scalar(0), scalar(0.f)}),
+                     while_loop(no_end, inner, scalar(0))};
+  };
+  expect_error_beside_what_never_ends(f, ones({40, 3}), scalar(50));
 }
 
 TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {

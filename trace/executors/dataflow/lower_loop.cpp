@@ -65,6 +65,9 @@ class Lowering::Loop {
     return {at, 0};
   }
 
+  /// A mask over entries, or a number of each.
+  TensorType of_entries(DType dtype) const { return TensorType(dtype, attrs_.entry_dims); }
+
   void make_frame() {
     LoweredFrame made;
     const std::string& outer = all_.lowered_.frames[static_cast<std::size_t>(around_.frame)].name;
@@ -74,6 +77,7 @@ class Lowering::Loop {
     made.parent = around_.frame;
     made.parallel_iterations = attrs_.parallel_iterations;
     made.attrs = record_.attrs;
+    made.source = record_.source;
     frame_ = static_cast<int>(all_.lowered_.frames.size());
     all_.lowered_.frames.push_back(std::move(made));
   }
@@ -123,7 +127,7 @@ class Lowering::Loop {
     counter_ = variable(zero_);
     if (has_active_) active_ = variable(first_active());
     if (attrs_.makes_lengths() && has_active_)
-      steps_ = variable(make(around_, LoweredRole::no_steps, {begin_}, TensorType(i32)));
+      steps_ = variable(make(around_, LoweredRole::no_steps, {begin_}, of_entries(i32)));
     if (has_entries_) ended_ = variable(nothing_);
     stacks_ = variables_.size();
     for (int j = 0; j < attrs_.stacks + attrs_.sums; ++j) variable(nothing_);
@@ -137,7 +141,7 @@ class Lowering::Loop {
 
   /// Entries that run, as far as the condition says before the loop.
   Port first_active() {
-    const Port every = make(around_, LoweredRole::every_entry, {begin_}, TensorType(boolean));
+    const Port every = make(around_, LoweredRole::every_entry, {begin_}, of_entries(boolean));
     if (!attrs_.cond_before_body) return every;
     Ports carries, captures;
     for (int i = 0; i < attrs_.carries; ++i)
@@ -150,7 +154,7 @@ class Lowering::Loop {
     scope.handle = begin_;
     scope.part = 1;
     const Port asked = ask(scope, zero_, carries, captures);
-    return make(around_, LoweredRole::both, {every, asked}, TensorType(boolean));
+    return make(around_, LoweredRole::both, {every, asked}, of_entries(boolean));
   }
 
   /// The condition's records in a scope, which has its pivot.
@@ -193,7 +197,7 @@ class Lowering::Loop {
     if (has_active_ || has_entries_) {
       Ports inputs{constant(begin_), k};
       if (has_active_) inputs.push_back(variables_[active_].at_top);
-      live_ = make(top_, LoweredRole::live, inputs, TensorType(boolean));
+      live_ = make(top_, LoweredRole::live, inputs, of_entries(boolean));
       if (!attrs_.is_reverse)
         pred = make(top_, LoweredRole::any_live, {constant(begin_), k, live_}, TensorType(boolean));
     } else if (attrs_.cond) {
@@ -343,11 +347,11 @@ class Lowering::Loop {
       scope.part = 1;
       const Port asked = ask(scope, next[counter_], carries, cond_captures());
       next[active_] =
-          make(body, LoweredRole::both, {variables_[active_].in_body, asked}, TensorType(boolean));
+          make(body, LoweredRole::both, {variables_[active_].in_body, asked}, of_entries(boolean));
     }
     if (attrs_.makes_lengths() && has_active_)
       next[steps_] = make(body, LoweredRole::count_live,
-                          {variables_[steps_].in_body, live_in_body_}, TensorType(i32));
+                          {variables_[steps_].in_body, live_in_body_}, of_entries(i32));
     if (has_entries_) next[ended_] = ended;
     for (int j = 0; j < attrs_.stacks; ++j) {
       const std::size_t v = stacks_ + static_cast<std::size_t>(j);

@@ -97,6 +97,7 @@ struct LoweredFrame {
   int parent = -1;
   int parallel_iterations = 1;  ///< so many are in flight at most
   AttrsRef attrs;               ///< LoopAttrs; null for frame 0
+  SourceId source = kNoSource;  ///< of the loop
 };
 
 /// A graph whose records became nodes: the whole, a body, a condition, a branch.

@@ -44,7 +44,8 @@ struct IterationEvent {
 /// flight meanwhile.
 struct RecordedRun {
   std::shared_ptr<const LoweredGraph> graph;
-  std::int64_t began = 0;  ///< nanoseconds, of the steady clock
+  int parallel_iterations = 0;  ///< of every loop; 0: as many as each says
+  std::int64_t began = 0;       ///< nanoseconds, of the steady clock
   std::vector<FrameInstance> instances;
   std::vector<Activation> activations;  ///< in the order in which they ended
   std::vector<IterationEvent> iterations;

@@ -49,7 +49,10 @@ Tensors TokenRun::run(const Tensors& inputs) {
 
 void TokenRun::start(const Tensors& inputs) {
   const LoweredGraph& graph = *plan_.graph;
-  if (record_) start_time_ = record_->began = now();
+  if (record_) {
+    start_time_ = record_->began = now();
+    record_->parallel_iterations = parallel_iterations_;
+  }
   root_.plan = &plan_.frames[0];
   root_.index = 0;
   if (record_) record_->instances.push_back({});
@@ -95,7 +98,12 @@ void TokenRun::tell() {
 void TokenRun::work(bool is_caller) {
   const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
   std::unique_lock lock(mutex_);
-  const int thread = is_caller ? 0 : ++threads_;
+  int thread = 0;
+  if (!is_caller) {
+    if (free_numbers_.empty()) free_numbers_.push_back(++threads_);
+    thread = free_numbers_.back();
+    free_numbers_.pop_back();
+  }
   for (;;) {
     fire_forwarding(thread);
     if (stop_.stop_requested()) {
@@ -103,10 +111,6 @@ void TokenRun::work(bool is_caller) {
       forwarding_.clear();
       short_.clear();
       long_.clear();
-    } else if (!forwarding_.empty()) {  // others may have something to tell
-      lock.unlock();
-      lock.lock();
-      continue;
     }
     if (!leads_ && helpers_.most() > 0 && long_.size() + !short_.empty() > 1) {
       wants_helpers_ = true;
@@ -114,6 +118,11 @@ void TokenRun::work(bool is_caller) {
     }
     Ready ready;
     if (!take(ready)) {
+      if (!forwarding_.empty()) {  // others may have something to tell
+        lock.unlock();
+        lock.lock();
+        continue;
+      }
       if (!running_) {
         tell();
         break;
@@ -139,7 +148,9 @@ void TokenRun::work(bool is_caller) {
     if (record_) note(ready, begin, end, thread);
     complete(ready, outputs);
   }
-  if (!is_caller) --called_;
+  if (is_caller) return;
+  --called_;
+  free_numbers_.push_back(thread);
 }
 
 /// Another thread for an op that takes long, if there is one that nobody has begun.
@@ -170,9 +181,12 @@ NodeCost& TokenRun::cost(const Ready& ready) const {
   return plan_.costs[static_cast<std::size_t>(ready.node)];
 }
 
-/// What is short first: it may be what others wait for.
+/// What is short first: it may be what others wait for. But some turns are those of what takes
+/// long, as a loop without end always has something short.
 bool TokenRun::take(Ready& ready) {
-  for (std::deque<Ready>* queue : {&short_, &long_})
+  constexpr std::uint32_t kShortInARow = 1024;
+  const bool is_turn_of_long = ++turns_ % kShortInARow == 0;
+  for (std::deque<Ready>* queue : {is_turn_of_long ? &long_ : &short_, &long_, &short_})
     while (!queue->empty()) {
       ready = queue->front();
       queue->pop_front();

@@ -100,8 +100,10 @@ class TokenRun {
   std::vector<std::uint8_t> result_states_;
   std::deque<Ready> forwarding_;    ///< fired under the mutex
   std::deque<Ready> short_, long_;  ///< ops, by what they take
+  std::uint32_t turns_ = 0;         ///< in which an op was taken
   int running_ = 0, waiting_ = 0;   ///< ops; threads
-  int called_ = 0, threads_ = 0;    ///< helpers that have not returned; all that ever came
+  int called_ = 0, threads_ = 0;    ///< helpers that have not returned; the most at once
+  std::vector<int> free_numbers_;   ///< of threads: those of helpers that have returned
   bool leads_ = false;              ///< helpers can be called
   bool wants_helpers_ = false;
   bool is_cancelled_ = false;
