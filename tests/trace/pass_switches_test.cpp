@@ -192,12 +192,18 @@ TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
   expect_values(planned(zeros({1, 3}), table, scalar(1)), {3, 3, 3});
 }
 
-TEST_F(PassSwitchesTest, ChunksOfNoSteps) {
+TEST_F(PassSwitchesTest, ChunksOfNoStepsAndBlocksOfNoRows) {
   EXPECT_EQ(message_of<ArgumentError>([] {
               jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.chunk_steps = -1}});
             }),
             "jit \"f\": passes.chunk_steps must be at least 1, or 0 for what fits into the cache, "
             "got -1");
+  EXPECT_EQ(
+      message_of<ArgumentError>([] {
+        jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.block_rows = -2}});
+      }),
+      "jit \"f\": passes.block_rows must be at least 1, or 0 for as many as are worth it, got "
+      "-2");
 }
 
 }  // namespace

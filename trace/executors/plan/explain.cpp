@@ -350,10 +350,11 @@ class PlanText {
       const auto in = body.graph().inputs_of(record);
       if (record.op == &dot_op && !passes_.pack_weights)
         return line(indent, "not packed: anything, because the pass pack_weights is left out");
-      if (record.op != &packed_dot_op || std::count(seen.begin(), seen.end(), in[1])) continue;
+      if (!is_packed_dot(*record.op) || std::count(seen.begin(), seen.end(), in[1])) continue;
       seen.push_back(in[1]);
       const TensorType& type = PlanView::types(body).types[in[1]];
-      if (is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
+      if (record.op == &packed_small_dot_op ||
+          is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
         line(indent, "packed: ", type, ", before the loop");
       else
         line(indent, "not packed: ", type, ", so small a matrix is read as it is");
