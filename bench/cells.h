@@ -73,4 +73,32 @@ struct CustomCell {
   }
 };
 
+/// An LSTM whose recurrent weights are divided by the norm of each column, in every step: what no
+/// step changes, as users write it. Source: Salimans & Kingma (2016), eq. 2, with g = 1.
+struct WeightNormLstmCell {
+  using State = LstmCell::State;
+
+  Tensor input_weight, recurrent_weight, bias;  ///< {in, gate}, {hidden, gate}, {gate}
+  Dim in = 0, hidden = 0, gate = 0;
+
+  static WeightNormLstmCell init(const Dim& in, const Dim& hidden) {
+    const LstmCell like = LstmCell::init(in, hidden);
+    return {like.input_weight, like.recurrent_weight, like.bias, in, hidden, like.gate};
+  }
+  const Dim& in_dim() const { return in; }
+  const Dim& out_dim() const { return hidden; }
+  State initial_state(Dims dims) const {
+    dims.push_back(hidden);
+    return {zeros(dims), zeros(dims)};
+  }
+  std::pair<Tensor, State> operator()(const Tensor& x, const State& s) const {
+    const Tensor u = recurrent_weight / sqrt(sum(square(recurrent_weight), hidden));
+    const Tensor gates = matmul(x, input_weight, in) + matmul(s.h, u, hidden) + bias;
+    auto [i, f, g, o] = split<4>(gates, gate, hidden);
+    const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
+    const Tensor h = sigmoid(o) * tanh(c);
+    return {h, {h, c}};
+  }
+};
+
 }  // namespace reel::bench

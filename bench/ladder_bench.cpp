@@ -40,14 +40,16 @@ void climb(Group& group, const RnnProblem& problem, int threads) {
     names.push_back(without);
     runs.push_back(run);
   };
-  Passes few;
+  Passes few, in_place;
   few.batch_over_time = few.pack_weights = few.fuse_pointwise = false;
+  in_place.hoist_invariants = in_place.batch_over_time = false;
   for (const auto& [pass, member] : kRungs) {
     Passes passes;
     passes.*member = false;
     add(str("without_", pass), traced_rnn(problem, {.passes = passes}));
   }
   add("without_batching_packing_fusion", traced_rnn(problem, {.passes = few}));
+  add("without_hoisting_and_batching", traced_rnn(problem, {.passes = in_place}));
   add("by_interpreter", traced_rnn(problem, {.executor = Executor::interpreter}));
   add("eager", eager_rnn(problem));
 
@@ -68,13 +70,16 @@ void climb(Group& group, const RnnProblem& problem, int threads) {
 void climb_all(Group& group) {
   const RnnProblem many_rows{.steps = 1000, .batch = 16, .in = 64, .hidden = 128};
   const RnnProblem one_row{.steps = 1000, .batch = 1, .in = 128, .hidden = 128};
-  RnnProblem gru = many_rows, custom = many_rows, ragged = many_rows, layers = one_row;
-  gru.cell = Cell::gru_reset_before;
+  RnnProblem gru = many_rows, custom = many_rows, ragged = many_rows, layers = one_row,
+             gru_of_one_row = one_row, weight_norm = one_row;
+  gru.cell = gru_of_one_row.cell = Cell::gru_reset_before;
+  weight_norm.cell = Cell::weight_norm_lstm;
   custom.cell = Cell::custom;
   ragged.is_ragged = true;
   layers.layers = 2;
-  for (const RnnProblem& problem : {many_rows, gru, custom, ragged, one_row, layers,
-                                    RnnProblem{.steps = 1000, .batch = 1, .in = 32, .hidden = 32}})
+  const RnnProblem small{.steps = 1000, .batch = 1, .in = 32, .hidden = 32};
+  for (const RnnProblem& problem :
+       {many_rows, gru, custom, ragged, one_row, gru_of_one_row, layers, weight_norm, small})
     climb(group, problem, 1);
   for (const RnnProblem& problem : {many_rows, ragged, layers}) climb(group, problem, 2);
 }

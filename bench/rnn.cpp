@@ -102,6 +102,8 @@ std::pair<const char*, const char*> words_of(Cell cell) {
       return {"layernorm_lstm", ""};
     case Cell::custom:
       return {"custom", ""};
+    case Cell::weight_norm_lstm:
+      return {"weight_norm_lstm", ""};
   }
   throw InternalError("no such cell");
 }
@@ -172,6 +174,8 @@ RnnRun reel_rnn(const RnnProblem& p, const std::optional<JitOptions>& traced) {
       return make([](const Dim& i, const Dim& h) { return LayerNormLstmCell::init(i, h); });
     case Cell::custom:
       return make([](const Dim& i, const Dim& h) { return CustomCell::init(i, h); });
+    case Cell::weight_norm_lstm:
+      return make([](const Dim& i, const Dim& h) { return WeightNormLstmCell::init(i, h); });
   }
   throw InternalError("no such cell");
 }

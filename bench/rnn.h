@@ -21,6 +21,7 @@ enum class Cell {
   gru_reset_before,  ///< GruCell, as in the paper
   layernorm_lstm,    ///< LayerNormLstmCell of cells.h
   custom,            ///< CustomCell of cells.h
+  weight_norm_lstm,  ///< WeightNormLstmCell of cells.h
 };
 
 /// Recurrent layers one above another over `batch` sequences, from a state of zeros. What is asked

@@ -133,15 +133,28 @@ void compare_lstm(Group& group, const RnnProblem& problem) {
 void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 2);
   if (!group.wants(c.name())) return;
-  c.add("reel", traced_rnn(problem));
+  const auto on = [](int threads, const RnnRun& run) {
+    return RnnRun{[=] {
+                    set_threads(threads);
+                    run.run();
+                  },
+                  run.numbers};
+  };
+  const RnnRun layers = traced_rnn(problem);
+  c.add("reel", on(2, layers));
+  if (problem.layers > 1) c.add("1_thread", on(1, layers));
   c.add_onednn(2, "onednn_2_threads");
   c.add_onednn(1, "onednn_1_thread");
   c.time();
   c.report({"onednn_2_threads", "onednn_1_thread"});
+  c.report_milliseconds("1_thread");
+  if (const Turns* one = c.find("1_thread"))
+    group.report_ratio(c.name(), "speedup_over_1_thread", *one, c.turns_of("reel"));
   // To whichever of the peer's two ways is faster.
-  const Turns &two = c.turns_of("onednn_2_threads"), &one = c.turns_of("onednn_1_thread");
-  group.report_ratio(c.name(), "ratio_to_onednn", c.turns_of("reel"),
-                     median(two) < median(one) ? two : one);
+  const Turns *two = c.find("onednn_2_threads"), *one = c.find("onednn_1_thread");
+  if (two && one)
+    group.report_ratio(c.name(), "ratio_to_onednn", c.turns_of("reel"),
+                       median(*two) < median(*one) ? *two : *one);
 }
 
 /// A cell that is no LSTM beside the LSTM of its sizes.
@@ -186,9 +199,19 @@ void compare_with_full_length(Group& group, RnnProblem problem) {
   group.report(c.name(), "live_work", "ratio", {steps / problem.batch / problem.steps});
 }
 
-/// A loop that does next to nothing, 100,000 times: what an instruction costs.
+/// The instructions of a step in the only loop of a plan, with the one of its condition:
+/// element-wise ops that are fused are one.
+double instructions_of_step(const std::string& explained) {
+  const std::string_view before = " instruction";
+  const std::size_t end = explained.find(before, explained.find("\nloop 1: "));
+  if (end == std::string::npos) throw Error("explain() counts no instructions:\n" + explained);
+  return std::stod(explained.substr(explained.rfind(' ', end - 1) + 1)) + 1;
+}
+
+/// A loop that does next to nothing, 100,000 times: what an op costs, and an instruction of the
+/// plan. ops: of a step, as they are written.
 template <class Loop>
-void time_small_loop(Group& group, const std::string& name, int instructions, const Loop& body) {
+void time_small_loop(Group& group, const std::string& name, int ops, const Loop& body) {
   constexpr int kIterations = 100'000;
   if (!group.wants(name)) return;
   const auto loop = jit([&](const Tensor& begin, const Tensor& x) {
@@ -201,6 +224,9 @@ void time_small_loop(Group& group, const std::string& name, int instructions, co
   const Tensor begin = scalar(0), x = scalar(1.0f);
   const Turns turns = group.time({{"reel", [&] { loop(begin, x); }}}, Clock::processor)[0];
   group.report(name, "ns_per_iteration", {"", "ns", 1e9 / kIterations}, turns);
+  group.report(name, "ns_per_op", {"", "ns", 1e9 / kIterations / ops}, turns);
+  const double instructions = instructions_of_step(loop.explain());
+  group.report(name, "instructions", "instructions", {instructions});
   group.report(name, "ns_per_instruction", {"", "ns", 1e9 / kIterations / instructions}, turns);
 }
 
@@ -261,17 +287,20 @@ void compare_char_rnn(Group& group, int threads) {
   set_threads(1);
 }
 
-/// A first call beside the second one of the same step, whose run takes as long.
+/// A first call beside later ones of the same step, whose run takes as long. The sequence is long
+/// enough for chunks, which are part of what passes do.
 void time_tracing(Group& group) {
-  constexpr int kTimes = 9;
+  constexpr int kTimes = 9, kSteps = 256, kLater = 3;
   const std::string name = "trace, passes and plan of an lstm training step";
   if (!group.wants(name)) return;
   std::vector<double> milliseconds;
   for (int i = 0; i < kTimes; ++i) {
-    CharRnnStep step(8);
+    CharRnnStep step(kSteps);
     const auto run = [&] { step.run(true); };
     const double first = seconds_of(run, Clock::processor);
-    milliseconds.push_back(1e3 * (first - seconds_of(run, Clock::processor)));
+    std::vector<double> later;
+    for (int k = 0; k < kLater; ++k) later.push_back(seconds_of(run, Clock::processor));
+    milliseconds.push_back(1e3 * (first - median(later)));
   }
   group.report(name, "ms", "ms", milliseconds);
 }

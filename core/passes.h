@@ -20,6 +20,9 @@ struct Passes {
   bool reuse_memory = true;    ///< values lie where others were that nobody needs any more
   /// Of a chunk of steps; 0: as many as the second cache holds. Sums are taken in another order.
   int chunk_steps = 0;
+  // For tests, whose tensors are small: what is else done where there is enough to do.
+  int block_rows = 0;       ///< rows of a block, however little they do; 0: as many as are worth it
+  bool pack_small = false;  ///< matrices are packed that are read as fast as they are, too
 
   bool operator==(const Passes&) const = default;
 };

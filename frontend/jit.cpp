@@ -88,6 +88,11 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
             "\": passes.chunk_steps must be at least 1, or 0 for what fits into the "
             "cache, got ",
             options.passes.chunk_steps));
+  if (options.passes.block_rows < 0)
+    throw ArgumentError(str("jit \"", options.name,
+                            "\": passes.block_rows must be at least 1, or 0 for as many as are "
+                            "worth it, got ",
+                            options.passes.block_rows));
   const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,

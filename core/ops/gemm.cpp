@@ -21,13 +21,25 @@ const ProductTable& table() {
   return chosen;
 }
 
+/// The type of so many bytes. To name one takes a small object, so that those of late are kept: a
+/// loop asks for the same ones in every step.
+const TensorType& type_of_bytes(std::int64_t bytes) {
+  struct Kept {
+    std::int64_t bytes = 0;
+    TensorType type{boolean, {0}};
+  };
+  thread_local Kept all[16];
+  Kept& kept = all[bytes / 64 % 16];
+  if (kept.bytes != bytes) kept = {bytes, TensorType(boolean, {bytes})};
+  return kept.type;
+}
+
 /// Memory for a product, from the pools of tensors: the same sizes come again and again.
 template <class T>
 class Scratch {
  public:
   explicit Scratch(std::int64_t count)
-      : block_(
-            allocate_block(TensorType(boolean, {count * static_cast<std::int64_t>(sizeof(T))}))) {}
+      : block_(allocate_block(type_of_bytes(count * static_cast<std::int64_t>(sizeof(T))))) {}
   T* get() const { return static_cast<T*>(block_->data); }
 
  private:

@@ -11,6 +11,7 @@
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/shape.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -114,6 +115,15 @@ void split_type(TypeArgs& a) {
   a.out.push_back(x.with(with_dims(x.dims(), attrs.axis, 1, closed_parts(x, attrs))));
 }
 
+// ---- Both ---------------------------------------------------------------------------------------
+
+template <class Attrs>
+Tensors axis_over_time(const OverTime& at) {
+  Attrs attrs = at.attr<Attrs>();
+  ++attrs.axis;
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
 }  // namespace
 
 const Op merge_dims_op{
@@ -142,6 +152,7 @@ const Op merge_dims_op{
               {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
                make_attrs(MergeAttrs{0, 3, all})}};
         },
+    .over_time = axis_over_time<MergeAttrs>,
 };
 
 constinit const Op merge_dims_unknown_op =
@@ -178,6 +189,7 @@ const Op split_dim_op{
               {{{TensorType(f32, {gate, dims[1]})}},
                make_attrs(SplitAttrs{0, {dims[0], dims[2]}})}};
         },
+    .over_time = axis_over_time<SplitAttrs>,
 };
 
 constinit const Op split_dim_unknown_op =

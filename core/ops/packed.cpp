@@ -12,27 +12,32 @@ namespace {
 
 constexpr const char* kNoVjp = "made of graphs whose gradients are taken already";
 
-/// A panel of so many columns is read from end to end by a product.
-constexpr std::int64_t kPanel = 64;
-/// Smaller matrices stay in the first-level cache in any order, and have no more pages than it.
-constexpr std::int64_t kSmall = 16 * 1024;
+/// Which matrices are put into another order, and how.
+struct Panels {
+  std::int64_t columns;  ///< of a panel, which is read from end to end by a product
+  std::int64_t small;    ///< matrices of so many elements stay as they are
+};
+/// Smaller ones stay in the first-level cache in any order, and have no more pages than it.
+constexpr Panels kPanels{.columns = 64, .small = 16 * 1024};
+constexpr Panels kNarrow{.columns = 3, .small = 0};
 
 /// A matrix of `k` rows that are contracted and `n` columns, in a tensor.
 struct Packing {
   std::int64_t k, n;
   bool is_transposed, has_panels;
 
-  Packing(const TensorType& type, int contract) {
+  Packing(const TensorType& type, int contract, const Panels& panels) {
     k = type.sizes()[static_cast<std::size_t>(contract)];
     n = k ? type.numel() / k : 0;
     is_transposed = contract != 0;
-    has_panels = k * n > kSmall;
+    has_panels = k * n > panels.small;
   }
 };
 
+template <const Panels& kHow>
 void pack_kernel(KernelArgs& args) {
   const Tensor& x = args.input(0);
-  const Packing packing(x.type(), args.attr<PackAttrs>().contract);
+  const Packing packing(x.type(), args.attr<PackAttrs>().contract, kHow);
   if (!packing.has_panels) {
     args.alias(0, 0);
     return;
@@ -41,26 +46,27 @@ void pack_kernel(KernelArgs& args) {
   const std::size_t item = size_of(x.dtype());
   char* to = args.make().data<char>();
   const std::int64_t row = is_transposed ? 1 : n, column = is_transposed ? k : 1;
-  for (std::int64_t j = 0; j < n; j += kPanel) {
-    const std::int64_t width = std::min(kPanel, n - j);
+  for (std::int64_t j = 0; j < n; j += kHow.columns) {
+    const std::int64_t width = std::min(kHow.columns, n - j);
     copy_strided(item, {{k, width, row}, {width, 1, column}},
                  to + j * k * static_cast<std::int64_t>(item),
                  x.data<char>() + j * column * static_cast<std::int64_t>(item));
   }
 }
 
+template <const Panels& kHow>
 void packed_dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
   const Tensor &a = args.input(0), &b = args.input(1);
-  const Packing packing(b.type(), attrs.b_contract[0]);
+  const Packing packing(b.type(), attrs.b_contract[0], kHow);
   const std::int64_t k = packing.k, n = packing.n;
   if (!packing.has_panels) return dot_op.kernel(args);
   const bool is_last = attrs.a_contract[0] == a.rank() - 1;
   const std::int64_t m = a.type().numel() / k;
   const Tensor& out = args.make();
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
-  for (std::int64_t j = 0; j < n; j += kPanel) {
-    const std::int64_t width = std::min(kPanel, n - j);
+  for (std::int64_t j = 0; j < n; j += kHow.columns) {
+    const std::int64_t width = std::min(kHow.columns, n - j);
     const MatrixSizes panel{.m = m,
                             .n = width,
                             .k = k,
@@ -77,13 +83,13 @@ void packed_dot_kernel(KernelArgs& args) {
 }  // namespace
 
 bool is_worth_packing(const TensorType& type, int contract) {
-  return Packing(type, contract).has_panels;
+  return Packing(type, contract, kPanels).has_panels;
 }
 
 const Op pack_op{
     .name = "pack",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
-    .kernel = pack_kernel,
+    .kernel = pack_kernel<kPanels>,
     .storage = OpStorage::input,
     .no_vjp = kNoVjp,
     .samples =
@@ -97,7 +103,7 @@ const Op pack_op{
 const Op packed_dot_op{
     .name = "packed_dot",
     .type = [](TypeArgs& a) { dot_op.type(a); },
-    .kernel = packed_dot_kernel,
+    .kernel = packed_dot_kernel<kPanels>,
     .no_vjp = kNoVjp,
     .samples =
         [] {
@@ -109,8 +115,36 @@ const Op packed_dot_op{
         },
 };
 
+const Op pack_small_op{
+    .name = "pack_small",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel<kNarrow>,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f64, {7, 4})}}, make_attrs(PackAttrs{1})},
+                           {{{TensorType(f32, {0, 4})}}, make_attrs(PackAttrs{0})}};
+        },
+};
+
+const Op packed_small_dot_op{
+    .name = "packed_small_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel<kNarrow>,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({5, 2}, {7, 5}, 0, 1)};
+        },
+};
+
 namespace {
-const Op* const kPackedOps[] = {&pack_op, &packed_dot_op};
+const Op* const kPackedOps[] = {&pack_op, &packed_dot_op, &pack_small_op, &packed_small_dot_op};
 }
 std::span<const Op* const> packed_ops() { return kPackedOps; }
 

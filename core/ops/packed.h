@@ -23,4 +23,12 @@ bool is_worth_packing(const TensorType& type, int contract);
 /// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
 extern const Op packed_dot_op;
 
+/// For tests: both for every matrix, however small, and so narrow panels that it has several.
+extern const Op pack_small_op;
+extern const Op packed_small_dot_op;
+
+inline bool is_packed_dot(const Op& op) {
+  return &op == &packed_dot_op || &op == &packed_small_dot_op;
+}
+
 }  // namespace reel

@@ -183,6 +183,11 @@ Tensor reshape_cotangent(Vjp& at) {
   return keeps_padding(at.input_type(0).dims(), g.type()) ? g : mask_padding(g);
 }
 
+Tensors reshape_over_time(const OverTime& at) {
+  return {
+      bind(at.op, {at.in[0]}, make_attrs(ReshapeAttrs{{}, at.with_time(at.step_out[0].dims())}))};
+}
+
 const Op reshape_op{
     .name = "reshape",
     .type = reshape_type,
@@ -204,6 +209,7 @@ const Op reshape_op{
               {{{TensorType(f32, {dims[0], dims[1], Dim("gate", 4)})}},
                make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
         },
+    .over_time = reshape_over_time,
 };
 
 /// g with the dims of x, of which only the shape counts.
@@ -249,6 +255,12 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
 
 // ---- rename -------------------------------------------------------------------------------------
 
+Tensors rename_over_time(const OverTime& at) {
+  RenameAttrs attrs = at.attr<RenameAttrs>();
+  ++attrs.axis;
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
 }  // namespace
 
 const Op rename_op{
@@ -291,9 +303,8 @@ const Op rename_op{
               {{{TensorType(f32, {Dim("none", 0)})}},
                make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
         },
+    .over_time = rename_over_time,
 };
-
-namespace {}  // namespace
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {
   if (std::is_sorted(order.begin(), order.end())) {

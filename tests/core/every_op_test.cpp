@@ -10,6 +10,7 @@
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
+#include "reel/tests/core/sample_values.h"
 
 namespace reel {
 namespace {
@@ -32,32 +33,7 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
   const Op& op() const { return *GetParam(); }
   OpSamples samples() const { return op().samples ? op().samples() : OpSamples{}; }
 
-  /// A vector without dims would be a plain axis: here it is a scalar.
-  static Tensor of(const std::vector<double>& values, const Dims& dims) {
-    return dims.empty() ? scalar(values.at(0), f64) : tensor(values, dims);
-  }
-  /// Inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
-  static Tensors draw(const OpSample& sample, bool as_f64, std::uint32_t seed = 7) {
-    std::mt19937 random(seed);
-    Tensors inputs;
-    for (const SampleInput& input : sample.inputs) {
-      std::uniform_real_distribution<double> real(input.low, input.high);
-      std::uniform_int_distribution<std::int64_t> integer(
-          static_cast<std::int64_t>(std::ceil(input.low)),
-          static_cast<std::int64_t>(std::floor(input.high)));
-      std::vector<double> values(static_cast<std::size_t>(input.type.numel()));
-      for (double& value : values) {
-        if (is_float(input.type.dtype()))
-          value = real(random);
-        else
-          value = static_cast<double>(integer(random));
-      }
-      DType dtype = input.type.dtype();
-      if (as_f64 && is_float(dtype)) dtype = f64;
-      inputs.push_back(cast(of(values, input.type.dims()), dtype));
-    }
-    return inputs;
-  }
+  static Tensors draw(const OpSample& sample, bool as_f64) { return draw_sample(sample, as_f64); }
   Tensors apply(const OpSample& sample, const Tensors& inputs) const {
     return bind_all(op(), inputs, sample.attrs);
   }
@@ -74,7 +50,7 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
       std::uniform_real_distribution<double> real(0.5, 1.5);
       std::vector<double> weights(static_cast<std::size_t>(output.type().numel()));
       for (double& w : weights) w = real(random) * (random() % 2 ? 1 : -1);
-      total = total + sum(cast(output, f64) * of(weights, output.dims()));
+      total = total + sum(cast(output, f64) * tensor_of(weights, output.dims()));
     }
     return total;
   }
@@ -167,7 +143,7 @@ TEST_P(EveryOp, VjpMatchesCentralDifferences) {
           Tensors x = inputs;
           std::vector<double> values = at;
           values[k] += by;
-          x[i] = of(values, inputs[i].dims());
+          x[i] = tensor_of(values, inputs[i].dims());
           return f(x).item<double>();
         };
         const double expected = (moved(step) - moved(-step)) / (2 * step);
@@ -222,7 +198,7 @@ TEST_P(EveryOp, SecondVjpMatchesCentralDifferencesOfTheFirst) {
           Tensors x = inputs;
           std::vector<double> values = at;
           values[k] += by;
-          x[i] = of(values, inputs[i].dims());
+          x[i] = tensor_of(values, inputs[i].dims());
           return first(x).item<double>();
         };
         const double expected = (moved(step) - moved(-step)) / (2 * step);

@@ -12,7 +12,11 @@
 #include "reel/frontend/custom_vjp.h"
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/checks.h"
+#include "reel/tests/fuzz/compare.h"
+#include "reel/tests/fuzz/derivatives.h"
 #include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/machine.h"
+#include "reel/tests/fuzz/modes.h"
 #include "reel/tests/fuzz/programs_with.h"
 #include "reel/tests/fuzz/typing.h"
 #include "reel/tests/fuzz/variants.h"
@@ -178,6 +182,39 @@ TEST(FuzzTest, WhatIsMadeSmallerCanAlwaysBePrinted) {
     });
     EXPECT_LE(size_of(small), size_of(program));
   }
+}
+
+/// A loop runs on several blocks of rows.
+bool is_cut(const std::string& explained) {
+  const std::string begin = "  cut: ";
+  for (std::size_t at = explained.find(begin); at != std::string::npos;
+       at = explained.find(begin, at + 1))
+    if (std::stoi(explained.substr(at + begin.size())) > 1) return true;
+  return false;
+}
+
+TEST(FuzzTest, SomePlansCutRowsAndRunInChunks) {
+  int cut = 0, in_chunks = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const Program program = generate(seed, all_rules());
+    if (!count_loops(program)) continue;
+    const Arguments arguments = make_arguments(program, {});
+    const Function f = [&](const Tensors& x) { return Machine(program, arguments).run(x); };
+    for (const Mode& mode : all_modes(program)) {
+      if (mode.is_exact) continue;
+      const Runner runner = mode.run(with_gradient(f), mode.passes);
+      try {
+        runner.call(passed_arguments(program, arguments));
+      } catch (const Error&) {
+        continue;
+      }
+      const std::string text = runner.explain();
+      cut += is_cut(text);
+      in_chunks += text.find(" chunks of ") != std::string::npos;
+    }
+  }
+  EXPECT_GT(cut, 30) << "of some 1500 programs with loops";
+  EXPECT_GT(in_chunks, 5);
 }
 
 TEST(FuzzTest, GoesOnAfterACrash) {

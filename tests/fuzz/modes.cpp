@@ -26,11 +26,11 @@ Runner traced(const Function& f, const Passes& passes) {
   const auto jitted = std::make_shared<Jitted<Function>>(
       jit(f, {.executor = executor, .passes = passes, .parallel_iterations = parallel_iterations}));
   return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
-          [jitted] { return jitted->trace_count(); }};
+          [jitted] { return jitted->trace_count(); }, [jitted] { return jitted->explain(); }};
 }
 
 /// Each pass is made or not, as a bit of the seed says: half of all programs go without a given
-/// one.
+/// one, and half make blocks of one row or two, and pack matrices, however small theirs are.
 Passes some_passes(std::uint64_t seed) {
   // Seeds that follow each other would have the same high bits (Knuth's multiplicative hash).
   std::uint64_t bits = seed * 0x9E3779B97F4A7C15u >> 32;
@@ -50,7 +50,9 @@ Passes some_passes(std::uint64_t seed) {
           .cut_rows = next(),
           .shrink_batch = next(),
           .reuse_memory = next(),
-          .chunk_steps = next() ? 3 : 0};
+          .chunk_steps = next() ? 3 : 0,
+          .block_rows = next() ? 1 + next() : 0,
+          .pack_small = next()};
 }
 
 }  // namespace
@@ -62,7 +64,10 @@ std::vector<Mode> all_modes(const Program& program) {
   return {{"traced", true, traced<Executor::interpreter>, {}},
           {"by tokens", true, kOverlapped[program.seed % 4], {}},
           {"planned", false, traced<Executor::plan>, {}},
-          {"chunked", false, traced<Executor::plan>, {.chunk_steps = 2}},
+          {"chunked",
+           false,
+           traced<Executor::plan>,
+           {.chunk_steps = 2, .block_rows = 1, .pack_small = true}},
           {"partly planned", false, traced<Executor::plan>, some_passes(program.seed)}};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "reel/core/passes.h"
@@ -14,6 +15,7 @@ namespace reel::fuzz {
 struct Runner {
   Function call;
   std::function<int()> trace_count;
+  std::function<std::string()> explain;
 };
 struct Mode {
   const char* name;

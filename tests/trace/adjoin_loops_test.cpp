@@ -5,6 +5,7 @@
 
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/chunk_loops.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -67,6 +68,14 @@ TEST_F(AdjoinLoopsTest, WhatStandsBetweenGoesBeforeOrBehind) {
     const auto second = layer(first.ys, w[1], begin);
     return total + sum(second.ys);
   };
+  // The pass alone, on loops in chunks.
+  const auto jitted = jit(f);
+  jitted(sequence(), weights(2));
+  const Ref<Graph> before = chunk_loops(jitted.graph(), 4), after = adjoin_loops(*before);
+  EXPECT_EQ(ops(*before),
+            "full full loop{loop{dot add tanh}} sum max add loop{loop{dot add tanh}} sum add");
+  EXPECT_EQ(ops(*after),
+            "full full max add loop{loop{dot add tanh}} loop{loop{dot add tanh}} sum sum add");
   EXPECT_EQ(planned_ops(f, sequence(), weights(2)), "max add loop loop sum sum add");
   EXPECT_TRUE(are_beside(f, sequence(), weights(2)));
 }

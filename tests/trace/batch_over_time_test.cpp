@@ -157,6 +157,57 @@ TEST(BatchOverTimeTest, WorksOnNamedDims) {
   expect_same_results(grad(loss), lstm);
 }
 
+TEST(BatchOverTimeTest, ProductsOfWhatGotOtherDimsLeaveTheLoop) {
+  manual_seed(5);
+  const Dim time("time", 4), batch("batch", 2), in("in", 6), row("row", 2), column("column", 3),
+      feature("feature", 6), out("out", 5);
+  const Tensor w = random_normal({feature, out}, f64), of_parts = random_normal({row, out}, f64),
+               x = random_normal({time, batch, in}, f64),
+               parts = random_normal({time, batch, row, column}, f64);
+  const auto total = [&](const Tensor& xs, const auto& product) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(h + product(x));
+      return std::pair{next, next};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = zeros({batch, out}, f64), .xs = xs, .body = body})
+            .ys);
+  };
+  const auto renamed = [&](const Tensor& x, const Tensor& w) {
+    return total(x, [&](const Tensor& x) { return matmul(rename(x, in, feature), w, feature); });
+  };
+  const auto reshaped = [&](const Tensor& x, const Tensor& w) {
+    return total(x, [&](const Tensor& x) {
+      return matmul(reshape(x, Dims{batch, feature}), w, feature);
+    });
+  };
+  const auto merged = [&](const Tensor& x, const Tensor& w) {
+    return total(x, [&](const Tensor& x) {
+      return matmul(merge_dims(x, {row, column}, feature), w, feature);
+    });
+  };
+  const auto divided = [&](const Tensor& x, const Tensor& w) {
+    return total(x, [&](const Tensor& x) {
+      return sum(matmul(split_dim(x, in, {row, column}), w, row), column);
+    });
+  };
+  const auto expect_no_product_inside = [&](const char* what, const auto& f, const Tensor& x,
+                                            const Tensor& w) {
+    SCOPED_TRACE(what);
+    EXPECT_EQ(count(*graphs(f, x, w).first, "dot"), (Count{0, 1}));
+    EXPECT_EQ(count(*graphs(f, x, w).second, "dot"), (Count{1, 0}));
+    expect_same_results(f, x, w);
+    const auto gradient =
+        grad([&](const std::pair<Tensor, Tensor>& of) { return f(of.first, of.second); });
+    EXPECT_EQ(count(*graphs(gradient, std::pair{x, w}).second, "dot").inside, 0);
+    expect_same_results(gradient, std::pair{x, w});
+  };
+  expect_no_product_inside("rename", renamed, x, w);
+  expect_no_product_inside("reshape", reshaped, x, w);
+  expect_no_product_inside("merge_dims", merged, parts, w);
+  expect_no_product_inside("split_dim", divided, x, of_parts);
+}
+
 TEST(BatchOverTimeTest, WhatWasHoistedSaysInWhichIterationItFailed) {
   const Tensor table = tensor({1., 2., 3.});
   const auto f = [&](const Tensor& indices) {

@@ -80,6 +80,9 @@ TEST_F(FusePointwiseTest, TakesSplitsAndBroadcastOperandsIn) {
 TEST_F(FusePointwiseTest, TakesConcatsIn) {
   // Its gradient puts the gates together again.
   const auto f = grad([](Tensor gates, Tensor c) { return sum(lstm_cell(gates, c)); });
+  EXPECT_EQ(fused_ops(f, zeros({3, 20}, f64), zeros({3, 5}, f64)),
+            "full fused[split tanh sigmoid mul sigmoid mul add tanh sigmoid spread mul mul "
+            "sigmoid_grad tanh_grad mul sigmoid_grad mul mul sigmoid_grad tanh_grad concat]");
   for (const std::int64_t hidden : {1, 5, 64, 300})
     expect_same(f, random_normal({3, 4 * hidden}, f64), random_normal({3, hidden}, f64));
 }
@@ -89,6 +92,7 @@ TEST_F(FusePointwiseTest, ConcatsOfWhatIsNotComputedHereAreCopied) {
     const Tensor z = exp(x) + x;
     return std::tuple{concat({z, y, z}, 1) * 2., concat({y, z}, 0), z};
   };
+  EXPECT_EQ(fused_ops(f, zeros({3, 4}), zeros({3, 4})), "full fused[exp add concat mul] concat");
   expect_same(f, random_normal({3, 4}), random_normal({3, 4}));
 }
 
@@ -97,6 +101,8 @@ TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
     auto [a, b] = split<2>(x * 2. + 1., 1);
     return std::tuple{matmul(a, w), a, tanh(b) * a, concat({b * b, a}, 1) - x};
   };
+  EXPECT_EQ(fused_ops(f, zeros({3, 8}), zeros({4, 4})),
+            "full full fused[mul add split tanh mul mul concat sub] dot");
   expect_same(f, random_normal({3, 8}), random_normal({4, 4}));
 }
 
@@ -108,6 +114,8 @@ TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
     const Tensor part = tanh(a) * b;
     return std::tuple{y * part + sum(c), concat({part, a, c}, 1) - part};
   };
+  EXPECT_EQ(fused_ops(f, zeros({4, 3})),
+            "full fused[exp add split tanh mul concat] sub sum fused[mul add]");
   expect_same(f, random_normal({4, 3}));
   expect_same(f, random_normal({1, 3}));
   expect_same(grad([&](Tensor x) { return sum(std::get<0>(f(x)) * std::get<1>(f(x))); }),
@@ -118,6 +126,8 @@ TEST_F(FusePointwiseTest, AxesOfOneElement) {
   const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(x + y) * z - x; };
   for (const Dims& dims : {Dims{4, 1, 3}, Dims{1, 1, 1}, Dims{1, 5, 1}, Dims{4, 5, 1}}) {
     const std::int64_t rows = dims[1].size(), columns = dims[2].size();
+    EXPECT_EQ(fused_ops(f, zeros(dims), zeros({rows, columns}), zeros({4, 5, 3})),
+              "fused[add exp] fused[mul sub]");
     expect_same(f, random_normal(dims), random_normal({rows, columns}), random_normal({4, 5, 3}));
     expect_same(f, random_normal({4, 5, 3}), random_normal(dims), random_normal({rows, 1}));
   }
@@ -129,6 +139,12 @@ TEST_F(FusePointwiseTest, OperandsThatRepeatAlongColumns) {
   };
   const Dim batch("batch", 5), time("time", 3), hidden("hidden", 40);
   const Tensor mask = random_normal({batch}) > 0.;
+  EXPECT_EQ(fused_ops(f, mask, zeros({batch, hidden}), zeros({batch})),
+            "full fused[mul add] fused[mul tanh where mul]");
+  EXPECT_EQ(fused_ops(f, mask, zeros({batch, time, hidden}), zeros({batch, hidden})),
+            "full fused[mul add] fused[mul tanh where mul]");
+  EXPECT_EQ(fused_ops(f, mask, zeros({time, hidden, batch}), zeros({batch})),
+            "full fused[mul add] fused[mul tanh where mul]");
   expect_same(f, mask, random_normal({batch, hidden}), random_normal({batch}));
   expect_same(f, mask, random_normal({time, batch, hidden}), random_normal({batch}));
   expect_same(f, mask, random_normal({batch, time, hidden}), random_normal({batch, hidden}));
@@ -148,6 +164,9 @@ TEST_F(FusePointwiseTest, OtherDTypes) {
     return std::tuple{where(big && rounded > 0, rounded * n, n - 1), cast(rounded, f64) / 3.,
                       cast(big, f32) + x, logical_not(big)};
   };
+  EXPECT_EQ(fused_ops(f, zeros({7}), zeros({7}, i32)),
+            "full full full full full fused[greater mul cast sub mul greater logical_and where "
+            "cast div cast add logical_not]");
   expect_same(f, random_normal({700}), cast(random_normal({700}) * 5., i32));
 }
 
@@ -156,6 +175,8 @@ TEST_F(FusePointwiseTest, WhatIsRepeatedAlongNewAxes) {
     const Tensor rows = sum(exp(x) * x, 1);
     return sum(rows * rows);
   });
+  EXPECT_EQ(fused_ops(g, zeros({4, 30})),
+            "fused[exp mul] sum full fused[spread mul add] fused[spread mul mul mul add]");
   expect_same(g, random_normal({4, 30}));
 }
 
@@ -178,6 +199,8 @@ TEST_F(FusePointwiseTest, DimsAreKnownBeforeTheyAreRead) {
     const Tensor ys = tanh(first.ys) + first.state;
     return sum(ys * exp(ys), first.dim);
   };
+  EXPECT_EQ(fused_ops(f, scalar(1., f64)),
+            "loop{full mul full full fused[mul add]} fused[tanh add exp mul] sum");
   expect_same(f, scalar(1., f64));
 }
 
@@ -190,6 +213,8 @@ TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
     };
     return scan(Scan{.initial = zeros({3}), .xs = x, .body = body}).ys;
   };
+  EXPECT_EQ(fused_ops(f, zeros({5, 3})),
+            "full full loop{sum full greater cond{fused[tanh mul]}{fused[exp sub]} add}");
   expect_same(f, random_normal({5, 3}));
   expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({5, 3}));
 }

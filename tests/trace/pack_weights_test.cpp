@@ -14,7 +14,7 @@ namespace {
 
 template <class F, class... Args>
 std::string packed_ops(const F& f, const Args&... args) {
-  return ops_behind(pack_weights, f, args...);
+  return ops_behind([](const Graph& graph) { return pack_weights(graph); }, f, args...);
 }
 
 template <class F, class... Args>
@@ -37,6 +37,29 @@ Tensor rnn(const Tensor& x, const Tensor& w) {
 TEST(PackWeightsTest, PacksOnceBeforeTheLoop) {
   EXPECT_EQ(packed_ops(rnn, zeros({4, 2, 3}), zeros({3, 3})),
             "full full pack loop{packed_dot add tanh}");
+}
+
+TEST(PackWeightsTest, SmallOnesForTests) {
+  const auto small = [](const Graph& graph) { return pack_weights(graph, true); };
+  EXPECT_EQ(ops_behind(small, rnn, zeros({4, 2, 3}), zeros({3, 3})),
+            "full full pack_small loop{packed_small_dot add tanh}");
+  manual_seed(3);
+  // Panels of three columns, and a rest; forwards and, with the last axis contracted, backwards.
+  for (const std::int64_t width : {1, 2, 3, 4, 7})
+    for (const DType dtype : {f32, f64}) {
+      const Tensor x = random_normal({4, 2, width}, dtype),
+                   w = random_normal({width, width}, dtype);
+      const auto f = value_and_grad(
+          [](const std::pair<Tensor, Tensor>& p) { return sum(rnn(p.first, p.second)); });
+      const auto planned = jit(f, {.executor = Executor::plan, .passes = {.pack_small = true}});
+      const auto [value, gradient] = planned(std::pair{x, w});
+      const auto [expected, slope] = f(std::pair{x, w});
+      const double tolerance = dtype == f64 ? 1e-12 : 1e-5;
+      expect_all_close(value, expected, tolerance);
+      expect_all_close(gradient.first, slope.first, tolerance);
+      expect_all_close(gradient.second, slope.second, tolerance);
+      EXPECT_NE(planned.explain().find("  packed: "), std::string::npos) << planned.explain();
+    }
 }
 
 TEST(PackWeightsTest, OutOfAllLoopsThatTheyAreOutsideOf) {

@@ -1,26 +1,87 @@
-// Each pass of a plan left out alone, and with all others: the results are the interpreter's.
+// Each pass of a plan left out, and made alone: it does something, and the results are the
+// interpreter's.
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
+#include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
 
-constexpr bool Passes::*kSwitches[] = {
-    &Passes::simplify,     &Passes::hoist_invariants, &Passes::batch_over_time,
-    &Passes::split_loops,  &Passes::chunk_loops,      &Passes::adjoin_loops,
-    &Passes::pack_weights, &Passes::fuse_pointwise,   &Passes::cut_rows,
-    &Passes::shrink_batch, &Passes::reuse_memory,
+using Switch = bool Passes::*;
+
+struct NamedSwitch {
+  const char* name;
+  Switch pass;
+  std::vector<Switch> needs = {};  ///< without which it does nothing
 };
 
-/// Passes that are all made, or all left out, but for one.
-Passes all_but(bool Passes::*one, bool others) {
-  Passes passes;
-  for (bool Passes::*pass : kSwitches) passes.*pass = others;
-  passes.*one = !others;
+const NamedSwitch kSwitches[] = {
+    {"simplify", &Passes::simplify},
+    {"hoist_invariants", &Passes::hoist_invariants},
+    {"batch_over_time", &Passes::batch_over_time},
+    {"split_loops", &Passes::split_loops, {&Passes::batch_over_time}},
+    {"chunk_loops", &Passes::chunk_loops, {&Passes::batch_over_time}},
+    {"adjoin_loops",
+     &Passes::adjoin_loops,
+     {&Passes::batch_over_time, &Passes::split_loops, &Passes::chunk_loops}},
+    {"pack_weights", &Passes::pack_weights},
+    {"fuse_pointwise", &Passes::fuse_pointwise},
+    {"cut_rows", &Passes::cut_rows},
+    {"shrink_batch", &Passes::shrink_batch},
+    {"reuse_memory", &Passes::reuse_memory},
+};
+
+/// Six steps make three chunks of these; of as many as fit into the cache, none.
+constexpr int kChunkSteps[] = {0, 2};
+
+/// Passes that are all made but for one; or none but that one and what it needs.
+Passes all_but(const NamedSwitch& one, bool others, int chunk_steps) {
+  Passes passes{.chunk_steps = chunk_steps};
+  for (const NamedSwitch& each : kSwitches) passes.*each.pass = others;
+  if (!others)
+    for (const Switch needed : one.needs) passes.*needed = true;
+  passes.*one.pass = !others;
   return passes;
+}
+
+/// What passes make of a program: the ops of its graph, how its loops are cut, and the memory that
+/// values lie in. Not the words about passes that are left out.
+template <class F, class... Args>
+std::string made_by(const Passes& passes, const F& f, const Args&... args) {
+  const auto planned = jit(f, {.passes = passes});
+  planned(args...);
+  std::string result = ops(*optimise_for_plan(planned.graph(), passes).graph);
+  std::istringstream text(planned.explain());
+  for (std::string line; std::getline(text, line);) {
+    const std::size_t at = line.find_first_not_of(' ');
+    if (line.compare(at, 5, "cut: ") == 0) result += line.substr(at) + '\n';
+    if (line.compare(at, 8, "values: ") == 0) result += line.substr(at, line.rfind(',')) + '\n';
+  }
+  return result;
+}
+
+/// The passes that change what is made, when they are left out or made alone.
+template <class F, class... Args>
+std::string that_do_something(int chunk_steps, const F& f, const Args&... args) {
+  std::string result;
+  for (const NamedSwitch& one : kSwitches) {
+    const Passes all{.chunk_steps = chunk_steps}, alone = all_but(one, false, chunk_steps);
+    Passes none = alone;
+    none.*one.pass = false;
+    const bool from_all =
+        made_by(all, f, args...) != made_by(all_but(one, true, chunk_steps), f, args...);
+    const bool to_none = made_by(alone, f, args...) != made_by(none, f, args...);
+    if (from_all || to_none)
+      result += str(result.empty() ? "" : " ", one.name,
+                    from_all ? to_none ? "" : " (with others)" : " (alone)");
+  }
+  return result;
 }
 
 class PassSwitchesTest : public ::testing::Test {
@@ -28,23 +89,26 @@ class PassSwitchesTest : public ::testing::Test {
   template <class F, class... Args>
   static void expect_same_by_all(double tolerance, const F& f, const Args&... args) {
     const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
-    for (std::size_t k = 0; k < std::size(kSwitches); ++k)
-      for (const bool others : {true, false})
-        for (const int count : {1, 2}) {
-          SCOPED_TRACE(str("switch ", k, others ? " off" : " on", ", ", count, " threads"));
-          const Threads on(count);
-          const auto planned = jit(f, {.passes = all_but(kSwitches[k], others)});
-          planned(args...);
-          const TreeLeaves actual = flatten(planned(args...));
-          ASSERT_EQ(actual.size(), expected.size());
-          for (std::size_t i = 0; i < actual.size(); ++i)
-            if (actual[i].kind == TreeLeaf::Kind::tensor)
-              expect_all_close(actual[i].tensor, expected[i].tensor, tolerance);
-        }
+    for (const NamedSwitch& one : kSwitches)
+      for (const int chunk_steps : kChunkSteps)
+        for (const bool others : {true, false})
+          for (const int count : {1, 2}) {
+            SCOPED_TRACE(str(one.name, others ? " off" : " on", ", chunks of ", chunk_steps, ", ",
+                             count, " threads"));
+            const Threads on(count);
+            const auto planned = jit(f, {.passes = all_but(one, others, chunk_steps)});
+            planned(args...);
+            const TreeLeaves actual = flatten(planned(args...));
+            ASSERT_EQ(actual.size(), expected.size());
+            for (std::size_t i = 0; i < actual.size(); ++i)
+              if (actual[i].kind == TreeLeaf::Kind::tensor)
+                expect_all_close(actual[i].tensor, expected[i].tensor, tolerance);
+          }
   }
 
   /// A step of Adam on two layers, which rows are enough to cut.
-  static void expect_same_training(const Dim& batch, const Dim& time) {
+  static void expect_same_training(const Dim& batch, const Dim& time, const char* whole,
+                                   const char* in_chunks) {
     manual_seed(5);
     const Dim in("in", 30), low("low", 70), high("high", 70);
     using Cell = StackedCells<LstmCell, LstmCell>;
@@ -64,15 +128,29 @@ class PassSwitchesTest : public ::testing::Test {
       optimiser.update(next, gradient);
       return std::tuple{value, next, optimiser};
     };
+    const Threads on(2);
+    EXPECT_EQ(that_do_something(0, step, cell, Adam<Cell>(cell), x), whole);
+    EXPECT_EQ(that_do_something(2, step, cell, Adam<Cell>(cell), x), in_chunks);
     expect_same_by_all(1e-9, step, cell, Adam<Cell>(cell), x);
   }
 };
 
-TEST_F(PassSwitchesTest, ATrainingStep) { expect_same_training(Dim("batch", 16), Dim("time", 6)); }
+TEST_F(PassSwitchesTest, ATrainingStep) {
+  expect_same_training(
+      Dim("batch", 16), Dim("time", 6),
+      "simplify (with others) batch_over_time split_loops pack_weights fuse_pointwise cut_rows "
+      "reuse_memory",
+      "simplify (with others) batch_over_time split_loops chunk_loops adjoin_loops (with others) "
+      "pack_weights fuse_pointwise cut_rows reuse_memory");
+}
 
 TEST_F(PassSwitchesTest, ATrainingStepOverEntriesThatEndOneByOne) {
   const Dim batch("batch", 9);
-  expect_same_training(batch, Dim("time", tensor({6, 1, 4, 2, 6, 3, 5, 1, 2}, {batch})));
+  expect_same_training(batch, Dim("time", tensor({6, 1, 4, 2, 6, 3, 5, 1, 2}, {batch})),
+                       "simplify (with others) batch_over_time pack_weights fuse_pointwise "
+                       "shrink_batch reuse_memory",
+                       "simplify (with others) batch_over_time pack_weights fuse_pointwise "
+                       "shrink_batch reuse_memory");
 }
 
 TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
@@ -91,7 +169,11 @@ TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
                    std::tuple{scalar(0.f), zeros({3, 4})});
     return total + sum(last);
   });
-  expect_same_by_all(2e-5, f, random_normal({4, 4}), random_normal({5, 3, 4}));
+  const Tensor w = random_normal({4, 4}), x = random_normal({6, 3, 4});
+  EXPECT_EQ(that_do_something(2, f, w, x),
+            "simplify (with others) hoist_invariants batch_over_time pack_weights (with others) "
+            "fuse_pointwise reuse_memory");
+  expect_same_by_all(2e-5, f, w, x);
 }
 
 TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
@@ -110,12 +192,18 @@ TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
   expect_values(planned(zeros({1, 3}), table, scalar(1)), {3, 3, 3});
 }
 
-TEST_F(PassSwitchesTest, ChunksOfNoSteps) {
+TEST_F(PassSwitchesTest, ChunksOfNoStepsAndBlocksOfNoRows) {
   EXPECT_EQ(message_of<ArgumentError>([] {
               jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.chunk_steps = -1}});
             }),
             "jit \"f\": passes.chunk_steps must be at least 1, or 0 for what fits into the cache, "
             "got -1");
+  EXPECT_EQ(
+      message_of<ArgumentError>([] {
+        jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.block_rows = -2}});
+      }),
+      "jit \"f\": passes.block_rows must be at least 1, or 0 for as many as are worth it, got "
+      "-2");
 }
 
 }  // namespace

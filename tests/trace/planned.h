@@ -12,7 +12,8 @@
 
 namespace reel {
 
-/// The ops of a graph in their order; those of a fused op in brackets, those of a loop in braces.
+/// The ops of a graph in their order; those of a fused op in brackets, those of a loop and of each
+/// branch in braces.
 inline std::string ops(const Graph& graph) {
   std::string result;
   for (const OpRecord& record : graph.records) {
@@ -22,6 +23,10 @@ inline std::string ops(const Graph& graph) {
       result += '[' + ops(*get<FusedAttrs>(record.attrs.get()).body.graph) + ']';
     if (record.op == &loop_op)
       result += '{' + ops(*get<LoopAttrs>(record.attrs.get()).body.graph) + '}';
+    if (record.op == &cond_op) {
+      const auto& branches = get<CondAttrs>(record.attrs.get());
+      result += '{' + ops(*branches.on_true.graph) + "}{" + ops(*branches.on_false.graph) + '}';
+    }
   }
   return result;
 }

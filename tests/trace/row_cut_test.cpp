@@ -89,6 +89,29 @@ TEST_F(RowCutTest, BlocksOfSixteenRowsOrTwoOfEightAndMore) {
   EXPECT_EQ(cuts(grad(f), rnn(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
 }
 
+TEST_F(RowCutTest, BlocksOfFewRowsForTests) {
+  const auto cut_into = [](int block_rows, const auto& f, const Rnn& p) {
+    const Passes passes{.block_rows = block_rows};
+    const auto planned = jit(f, {.executor = Executor::plan, .passes = passes});
+    const auto [value, gradient] = planned(p);
+    const auto [expected, slope] = f(p);
+    expect_all_close(value, expected, 2e-5);
+    expect_all_close(gradient.x, slope.x, 2e-5);
+    expect_all_close(gradient.w, slope.w, 2e-5);
+    const std::string text = planned.explain();
+    const std::size_t at = text.find("cut: ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const auto f = value_and_grad(loss([](const Tensor& y) { return tanh(y); }));
+  const Rnn small = rnn(5, 3);
+  EXPECT_TRUE(
+      cut_into(0, f, small).starts_with("cut: the rows, 5, are fewer than two blocks of 8"));
+  EXPECT_TRUE(cut_into(1, f, small).starts_with("cut: 5 blocks of 1 rows of 5"));
+  EXPECT_TRUE(cut_into(2, f, small).starts_with("cut: 2 blocks of 2 to 3 rows of 5"));
+  EXPECT_TRUE(
+      cut_into(3, f, small).starts_with("cut: the rows, 5, are fewer than two blocks of 3"));
+}
+
 TEST_F(RowCutTest, TheSameOnAnyNumberOfThreads) {
   const auto f = loss([](const Tensor& x) { return tanh(x); });
   for (const std::int64_t rows : {16, 19, 56}) expect_same_on_threads(value_and_grad(f), rnn(rows));

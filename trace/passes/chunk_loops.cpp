@@ -61,7 +61,6 @@ class Chunking {
     next.in_chunks = true;
     next.chunk_steps = steps_;
     next.origin = {};
-    next.notes = {};
     return next;
   }
 

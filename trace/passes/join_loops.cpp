@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "reel/core/ops/loop.h"
+#include "reel/core/str.h"
+#include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 
 namespace reel {
@@ -180,6 +182,9 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
 
   LoopAttrs next = a;
   next.origin = {};
+  LoopNotes notes(a.notes);
+  notes.say(LoopNote::Kind::joined, str(b.name, ", which reads what it stacks"));
+  next.notes = notes.finish();
   next.carries += b.carries;
   next.stacks += b.stacks;
   next.sums += b.sums;

@@ -16,6 +16,8 @@ namespace reel {
 /// (LoopAttrs::notes), so that it stays with it whatever other passes do.
 struct LoopNote {
   enum class Kind {
+    apart,    ///< which part of the loop that a user wrote it is
+    joined,   ///< what else runs in it
     hoisted,  ///< done before the loop
     sunk,     ///< done after it
     stays,    ///< why something is not

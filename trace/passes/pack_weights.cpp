@@ -14,8 +14,12 @@ namespace {
 class Packing {
  public:
   /// inputs: of the loop, in `outside`, where what is packed is computed.
-  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs)
-      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs) {
+  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, bool small)
+      : outside_(outside),
+        attrs_(std::move(attrs)),
+        inputs_(inputs),
+        pack_(small ? pack_small_op : pack_op),
+        packed_dot_(small ? packed_small_dot_op : packed_dot_op) {
     const Graph& body = *attrs_.body.graph;
     for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
       capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
@@ -33,7 +37,7 @@ class Packing {
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
       const Op* op = record.op;
-      if (op == &pack_op && is_constant(in[0])) {  // of a loop inside
+      if (op == &pack_ && is_constant(in[0])) {  // of a loop inside
         replaced_[out[0]] = packed(in[0], get<PackAttrs>(record.attrs.get()).contract);
         continue;
       }
@@ -41,7 +45,7 @@ class Packing {
       if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0]) &&
           can_pack(body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
         in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
-        op = &packed_dot_op;
+        op = &packed_dot_;
       }
       body_->append(*op, record.attrs, in, out);
     }
@@ -76,7 +80,7 @@ class Packing {
         attrs_.body_captures[static_cast<std::size_t>(capture_of_.at(capture))]);
     const ValueId given = inputs_[attrs_.first_capture() + place];
     const ValueId made = outside_.add_value(outside_.types[given]);
-    outside_.append(pack_op, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
+    outside_.append(pack_, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
     attrs_.body_captures.push_back(static_cast<int>(inputs_.size() - attrs_.first_capture()));
     attrs_.fills.push_back(Fill::live);
     inputs_.push_back(made);
@@ -88,21 +92,22 @@ class Packing {
   Graph& outside_;
   LoopAttrs attrs_;
   std::vector<ValueId>& inputs_;
+  const Op &pack_, &packed_dot_;
   Ref<Graph> body_;
   std::map<ValueId, int> capture_of_;  ///< its place among the captures of the body
   std::map<std::pair<ValueId, int>, ValueId> packed_;
   std::map<ValueId, ValueId> replaced_;
 };
 
-SubGraph packed_inside(const SubGraph& sub) {
+SubGraph packed_inside(const SubGraph& sub, bool small) {
   if (!sub) return sub;
   DimEnv names = sub.env();
-  return make_sub_graph(pack_weights(*sub.graph), names);
+  return make_sub_graph(pack_weights(*sub.graph, small), names);
 }
 
 }  // namespace
 
-Ref<Graph> pack_weights(const Graph& graph) {
+Ref<Graph> pack_weights(const Graph& graph, bool small) {
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
@@ -112,13 +117,13 @@ Ref<Graph> pack_weights(const Graph& graph) {
     AttrsRef attrs = record.attrs;
     if (record.op == &cond_op) {
       CondAttrs cond = get<CondAttrs>(attrs.get());
-      cond.on_true = packed_inside(cond.on_true);
-      cond.on_false = packed_inside(cond.on_false);
+      cond.on_true = packed_inside(cond.on_true, small);
+      cond.on_false = packed_inside(cond.on_false, small);
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      loop.body = packed_inside(loop.body);
-      attrs = make_attrs(Packing(*result, std::move(loop), inputs).run());
+      loop.body = packed_inside(loop.body, small);
+      attrs = make_attrs(Packing(*result, std::move(loop), inputs, small).run());
     }
     result->append(record, attrs, inputs, out);
   }

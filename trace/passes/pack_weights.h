@@ -14,7 +14,8 @@ namespace reel {
 ///                                                packed_dot(%h, %p)
 ///
 /// Out of all loops that it is outside of. The same results up to rounding. Sizes decide when it
-/// runs: small ones stay as they are (core/ops/packed.cpp). After the passes that know `dot`.
-Ref<Graph> pack_weights(const Graph& graph);
+/// runs: small ones stay as they are (core/ops/packed.cpp), unless `small`. After the passes that
+/// know `dot`.
+Ref<Graph> pack_weights(const Graph& graph, bool small = false);
 
 }  // namespace reel

@@ -102,7 +102,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(true, "constant_slices", constant_slices);
   Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));
   result = std::move(optimised.graph);
-  pass(passes.pack_weights, "pack_weights", pack_weights);
+  pass(passes.pack_weights, "pack_weights",
+       [&](const Graph& from) { return pack_weights(from, passes.pack_small); });
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
   pass(chunks && passes.adjoin_loops, "adjoin_loops", adjoin_loops);
   optimised.graph = std::move(result);

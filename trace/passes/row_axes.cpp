@@ -64,7 +64,7 @@ int RowAxes::axis_of(const OpRecord& record) const {
   const TensorType& result = type(graph_.outputs_of(record)[0]);
   if (element_loop(*record.op)) return of_elements(in, result);
   if (record.op == &fused_op) return kNone;  // follow_fused() says where
-  if (record.op == &dot_op || record.op == &packed_dot_op) return of_product(record, in);
+  if (record.op == &dot_op || is_packed_dot(*record.op)) return of_product(record, in);
   if (record.op == &concat_op) return of_concat(record, in);
   const int axis = axes_[in[0]];
   if (record.op == &full_like_op) return axis;

@@ -7,6 +7,8 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/str.h"
+#include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
 
@@ -269,6 +271,10 @@ class LoopsOfLayers {
     next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
     next.collects.assign(graph->outputs.size(), 0);
     next.last_dims.clear();
+    LoopNotes notes(attrs_.notes);
+    notes.say(LoopNote::Kind::apart,
+              str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
+    next.notes = notes.finish();
     graph->seal();
     DimEnv names = env_;  // what the inputs of other layers say, too
     next.body = make_sub_graph(std::move(graph), names);

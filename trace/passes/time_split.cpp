@@ -4,6 +4,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/ops/shape.h"
 #include "reel/core/over_time.h"
 #include "reel/trace/passes/grows_large.h"
 
@@ -261,9 +262,9 @@ bool TimeSplit::grows(const OpRecord& record) const {
                      [&](ValueId v) { return grows_large(outside(v, false), in); });
 }
 
-/// In a gradient, whose slices are what the forward loop saved, an element-wise op is as cheap in
-/// the loop, where what it makes stays in the cache: it leaves for the sake of another op only, or
-/// where nothing of it is needed inside.
+/// In a gradient, whose slices are what the forward loop saved, an element-wise op (or one that
+/// gives the same elements under other dims) is as cheap in the loop, where what it makes stays in
+/// the cache: it leaves for the sake of another op only, or where nothing of it is needed inside.
 void TimeSplit::keep_cheap_inside() {
   std::vector<std::uint8_t> is_read_outside(body_.types.size());
   for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
@@ -272,7 +273,8 @@ void TimeSplit::keep_cheap_inside() {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);
     if (!is_hoisted_[r]) continue;
-    if (record.op->pointwise && home_[out[0]] == Home::steps && !is_read_outside[out[0]]) {
+    const bool is_cheap = record.op->pointwise || record.op->kernel == same_elements;
+    if (is_cheap && home_[out[0]] == Home::steps && !is_read_outside[out[0]]) {
       is_hoisted_[r] = 0;
       home_[out[0]] = Home::inside;
       continue;

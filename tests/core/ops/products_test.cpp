@@ -1,13 +1,16 @@
 // Products: layouts, sizes around the kernels' borders, padding and errors. What every op owes is
 // in every_op_test.cpp.
 #include <gtest/gtest.h>
+#include <omp.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/gemm.h"
 #include "reel/core/ops/isa.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
@@ -438,6 +441,26 @@ TEST(ProductsErrorTest, DTypes) {
             "matmul: dtypes differ: lhs f32[2,3], rhs f64[3,4]; cast one of them");
   EXPECT_EQ(message_of<DTypeError>([] { return matmul(zeros({3}, boolean), zeros({3}, boolean)); }),
             "matmul: booleans have no product: lhs boolean[3], rhs boolean[3]; cast them");
+}
+
+/// How many threads this process has.
+std::ptrdiff_t threads_of_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+// oneDNN, which computes each of four parts of these, would start OpenMP's threads beside ours.
+TEST(GemmTest, ALargeProductStartsNoThreadsAndLeavesThoseOfOpenMPToTheProgram) {
+  const Threads one(1);
+  const Tensor a = numbers({2048, 512}, 1), b = numbers({512, 256}, 2), row = numbers({1, 512}, 3);
+  matmul(row, b);  // what our own threads start with has begun
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(4);
+  const std::ptrdiff_t running = threads_of_process();
+  const Tensor c = matmul(a, b), d = matmul(transpose(b, {1, 0}), transpose(a, {1, 0}));
+  EXPECT_EQ(threads_of_process(), running);
+  EXPECT_EQ(omp_get_max_threads(), 4);
+  omp_set_num_threads(before);
+  expect_same_bits(transpose(d, {1, 0}), c);  // the sums are exact
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class CondPlan {
  private:
   friend class PlanView;
   SubPlan branches_[2];
+  std::vector<TensorType> types_;  ///< of what the branch captures; kept for its memory
 };
 
 }  // namespace reel

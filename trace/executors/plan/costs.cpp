@@ -45,7 +45,7 @@ double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const Tenso
   double flops = 0, elements = 0, bytes = bytes_of(in) + bytes_of(out);
   if (op.storage == OpStorage::input) bytes = 0;  // mostly a view
   if (op.pointwise) elements = numel_of(out[0]);
-  if (attrs && (&op == &dot_op || &op == &packed_dot_op))
+  if (attrs && (&op == &dot_op || is_packed_dot(op)))
     flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);
   if (attrs && &op == &fused_op) {
     const SubGraph& body = get<FusedAttrs>(attrs).body;

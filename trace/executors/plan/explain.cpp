@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "reel/core/ops/element_loop.h"
 #include "reel/core/ops/fused.h"
@@ -179,15 +180,14 @@ class PlanText {
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, std::optional<double> times, int& count) {
     std::uint32_t beside = 0;  // loops that still run beside the last one
+    std::string how;           // the loops of that group do
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop) {
         write_loop(plan, at, profiles, str(number, ++count), indent, times);
-        if (beside)
-          line(indent + "  ", "beside loop ", number, count - 1,
-               ": begins a chunk as soon as that has stacked its steps, on ",
-               counted(std::min(threads(), 2), "thread"));
+        if (beside) line(indent + "  ", "beside loop ", number, count - 1, ": ", how);
         beside = at.beside ? at.beside : beside - (beside > 0);
+        if (at.beside) how = how_beside(plan, at);
       }
       if (at.kind != PlanView::Kind::cond) continue;
       for (std::size_t b = 0; b < 2; ++b)
@@ -196,6 +196,17 @@ class PlanText {
         else
           write_loops(*branch, children_of(own, b), number, indent, times, count);
     }
+  }
+
+  /// Of a loop and those behind it that may run beside it.
+  static std::string how_beside(const Plan& plan, const Instruction& first) {
+    const std::span group(&first, first.beside + 1);
+    const bool are_cut = std::all_of(group.begin(), group.end(), [&](const Instruction& at) {
+      return PlanView::loop_of(plan, at).blocks_inside() >= static_cast<std::size_t>(threads());
+    });
+    if (are_cut) return "behind it all the same, as their blocks of rows keep the threads busy";
+    return str("begins a chunk as soon as that has stacked its steps, on ",
+               counted(std::min<std::int64_t>(threads(), std::ssize(group)), "thread"));
   }
 
   void list(const std::string& indent, const char* label, const std::vector<TensorType>& types) {
@@ -224,6 +235,7 @@ class PlanText {
       out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
     out_ << '\n';
     const std::string inner = indent + "  ";
+    if (!attrs.has_chunk) write_parts(inner, attrs);  // the loop of the chunks has told
     list(inner, "carries", known.carries);
     list(inner, "slices", known.slices);
     list(inner, "captures", known.captures);
@@ -255,15 +267,28 @@ class PlanText {
     return chunks.has_rest() ? str(equal, " and one of ", chunks.steps % chunks.size) : equal;
   }
 
+  /// -> whether there were any.
+  bool write_notes(const std::string& indent, const LoopAttrs& attrs, LoopNote::Kind kind,
+                   const char* label) {
+    bool any = false;
+    if (!attrs.notes) return any;
+    for (const LoopNote& note : *attrs.notes)
+      if (note.kind == kind) {
+        line(indent, label, ": ", note.text);
+        any = true;
+      }
+    return any;
+  }
+  /// Which loops that a user wrote it is, where it is not one of them.
+  void write_parts(const std::string& indent, const LoopAttrs& attrs) {
+    write_notes(indent, attrs, LoopNote::Kind::joined, "runs in it, too");
+    write_notes(indent, attrs, LoopNote::Kind::apart, "taken apart");
+  }
+
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {
     bool any = false;
     const auto write = [&](LoopNote::Kind kind, const char* label) {
-      if (!attrs.notes) return;
-      for (const LoopNote& note : *attrs.notes)
-        if (note.kind == kind) {
-          line(indent, label, ": ", note.text);
-          any = true;
-        }
+      any = write_notes(indent, attrs, kind, label) || any;
     };
     write(LoopNote::Kind::hoisted, "hoisted");
     if (!passes_.batch_over_time)
@@ -325,10 +350,11 @@ class PlanText {
       const auto in = body.graph().inputs_of(record);
       if (record.op == &dot_op && !passes_.pack_weights)
         return line(indent, "not packed: anything, because the pass pack_weights is left out");
-      if (record.op != &packed_dot_op || std::count(seen.begin(), seen.end(), in[1])) continue;
+      if (!is_packed_dot(*record.op) || std::count(seen.begin(), seen.end(), in[1])) continue;
       seen.push_back(in[1]);
       const TensorType& type = PlanView::types(body).types[in[1]];
-      if (is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
+      if (record.op == &packed_small_dot_op ||
+          is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
         line(indent, "packed: ", type, ", before the loop");
       else
         line(indent, "not packed: ", type, ", so small a matrix is read as it is");

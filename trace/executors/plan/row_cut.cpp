@@ -26,7 +26,7 @@ constexpr std::int64_t kWork = 16 * 1024;
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
-    if (record.op != &dot_op && record.op != &packed_dot_op) continue;
+    if (record.op != &dot_op && !is_packed_dot(*record.op)) continue;
     const auto in = body.inputs_of(record);
     const TensorType& a = types.types[in[0]];
     std::int64_t inner = 1;
@@ -37,16 +37,18 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   return work;
 }
 
-/// How many rows each block has: as many as are worth a walk through the body, which takes `work`
-/// multiplications for all of them.
-std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends) {
+/// How many rows each block has: those that are asked for, or as many as are worth a walk through
+/// the body, which takes `work` multiplications for all of them.
+std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends,
+                                    const Passes& passes) {
   const auto blocks_from = [&](std::int64_t least) {
     const std::int64_t worth = least * kWork / std::max<std::int64_t>(work / rows, 1);
     return std::max<std::int64_t>(rows / std::max(least, worth), 1);
   };
   const std::int64_t count =
-      ends ? blocks_from(kRowsThatEnd)
-           : std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
+      passes.block_rows ? std::max<std::int64_t>(rows / passes.block_rows, 1)
+      : ends            ? blocks_from(kRowsThatEnd)
+             : std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
   std::vector<std::int64_t> blocks;
   for (std::int64_t i = 0; i < count; ++i)
     blocks.push_back(rows * (i + 1) / count - rows * i / count);
@@ -155,10 +157,11 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
                                                   : RowCut::Sum::same);
   }
   const std::int64_t work = work_of(body, plan_types(body, types, attrs.body.env()));
-  cut.blocks = blocks_of(rows->size(), work, ends);
+  cut.blocks = blocks_of(rows->size(), work, ends, passes);
   if (cut.blocks.size() == 1 && !ends) {
-    if (rows->size() < 2 * kRows)
-      return no("the rows, ", *rows, ", are fewer than two blocks of ", kRows);
+    const std::int64_t least = passes.block_rows ? passes.block_rows : kRows;
+    if (rows->size() < 2 * least)
+      return no("the rows, ", *rows, ", are fewer than two blocks of ", least);
     return no("too little to do: ", work / rows->size(), " multiplications per row and step, ",
               kRows * kWork, " are worth a block of rows");
   }

@@ -1,0 +1,155 @@
+// What every op owes that has a rule for many steps at once: what it gives in each step alone.
+#include "reel/core/over_time.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/tests/check.h"
+#include "reel/tests/core/sample_values.h"
+
+namespace reel {
+namespace {
+
+constexpr std::size_t kSteps = 3;
+
+std::vector<const Op*> ops_with_rules() {
+  std::vector<const Op*> result;
+  for (const Op* op : all_ops())
+    if (over_time_rule(*op) && op->samples) result.push_back(op);
+  return result;
+}
+
+/// Its attributes say what the shape of a step is.
+bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
+/// Rules that take some uses of their op: rows of a table that is the same in every step.
+bool may_decline(const Op& op) { return op.name == "gather" || is_of_one_step(op); }
+
+/// An op applied in three steps, some inputs others in each.
+class Steps {
+ public:
+  Steps(const Op& op, const OpSample& sample, std::vector<std::uint8_t> is_many, const Dim& time)
+      : op_(op), sample_(sample), is_many_(std::move(is_many)), time_(time) {
+    const Tensors once = draw_sample(sample, false);
+    for (std::size_t t = 0; t < kSteps; ++t) {
+      Tensors inputs = draw_sample(sample, false, 31 + static_cast<std::uint32_t>(t));
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (!is_many_[i]) inputs[i] = once[i];
+      outputs_.push_back(bind_all(op, inputs, sample.attrs));
+      inputs_.push_back(std::move(inputs));
+    }
+  }
+  const Tensors& outputs(std::size_t step) const { return outputs_[step]; }
+
+  /// All dims of a tensor are named, or all plain.
+  bool fits_time() const {
+    const auto fits = [&](const Tensor& x) {
+      return x.rank() == 0 || x.type().is_named() == time_.is_named();
+    };
+    return std::all_of(inputs_[0].begin(), inputs_[0].end(), fits) &&
+           std::all_of(outputs_[0].begin(), outputs_[0].end(), fits);
+  }
+  /// The rule's outputs; none where it does not take the op, as batch_over_time finds out.
+  Tensors at_once(bool is_summed) const {
+    Tensors in;
+    for (std::size_t i = 0; i < is_many_.size(); ++i) in.push_back(of_steps(i));
+    std::vector<TensorType> step_out;
+    for (const Tensor& output : outputs_[0]) step_out.push_back(output.type());
+    Tensors made;
+    try {
+      made = over_time_rule(op_)({op_, sample_.attrs, in, is_many_, step_out, time_, is_summed});
+    } catch (const Error&) {
+      return {};
+    }
+    if (made.size() != step_out.size()) return {};
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      Dims dims = step_out[k].dims();
+      if (!is_summed) dims.insert(dims.begin(), time_);
+      if (made[k].type() != step_out[k].with(dims)) return {};
+    }
+    return made;
+  }
+
+ private:
+  Tensor of_steps(std::size_t i) const {
+    if (!is_many_[i]) return inputs_[0][i];
+    Tensors steps;
+    for (const Tensors& inputs : inputs_) steps.push_back(inputs[i]);
+    return stack(steps, time_);
+  }
+
+  const Op& op_;
+  const OpSample& sample_;
+  std::vector<std::uint8_t> is_many_;
+  Dim time_;
+  std::vector<Tensors> inputs_, outputs_;  ///< by step
+};
+
+class OverTimeOfEveryOp : public ::testing::TestWithParam<const Op*> {
+ protected:
+  const Op& op() const { return *GetParam(); }
+
+  /// Calls fn(steps) for each sample, each choice of inputs that are others in every step, and a
+  /// dim of the steps that is plain or named.
+  template <class Fn>
+  void each(Fn&& fn) const {
+    for (const OpSample& sample : op().samples()) {
+      const std::size_t count = sample.inputs.size();
+      for (std::size_t bits = 1; bits < std::size_t{1} << count; ++bits) {
+        std::vector<std::uint8_t> is_many;
+        for (std::size_t i = 0; i < count; ++i) is_many.push_back(bits >> i & 1);
+        for (const Dim& time : {Dim(kSteps), Dim("steps of all", kSteps)}) {
+          std::string types;
+          for (std::size_t i = 0; i < count; ++i)
+            types += str(i ? ", " : "", is_many[i] ? "many " : "", sample.inputs[i].type);
+          SCOPED_TRACE(str(op().name, '(', types, "), steps along ", time));
+          const Steps steps(op(), sample, is_many, time);
+          if (steps.fits_time()) fn(steps);
+        }
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ops, OverTimeOfEveryOp, ::testing::ValuesIn(ops_with_rules()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
+  int taken = 0;
+  each([&](const Steps& steps) {
+    const Tensors made = steps.at_once(false);
+    taken += !made.empty();
+    EXPECT_TRUE(!made.empty() || may_decline(op())) << "the rule does not take it";
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      const Tensors parts = unstack(made[k], 0);
+      for (std::size_t t = 0; t < kSteps; ++t) {
+        const Tensor part = mask_padding(parts[t]), step = mask_padding(steps.outputs(t)[k]);
+        EXPECT_EQ(part.type(), step.type());
+        if (op().gains_over_time)  // a product of other sizes adds up in another order
+          expect_all_close(part, step, 1e-6);
+        else
+          expect_same_bits(part, step);
+      }
+    }
+  });
+  EXPECT_TRUE(taken > 0 || is_of_one_step(op()));
+}
+
+TEST_P(OverTimeOfEveryOp, AddsUpWhatEachStepGives) {
+  if (!op().gains_over_time) return;
+  int taken = 0;
+  each([&](const Steps& steps) {
+    const Tensors made = steps.at_once(true);
+    EXPECT_FALSE(made.empty()) << "the rule does not take it";
+    taken += !made.empty();
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      Tensor total = mask_padding(steps.outputs(0)[k]);
+      for (std::size_t t = 1; t < kSteps; ++t) total = total + mask_padding(steps.outputs(t)[k]);
+      expect_all_close(mask_padding(made[k]), total, 1e-5);
+    }
+  });
+  EXPECT_GT(taken, 0);
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,78 @@
+// Which products of a cell stay in its loops: those of the recurrence, forwards and backwards; all
+// others, weights' gradients among them, are made over many steps at once.
+#include <gtest/gtest.h>
+
+#include "reel/bench/cells.h"
+#include "reel/core/ops/products.h"
+#include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+/// Products by how many loops they are in.
+void count_products(const Graph& graph, std::size_t depth, std::vector<int>& counts) {
+  counts.resize(std::max(counts.size(), depth + 1));
+  for (const OpRecord& record : graph.records) {
+    counts[depth] += record.op == &dot_op;
+    if (record.op == &loop_op)
+      count_products(*get<LoopAttrs>(record.attrs.get()).body.graph, depth + 1, counts);
+  }
+}
+
+/// Two rows: with eight and more, a product may be as fast in each step, and stays.
+class ProductsOfCellsTest : public ::testing::Test {
+ protected:
+  const Dim batch{"batch", 2}, time{"time", 6}, in{"in", 3}, hidden{"hidden", 5};
+
+  /// Products beside loops, and in them; and, in chunks, in those as well.
+  template <class Cell>
+  void expect_products(const Cell& cell, int before_passes, const std::vector<int>& whole,
+                       const std::vector<int>& in_chunks) const {
+    const Tensor x = random_normal({time, batch, in});
+    const auto step = value_and_grad([&](const std::pair<Cell, Tensor>& of) {
+      return sum(square(recur(of.first, of.second, time).outputs));
+    });
+    const auto jitted = jit(step, {.passes = {.chunk_steps = 2}});
+    const auto [value, gradient] = jitted(std::pair{cell, x});
+    const auto [expected, slope] = step(std::pair{cell, x});
+    EXPECT_NEAR(value.template item<float>(), expected.template item<float>(), 1e-4);
+    expect_all_close(gradient.first.input_weight, slope.first.input_weight, 1e-4);
+    expect_all_close(gradient.first.recurrent_weight, slope.first.recurrent_weight, 1e-4);
+    expect_all_close(gradient.second, slope.second, 1e-4);
+
+    const auto products = [&](const Passes* passes) {
+      std::vector<int> counts;
+      count_products(passes ? *optimise_for_plan(jitted.graph(), *passes).graph : jitted.graph(), 0,
+                     counts);
+      return counts;
+    };
+    EXPECT_EQ(products(nullptr), (std::vector<int>{0, before_passes}));
+    Passes passes{.chunk_loops = false, .pack_weights = false, .fuse_pointwise = false};
+    EXPECT_EQ(products(&passes), whole);
+    passes.chunk_loops = true;
+    passes.chunk_steps = 2;
+    EXPECT_EQ(products(&passes), in_chunks);
+  }
+};
+
+// The recurrence's product, and its cotangent's, stay; x·W, the gradients of W, U and x do not.
+TEST_F(ProductsOfCellsTest, Lstm) {
+  expect_products(LstmCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
+}
+// Its U is used in three products, of which one waits for another; so is each one's cotangent.
+TEST_F(ProductsOfCellsTest, GruResetBefore) {
+  expect_products(GruCell::init(in, hidden, {.reset_after = false}), 12, {6, 6}, {0, 6, 6});
+}
+TEST_F(ProductsOfCellsTest, GruResetAfter) {
+  expect_products(GruCell::init(in, hidden, {.reset_after = true}), 6, {4, 2}, {0, 4, 2});
+}
+TEST_F(ProductsOfCellsTest, LstmWithNormalisedLayers) {
+  expect_products(bench::LayerNormLstmCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
+}
+TEST_F(ProductsOfCellsTest, OneThatAUserMadeUp) {
+  expect_products(bench::CustomCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
+}
+
+}  // namespace
+}  // namespace reel
