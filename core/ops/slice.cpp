@@ -69,6 +69,15 @@ Tensors slice_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
 }
 
+/// The type of one step says how long it was, where a second input does; unless only a run tells.
+Tensors unslice_over_time(const OverTime& at) {
+  SliceAttrs attrs = at.attr<SliceAttrs>();
+  if (!attrs.to) attrs.to = dim_at(at.step_out[0], attrs.axis);
+  if (attrs.to->is_undefined() || (!attrs.to->is_named() && !attrs.to->has_size())) return {};
+  ++attrs.axis;
+  return {bind(at.op, {at.many(0)}, make_attrs(std::move(attrs)))};
+}
+
 SliceAttrs with_to(SliceAttrs attrs, std::optional<Dim> to) {
   attrs.to = std::move(to);
   return attrs;
@@ -174,6 +183,7 @@ const Op unslice_op{
               {{{TensorType(f32, {dims[0], Dim("rest", 2)})}},
                make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
         },
+    .over_time = unslice_over_time,
 };
 
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {

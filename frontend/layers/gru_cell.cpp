@@ -37,13 +37,14 @@ std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const Sta
     const auto [h_r, h_z, h_n] = split<3>(matmul(h, recurrent_weight, hidden), gate, hidden);
     return mix(h_z, tanh(x_n + sigmoid(x_r + h_r) * (h_n + *candidate_bias)));
   }
-  // U_r and U_z act on h, U_n on what the reset leaves of it; `part` is the side where they end.
-  const Dim part("part", hidden.size());
-  const auto [u_r, u_z, u_n] = split<3>(recurrent_weight, gate, part);
-  const auto times = [&](const Tensor& a, const Tensor& u) {
-    return rename(matmul(a, u, hidden), part, hidden);
-  };
-  return mix(times(h, u_z), tanh(x_n + times(sigmoid(x_r + times(h, u_r)) * h, u_n)));
+  // U_r and U_z act on h, in one product, U_n on what the reset leaves of it.
+  const std::int64_t units = hidden.size();
+  const Dim both("both", 2 * units), part("part", units);
+  const Tensor u_rz = slice(recurrent_weight, gate, 0, 2 * units, both),
+               u_n = slice(recurrent_weight, gate, 2 * units, {}, part);
+  const auto [h_r, h_z] = split<2>(matmul(h, u_rz, hidden), both, hidden);
+  const Tensor rest = sigmoid(x_r + h_r) * h;
+  return mix(h_z, tanh(x_n + rename(matmul(rest, u_n, hidden), part, hidden)));
 }
 
 }  // namespace reel
