@@ -78,6 +78,60 @@ void counter(Group& group) {
   group.report_ratio(sizes, "ratio_to_interpreter", turns[0], turns[1]);
 }
 
+/// A real graph by tokens, its gradient's loop included: value and gradients of an LSTM.
+void training_step(Group& group) {
+  const std::string name = "lstm";
+  if (!group.wants(name)) return;
+  constexpr int kSteps = 100;
+  manual_seed(1);
+  const Dim time("time", kSteps), batch("batch", 16), in("in", 64);
+  const LstmCell cell = LstmCell::init(in, Dim("hidden", 128));
+  const Tensor x = random_normal({time, batch, in});
+  const auto step = value_and_grad([](const LstmCell& cell, const Tensor& x) {
+    return sum(square(recur(cell, x, x.dim("time")).outputs));
+  });
+  const auto by_tokens = jit(step, {.executor = Executor::dataflow}),
+             by_interpreter = jit(step, {.executor = Executor::interpreter});
+  for (const int threads : {1, 2}) {
+    set_threads(threads);
+    const std::string sizes = str(name, " T=", kSteps, " B=16 I=64 H=128 threads=", threads);
+    const std::vector<Turns> turns = group.time({{"dataflow", [&] { by_tokens(cell, x); }},
+                                                 {"interpreter", [&] { by_interpreter(cell, x); }}},
+                                                Clock::wall);
+    group.report(sizes, "ms", {"ms", "ms", 1e3}, turns[0]);
+    group.report_ratio(sizes, "ratio_to_interpreter", turns[0], turns[1]);
+  }
+}
+
+/// A branch that is not taken reads so many captures: they lie in their readers' slots for good.
+void captures(Group& group) {
+  const std::string name = "captures";
+  if (!group.wants(name)) return;
+  constexpr int kSteps = 10'000;
+  set_threads(1);
+  const auto loop = [](const Tensors& captured, const Tensor& n) {
+    return while_loop([&](Tensor i) { return i < n; },
+                      [&](Tensor i) {
+                        return cond(
+                            i < 0, [&] { return i + sum(stack(captured)); }, [&] { return i + 1; });
+                      },
+                      scalar(0));
+  };
+  std::vector<Contender> contenders;
+  for (const int count : {1, 64}) {
+    const Tensors captured(static_cast<std::size_t>(count), scalar(1));
+    contenders.push_back({str(count), [=, f = jit(loop, {.executor = Executor::dataflow})] {
+                            f(captured, scalar(kSteps));
+                          }});
+  }
+  const std::string sizes = str(name, " T=", kSteps, " in a branch that is not taken");
+  const std::vector<Turns> turns = group.time(contenders, Clock::processor);
+  const Quantity per{"ns_per_iteration", "ns", 1e9 / kSteps};
+  group.report(sizes, "ns_per_iteration_1", per, turns[0]);
+  group.report(sizes, "ns_per_iteration_64", per, turns[1]);
+  group.report_ratio(sizes, "ratio_of_64_to_1", turns[1], turns[0]);
+}
+
 }  // namespace
 }  // namespace reel::bench
 
@@ -86,5 +140,7 @@ int main(int argc, char** argv) {
   Group group("dataflow", argc, argv);
   pipeline(group);
   counter(group);
+  captures(group);
+  training_step(group);
   return group.finish();
 }

@@ -3,6 +3,7 @@
 
 #include "reel/tests/modes.h"
 #include "reel/tests/own_folder.h"
+#include "reel/tests/peaks.h"
 
 namespace reel {
 namespace {
@@ -280,6 +281,26 @@ TEST(SparseUpdates, AreInPlaceWhereArgumentsAreMovedIn) {
   const void* place = place_of(state.first.words.dense());
   for (int i = 0; i < 3; ++i) state = step(std::move(state), tensor({2, 1}));
   EXPECT_EQ(place_of(state.first.words.dense()), place);
+}
+
+// A gradient of the whole table would be as large as one more of them.
+TEST(SparseUpdates, NeverMakeTheWholeGradient) {
+  using State = std::pair<Model, Adam<Model>>;
+  constexpr std::int64_t kRows = 50'000, kTable = kRows * 2 * 8;
+  const auto step = [](State state, const Tensor& ids) {
+    auto& [m, adam] = state;
+    adam.update(m, clip_by_global_norm(grad(loss)(m, ids), 1.).first);
+    return state;
+  };
+  const auto peak_of = [&](const auto& train) {
+    Model m{EmbeddingTable(zeros({kRows, 2}, f64)), model().output + 0.};
+    State state{m, Adam(m)};
+    m = {};
+    state = train(std::move(state), tensor({1, 3}));  // moments are made, and the plan
+    return peaks_of([&] { state = train(std::move(state), tensor({2, 1})); }).all.peak;
+  };
+  EXPECT_LT(peak_of(step), kTable / 10);
+  EXPECT_LT(peak_of(jit(step)), kTable / 10);
 }
 
 TEST(SparseUpdates, LeaveATableThatSomebodyElseHolds) {
