@@ -34,7 +34,7 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
 /// bits eagerly, in the interpreter, and in plans that run the loop in chunks of steps; in other
-/// plans they are the same up to rounding.
+/// plans they are the same up to rounding. So are second gradients, for which all steps are kept.
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
@@ -86,8 +86,9 @@ struct Spill {
 /// last stays; the rest is written to a file in blocks of a MiB and more, by a thread of its own,
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
-/// memory at least; steps whose sizes differ from the first one's stay there. Inside of another
-/// loop or a branch nothing is written: that is the outer loop's to do. Loops throw IoError where
+/// memory at least; steps whose sizes differ from the first one's stay there, and arrays of the
+/// state. A loop inside of another one or of a branch writes nothing: what it saved the outer one
+/// puts into its file. Loops throw IoError where
 /// the file cannot be made, written or read. Throws ArgumentError for a window of less than
 /// nothing.
 class SwapMemory {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
+#include "reel/tests/peaks.h"
 
 namespace reel {
 namespace {
@@ -70,6 +73,30 @@ TEST_F(SequenceTest, GradientsOfPiecesAreThoseOfATruncatedScan) {
   const auto whole = value_and_grad([&](const Tensor& w) { return loss(w, all, h, 4); })(w);
   expect_all_close(total, whole.second, 1e-12);
   expect_all_close(state, whole.first.second, 1e-12);
+}
+
+// The piece that is worked on, the one read ahead, and the next one before the first is let go of.
+TEST_F(SequenceTest, ThreePiecesAreInMemoryHoweverLongItIs) {
+  constexpr std::int64_t kSteps = 64, kPiece = 256 * 1024;
+  save_npy(path, ones({kSteps, kPiece / 8}, f64));
+  const Memory most = peaks_of([&] {
+    Sequence sequence(path);
+    while (sequence.left()) EXPECT_EQ(sequence.next(Dim(1)).numel(), kPiece / 8);
+  });
+  EXPECT_GE(most.all.peak, kPiece);
+  EXPECT_LE(most.all.peak, 3 * kPiece + (1 << 16));
+}
+
+TEST_F(SequenceTest, AFileThatIsCutWhileItIsReadIsAnError) {
+  save_npy(path, ones({100, 1000}, f64));
+  Sequence sequence(path);
+  sequence.next(Dim(10));
+  std::filesystem::resize_file(path, 100'000);
+  EXPECT_THROW(
+      {
+        while (sequence.left()) sequence.next(Dim(10));
+      },
+      IoError);
 }
 
 TEST_F(SequenceTest, Errors) {

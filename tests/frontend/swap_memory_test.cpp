@@ -42,6 +42,17 @@ Problem problem() {
   return {random_normal({64, 64}) * 0.1, random_normal({kSteps, 1, 64})};
 }
 
+/// Of a file without a name that this program has open in a folder; -1 if there is none.
+int file_in(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string to = std::filesystem::read_symlink(entry.path(), error).string();
+    if (to.rfind(std::filesystem::canonical(folder).string(), 0) == 0 && to.ends_with("(deleted)"))
+      return std::stoi(entry.path().filename().string());
+  }
+  return -1;
+}
+
 class SwapMemoryTest : public InEveryMode {};
 
 TEST_P(SwapMemoryTest, GradientsAreTheSame) {
@@ -229,6 +240,7 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
             "swap_memory: cannot make a file in /no/such/folder: No such file or directory");
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/dev/null")); }),
             "swap_memory: cannot make a file in /dev/null: Not a directory");
+  const std::int64_t saved = memory().saved.current;
   // No room behind the second MiB of any file.
   const auto again = run(value_and_grad(loss(small("/tmp"))));
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
@@ -240,6 +252,10 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   setrlimit(RLIMIT_FSIZE, &most);
   std::signal(SIGXFSZ, before);
   EXPECT_EQ(message, "swap_memory: cannot write to a file in /tmp: File too large");
+  // Nothing is left behind.
+  EXPECT_EQ(file_in("/tmp"), -1);
+  EXPECT_EQ(memory().saved.current, saved);
+  EXPECT_EQ(memory().checkpoints.current, 0);
   // The library goes on, and so does the function.
   const auto expected = run(value_and_grad(loss(false)))(p);
   for (const auto& actual : {take(small()), again(p)}) {
@@ -312,17 +328,6 @@ class SpillFileTest : public InOwnFolder {
     return std::filesystem::absolute(std::filesystem::path(path).parent_path());
   }
 };
-
-/// Of a file without a name that this program has open in a folder; -1 if there is none.
-int file_in(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string to = std::filesystem::read_symlink(entry.path(), error).string();
-    if (to.rfind(std::filesystem::canonical(folder).string(), 0) == 0 && to.ends_with("(deleted)"))
-      return std::stoi(entry.path().filename().string());
-  }
-  return -1;
-}
 
 TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
   SpillFile file(folder().string());
