@@ -1,5 +1,6 @@
 // Pages of thousands of ops, in loops too: how long they take to open, and that they stay fluid and
 // readable.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 
@@ -126,19 +127,27 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   const int nodes = ask("page.drawing.groups.size");
   EXPECT_GT(nodes, 1950);
   EXPECT_EQ(ask(kOverlaps), "");
-  const double to_fit = time_of("page.fit()");
+  // What is short may meet a moment in which another program has the processors: the least of some.
+  constexpr int kTurns = 4;
+  double to_fit = 1e9, to_fold = 1e9, to_step = 1e9;
+  for (int turn = 0; turn < kTurns; ++turn) to_fit = std::min(to_fit, time_of("page.fit()"));
   const double to_move = frames_of_moving()[20];
   const std::string box = "page.model.boxes[page.model.boxes.length / 2]";
-  const double to_fold = time_of("page.toggle(" + box + ")");
-  EXPECT_EQ(ask(box + ".isFolded"), true);
-  ask("page.foldAll(false)");
+  for (int turn = 0; turn < kTurns; ++turn) {
+    to_fold = std::min(to_fold, time_of("page.toggle(" + box + ")"));
+    EXPECT_EQ(ask(box + ".isFolded"), true);
+    ask("page.toggle(" + box + ")");
+    EXPECT_EQ(ask(box + ".isFolded"), false);
+  }
+  ask("page.foldAll(false)");  // at a scale at which one reads
   // Twenty steps, a frame each, where much is in flight.
   const int steps = ask("page.runBar.tokens.activations.length");
   ask("page.runBar.goTo(" + std::to_string(steps / 2) + ")");
   settle();
-  const double to_step = time_of(
-      "(async () => { for (let i = 0; i < 20; ++i) { page.runBar.step(1); await new "
-      "Promise(requestAnimationFrame); } })()");
+  for (int turn = 0; turn < kTurns; ++turn)
+    to_step = std::min(
+        to_step, time_of("(async () => { for (let i = 0; i < 20; ++i) { page.runBar.step(1); await "
+                         "new Promise(requestAnimationFrame); } })()"));
   for (int i = 0; i < steps; i += steps / 40) {
     ask("page.runBar.goTo(" + std::to_string(i) + ")");
     EXPECT_EQ(ask(kTokensOverEachOther), 0) << "after step " << i;
