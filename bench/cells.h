@@ -78,26 +78,19 @@ struct CustomCell {
 struct WeightNormLstmCell {
   using State = LstmCell::State;
 
-  Tensor input_weight, recurrent_weight, bias;  ///< {in, gate}, {hidden, gate}, {gate}
-  Dim in = 0, hidden = 0, gate = 0;
+  LstmCell cell;
 
   static WeightNormLstmCell init(const Dim& in, const Dim& hidden) {
-    const LstmCell like = LstmCell::init(in, hidden);
-    return {like.input_weight, like.recurrent_weight, like.bias, in, hidden, like.gate};
+    return {LstmCell::init(in, hidden)};
   }
-  const Dim& in_dim() const { return in; }
-  const Dim& out_dim() const { return hidden; }
-  State initial_state(Dims dims) const {
-    dims.push_back(hidden);
-    return {zeros(dims), zeros(dims)};
-  }
+  const Dim& in_dim() const { return cell.in_dim(); }
+  const Dim& out_dim() const { return cell.out_dim(); }
+  State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
   std::pair<Tensor, State> operator()(const Tensor& x, const State& s) const {
-    const Tensor u = recurrent_weight / sqrt(sum(square(recurrent_weight), hidden));
-    const Tensor gates = matmul(x, input_weight, in) + matmul(s.h, u, hidden) + bias;
-    auto [i, f, g, o] = split<4>(gates, gate, hidden);
-    const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
-    const Tensor h = sigmoid(o) * tanh(c);
-    return {h, {h, c}};
+    LstmCell normed = cell;
+    normed.recurrent_weight =
+        cell.recurrent_weight / sqrt(sum(square(cell.recurrent_weight), cell.hidden));
+    return normed(x, s);
   }
 };
 

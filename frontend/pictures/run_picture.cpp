@@ -42,7 +42,7 @@ class RunDraughtsman {
     for (const Activation& at : run_.activations) finish_ = std::max(finish_, at.end);
     Picture& picture = result_.picture;
     picture.name = run_.graph->scopes.front().graph->name;
-    picture.runs = 1;
+    picture.runs = run_.has_failed ? 0 : 1;
     picture.which_runs = Picture::Runs::last;
     picture.nanoseconds = finish_;
     all_ = iterations();

@@ -69,6 +69,20 @@ std::vector<std::string> timed_lines(const std::string& summary) {
   return result;
 }
 
+TEST_F(RunProfileTest, ADataflowRunThatFailedIsNotOneThatRan) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& i) {
+        return fori_loop(
+            0, 3, [&](const Tensor& k, const Tensor& s) { return s + gather(x, i + k, 0); },
+            scalar(0.f));
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true});
+  EXPECT_THROW(f(ones({4}), scalar(3)), IndexError);
+  EXPECT_EQ(f.profile().summary(), "f: it has not run to its end\n");
+  f(ones({4}), scalar(1));
+  EXPECT_NE(f.profile().summary().find(" a run, the last one\n"), std::string::npos);
+}
+
 TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
   const auto f = jit(
       [](const Tensor& x, const Tensor& w) {
