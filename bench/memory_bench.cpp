@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <sstream>
+#include <streambuf>
 
 #include "harness.h"
 #include "libtorch.h"
@@ -27,7 +29,8 @@ struct Policy {
 /// What a run took.
 struct Taken {
   double seconds = 0, peak = 0;  ///< bytes, over what there was before, results not counted
-  double kept = 0, written = 0;  ///< of that at most, for gradients; to a file
+  double kept = 0;               ///< of that at most, for gradients
+  double written = 0, read = 0;  ///< to a file, from it
 };
 
 double status_bytes(const char* field) {
@@ -39,19 +42,45 @@ double status_bytes(const char* field) {
 /// The peak counts anew.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// results: the bytes of what a run gives.
+/// While it lives, what is printed is the moment at which the peak is noted.
+class PeakWhenPrinted : public std::streambuf {
+ public:
+  PeakWhenPrinted() : before_(std::cout.rdbuf(this)) {}
+  ~PeakWhenPrinted() override { std::cout.rdbuf(before_); }
+  double peak() const { return peak_; }
+
+ private:
+  int overflow(int c) override { return c; }
+  int sync() override {
+    peak_ = status_bytes("VmHWM:");
+    return 0;
+  }
+
+  std::streambuf* before_;
+  double peak_ = 0;
+};
+
+/// results: the bytes of what a run gives. They have no pages before they are written to, on the
+/// way back, and so cannot hide what there was before that: a run that prints a loss tells the peak
+/// on the way there, without results; and of tensors, the most that were allocated is counted, with
+/// results as soon as there is memory for them.
 Taken measure(const std::function<void()>& run, double results) {
   reset_peak();
   reset_peak_memory();
-  const std::int64_t written = spill_traffic().bytes_written;
+  const SpillTraffic traffic = spill_traffic();
   const double before = status_bytes("VmRSS:");
+  const auto allocated = static_cast<double>(memory().all.current);
+  PeakWhenPrinted printed;
   const auto begin = std::chrono::steady_clock::now();
   run();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const Memory kept = memory();
-  return {took.count(), status_bytes("VmHWM:") - before - results,
+  return {took.count(),
+          std::max({status_bytes("VmHWM:") - before - results, printed.peak() - before,
+                    static_cast<double>(kept.all.peak) - allocated - results}),
           static_cast<double>(kept.saved.peak + kept.checkpoints.peak),
-          static_cast<double>(spill_traffic().bytes_written - written)};
+          static_cast<double>(spill_traffic().bytes_written - traffic.bytes_written),
+          static_cast<double>(spill_traffic().bytes_read - traffic.bytes_read)};
 }
 
 /// In a process of its own.
@@ -89,13 +118,13 @@ Taken run_lstm(int steps, const Policy& policy, bool is_traced, int rounds) {
       const LstmCell::State next = cell(x, state).second;
       return std::pair{sum(square(next.h)), next};
     };
-    return sum(scan(Scan{.spatial_dim = x.dim("time"),
-                         .initial = cell.initial_state({x.dim("batch")}),
-                         .xs = x,
-                         .body = body,
-                         .checkpoint = policy.checkpoint,
-                         .swap_memory = policy.swap})
-                   .ys);
+    return print(sum(scan(Scan{.spatial_dim = x.dim("time"),
+                               .initial = cell.initial_state({x.dim("batch")}),
+                               .xs = x,
+                               .body = body,
+                               .checkpoint = policy.checkpoint,
+                               .swap_memory = policy.swap})
+                         .ys));
   };
   const auto eager = value_and_grad(loss);
   const auto traced = jit(eager);
@@ -121,7 +150,7 @@ struct Case {
 void run_case(Group& group, const Case& c) {
   const std::string name = str(c.is_traced ? "" : "eager ", "lstm ", sizes(c.steps), " ", c.name);
   if (!group.wants(name)) return;
-  std::vector<double> seconds, all_seconds, peaks, all_peaks, per_step, kept, written;
+  std::vector<double> seconds, all_seconds, peaks, all_peaks, per_step, kept, written, read;
   for (int turn = 0; turn < std::max(c.turns, 1); ++turn) {
     const Taken taken =
         apart([&] { return run_lstm(c.steps, c.policy, c.is_traced, c.turns ? 2 : 1); });
@@ -130,6 +159,7 @@ void run_case(Group& group, const Case& c) {
     per_step.push_back(taken.peak / c.steps);
     kept.push_back(taken.kept / kMiB);
     written.push_back(taken.written / kMiB);
+    read.push_back(taken.read / kMiB);
     if (!c.turns) continue;
     const Taken all = apart([&] { return run_lstm(c.steps, {}, c.is_traced, 2); });
     all_seconds.push_back(all.seconds);
@@ -138,7 +168,10 @@ void run_case(Group& group, const Case& c) {
   group.report(name, "peak_rss_over_io_MiB", "MiB", peaks);
   group.report(name, "bytes_per_step", "B", per_step);
   group.report(name, "saved_and_checkpoints_MiB", "MiB", kept);
-  if (c.policy.swap.spill()) group.report(name, "written_MiB", "MiB", written);
+  if (c.policy.swap.spill()) {
+    group.report(name, "written_MiB", "MiB", written);
+    group.report(name, "read_MiB", "MiB", read);
+  }
   group.report(name, "seconds", "s", seconds);
   if (!c.turns) return;
   group.report_ratio(name, "ratio_to_save_all", seconds, all_seconds);
@@ -201,8 +234,10 @@ void run_libtorch(Group& group, double most) {
         .peak;
   };
   const double small = peak(500), large = peak(2500), per_step = (large - small) / 2000;
+  const double longest = (most * kMiB - small) / per_step + 500;
   group.report(name, "bytes_per_step", "B", {per_step});
-  group.report(name, "largest_T_in_1024MiB", "", {most * kMiB / per_step});
+  group.report(name, str("largest_T_in_", most, "MiB"), "", {longest});
+  group.report(name, "peak_at_that_T_MiB", "MiB", {peak(static_cast<int>(longest)) / kMiB});
 }
 
 }  // namespace

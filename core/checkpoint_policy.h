@@ -2,6 +2,7 @@
 // and where.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -78,7 +79,9 @@ class Checkpoint {
 
 /// Where what a loop keeps goes when it is more than so many bytes.
 struct Spill {
-  std::string folder = {};  ///< the file is made there; empty: the system's for temporary files
+  /// The file is made there; empty: that of the system for temporary files, TMPDIR or /tmp. A
+  /// folder that the system keeps in memory (tmpfs, as /tmp often is) saves none.
+  std::string folder = {};
   std::int64_t bytes_in_memory = std::int64_t{64} << 20;
 };
 
@@ -88,12 +91,15 @@ struct Spill {
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
 /// memory at least; steps whose sizes differ from the first one's stay there, and arrays of the
 /// state. A loop inside of another one or of a branch writes nothing: what it saved the outer one
-/// puts into its file. Loops throw IoError where
-/// the file cannot be made, written or read. Throws ArgumentError for a window of less than
+/// puts into its file. Loops throw IoError before their first step where the folder takes no file,
+/// and where the file cannot be written or read. Throws ArgumentError for a window of less than
 /// nothing.
 class SwapMemory {
  public:
-  SwapMemory(bool swaps = false) {
+  SwapMemory() = default;
+  /// Of a truth value only: a folder's name or a number of bytes is no Spill.
+  template <std::same_as<bool> B>
+  SwapMemory(B swaps) {
     if (swaps) spill_.emplace();
   }
   SwapMemory(Spill spill);

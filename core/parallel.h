@@ -15,7 +15,8 @@ namespace reel {
 void set_threads(int threads);
 int threads();
 
-/// Calls part(i, context) once for every i in [0, count), in any order, several of them at once.
+/// Calls part(i, context) once for every i in [0, count), several of them at once. They begin in
+/// their order: of parts that take different times the longest had better be the first.
 ///
 /// A part begins as a new thread would: the caller's trace does not record it, the caller's tapes
 /// do not see it, so that no gradient flows through what it computes; traces and tapes of its own

@@ -97,10 +97,16 @@ class Call {
   struct Part {
     Call* call;
     Arena* arena;
-    [[gnu::no_sanitize("thread")]] void operator()(int i) const { call->run_part(i, *arena); }
+    [[gnu::no_sanitize("thread")]] void operator()(int) const { call->run_next(*arena); }
   };
 
-  [[gnu::noinline]] void run_part(int i, Arena& arena) noexcept {
+  /// oneTBB halves the range again and again: a thread that helps begins in its middle. Parts begin
+  /// in their order instead, so that callers may put long ones first.
+  [[gnu::noinline]] void run_next(Arena& arena) noexcept {
+    run_part(next_.fetch_add(1, std::memory_order_relaxed), arena);
+  }
+
+  void run_part(int i, Arena& arena) noexcept {
     if (i > first_failed_.load(std::memory_order_relaxed)) return;
     happens_after(&begin_);
     Arena* const before = std::exchange(running_in, &arena);
@@ -122,6 +128,7 @@ class Call {
   }
 
   const int count_;
+  std::atomic<int> next_ = 0;
   std::atomic<int> first_failed_;
   void (*const part_)(int, void*);
   void* const context_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -51,6 +52,27 @@ class ParallelTest : public ::testing::Test {
  private:
   const int before_ = threads();
 };
+
+// Blocks of rows that run longest are the first ones: they may not be those that begin last.
+TEST_F(ParallelTest, PartsBeginInTheirOrder) {
+  set_threads(2);
+  std::mutex mutex;
+  std::vector<int> begun;
+  std::atomic<int> done{0};
+  parallel_for(kParts, [&](int i) {
+    {
+      const std::lock_guard lock(mutex);
+      begun.push_back(i);
+    }
+    // The first one goes on until the other thread has done all others.
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (i == 0 && done < kParts - 1 && std::chrono::steady_clock::now() < patience)
+      std::this_thread::yield();
+    ++done;
+  });
+  std::erase(begun, 0);
+  EXPECT_EQ(begun, (std::vector{1, 2, 3, 4, 5}));
+}
 
 TEST_F(ParallelTest, WhatPartsKeepIsCountedWhenTheyAreDone) {
   // Few bytes each, on all threads that are there: a part waits for another thread for a while.

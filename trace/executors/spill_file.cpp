@@ -39,13 +39,18 @@ SpillTraffic spill_traffic() {
   return traffic;
 }
 
-SpillFile::SpillFile(const std::string& folder) : folder_(folder_or_default(folder)) {}
+SpillFile::SpillFile(const std::string& folder) : folder_(folder_or_default(folder)) {
+  if (access((folder_ + "/.").c_str(), W_OK | X_OK)) throw_cannot_make();
+}
+
+void SpillFile::throw_cannot_make() const {
+  throw IoError(str("swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
+}
 
 void SpillFile::open() {
   std::string name = folder_ + "/reel-spill-XXXXXX";
   file_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0)
-    throw IoError(str("swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
+  if (file_ < 0) throw_cannot_make();
   unlink(name.c_str());
   try {
     thread_ = std::thread([this] { work(); });
@@ -74,7 +79,7 @@ SpillFile::JobRef SpillFile::begin(Job job) {
   note([&](SpillTraffic& all) {
     ++all.pending;
     ++(result->writes ? all.writes : all.reads);
-    if (result->writes) all.bytes_written += result->block.type().bytes();
+    (result->writes ? all.bytes_written : all.bytes_read) += result->block.type().bytes();
     all.reads_ahead += result->is_ahead;
   });
   {

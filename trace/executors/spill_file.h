@@ -16,7 +16,7 @@ namespace reel {
 
 /// What all files of this program have been asked for so far.
 struct SpillTraffic {
-  std::int64_t writes = 0, bytes_written = 0, reads = 0;
+  std::int64_t writes = 0, bytes_written = 0, reads = 0, bytes_read = 0;
   std::int64_t reads_ahead = 0;  ///< of those, begun before somebody waited for them
   std::int64_t pending = 0;      ///< of both, on their way
 };
@@ -27,7 +27,8 @@ SpillTraffic spill_traffic();
 class SpillFile {
  public:
   /// folder: where the file is made, when something is written for the first time; empty: that of
-  /// the system for temporary files.
+  /// the system for temporary files. Throws IoError for one that takes none: whoever runs for hours
+  /// before the window is full had better know at once.
   explicit SpillFile(const std::string& folder);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
@@ -48,7 +49,7 @@ class SpillFile {
   /// Room for so many bytes behind what there is -> where.
   std::int64_t take(std::int64_t bytes) { return std::exchange(end_, end_ + bytes); }
 
-  /// Begins to. Throws IoError where no file can be made in the folder.
+  /// Begins to. Throws IoError where no file can be made in the folder any more.
   JobRef write(std::int64_t offset, Tensor block) {
     return begin({std::move(block), offset, true});
   }
@@ -62,6 +63,7 @@ class SpillFile {
 
  private:
   JobRef begin(Job job);
+  [[noreturn]] void throw_cannot_make() const;
   void open();
   void work();
   void run(Job& job);

@@ -107,11 +107,19 @@ void Spilled::begin_reading(std::int64_t number, bool is_ahead) {
   block.job = file_->read(block.offset, new_memory(steps_), is_ahead);
 }
 
-/// Waits for it where it is on its way.
+/// Waits for it where it is on its way. What could not be written stays in memory.
 void Spilled::settle(Block& block) {
   if (!block.job) return;
   const SpillFile::JobRef job = std::exchange(block.job, nullptr);
-  file_->wait(job);
+  try {
+    file_->wait(job);
+  } catch (const IoError&) {
+    if (job->writes) {
+      block.memory = job->block;
+      block.is_changed = true;
+    }
+    throw;
+  }
   block.memory = job->block;
 }
 
@@ -139,14 +147,33 @@ void Spilled::make_room() {
 }
 
 void Spilled::need(std::int64_t first, std::int64_t count) {
+  const std::int64_t before = first_;
+  if (!have(first, count)) return;
+  // The next block as the loop goes, ahead of it.
+  const bool goes_back = first < before || before < 0;
+  read_ahead((first / steps_ + (goes_back ? 0 : 1)) * steps_ - goes_back);
+}
+
+/// The block of a step that is asked for next.
+void Spilled::read_ahead(std::int64_t position) {
+  if (position < 0) return;
+  const std::int64_t number = position / steps_;
+  const auto found = blocks_.find(number);
+  if (found == blocks_.end() || found->second.job || found->second.memory.is_defined() ||
+      found->second.offset < 0)
+    return;
+  begin_reading(number, true);
+}
+
+bool Spilled::have(std::int64_t first, std::int64_t count) {
   if (const auto list = lists_.find(first); list != lists_.end() && list->second.count)
     elements_->need(list->second.first, 1);
-  if ((first == first_ && count == count_) || !type_) return;
-  const std::int64_t before = std::exchange(first_, first);
+  if ((first == first_ && count == count_) || !type_) return false;
+  first_ = first;
   count_ = count;
   const std::int64_t number = first / steps_, last = (first + count - 1) / steps_;
   piece_ = Tensor();
-  if (number == used_ && number == last) return;
+  if (number == used_ && number == last) return false;
   if (number != last) {
     piece_ = new_memory(count);
     char* to = piece_.data<char>();
@@ -154,13 +181,7 @@ void Spilled::need(std::int64_t first, std::int64_t count) {
       std::memcpy(to, at(use(k / steps_), k), static_cast<std::size_t>(bytes_));
   }
   use(number);
-  // The next block as the loop goes, ahead of it.
-  const std::int64_t next = first < before || before < 0 ? number - 1 : number + 1;
-  const auto found = blocks_.find(next);
-  if (found == blocks_.end() || found->second.job || found->second.memory.is_defined() ||
-      found->second.offset < 0)
-    return;
-  begin_reading(next, true);
+  return true;
 }
 
 char* Spilled::data(std::size_t, std::int64_t position) {

@@ -46,6 +46,9 @@ class Spilled final : public SavedSteps {
   const std::optional<TensorType>& type() const { return type_; }
 
   void need(std::int64_t first, std::int64_t count) override;
+  /// need() in two parts, for who knows which step comes next; whether it is another block now.
+  bool have(std::int64_t first, std::int64_t count);
+  void read_ahead(std::int64_t position);
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
   bool is_uniform() const override { return others_.empty() && lists_.empty(); }
@@ -100,7 +103,10 @@ class SpilledList final : public SavedSteps {
  public:
   SpilledList(Ref<Spilled> all, std::vector<std::int64_t> places)
       : all_(std::move(all)), places_(std::move(places)) {}
-  void need(std::int64_t first, std::int64_t) override { all_->need(place(first), 1); }
+  void need(std::int64_t first, std::int64_t) override {
+    all_->have(place(first), 1);
+    if (first > 0) all_->read_ahead(place(first - 1));  // loops run back over checkpoints
+  }
   char* data(std::size_t, std::int64_t position) override { return all_->data(0, place(position)); }
   Tensor tensor(std::size_t, std::int64_t position) override {
     return all_->tensor(0, place(position));

@@ -33,9 +33,8 @@ class StackList {
   /// A checkpoint, behind those before.
   void keep(Tensor element) {
     if (file_) {
-      if (free_.empty()) free_.push_back(put_++);
-      places_.push_back(free_.back());
-      free_.pop_back();
+      // Behind all others: in the place of one that was dropped, its block would be read again.
+      places_.push_back(put_++);
       file_->put(places_.back(), element);
     } else {
       count_as_made_since(begin_, element, what_);
@@ -45,7 +44,6 @@ class StackList {
   /// Lets go of the second one and every other one behind it.
   void thin() {
     reel::thin(elements_);
-    for (std::size_t i = 1; i < places_.size(); i += 2) free_.push_back(places_[i]);
     reel::thin(places_);
   }
   /// The checkpoints in the file, as the elements of a list would be; null where there is none.
@@ -62,7 +60,6 @@ class StackList {
   Ref<Spilled> file_;
   std::int64_t put_ = 0;              ///< so many were put into the file
   std::vector<std::int64_t> places_;  ///< of those that are kept
-  std::vector<std::int64_t> free_;    ///< those of others
 };
 
 /// What a loop's stacks of checkpoints have in common: when one is taken, and of what.

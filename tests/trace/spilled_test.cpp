@@ -1,0 +1,129 @@
+// What a loop saved and a file holds: which blocks are written and read, and what is left where
+// that fails.
+#include "reel/trace/executors/spilled.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <type_traits>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/executors/stack_list.h"
+
+namespace reel {
+namespace {
+
+// A folder's name, or a number of bytes, would be taken for true.
+static_assert(std::is_convertible_v<bool, SwapMemory>);
+static_assert(std::is_convertible_v<Spill, SwapMemory>);
+static_assert(!std::is_convertible_v<const char*, SwapMemory>);
+static_assert(!std::is_convertible_v<int, SwapMemory>);
+
+constexpr std::int64_t kStepsOfBlock = 16;
+/// Sixteen of them are a block.
+Tensor step(std::int64_t number) {
+  return full({(1 << 20) / kStepsOfBlock / 4}, static_cast<float>(number));
+}
+Ref<Spilled> two_blocks_in_memory() {
+  return Ref<Spilled>(
+      new Spilled(std::make_shared<SpillFile>(""), 0, 1, std::nullopt, MemoryClass::saved, true));
+}
+
+class SpilledTest : public ::testing::Test {
+ protected:
+  SpillTraffic traffic() const {
+    SpillTraffic now = spill_traffic();
+    while (now.pending) now = spill_traffic();
+    return {now.writes - before_.writes, now.bytes_written - before_.bytes_written,
+            now.reads - before_.reads, now.bytes_read - before_.bytes_read,
+            now.reads_ahead - before_.reads_ahead};
+  }
+
+ private:
+  SpillTraffic before_ = spill_traffic();
+};
+
+// A million steps under a budget drop many checkpoints: those taken later stand behind them, not in
+// their places, since for each of those a block would be read and written again.
+TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
+  StackList list(false, MemoryClass::checkpoints);
+  list.spill_to(two_blocks_in_memory());
+  std::vector<std::int64_t> kept;
+  std::int64_t put = 0;
+  KeptSteps steps(0, 128);
+  for (std::int64_t k = 0; k < 4000; ++k) {
+    const KeptSteps::Decision now = steps.before(k);
+    for (int i = 0; i < now.drops; ++i) {
+      list.thin();
+      thin(kept);
+    }
+    if (!now.takes) continue;
+    list.keep(step(k));
+    kept.push_back(k);
+    ++put;
+  }
+  ASSERT_GT(put, 4 * std::ssize(kept));
+  const SpillTraffic written = traffic();
+  EXPECT_LE(written.bytes_written, put * step(0).type().bytes());
+  EXPECT_GT(written.bytes_written, 0);
+  EXPECT_EQ(written.reads, 0);
+  const Ref<SavedSteps> back = list.in_file();
+  for (std::int64_t i = std::ssize(kept) - 1; i >= 0; --i) {
+    back->need(i, 1);
+    expect_same_bits(back->tensor(0, i), step(kept[static_cast<std::size_t>(i)]));
+  }
+  const SpillTraffic read = traffic();
+  EXPECT_LE(read.reads, written.writes);
+  EXPECT_GT(read.reads, 0);
+  EXPECT_GE(read.reads_ahead, read.reads - 1);
+}
+
+/// No file may be longer than so many bytes while it lives.
+class ShortFiles {
+ public:
+  explicit ShortFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &most_);
+    const rlimit little{bytes, most_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &little);
+  }
+  ~ShortFiles() {
+    setrlimit(RLIMIT_FSIZE, &most_);
+    std::signal(SIGXFSZ, before_);
+  }
+  ShortFiles(const ShortFiles&) = delete;
+  ShortFiles& operator=(const ShortFiles&) = delete;
+
+ private:
+  void (*before_)(int);
+  rlimit most_{};
+};
+
+// The last blocks on their way are waited for on the way back, which may be gone again.
+TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
+  const Ref<Spilled> all = two_blocks_in_memory();
+  constexpr std::int64_t kSteps = 4 * kStepsOfBlock;
+  {
+    const ShortFiles nothing(0);
+    for (std::int64_t k = 0; k < kSteps; ++k) all->put(k, step(k));
+    ASSERT_EQ(traffic().writes, 2);
+  }
+  EXPECT_EQ(message_of<IoError>([&] {
+              all->need(0, 1);
+              return 0;
+            }),
+            "swap_memory: cannot write to a file in /tmp: File too large");
+  for (std::int64_t k = kSteps - 1; k >= 0; --k) {
+    SCOPED_TRACE(k);
+    try {
+      all->need(k, 1);
+    } catch (const IoError&) {  // of the other one
+      all->need(k, 1);
+    }
+    expect_same_bits(all->tensor(0, k), step(k));
+  }
+}
+
+}  // namespace
+}  // namespace reel
