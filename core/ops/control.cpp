@@ -336,7 +336,7 @@ std::span<const Op* const> all_ops() {
           join_ops,         index_ops,   dim_ops,        random_ops,     identity_ops,   list_ops,
           entry_ops,        control_ops, custom_ops,     cumulative_ops, scatter_ops,    sort_ops,
           draw_ops,         pack_ops,    label_ops,      list_part_ops,  whole_list_ops, packed_ops,
-          checkpointed_ops, row_ops,     row_number_ops, sparse_ops})
+          checkpointed_ops, row_ops,     row_number_ops, sparse_ops,     sum_blocks_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

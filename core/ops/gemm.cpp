@@ -69,8 +69,21 @@ constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
 /// second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
-template <class T>
-void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c);
+bool is_for_onednn(const MatrixSizes& s) { return s.m * s.k > kMostOurs && s.n > kNarrow; }
+
+/// A product of one column is done as cᵀ = bᵀ·aᵀ, of one row, with the long side in vectors.
+bool is_turned(const MatrixSizes& s) { return s.n == 1 && s.c_row == 1 && s.m > 1; }
+MatrixSizes turned(const MatrixSizes& s) {
+  return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add};
+}
+
+/// Elements are products of two runs of memory. To add up the lanes of a vector costs about as much
+/// per element of c as to transpose 5 elements of b.
+bool is_of_runs(const MatrixSizes& s) {
+  const bool are_runs = (s.a_step == 1 || s.k == 1) && (s.b_row == 1 || s.k == 1),
+             are_rows = s.b_step == 1 && s.n > 1;
+  return are_runs && !are_rows && (s.m <= 3 || 5 * s.m <= s.k);
+}
 
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
   if (s.a_step != 1 && s.a_row != 1) {
@@ -96,7 +109,7 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (s.m * s.k > kMostOurs && s.n > kNarrow) return large_product(s, a, b, c);
+    if (is_for_onednn(s)) return large_product(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
     table().rows_f64(s, a, b, c);
@@ -129,17 +142,13 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
     for (std::int64_t i = 0; i < s.m && !s.add; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
     return;
   }
-  if (s.n == 1 && s.c_row == 1 && s.m > 1) {  // cᵀ = bᵀ·aᵀ: one row, and the long side in vectors
+  if (is_turned(s)) {
     std::swap(a, b);
-    s = {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add};
+    s = turned(s);
   }
   if (s.k == 1) s.a_step = 1;
   if constexpr (std::is_floating_point_v<T>) {
-    // Adding up the lanes of a vector costs about as much per element of c as transposing 5
-    // elements of b.
-    const bool are_runs = s.a_step == 1 && (s.b_row == 1 || s.k == 1),
-               are_rows = s.b_step == 1 && s.n > 1;
-    if (are_runs && !are_rows && (s.m <= 3 || 5 * s.m <= s.k)) {
+    if (is_of_runs(s)) {
       if constexpr (std::is_same_v<T, float>)
         return table().runs_f32(s, a, b, c);
       else
@@ -215,7 +224,23 @@ void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   });
 }
 
+/// What the order depends on in which an element is added up.
+enum class Order { chain, runs, depends };
+Order order_of(DType dtype, MatrixSizes s) {
+  if (is_large(s)) return Order::depends;
+  if (is_turned(s)) s = turned(s);
+  if (is_float(dtype) && is_of_runs(s)) return Order::runs;
+  return dtype == f32 && is_for_onednn(s) ? Order::depends : Order::chain;
+}
+
 }  // namespace
+
+bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
+  MatrixSizes some = sizes;
+  some.m = rows;
+  const Order order = order_of(dtype, sizes);
+  return order != Order::depends && order == order_of(dtype, some);
+}
 
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
   visit(dtype, [&](auto zero) {

@@ -15,4 +15,7 @@ namespace reel {
 /// docs/decisions/0002-small-products.md has the numbers behind the choice.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 
+/// Whether `rows` rows of the product by themselves have the bits that they have among all of them.
+bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows);
+
 }  // namespace reel

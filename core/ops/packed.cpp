@@ -54,6 +54,20 @@ void pack_kernel(KernelArgs& args) {
   }
 }
 
+/// The product of m rows and a panel of so many columns; is_last: what is contracted is the last
+/// axis of what has the rows.
+MatrixSizes panel_sizes(const Packing& packing, std::int64_t m, std::int64_t columns,
+                        bool is_last) {
+  return {.m = m,
+          .n = columns,
+          .k = packing.k,
+          .a_row = is_last ? packing.k : 1,
+          .a_step = is_last ? 1 : m,
+          .b_row = columns,
+          .b_step = 1,
+          .c_row = packing.n};
+}
+
 template <const Panels& kHow>
 void packed_dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
@@ -67,16 +81,8 @@ void packed_dot_kernel(KernelArgs& args) {
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   for (std::int64_t j = 0; j < n; j += kHow.columns) {
     const std::int64_t width = std::min(kHow.columns, n - j);
-    const MatrixSizes panel{.m = m,
-                            .n = width,
-                            .k = k,
-                            .a_row = is_last ? k : 1,
-                            .a_step = is_last ? 1 : m,
-                            .b_row = width,
-                            .b_step = 1,
-                            .c_row = n};
-    multiply(out.dtype(), panel, a.data<void>(), b.data<char>() + j * k * item,
-             out.data<char>() + j * item);
+    multiply(out.dtype(), panel_sizes(packing, m, width, is_last), a.data<void>(),
+             b.data<char>() + j * k * item, out.data<char>() + j * item);
   }
 }
 
@@ -84,6 +90,20 @@ void packed_dot_kernel(KernelArgs& args) {
 
 bool is_worth_packing(const TensorType& type, int contract) {
   return Packing(type, contract, kPanels).has_panels;
+}
+
+bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
+                           const TensorType& b, std::int64_t rows) {
+  const Panels& how = &packed_dot == &packed_small_dot_op ? kNarrow : kPanels;
+  const Packing packing(b, attrs.b_contract[0], how);
+  if (!packing.has_panels) return dot_rows_are_alike(attrs, a, b, rows);
+  const std::int64_t m = a.numel() / packing.k, last = packing.n % how.columns;
+  const auto are_alike = [&](std::int64_t columns) {
+    return rows_are_alike(a.dtype(), panel_sizes(packing, m, columns, true),
+                          m / a.sizes()[0] * rows);
+  };
+  return attrs.a_contract[0] == a.rank() - 1 && are_alike(std::min(how.columns, packing.n)) &&
+         (last == 0 || are_alike(last));
 }
 
 const Op pack_op{

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reel/core/op.h"
+#include "reel/core/ops/products.h"
 
 namespace reel {
 
@@ -22,6 +23,10 @@ extern const Op pack_op;
 bool is_worth_packing(const TensorType& type, int contract);
 /// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
 extern const Op packed_dot_op;
+
+/// dot_rows_are_alike() of such a product.
+bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
+                           const TensorType& b, std::int64_t rows);
 
 /// For tests: both for every matrix, however small, and so narrow panels that it has several.
 extern const Op pack_small_op;

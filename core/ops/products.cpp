@@ -187,6 +187,17 @@ std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& 
   return sizes;
 }
 
+}  // namespace
+
+bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
+                        std::int64_t rows) {
+  const std::optional<MatrixSizes> sizes = plain_sizes(attrs, a, b);
+  return sizes && sizes->a_step == 1 &&
+         rows_are_alike(a.dtype(), *sizes, sizes->m / a.sizes()[0] * rows);
+}
+
+namespace {
+
 void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
   if (auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {

@@ -25,6 +25,10 @@ AttrsRef dot_attrs(DotAttrs attrs);
 AttrsRef single_pair(int in_a, int in_b);
 
 extern const Op dot_op;
+/// Whether rows of a, which are its first axis and no operand's contracted one, have the same bits
+/// in a product of `rows` of them as among all, for operands of these types.
+bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
+                        std::int64_t rows);
 /// dot of operands without padding along the contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 

@@ -10,6 +10,7 @@ namespace reel {
 std::span<const Op* const> elementwise_ops();
 std::span<const Op* const> select_ops();
 std::span<const Op* const> reduction_ops();
+std::span<const Op* const> sum_blocks_ops();
 std::span<const Op* const> cumulative_ops();
 std::span<const Op* const> product_ops();
 std::span<const Op* const> creation_ops();

@@ -9,6 +9,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/threads.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -34,12 +35,11 @@ std::vector<Blocks> cuts(const F& f, const Args&... args) {
 
 template <class F, class... Args>
 void expect_same_on_threads(const F& f, const Args&... args) {
-  const int before = threads();
   const auto planned = jit(f, {.executor = Executor::plan});
   const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
   TreeLeaves first;
   for (const int count : {1, 2, 3, 8}) {
-    set_threads(count);
+    const Threads these(count);
     const TreeLeaves leaves = flatten(planned(args...));
     if (first.empty()) first = leaves;
     ASSERT_EQ(leaves.size(), expected.size());
@@ -49,7 +49,6 @@ void expect_same_on_threads(const F& f, const Args&... args) {
       expect_all_close(leaves[i].tensor, expected[i].tensor, 2e-5);
     }
   }
-  set_threads(before);
 }
 
 struct Rnn {
@@ -214,6 +213,31 @@ TEST_F(RowCutTest, CellsOverNamedDims) {
   };
   of(LstmCell::init(in, hidden));
   of(GruCell::init(in, Dim("hidden", 90)));
+}
+
+// Products of more rows are faster, and sums over rows (a bias' gradient) are taken as blocks take
+// them.
+TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
+  const Dim time("time", 4), in("in", 30), hidden("hidden", 70);
+  const auto cell = LstmCell::init(in, hidden);
+  const auto f = value_and_grad([](const std::pair<LstmCell, Tensor>& p) {
+    return mean(square(recur(p.first, p.second, p.second.dim("time")).outputs));
+  });
+  const auto joined_loops = [&](std::int64_t rows, int count) {
+    const Threads these(count);
+    const std::pair argument{cell, random_normal({time, Dim("batch", rows), in})};
+    expect_same_on_threads(f, argument);
+    const auto planned = jit(f);
+    planned(argument);
+    const std::string text = planned.explain();
+    int result = 0;
+    for (std::size_t at = 0; (at = text.find(", as if they were one\n", at)) != text.npos; ++at)
+      ++result;
+    return result;
+  };
+  EXPECT_EQ(joined_loops(32, 1), 2);
+  EXPECT_EQ(joined_loops(32, 2), 0);
+  EXPECT_EQ(joined_loops(33, 1), 0);  // blocks of 16 and of 17 rows
 }
 
 // ---- Entries that end one by one ----------------------------------------------------------------

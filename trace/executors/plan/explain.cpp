@@ -384,7 +384,8 @@ class PlanText {
     const auto [least, most] = std::minmax_element(cut->blocks.begin(), cut->blocks.end());
     line(indent, "cut: ", counted(std::ssize(blocks), "block"), " of ", *least,
          *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, ends, ", on ",
-         counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"));
+         counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"),
+         threads() == 1 && cut->can_join ? ", as if they were one" : "");
   }
 
   const Passes& passes_;

@@ -15,6 +15,14 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(number)) blocks_.clear();
   make_partial_sums();
+  joined_.reset();
+}
+
+/// On one thread, where that is possible.
+bool LoopBlocks::runs_joined() {
+  if (threads() != 1 || !cut_->can_join) return false;
+  if (!joined_) cut_->can_join = joined_.emplace().make(*whole_, *cut_);
+  return cut_->can_join;
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -71,6 +79,7 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
+  if (runs_joined()) return joined_->run(in, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];

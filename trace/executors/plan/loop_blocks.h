@@ -5,12 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/row_cut.h"
 
 namespace reel {
 
-/// A planned loop once more for each block of rows (row_cut.h), several of which run at once.
+/// A planned loop once more for each block of rows (row_cut.h), several of which run at once; where
+/// there is one thread only, as if they were one block, with the same bits.
 class LoopBlocks {
  public:
   /// Plans the blocks of a loop where that can be done, and nothing but dims anew where sizes are
@@ -25,12 +27,14 @@ class LoopBlocks {
  private:
   friend class PlanView;
   bool plan(std::size_t number);
+  bool runs_joined();
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
-  std::vector<Tensors> partial_sums_;  ///< by block but the first, which has the loop's outputs
+  std::vector<Tensors> partial_sums_;   ///< by block but the first, which has the loop's outputs
+  std::optional<JoinedBlocks> joined_;  ///< once it was asked for
 };
 
 }  // namespace reel

@@ -8,6 +8,7 @@
 #include "reel/core/ops/products.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/passes/row_axes.h"
 
@@ -35,6 +36,32 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
     work += types.types[body.outputs_of(record)[0]].numel() * inner;
   }
   return work;
+}
+
+/// Whether nothing of a row's bits depends on how many rows there are, but for sums over them that
+/// can be taken block by block.
+bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
+                   const PlannedTypes& types) {
+  const Graph& body = *attrs.body.graph;
+  if (!attrs.entry_dims.empty() || cut.dim.size() % std::ssize(cut.blocks)) return false;
+  for (const OpRecord& record : body.records) {
+    const auto in = body.inputs_of(record), out = body.outputs_of(record);
+    if (record.op == &loop_op || record.op == &cond_op) return false;
+    const bool is_packed = is_packed_dot(*record.op);
+    if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
+    if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
+    const auto& dot = get<DotAttrs>(record.attrs.get());
+    const TensorType &a = types.types[in[0]], &b = types.types[in[1]];
+    if (is_packed ? !packed_rows_are_alike(*record.op, dot, a, b, cut.blocks[0])
+                  : !dot_rows_are_alike(dot, a, b, cut.blocks[0]))
+      return false;
+  }
+  for (int i = 0; i < attrs.sums; ++i) {
+    if (cut.sums[i] != RowCut::Sum::over_rows) continue;
+    const OpRecord* const record = summing_record(attrs, i);
+    if (!record || axes[body.inputs_of(*record)[0]] != 0) return false;
+  }
+  return true;
 }
 
 /// How many rows each block has: those that are asked for, or as many as are worth a walk through
@@ -156,7 +183,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
                        : axis == RowAxes::kSummed ? RowCut::Sum::over_rows
                                                   : RowCut::Sum::same);
   }
-  const std::int64_t work = work_of(body, plan_types(body, types, attrs.body.env()));
+  const PlannedTypes planned = plan_types(body, types, attrs.body.env());
+  const std::int64_t work = work_of(body, planned);
   cut.blocks = blocks_of(rows->size(), work, ends, passes);
   if (cut.blocks.size() == 1 && !ends) {
     const std::int64_t least = passes.block_rows ? passes.block_rows : kRows;
@@ -165,6 +193,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     return no("too little to do: ", work / rows->size(), " multiplications per row and step, ",
               kRows * kWork, " are worth a block of rows");
   }
+  cut.can_join = cut.blocks.size() > 1 && can_be_joined(attrs, cut, axes, planned);
   return cut;
 }
 

@@ -32,6 +32,9 @@ struct RowCut {
   std::vector<Sum> sums;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
+  /// All rows can be run as if they were one block, and have the bits of blocks none the less
+  /// (joined_blocks.h): where one thread runs all of them, products of more rows are faster.
+  bool can_join = false;
 
   /// Which rows are in each block, in a run with these inputs; the first block is the one that runs
   /// longest.

@@ -1,0 +1,72 @@
+// Which products give some of their rows the bits that these have among all: blocks of rows may run
+// as one only then.
+#include <gtest/gtest.h>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops/packed.h"
+#include "reel/core/ops/products.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+struct Found {
+  int alike = 0, others = 0;
+};
+
+/// a of m rows by b, of all rows and of the first `rows`.
+template <class Product, class AreAlike>
+void look_at(Found& found, std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t rows,
+             bool is_transposed, const Product& product, const AreAlike& are_alike) {
+  SCOPED_TRACE(str(m, "x", k, "x", n, ", ", rows, " rows", is_transposed ? ", transposed" : ""));
+  const Tensor a = random_normal({m, k}),
+               b = is_transposed ? random_normal({n, k}) : random_normal({k, n});
+  const AttrsRef attrs = single_pair(1, is_transposed);
+  if (!are_alike(get<DotAttrs>(attrs.get()), a.type(), b.type(), rows)) {
+    ++found.others;
+    return;
+  }
+  ++found.alike;
+  expect_same_bits(product(slice(a, 0, 0, rows), b, attrs),
+                   slice(product(a, b, attrs), 0, 0, rows));
+}
+
+template <class Product, class AreAlike>
+Found look_at_all(const Product& product, const AreAlike& are_alike) {
+  manual_seed(5);
+  Found found;
+  for (const bool is_transposed : {false, true})
+    for (const std::int64_t k : {1, 3, 40, 128, 512})
+      for (const std::int64_t n : {1, 2, 30, 65, 128, 512})
+        for (const auto& [m, rows] : {std::pair{16, 8}, {64, 16}, {512, 16}, {20, 10}, {6, 1}})
+          look_at(found, m, k, n, rows, is_transposed, product, are_alike);
+  return found;
+}
+
+TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
+  const auto product = [](const Tensor& a, const Tensor& b, const AttrsRef& attrs) {
+    return bind(dot_op, {a, b}, attrs);
+  };
+  const Found found = look_at_all(product, dot_rows_are_alike);
+  EXPECT_GT(found.alike, 150);
+  EXPECT_GT(found.others, 20);  // oneDNN's, in parts, or runs for some rows only
+}
+
+TEST(RowsAlikeTest, RowsOfPackedDotsHaveTheSameBits) {
+  const auto product = [](const Tensor& a, const Tensor& b, const AttrsRef& attrs) {
+    const int contract = get<DotAttrs>(attrs.get()).b_contract[0];
+    const Tensor packed = bind(pack_op, {b}, make_attrs(PackAttrs{contract}));
+    return bind(packed_dot_op, {a, packed}, attrs);
+  };
+  const auto are_alike = [](const DotAttrs& attrs, const TensorType& a, const TensorType& b,
+                            std::int64_t rows) {
+    return packed_rows_are_alike(packed_dot_op, attrs, a, b, rows);
+  };
+  const Found found = look_at_all(product, are_alike);
+  EXPECT_GT(found.alike, 150);
+  EXPECT_GT(found.others, 5);
+}
+
+}  // namespace
+}  // namespace reel
