@@ -130,16 +130,17 @@ void compare_lstm(Group& group, const RnnProblem& problem) {
   report_fraction_of_roof(group, c, problem, product);
 }
 
+RnnRun on(int threads, const RnnRun& run) {
+  return {[=] {
+            set_threads(threads);
+            run.run();
+          },
+          run.numbers};
+}
+
 void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 2);
   if (!group.wants(c.name())) return;
-  const auto on = [](int threads, const RnnRun& run) {
-    return RnnRun{[=] {
-                    set_threads(threads);
-                    run.run();
-                  },
-                  run.numbers};
-  };
   const RnnRun layers = traced_rnn(problem);
   c.add("reel", on(2, layers));
   if (problem.layers > 1) c.add("1_thread", on(1, layers));
@@ -183,14 +184,14 @@ void compare_with_lstm(Group& group, const RnnProblem& problem) {
 }
 
 /// Sequences of different lengths beside the same number at full length.
-void compare_with_full_length(Group& group, RnnProblem problem) {
+void compare_with_full_length(Group& group, RnnProblem problem, int threads) {
   const RnnProblem full = problem;
   problem.is_ragged = true;
-  Comparison c(group, problem, 1);
+  Comparison c(group, problem, threads);
   if (!group.wants(c.name())) return;
-  c.add("reel", traced_rnn(problem));
-  c.add("eager", eager_rnn(problem));
-  c.add_other("full_length", traced_rnn(full).run);
+  c.add("reel", on(threads, traced_rnn(problem)));
+  if (threads == 1) c.add("eager", eager_rnn(problem));
+  c.add_other("full_length", on(threads, traced_rnn(full)).run);
   c.time();
   c.report({"eager", "full_length"});
   const std::vector<int> lengths = problem.lengths();
@@ -320,7 +321,7 @@ void compare_all(Group& group) {
   stacked.layers = 2;
   compare_lstm(group, stacked);
   compare_with_two_threads(group, stacked);
-  compare_with_full_length(group, kLstms[0]);
+  for (const int threads : {1, 2}) compare_with_full_length(group, kLstms[0], threads);
   time_small_loops(group);
   for (const int threads : {1, 2}) compare_char_rnn(group, threads);
   time_tracing(group);

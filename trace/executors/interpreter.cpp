@@ -48,7 +48,7 @@ class LoopRun {
     spilled_.resize(attrs_.stacks);
     for (int j = 0; j < attrs_.stacks; ++j)
       if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
-        lists_[j].spill_to(spills_.make(attrs_, j, 1, {}));
+        lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j));
     for (int i = 0; i < attrs_.stacks; ++i)
       stacks_.emplace_back(dim_known_before(i), attrs_.memory_of(i));
     sums_.resize(attrs_.sums);
@@ -210,10 +210,7 @@ class LoopRun {
 
   Spilled& spilled(int i) {
     Ref<Spilled>& steps = spilled_[static_cast<std::size_t>(i)];
-    if (!steps)
-      steps =
-          spills_.make(attrs_, i, chunks_.size,
-                       attrs_.in_chunks ? std::optional(chunks_.steps) : iterations_.expected());
+    if (!steps) steps = spills_.make_for_steps(attrs_, i, chunks_, iterations_.expected());
     return *steps;
   }
   void spill(int i, std::int64_t position, const Tensor& term) {

@@ -13,6 +13,7 @@
 
 #include "reel/core/ops/loop.h"
 #include "reel/core/saved_steps.h"
+#include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/spill_file.h"
 
 namespace reel {
@@ -144,19 +145,31 @@ class SmallSpillBlocks {
 /// Makes what a loop's stacks are spilled to: one file for all.
 class Spills {
  public:
-  /// chunk: how many steps an iteration of a loop in chunks puts. limit: as of Spilled.
-  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t chunk,
+  /// For a stack of checkpoints.
+  Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, int stack) {
+    return make(attrs, stack, 1, {});
+  }
+  /// For what every step saves. chunks: of a loop in chunks. expected: steps of others, where that
+  /// is known.
+  Ref<Spilled> make_for_steps(const LoopAttrs& attrs, int stack, const Chunks& chunks,
+                              std::optional<std::int64_t> expected) {
+    return attrs.in_chunks ? make(attrs, stack, chunks.size, chunks.steps)
+                           : make(attrs, stack, 1, expected);
+  }
+
+ private:
+  /// together, limit: as of Spilled.
+  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t together,
                     std::optional<std::int64_t> limit) {
     if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder);
     const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
                                      [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
     return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
-                                    attrs.in_chunks ? chunk : 1, limit,
+                                    together, limit,
                                     attrs.memory_of(static_cast<std::size_t>(stack)),
                                     !attrs.is_checkpoint(static_cast<std::size_t>(stack))));
   }
 
- private:
   std::shared_ptr<SpillFile> file_;
 };
 

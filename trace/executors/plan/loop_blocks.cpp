@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reel/core/errors.h"
-#include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {
@@ -16,13 +15,6 @@ void LoopBlocks::make(const PlannedLoop& whole) {
     if (!plan(number)) blocks_.clear();
   make_partial_sums();
   joined_.reset();
-}
-
-/// On one thread, where that is possible.
-bool LoopBlocks::runs_joined() {
-  if (threads() != 1 || !cut_->can_join) return false;
-  if (!joined_) cut_->can_join = joined_.emplace().make(*whole_, *cut_);
-  return cut_->can_join;
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -79,6 +71,8 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
+  if (cut_->can_join && !joined_ && threads() == 1)
+    cut_->can_join = joined_.emplace().make(*whole_, *cut_);
   if (runs_joined()) return joined_->run(in, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {

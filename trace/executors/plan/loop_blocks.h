@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/row_cut.h"
@@ -27,7 +28,8 @@ class LoopBlocks {
  private:
   friend class PlanView;
   bool plan(std::size_t number);
-  bool runs_joined();
+  /// On one thread, once that has been planned.
+  bool runs_joined() const { return joined_ && cut_->can_join && threads() == 1; }
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;

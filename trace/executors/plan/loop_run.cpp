@@ -95,11 +95,9 @@ void LoopRun::find_stack(int j) {
   Stack stack;
   if (attrs_.is_checkpoint(j)) {
     if (attrs_.is_spilled(j))
-      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make(attrs_, j, 1, {}));
+      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make_for_checkpoints(attrs_, j));
   } else if (attrs_.is_spilled(j)) {
-    stack.spilled =
-        spills_.make(attrs_, j, loop_.chunks.size,
-                     attrs_.in_chunks ? std::optional(loop_.chunks.steps) : iterations_.expected());
+    stack.spilled = spills_.make_for_steps(attrs_, j, loop_.chunks, iterations_.expected());
   } else if (!attrs_.is_list(j)) {
     const TensorType& term = loop_.body->output_type(attrs_.carries + j);
     Tensor& out = out_[attrs_.first_stack() + j];

@@ -61,9 +61,11 @@ class PlanView {
   static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
     return loop.blocks_.blocks_;
   }
-  /// What it runs: the whole, or blocks of rows, which are alike.
+  static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
+  /// What it runs: the whole, or blocks of rows, which are alike; where they run as one, a loop of
+  /// the records of the whole.
   static const PlannedLoop& shown(const LoopPlan& loop) {
-    return blocks(loop).empty() ? whole(loop) : *blocks(loop)[0];
+    return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
   }
   static const SubPlan& branch(const CondPlan& cond, std::size_t b) { return cond.branches_[b]; }
 };
