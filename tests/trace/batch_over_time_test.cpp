@@ -82,6 +82,25 @@ TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
       EXPECT_FALSE(type == TensorType(f64, {4, weights[0], weights[1]})) << type;
 }
 
+TEST(BatchOverTimeTest, WhatIsLinearInASumIsDoneOnce) {
+  // Weights over their norms, in the body: their gradient is a multiple of that of the quotient,
+  // and a sum of multiples, by what no step changes.
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor normed = w / sqrt(sum(square(w), 0)) * 1.5;
+      const Tensor next = tanh(matmul(h, normed) + x);
+      return std::pair{next, next};
+    };
+    return sum(square(scan(Scan{.initial = zeros({2, 5}, f64), .xs = x, .body = body}).ys));
+  };
+  manual_seed(3);
+  const Tensor w = random_normal({5, 5}, f64), x = random_normal({7, 2, 5}, f64);
+  const auto [before, after] = graphs(grad(f), w, x);
+  for (const TensorType& type : after->types) EXPECT_FALSE(type == TensorType(f64, {7, 5, 5}));
+  EXPECT_EQ(count(*after, "dot").inside, 2);
+  expect_same_results(value_and_grad(f), w, x);
+}
+
 TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
   const Dim batch("batch", 2), in("in", 3), out("out", 2), time("time", tensor({4, 2}, {batch}));
   manual_seed(5);

@@ -141,8 +141,8 @@ class LoopSplitter {
       const OpRecord& record = body_.records[r];
       const bool leaves = split_.is_sunk(r) || split_.is_hoisted(r);
       if (!leaves || body_.outputs_of(record)[0] != term) continue;
+      if (split_.sums_come_first(record)) return apply_to_sums(record);
       if (record.op->gains_over_time) return put_graph(record, true)[0];
-      if (split_.is_linear(record)) return apply_to_sums(record);
     }
     const RecordedGraph part =
         split_.record_part({split_.outside(term, true)},
@@ -155,7 +155,7 @@ class LoopSplitter {
     std::vector<ValueId> inputs;
     std::vector<TensorType> types;
     for (const ValueId v : body_.inputs_of(record)) {
-      inputs.push_back(sum_over_time(v));
+      inputs.push_back(is_many(v) ? sum_over_time(v) : outside_.at(v));
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const std::vector<std::uint8_t> once(inputs.size(), 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/shape.h"
 #include "reel/core/over_time.h"
@@ -344,13 +345,27 @@ void TimeSplit::sink() {
 }
 
 bool TimeSplit::is_linear(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record);
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  if (!record.op->vjp || out.size() != 1 || !is_float(body_.types[out[0]].dtype()) ||
+      !std::all_of(in.begin(), in.end(),
+                   [&](ValueId v) { return is_float(body_.types[v].dtype()) && !has_own_rows(v); }))
+    return false;
+  const auto is_once = [&](ValueId v) { return home_[v] == Home::once; };
+  const auto constants = std::count_if(in.begin(), in.end(), is_once);
+  if (record.op == &mul_op) return constants == 1;
+  if (record.op == &div_op) return constants == 1 && is_once(in[1]);
   const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
-  const auto out = body_.outputs_of(record);
-  return record.op->vjp && !reads.inputs && !reads.outputs && out.size() == 1 &&
-         is_float(body_.types[out[0]].dtype()) && std::all_of(in.begin(), in.end(), [&](ValueId v) {
-           return is_float(body_.types[v].dtype()) && home_[v] != Home::once && !has_own_rows(v);
-         });
+  return constants == 0 && !reads.inputs && !reads.outputs;
+}
+
+bool TimeSplit::sums_come_first(const OpRecord& record) const {
+  if (!is_linear(record)) return false;
+  if (!record.op->gains_over_time) return true;
+  const ValueId term = body_.inputs_of(record)[0];
+  for (std::size_t r = 0; r < body_.records.size(); ++r)
+    if ((is_sunk_[r] || is_hoisted_[r]) && body_.outputs_of(body_.records[r])[0] == term)
+      return body_.records[r].op->gains_over_time || is_linear(body_.records[r]);
+  return false;
 }
 
 /// By value: whether sums of the loop take it, as it is or through linear ops that leave it.
@@ -361,8 +376,8 @@ std::vector<std::uint8_t> TimeSplit::find_terms() const {
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     if ((is_sunk_[r] || is_hoisted_[r]) && is_term[body_.outputs_of(record)[0]] &&
-        !record.op->gains_over_time && is_linear(record))
-      for (const ValueId v : body_.inputs_of(record)) is_term[v] = 1;
+        sums_come_first(record))
+      for (const ValueId v : body_.inputs_of(record)) is_term[v] = home_[v] != Home::once;
   }
   return is_term;
 }

@@ -64,8 +64,12 @@ class TimeSplit {
   /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
   /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
-  /// without constants (its gradient reads nothing) in inputs that are others in every step.
+  /// without constants (its gradient reads nothing) in inputs that are others in every step, or a
+  /// multiple of one by what no step changes.
   bool is_linear(const OpRecord& record) const;
+  /// Of a linear op whose results are added up over steps: its inputs are added up instead. Of a
+  /// sum over axes, where what it takes is made outside for that only.
+  bool sums_come_first(const OpRecord& record) const;
   /// What ended entries see of a value that comes as a slice instead.
   Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
 
