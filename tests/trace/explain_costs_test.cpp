@@ -85,6 +85,8 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
             "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
             "again");
   EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
+  EXPECT_EQ(line_with(every, "of those run again"),
+            "of those run again: 8 steps in memory at a time, 384 B; each step runs 2.0 times");
   EXPECT_FALSE(has(every, "saved for the gradient")) << every;
   EXPECT_FALSE(has(every, "in a file")) << every;
   EXPECT_EQ(
@@ -92,9 +94,44 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
       "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
       "between them again");
   const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
-  EXPECT_EQ(line_with(in_file, "in a file: "), "in a file: what it keeps, but for 3.0 MiB")
+  // Two values of 40 steps, 24 bytes each: they are never more than a block.
+  EXPECT_EQ(line_with(in_file, "in a file: "),
+            "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
       << in_file;
+  // One state and one step: all steps before it are run to come to a step.
+  EXPECT_EQ(line_with(explain(Checkpoint::budget(1), false), "of those run again"),
+            "of those run again: 1 step in memory at a time, 48 B; each step runs 21.5 times");
   EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
+}
+
+TEST_F(ExplainCostsTest, WhereSwapMemoryHasNoEffect) {
+  const auto inner = [](Tensor w, const SwapMemory& swaps) {
+    return [w, swaps](Tensor h) {
+      return fori_loop(0, 4, [&](Tensor, Tensor h) { return tanh(matmul(h, w)); }, h,
+                       {.swap_memory = swaps, .name = "inner"});
+    };
+  };
+  const auto in_loop = [&](const SwapMemory& outer, const SwapMemory& swaps) {
+    const auto f = [=](Tensor w) {
+      const auto step = inner(w, swaps);
+      return sum(fori_loop(0, 5, [&](Tensor, Tensor h) { return step(h); }, ones({3, 3}),
+                           {.swap_memory = outer}));
+    };
+    return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
+  };
+  const std::string nothing =
+      "in a file: nothing, whatever its own swap_memory says: it is in another loop or in a "
+      "branch, and what it saves is in a file where the outermost loop swaps";
+  EXPECT_EQ(line_with(in_loop(false, true), "in a file: "), nothing);
+  EXPECT_TRUE(has(in_loop(true, true), "in a file: what it keeps, but for"));
+  EXPECT_TRUE(has(in_loop(true, true), nothing));
+  EXPECT_FALSE(has(in_loop(true, false), nothing));
+  const auto in_branch = [&](Tensor w) {
+    return sum(cond(
+        sum(w) > 0.0f, [&] { return inner(w, true)(w); }, [&] { return w; }));
+  };
+  const std::string text = explained([&](Tensor w) { return grad(in_branch)(w); }, ones({3, 3}));
+  EXPECT_EQ(line_with(text, "in a file: "), nothing) << text;
 }
 
 TEST_F(ExplainCostsTest, RowsAndMemoryThatAreLeftAsTheyAre) {
