@@ -35,11 +35,12 @@ class KeptSteps {
   void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
   /// Of so many slots, how many a loop takes.
   static std::int64_t most(std::int64_t slots) {
-    return std::max<std::int64_t>(slots - (slots + 3) / 4, 1);
+    return std::max<std::int64_t>(slots - slots / 4 - (slots % 4 != 0), 1);
   }
 
  private:
   std::int64_t every_, most_;  ///< 0: any number
+  std::int64_t unit_ = 0;      ///< steps from one call to the next; 0: there was one call
   std::int64_t next_ = 0, taken_ = 0;
 };
 
