@@ -29,7 +29,7 @@ class PoliciesTogetherTest : public UnderPolicies {
         };
         const Tensor next =
             while_loop(goes_on, step, State{zeros({batch}, f64), h},
-                       {.swap_memory = inner.swap_memory, .checkpoint = inner.checkpoint})
+                       {.checkpoint = inner.checkpoint, .swap_memory = inner.swap_memory})
                 .second;
         return std::pair{next, next + h * 0.1};
       };
