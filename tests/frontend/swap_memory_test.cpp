@@ -152,6 +152,30 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
     }
 }
 
+// In chunks of the plan's own size too, of which there are several.
+TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
+  const auto f = [](const SavingRule& rule) {
+    return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(matmul(h, p.w) + x)};
+      };
+      return sum(
+          scan(Scan{.initial = zeros({16, 64}), .xs = p.x, .body = body, .checkpoint = policy})
+              .state);
+    };
+  };
+  const Problem p = problem();
+  SmallSpillBlocks blocks;
+  const auto expected = run(value_and_grad(f({})))(p);
+  run(value_and_grad(f([](const StepValue&) { return Saving::keep; })))(p);
+  EXPECT_EQ(blocks.written(), 0);
+  const auto actual = run(value_and_grad(f(
+      [](const StepValue& v) { return v.op == "tanh" ? Saving::spill : Saving::by_default; })))(p);
+  EXPECT_GT(blocks.written(), 0);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+}
+
 // A trace is recorded, and so is what a loop under a policy runs: the outermost loop alone writes
 // there. Without one, eager mode goes step by step, and each run of a loop inside writes.
 TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
