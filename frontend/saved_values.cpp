@@ -14,7 +14,7 @@
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/executors/plan/words.h"
-#include "reel/trace/executors/way_back.h"
+#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {
@@ -149,7 +149,7 @@ class Finder {
     const auto& attrs = get<RecallAttrs>(record.attrs.get());
     const LoopAttrs& loop = attrs.saving();
     const std::vector<TensorType> in = types_of(record), out = types_of(graph_.outputs_of(record));
-    const PolicyCosts costs = policy_costs(attrs, in, out, steps_of(loop, in), 1);
+    const PolicyCosts costs = policy_costs(attrs, in, out, steps_of(loop, in), 1, 1);
     return {loop.name, costs.checkpoints, costs.steps, costs.bytes, costs.runs};
   }
   std::int64_t checkpoints_of(const OpRecord& record, const LoopAttrs& attrs) const {

@@ -85,8 +85,9 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
             "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
             "again");
   EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
+  // The gradient takes all 40 as one chunk: it asks for them at once, and for a copy in one piece.
   EXPECT_EQ(line_with(every, "of those run again"),
-            "of those run again: 8 steps in memory at a time, 384 B; each step runs 2.0 times");
+            "of those run again: 80 steps in memory at a time, 3.8 KiB; each step runs 2.0 times");
   EXPECT_FALSE(has(every, "saved for the gradient")) << every;
   EXPECT_FALSE(has(every, "in a file")) << every;
   EXPECT_EQ(
@@ -98,9 +99,20 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
   EXPECT_EQ(line_with(in_file, "in a file: "),
             "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
       << in_file;
-  // One state and one step: all steps before it are run to come to a step.
-  EXPECT_EQ(line_with(explain(Checkpoint::budget(1), false), "of those run again"),
-            "of those run again: 1 step in memory at a time, 48 B; each step runs 21.5 times");
+  // One state, and one of four chunks of the gradient's: those before it are run to come to it.
+  const auto long_loop = explained(grad([](Tensor w) {
+                                     const auto body = [&](Tensor x, Tensor h) {
+                                       return std::pair{None{}, tanh(matmul(h, w) + x)};
+                                     };
+                                     return sum(scan(Scan{.initial = zeros({4, 32}, f64),
+                                                          .xs = full({200, 4, 32}, 0.1, f64),
+                                                          .body = body,
+                                                          .checkpoint = Checkpoint::budget(1)})
+                                                    .state);
+                                   }),
+                                   full({32, 32}, 0.01, f64));
+  EXPECT_EQ(line_with(long_loop, "of those run again"),
+            "of those run again: 50 steps in memory at a time, 100 KiB; each step runs 3.5 times");
   EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
 }
 

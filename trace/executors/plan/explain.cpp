@@ -14,7 +14,7 @@
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/rates.h"
 #include "reel/trace/executors/plan/words.h"
-#include "reel/trace/executors/way_back.h"
+#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/passes/notes.h"
 
 namespace reel {
@@ -341,7 +341,7 @@ class PlanText {
            "in a branch, and what it saves is in a file where the outermost loop swaps");
     if (attrs.recalls()) {
       line(indent, "steps that were not kept: run again, or read from the file");
-      write_runs(indent, plan, record);
+      write_runs(indent, plan, record, unit_of(attrs, PlanView::loop_of(plan, at)));
     }
   }
 
@@ -371,8 +371,10 @@ class PlanText {
     }
     return str(", with what is on its way at most ", bytes_text(in_memory));
   }
-  /// How often each step runs that is not kept. record: of the loop that goes back over them.
-  void write_runs(const std::string& indent, const Plan& plan, const OpRecord& record) {
+  /// How often each step runs that is not kept. record: of the loop that goes back over them, so
+  /// many at a time.
+  void write_runs(const std::string& indent, const Plan& plan, const OpRecord& record,
+                  std::int64_t asked) {
     const OpRecord* const recall = maker_of_any(plan, plan.graph().inputs_of(record), recall_op);
     if (!recall) return;
     const auto& attrs = get<RecallAttrs>(recall->attrs.get());
@@ -385,7 +387,7 @@ class PlanText {
     const std::vector<TensorType> types = PlanView::types(plan, in);
     const PolicyCosts costs =
         policy_costs(attrs, types, PlanView::types(plan, plan.graph().outputs_of(*recall)),
-                     steps_of(attrs.saving(), types), unit);
+                     steps_of(attrs.saving(), types), unit, asked);
     if (costs.runs >= 0)
       line(indent, "of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",
            bytes_text(costs.bytes), "; each step runs ", runs_text(costs.runs));
