@@ -63,8 +63,10 @@ TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   if (is_tracing()) return record(arguments, rule, function);
   if (!is_recorded_here()) return function(arguments);
-  return run_recorded("checkpoint", std::move(arguments),
-                      [&](const TreeLeaves& inside) { return record(inside, rule, function); });
+  // Arguments are captured like all else that the function reads: a tensor that it is given and
+  // reads from outside as well is one input, as in a trace, whose cotangents add up in one order.
+  return run_recorded("checkpoint", {},
+                      [&](const TreeLeaves&) { return record(arguments, rule, function); });
 }
 
 }  // namespace reel::detail

@@ -90,6 +90,23 @@ TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
   expect_all_close(second(true), second(false), 1e-11);
 }
 
+// It is one value to a trace, which adds up its cotangents in one order.
+TEST_P(CheckpointedTest, WhatItIsGivenMayBeWhatItReadsFromOutside) {
+  const auto loss = [](const Tensor& x) {
+    const auto f = [&](const Tensor& s) { return std::tuple{x, exp(sin(s) * s), s}; };
+    const auto [same, y, also] = checkpoint(f)(x);
+    const Tensor z = exp(sin(same)),
+                 twice =
+                     checkpoint([](const Tensor&a, const Tensor&b) { return a * sin(b); })(x, x);
+    return sum(0.5 * y + sin(y)) + sum(0.5 * z + sin(z)) + sum(cos(also) * twice);
+  };
+  for (const double at : {1.0, 0.3, 0.7, 1.3, -0.4, 2.1, 0.9}) {
+    const Tensor x = tensor(std::vector<double>{at}, {1}, f64);
+    const Tensor eager = grad(loss)(x), mine = run(grad(loss))(x);
+    expect_all_close(mine, eager, is_exact() ? 0 : 1e-13);
+  }
+}
+
 TEST(CheckpointedRuleTest, ACheckpointWithARuleAloneIsTaken) {
   const Tensor x = ones({4}, f64);
   const auto kept = [&](const auto& policy) {
