@@ -55,6 +55,15 @@ class Checkpoint {
   /// one has its own.
   /// Counted is the state at its largest so far, with 16 bytes that say which step it is; a
   /// TensorArray as it was before the first step, since checkpoints share its elements.
+  ///
+  /// A small budget costs time. Of its half that is for states, n fit, of the other half m steps
+  /// (at least one of each). Of T steps, every s-th has a checkpoint at the end, with s the least
+  /// power of two for which T / s is at most 3n/4. Where s is not more than m, each step runs
+  /// twice; else up to 2 + r times, with r the least number for which C(n/4 + 1 + r, r) >= s / m: r
+  /// = 1 where s / m is at most n/4 + 2, but T / 2m where n is 1. saved_values and explain() say
+  /// how often that is. An LSTM with states of 16 KiB that saves 48 KiB a step, over 100,000
+  /// steps: 2.0 times within 64 MiB, 5.8 within 1 MiB, 35 within 256 KiB, 50,001 within 64 KiB. In
+  /// a plan that runs in chunks of steps, T and m count chunks.
   static Checkpoint budget(std::int64_t bytes);
 
   /// The same, where a rule says what is kept of a step: asked of every value that an op makes,
@@ -90,10 +99,17 @@ struct Spill {
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
 /// memory at least; steps whose sizes differ from the first one's stay there, and arrays of the
-/// state. A loop inside of another one or of a branch writes nothing: what it saved the outer one
-/// puts into its file. Loops throw IoError before their first step where the folder takes no file,
-/// and where the file cannot be written or read. Throws ArgumentError for a window of less than
-/// nothing.
+/// state.
+///
+/// It is for the outermost loop that is recorded. One inside of another one, of a branch or of
+/// checkpoint(f) writes nothing: what it saved, the outer loop puts into its file if it swaps
+/// itself, and keeps in memory if not; explain() says so. Recorded is all of a trace, and in eager
+/// mode what a loop under a Checkpoint or SwapMemory runs. So in eager mode, inside of a loop that
+/// has neither, or of a branch outside of any, a loop that swaps writes: each of its runs has a
+/// file, a window and a thread of its own, until the gradient is done.
+///
+/// Loops throw IoError before their first step where the folder takes no file, and where the file
+/// cannot be written or read. Throws ArgumentError for a window of less than nothing.
 class SwapMemory {
  public:
   SwapMemory() = default;

@@ -1,10 +1,11 @@
 #include "reel/frontend/checkpointed.h"
 
 #include "reel/core/bind.h"
+#include "reel/core/errors.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/identity.h"
-#include "reel/core/random.h"
+#include "reel/core/str.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/recorded_part.h"
 
@@ -29,8 +30,6 @@ TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
   Ref<Graph> graph;
   TreeLeaves result;
   {
-    RandomScope random;
-    random.begin(0);
     GraphBuilder builder("checkpointed");
     ModeScope scope(builder.scope());
     result = function(arguments);
@@ -50,16 +49,24 @@ TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
 
 }  // namespace
 
+SavingRule only_rule_of(const Checkpoint& policy) {
+  if (policy.steps() || policy.bytes())
+    throw ArgumentError(
+        str("checkpoint: Checkpoint::",
+            policy.steps() ? str("every(", policy.steps()) : str("budget(", policy.bytes()),
+            ") is for loops, and a function runs once; give Checkpoint().where(rule)"
+            ", or nothing to keep what goes in alone"));
+  return policy.rule() ? *policy.rule() : SavingRule();
+}
+
 TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   if (is_tracing()) return record(arguments, rule, function);
-  if (!is_recorded_here()) {
-    RandomScope random;
-    random.begin(0);
-    return function(arguments);
-  }
-  return run_recorded("checkpoint", std::move(arguments),
-                      [&](const TreeLeaves& inside) { return record(inside, rule, function); });
+  if (!is_recorded_here()) return function(arguments);
+  // Arguments are captured like all else that the function reads: a tensor that it is given and
+  // reads from outside as well is one input, as in a trace, whose cotangents add up in one order.
+  return run_recorded("checkpoint", {},
+                      [&](const TreeLeaves&) { return record(arguments, rule, function); });
 }
 
 }  // namespace reel::detail

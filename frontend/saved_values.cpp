@@ -14,7 +14,7 @@
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/executors/plan/words.h"
-#include "reel/trace/executors/way_back.h"
+#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {
@@ -24,23 +24,6 @@ namespace {
 struct Found {
   KeptValues kept;
 };
-
-/// Nothing, where one of them is known to a run only.
-std::optional<std::int64_t> bytes_of(std::span<const TensorType> types) {
-  std::int64_t result = 0;
-  for (const TensorType& type : types) {
-    if (type.is_list() || !type.is_known()) return std::nullopt;
-    result += type.bytes();
-  }
-  return result;
-}
-
-/// How many steps a loop runs, where types say so; else -1.
-std::int64_t steps_that_run(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (!attrs.is_full || !attrs.slices) return -1;
-  const TensorType& slices = inputs[attrs.first_slice()];
-  return slices.is_list() || !slices.dims()[0].has_size() ? -1 : slices.dims()[0].size();
-}
 
 std::span<const TensorType> carries_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries));
@@ -108,7 +91,8 @@ class Finder {
   }
   KeptValue describe(const OpRecord& record, ValueId v, std::size_t output) const {
     const Maker maker = maker_of(graph_, v);
-    KeptValue kept{maker.op, maker.name, types_.types[v], 1, -1, is_spilled_output(record, output)};
+    KeptValue kept{maker.op, maker.name, types_.types[v], 1, -1, is_spilled_output(record, output),
+                   -1};
     if (record.op == &loop_op) describe_step(record, output, kept);
     if (record.op == &checkpointed_op) {
       const Graph& body = *get<CheckpointedAttrs>(record.attrs.get()).body.graph;
@@ -123,7 +107,16 @@ class Finder {
       if (kept.count == 1) kept.count = -1;
     }
     if (is_known && kept.count >= 0) kept.bytes = kept.count * kept.type.bytes();
+    kept.in_memory = kept.is_spilled ? spilled_in_memory(record, v, kept) : kept.bytes;
     return kept;
+  }
+  std::int64_t spilled_in_memory(const OpRecord& record, ValueId v, const KeptValue& kept) const {
+    const TensorType& all = types_.types[v];
+    const TensorType step = all.is_list() ? all.element() : slice_type(all);
+    if (step.is_list() || !step.is_known()) return -1;
+    const std::int64_t bytes = step.bytes();
+    return spilled_bytes_in_memory(get<LoopAttrs>(record.attrs.get()), bytes,
+                                   kept.bytes < 0 || !bytes ? -1 : kept.bytes / bytes, 1);
   }
   /// What of a step a loop stacks.
   void describe_step(const OpRecord& record, std::size_t output, KeptValue& kept) const {
@@ -147,7 +140,7 @@ class Finder {
     if (!is_stack || !attrs.is_list(stack)) return;
     // What a loop inside keeps is a list in each step, as long as that loop likes.
     const bool is_of_lists = body.types[body.outputs[output]].is_list();
-    kept.count = is_of_lists ? -1 : steps_that_run(attrs, types_of(record));
+    kept.count = is_of_lists ? -1 : steps_of(attrs, types_of(record)).value_or(-1);
   }
   std::vector<TensorType> types_of(const OpRecord& record) const {
     return types_of(graph_.inputs_of(record));
@@ -155,33 +148,18 @@ class Finder {
   KeptByLoop describe_recall(const OpRecord& record) const {
     const auto& attrs = get<RecallAttrs>(record.attrs.get());
     const LoopAttrs& loop = attrs.saving();
-    const std::vector<TensorType> in = types_of(record);
-    std::vector<TensorType> of_step;
-    std::int64_t most = 0;  // of a value that is put in one piece
-    const Graph& body = *loop.body.graph;
-    std::size_t output = loop.first_stack() + static_cast<std::size_t>(attrs.first_saved);
-    for (const TensorType& type : types_of(graph_.outputs_of(record))) {
-      // What a loop inside keeps is a list in each step, as long as that loop likes.
-      const bool is_of_lists = body.types[body.outputs[output++]].is_list();
-      of_step.push_back(is_of_lists ? type : slice_type(type));
-      if (!type.is_list() && of_step.back().is_known())
-        most = std::max(most, of_step.back().bytes());
-    }
-    const std::int64_t steps = steps_that_run(loop, in);
-    const auto state_bytes = bytes_of(carries_of(loop, in)), step_bytes = bytes_of(of_step);
-    if (steps < 0 || !state_bytes || !step_bytes) return {loop.name, -1, -1, -1};
-    const std::int64_t step = *step_bytes + (saves_in_one_piece(attrs, in) ? 0 : most);
-    const PolicyBytes takes = policy_bytes(loop, steps, *state_bytes, step);
-    return {loop.name, takes.checkpoints, takes.steps, takes.steps * step};
+    const std::vector<TensorType> in = types_of(record), out = types_of(graph_.outputs_of(record));
+    const PolicyCosts costs = policy_costs(attrs, in, out, steps_of(loop, in), 1, 1);
+    return {loop.name, costs.checkpoints, costs.steps, costs.bytes, costs.runs};
   }
   std::int64_t checkpoints_of(const OpRecord& record, const LoopAttrs& attrs) const {
     const std::vector<TensorType> in = types_of(record);
-    const std::int64_t steps = steps_that_run(attrs, in);
+    const auto steps = steps_of(attrs, in);
     const auto state_bytes = bytes_of(carries_of(attrs, in));
-    if (steps < 0 || !state_bytes) return -1;
+    if (!steps || !state_bytes) return -1;
     KeptSteps kept(attrs.checkpoint_steps,
                    attrs.checkpoint_bytes ? slots_of(attrs, *state_bytes) : 0);
-    for (std::int64_t k = 0; k < steps; ++k) kept.before(k);
+    for (std::int64_t k = 0; k < *steps; ++k) kept.before(k);
     return kept.taken();
   }
 
@@ -197,25 +175,43 @@ std::int64_t KeptValues::bytes() const {
   return result;
 }
 
+std::int64_t KeptValues::bytes_in_memory() const {
+  std::int64_t result = 0;
+  for (const KeptValue& value : values) result += std::max<std::int64_t>(value.in_memory, 0);
+  return result;
+}
+std::int64_t KeptValues::bytes_in_files() const {
+  std::int64_t result = 0;
+  for (const KeptValue& value : values)
+    if (value.is_spilled && value.bytes > value.in_memory) result += value.bytes;
+  return result;
+}
+
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
+  const auto text = [](std::int64_t bytes) {
+    return bytes < 0 ? "as many bytes as a run tells" : bytes_text(bytes);
+  };
   for (const KeptValue& value : kept.values) {
     out << value.op;
     if (!value.name.empty()) out << " \"" << value.name << '"';
     out << ": ";
     if (value.count != 1) out << (value.count < 0 ? "a list of" : str(value.count, " of")) << ' ';
-    out << value.type << ", "
-        << (value.bytes < 0 ? "as many bytes as a run tells" : bytes_text(value.bytes))
-        << (value.is_spilled ? ", in a file" : "") << '\n';
+    out << value.type << ", " << text(value.bytes);
+    if (value.is_spilled) out << ", in a file but for at most " << text(value.in_memory);
+    out << '\n';
   }
-  out << "in all: " << bytes_text(kept.bytes()) << '\n';
-  const auto text = [](std::int64_t bytes) {
-    return bytes < 0 ? "as many bytes as a run tells" : bytes_text(bytes);
-  };
+  out << "in all: " << bytes_text(kept.bytes());
+  if (const std::int64_t in_files = kept.bytes_in_files())
+    out << ", at most " << bytes_text(kept.bytes_in_memory()) << " at a time in memory, and "
+        << bytes_text(in_files) << " in files";
+  out << '\n';
   for (const KeptByLoop& of : kept.loops) {
     out << of.loop << ", until its gradient is done: at most " << text(of.checkpoints)
         << " of checkpoints, and " << text(of.bytes);
     if (of.steps >= 0) out << " of " << counted(of.steps, "step");
-    out << " run again at a time\n";
+    out << " run again at a time";
+    if (of.runs >= 0) out << "; each step runs " << runs_text(of.runs);
+    out << '\n';
   }
   return out;
 }

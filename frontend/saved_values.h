@@ -20,17 +20,24 @@ struct KeptValue {
   std::int64_t count;  ///< tensors of that type in a list; 1 otherwise; -1: only a run tells
   std::int64_t bytes;  ///< of all; -1: only a run tells
   bool is_spilled;     ///< all but a window of it lies in a file
+  /// Of `bytes`, those in memory at most at a time: all, or the window's and what is on its way to
+  /// the file and back (in a plan that runs the loop in chunks of steps, blocks have whole chunks).
+  /// -1: only a run tells.
+  std::int64_t in_memory;
 };
 
 /// What a loop under a Checkpoint takes at most, at any time until its gradient is done, where that
 /// goes step by step: eagerly, and by the interpreter. A plan that runs the loop in chunks has
-/// whole chunks of steps in memory, one more than half of a budget holds, or two.
+/// whole chunks of steps in memory, one more than half of a budget holds, or two. Where only a run
+/// tells how long the loop is, a budget is the bound: half of it for states, half for steps; or one
+/// of each where that is more.
 struct KeptByLoop {
   std::string loop;          ///< scan "encoder"
   std::int64_t checkpoints;  ///< bytes of states, forwards and on the way back, and of which steps
                              ///< they are; -1: only a run tells
   std::int64_t steps;        ///< that are run again, and in memory, at a time; -1
   std::int64_t bytes;        ///< that these save; -1
+  double runs;               ///< of a step, on average, the forward one included; -1
 };
 
 struct KeptValues {
@@ -38,6 +45,9 @@ struct KeptValues {
   std::vector<KeptByLoop> loops;  ///< under a Checkpoint; not those inside of others
   /// Of all whose bytes are known.
   std::int64_t bytes() const;
+  /// Of those, what is in memory at a time, and what may lie in files, at most.
+  std::int64_t bytes_in_memory() const;
+  std::int64_t bytes_in_files() const;
 };
 /// A line for each value, their sum, and a line for each loop.
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept);

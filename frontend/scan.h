@@ -48,7 +48,8 @@ struct Scan {
   bool reverse = false;
   Checkpoint checkpoint{};    ///< what is kept for the gradient
   SwapMemory swap_memory{};   ///< true: may be kept in a file
-  std::int64_t truncate = 0;  ///< gradients reach back over so many steps; 0: over all
+  std::int64_t truncate = 0;  ///< gradients reach back over so many steps; 0: over all. Saves no
+                              ///< memory by itself
   std::string name = "scan";
 };
 
@@ -279,10 +280,12 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// ends before others, counted from its own end) is a constant to gradients, so
 /// that each piece of k iterations has the gradient that it would have alone, with the state handed
 /// on (truncated backpropagation through time, Williams & Peng 1990); the values are the same, and
-/// with k at least the number of iterations, the gradients, too. Memory: reverse mode keeps what
-/// body's gradient reads, per step, or what `checkpoint` says; under a tape of eager mode body is
-/// then recorded once, as in a trace, and must not read values. Source: RETURNN's scan; Griewank &
-/// Walther (2008), ch. 12.
+/// with k at least the number of iterations, the gradients, too. It saves no memory by itself: add
+/// `checkpoint`, or read the sequence in pieces (sequence.h). Memory: reverse mode keeps what
+/// body's gradient reads, per step, or what `checkpoint` and `swap_memory` say; under a tape of
+/// eager mode body is then recorded as in a trace, once at each call of scan (of one inside of a
+/// loop of eager mode without either: in each of its steps), and must not read values. Source:
+/// RETURNN's scan; Griewank & Walther (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   return detail::scan_as("scan", spec);

@@ -1,6 +1,7 @@
 #include "reel/frontend/sequence.h"
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <utility>
 
@@ -8,9 +9,17 @@
 #include "reel/core/mode.h"
 #include "reel/core/str.h"
 #include "reel/frontend/npy_header.h"
+#include "reel/frontend/sequence_reads.h"
 #include "reel/frontend/stored_type.h"
 
 namespace reel {
+namespace {
+
+std::atomic<std::int64_t> pieces_ahead{0}, pieces_when_asked{0};
+
+}  // namespace
+
+SequenceReads sequence_reads() { return {pieces_ahead, pieces_when_asked}; }
 
 struct Sequence::Reader {
   StoredFile file;
@@ -86,10 +95,15 @@ Tensor Sequence::next(const Dim& time) {
   Tensor piece;
   if (reader.ahead.valid()) {
     Tensor ahead = reader.ahead.get();
-    if (reader.ahead_first == first && reader.ahead_count == count)
+    if (reader.ahead_first == first && reader.ahead_count == count) {
       piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
+      ++pieces_ahead;
+    }
   }
-  if (!piece.is_defined()) piece = reader.read(first, time);
+  if (!piece.is_defined()) {
+    piece = reader.read(first, time);
+    ++pieces_when_asked;
+  }
   reader.position = first + count;
   reader.read_ahead(reader.position, count);
   return piece;

@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// The options of tf.while_loop.
+/// The options of tf.while_loop, and what is kept for the gradient, in the order of Scan.
 struct WhileOptions {
   /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the
   /// initial value; of a TensorArray it is the shape of its elements. What goes in and what body
@@ -26,8 +26,8 @@ struct WhileOptions {
   std::vector<std::optional<PartialShape>> shape_invariants = {};
   int parallel_iterations = 10;  ///< at least 1; never changes a result
   bool back_prop = true;         ///< false: no gradient goes through the loop
-  SwapMemory swap_memory = {};   ///< what is kept for the gradient may lie in a file
-  Checkpoint checkpoint = {};    ///< what that is, as of scan
+  Checkpoint checkpoint = {};    ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};   ///< true: may be kept in a file
   std::optional<IterationCount> maximum_iterations = {};
   std::string name = "while";
 };
@@ -79,7 +79,10 @@ LoopCondition as_condition(const C& value) {
 /// gradient of n iterations is a loop of n iterations. Throws StructureError, DTypeError or
 /// ShapeError when body returns another state than it took, DTypeError or ShapeError when cond is
 /// no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what body's gradient
-/// reads, per iteration. Source: tf.while_loop; RETURNN's while_loop for Dims.
+/// reads, per iteration, or what `checkpoint` and `swap_memory` say; under a tape of eager mode
+/// cond and body are then recorded as in a trace, at each call of while_loop (one inside of a loop
+/// of eager mode without either: in each of its steps), and must not read values. Source:
+/// tf.while_loop; RETURNN's while_loop for Dims.
 template <class Cond, class Body, class Initial>
 typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, const Initial& initial,
                                                    const WhileOptions& options = {}) {

@@ -122,6 +122,8 @@ int run(const Options& options) {
   const Alphabet alphabet = Alphabet::of(*text);
   std::vector<std::uint8_t> symbols = alphabet.encode(*text);
   text.reset();
+  // As many symbols for each reader, so that each goes on where the next one began.
+  symbols.resize(symbols.size() - symbols.size() % static_cast<std::size_t>(options.batch));
   if (!options.stream.empty())
     StreamedText::write(options.stream, std::exchange(symbols, {}), options.batch);
   std::vector<Curve> curves;

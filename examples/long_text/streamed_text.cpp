@@ -11,8 +11,7 @@ void StreamedText::write(const std::string& path, const std::vector<std::uint8_t
   rows.reserve(static_cast<std::size_t>(steps * readers));
   for (std::int64_t step = 0; step < steps; ++step)
     for (std::int64_t reader = 0; reader < readers; ++reader)
-      rows.push_back(
-          symbols[static_cast<std::size_t>(std::ssize(symbols) * reader / readers + step)]);
+      rows.push_back(symbols[static_cast<std::size_t>(steps * reader + step)]);
   save_npy(path, tensor(rows, {steps, readers}));
 }
 
@@ -22,16 +21,29 @@ StreamedText::StreamedText(const std::string& path, Dim batch, Dim time)
     throw UserError(path + " has " + std::to_string(symbols_.steps()) +
                     " symbols for each reader, but --length " + std::to_string(time_.size()) +
                     " needs at least " + std::to_string(time_.size() + 1));
-  last_ = symbols_.next(one_);
+  last_ = read(one_);
 }
 
 std::pair<Tensor, Tensor> StreamedText::next() {
-  if (symbols_.left() < time_.size()) {
-    symbols_.seek(0);
-    last_ = symbols_.next(one_);
-  }
-  const Tensor target = symbols_.next(time_);
+  const Tensor target = read(time_);
   const Tensor last = std::exchange(last_, slice(target, time_, time_.size() - 1, {}, one_));
   const Tensor text = where(range(time_) == 0, squeeze(last, {one_}), shift(target, time_, 1));
   return {text, target};
+}
+
+/// The next symbols of each reader, also where the end of the file is among them.
+Tensor StreamedText::read(const Dim& time) {
+  const std::int64_t left = symbols_.left();
+  if (left >= time.size()) return read_on(time);
+  const Tensor rest = read_on(Dim(time.name(), left));
+  symbols_.seek(0);
+  ++passes_;
+  return concat({rest, read_on(Dim(time.name(), time.size() - left))}, 0, time);
+}
+
+/// The next steps of the file, the readers' as many places further as it was read to its end.
+Tensor StreamedText::read_on(const Dim& time) {
+  const Tensor steps = symbols_.next(time);
+  const Dim& batch = steps.dims()[1];
+  return gather(steps, mod(range(batch) + passes_, static_cast<int>(batch.size())), batch);
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "reel/core/bind.h"
+#include "reel/core/memory.h"
 #include "reel/core/vjp.h"
 #include "reel/tests/modes.h"
 
@@ -148,6 +149,36 @@ TEST_P(CancellationTest, OnTheWayBack) {
         return grad([&](const Tensor& x) { return sum(squash(n, x)); })(x);
       },
       kSteps + 20, kSteps);
+}
+
+// Forwards all steps run once; what runs then are the last 400 once more, or steps on the way
+// there.
+TEST_P(CancellationTest, WhereStepsAreRunAgain) {
+  constexpr int kSteps = 1000;
+  static const Op again_op{
+      .name = "again",
+      .type = counted_op.type,
+      .kernel = counted_op.kernel,
+      .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
+  };
+  for (const Checkpoint& policy : {Checkpoint::every(400), Checkpoint::budget(200)}) {
+    const Memory before = memory();
+    expect_cancelled(
+        [&](const Tensor& n, const Tensor& x) {
+          return grad([&](const Tensor& x) {
+            const auto step = [](const Tensor& i, const Tensor& x) {
+              return std::tuple{i + 1, tanh(bind(again_op, {x}))};
+            };
+            return sum(
+                std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return i < n; }, step,
+                                       std::tuple{scalar(0), x}, {.checkpoint = policy})));
+          })(x);
+        },
+        kSteps + 20, kSteps);
+    if (is_dataflow()) continue;  // other threads' memory is counted up to little
+    EXPECT_EQ(memory().checkpoints.current, before.checkpoints.current);
+    EXPECT_EQ(memory().saved.current, before.saved.current);
+  }
 }
 
 TEST(CancellationErrors, SayThatItWasAsked) {

@@ -1,10 +1,13 @@
 // Checkpoint: bodies run as often as theory has it, whatever the length and the slots.
 #include <atomic>
+#include <cmath>
 
 #include "reel/core/bind.h"
 #include "reel/core/vjp.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/recomputation.h"
+#include "reel/trace/executors/kept_steps.h"
+#include "reel/trace/executors/recalled.h"
 
 namespace reel {
 namespace {
@@ -61,6 +64,11 @@ class CheckpointStepsTest : public ::testing::TestWithParam<RunMode> {
     InMode(grad(f), GetParam())(at);
     return runs;
   }
+  /// The same, as saved_values foretells it.
+  template <class F>
+  static std::int64_t foretold(const F& f, const Tensor& at, int steps) {
+    return std::llround(saved_values(f)(at).loops.at(0).runs * steps);
+  }
 };
 INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointStepsTest,
                          ::testing::Values(RunMode::eager, RunMode::interpreter, RunMode::plan,
@@ -93,6 +101,7 @@ TEST_P(CheckpointStepsTest, OneStepAtATimeInMemory) {
       const Theory expected = theory(steps, slots, 1);
       ASSERT_EQ(body_runs(f, scalar(0.9, f64)), expected.body_runs)
           << steps << " steps, " << slots << " slots";
+      EXPECT_EQ(foretold(f, scalar(0.9, f64), steps), expected.body_runs);
       if (slots == 1) {
         EXPECT_EQ(expected.body_runs, 2 * steps + steps * (steps - 1) / 2);
       }
@@ -117,9 +126,10 @@ TEST_P(CheckpointStepsTest, ManyStepsAtATimeInMemory) {
                          .checkpoint = Checkpoint::budget(2 * slots * (8 + kWhich))})
             .state;
       };
-      ASSERT_EQ(body_runs(f, scalar(0.9, f64)),
-                theory(steps, slots, slots * (8 + kWhich) / 8).body_runs)
+      const Theory expected = theory(steps, slots, slots * (8 + kWhich) / 8);
+      ASSERT_EQ(body_runs(f, scalar(0.9, f64)), expected.body_runs)
           << steps << " steps, " << slots << " slots";
+      EXPECT_EQ(foretold(f, scalar(0.9, f64), steps), expected.body_runs);
     }
 }
 
@@ -158,7 +168,89 @@ TEST_P(CheckpointStepsTest, EverySoManySteps) {
       };
       ASSERT_EQ(body_runs(f, scalar(0.9, f64)), every ? 2 * steps : steps)
           << steps << " steps, every " << every;
+      if (every) {
+        EXPECT_EQ(foretold(f, scalar(0.9, f64), steps), 2 * steps);
+      }
     }
+}
+
+// A kernel that counts would run in no chunk: what is counted is what the executor has run again.
+class CheckpointChunksTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kState = 2 * 4 * 32 * 4;  ///< bytes of an LSTM's, in f32
+  struct Problem {
+    LstmCell cell;
+    Tensor x;
+  };
+  static Problem problem(int steps) {
+    const Dim time("time", steps), batch("batch", 4), in("in", 8);
+    return {LstmCell::init(in, Dim("hidden", 32)), random_normal({time, batch, in})};
+  }
+  static auto loss(const Checkpoint& policy, bool reverse = false) {
+    return [policy, reverse](const Problem& at) {
+      return sum(recur(at.cell, at.x, at.x.dim("time"), {.reverse = reverse, .checkpoint = policy})
+                     .outputs);
+    };
+  }
+  static std::int64_t step_bytes() {
+    return saved_values(loss(Checkpoint::every(1)))(problem(2)).loops.at(0).bytes;
+  }
+  /// steps: of a chunk.
+  static void expect_theory(const Passes& passes, int length, std::int64_t steps,
+                            std::int64_t slots, bool reverse = false) {
+    SCOPED_TRACE(str(length, " steps in chunks of ", steps, ", ", slots, " slots, ", reverse));
+    const std::int64_t budget = 2 * slots * (kState + kWhich), units = (length + steps - 1) / steps;
+    const auto f = jit(grad(loss(Checkpoint::budget(budget), reverse)), {.passes = passes});
+    const Problem at = problem(length);
+    f(at);
+    const RecalledSteps before = recalled_steps();
+    f(at);
+    const RecalledSteps after = recalled_steps();
+    const std::int64_t leaf = std::max<std::int64_t>(budget / 2 / (steps * step_bytes()), 1),
+                       body_runs = theory(units, slots, leaf).body_runs;
+    EXPECT_EQ(after.saved - before.saved, length);
+    // Forwards a shorter chunk is the last one, which is never run to come to another one.
+    if (reverse && length % steps)
+      EXPECT_LE(after.advanced - before.advanced, (body_runs - 2 * units) * steps);
+    else
+      EXPECT_EQ(after.advanced - before.advanced, (body_runs - 2 * units) * steps);
+    const std::string text = f.explain(), part = "each step runs ";
+    ASSERT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NEAR(std::stod(text.substr(text.find(part) + part.size())),
+                static_cast<double>(body_runs) / static_cast<double>(units), 0.051);
+  }
+};
+
+TEST_F(CheckpointChunksTest, ChunksOfTwoSteps) {
+  Passes passes;
+  passes.chunk_steps = 2;
+  for (const int length : {4, 7, 16, 33, 64, 129, 300})
+    for (const std::int64_t slots : {1, 2, 3, 5, 8, 16, 40}) {
+      expect_theory(passes, length, 2, slots);
+      expect_theory(passes, length, 2, slots, true);
+    }
+}
+
+TEST_F(CheckpointChunksTest, ChunksOfALongLoop) {
+  const int length = 5000;
+  const auto f = jit(grad(loss(Checkpoint::every(1))));
+  f(problem(length));
+  const std::string text = f.explain(), part = " chunks of ";
+  ASSERT_NE(text.find(part), std::string::npos) << text;
+  const std::int64_t steps = std::stoll(text.substr(text.find(part) + part.size()));
+  EXPECT_GT(steps, 1);
+  for (const std::int64_t slots : {1, 3, 8, 40}) {
+    expect_theory({}, length, steps, slots);
+    expect_theory({}, 78 * static_cast<int>(steps) + 1, steps, slots, true);
+  }
+}
+
+// Half of the most that there can be, in slots for states of a few bytes.
+TEST_F(CheckpointChunksTest, ABudgetOfAnySizeIsOne) {
+  const Problem at = problem(20);
+  const auto all = grad(loss({}))(at), of_most = grad(loss(Checkpoint::budget(INT64_MAX)))(at);
+  expect_same_bits(of_most.x, all.x);
+  EXPECT_EQ(KeptSteps::most(INT64_MAX), INT64_MAX - INT64_MAX / 4 - 1);
 }
 
 }  // namespace

@@ -9,57 +9,127 @@ namespace {
 
 class CheckpointedTest : public InEveryMode {};
 
-TEST_P(CheckpointedTest, AFunctionHasTheSameGradient) {
+/// Three layers, each with a matrix of its own, that draw; or the same matrix for all.
+struct Layers {
+  std::vector<Tensor> w;
+  Tensor x;
+};
+Layers layers(std::size_t matrices) {
   manual_seed(5);
-  const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
-  const auto f = [&](bool is_checkpointed) {
-    return run(value_and_grad([&, is_checkpointed](const std::pair<Tensor, Tensor>& p) {
-      const auto block = [&](const Tensor& h) {
-        const Tensor noise = random_uniform({2, 3}, 0.5, 1.5, f64);
-        return std::pair{tanh(matmul(h, p.first)) * noise, exp(h)};
-      };
-      std::pair<Tensor, Tensor> made{p.second, p.second};
-      for (int i = 0; i < 3; ++i)
-        made = is_checkpointed ? checkpoint(block)(made.first) : block(made.first);
-      return sum(square(made.first)) + sum(made.second);
-    }));
+  Layers at;
+  for (std::size_t i = 0; i < matrices; ++i) at.w.push_back(random_normal({3, 3}, f64));
+  at.x = random_normal({2, 3}, f64);
+  return at;
+}
+auto loss_of_layers(bool is_checkpointed) {
+  return [is_checkpointed](const Layers& at) {
+    const auto layer = [](const Tensor& w, const Tensor& h) {
+      const Tensor noise = random_uniform({2, 3}, 0.5, 1.5, f64);
+      return std::pair{tanh(matmul(h, w)) * noise, exp(h) * random_normal({2, 3}, f64)};
+    };
+    Tensor h = at.x, loss = scalar(0.0, f64);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Tensor& w = at.w[i % at.w.size()];
+      const auto [next, beside] = is_checkpointed ? checkpoint(layer)(w, h) : layer(w, h);
+      loss = loss + sum(beside);
+      h = next;
+    }
+    return loss + sum(square(h)) * random_uniform({}, 0, 1, f64);
   };
-  // A block draws from a stream of its own, which differs from that of a block without checkpoint:
-  // the gradient is held to differences of values, which are the same with and without a tape.
-  const auto value = [&](const std::pair<Tensor, Tensor>& p) {
-    manual_seed(7);
-    return f(true)(p);
-  };
-  const auto [loss, gradient] = value(std::pair{w, x});
-  const Tensor along_w = random_normal({3, 3}, f64), along_x = random_normal({2, 3}, f64);
-  const auto at = [&](double step) {
-    return value(std::pair{w + along_w * step, x + along_x * step}).first.item<double>();
-  };
-  const double slope =
-      (sum(gradient.first * along_w) + sum(gradient.second * along_x)).item<double>();
-  EXPECT_NEAR(slope, (at(1e-5) - at(-1e-5)) / 2e-5, 1e-5 * std::abs(slope));
-  expect_same_bits(value(std::pair{w, x}).first, loss);
 }
 
-TEST_P(CheckpointedTest, ToTheBitWithoutRandomNumbersAndToAnyOrder) {
-  manual_seed(5);
-  const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
-  const auto loss = [&](bool is_checkpointed) {
-    return [&, is_checkpointed](const Tensor& w) {
-      const auto block = [&](const Tensor& h) { return tanh(matmul(h, w)); };
-      const Tensor h = is_checkpointed ? checkpoint(block)(checkpoint(block)(x)) : block(block(x));
-      return sum(square(h));
-    };
+TEST_P(CheckpointedTest, WhatEachFunctionIsGivenForItselfHasTheSameBitsAndSoHaveItsDraws) {
+  const Layers at = layers(3);
+  const auto f = [&](bool is_checkpointed) {
+    manual_seed(7);
+    return run(value_and_grad(loss_of_layers(is_checkpointed)))(at);
   };
-  const auto a = run(value_and_grad(loss(true)))(w), b = run(value_and_grad(loss(false)))(w);
-  expect_same_bits(a.first, b.first);
-  expect_all_close(a.second, b.second, is_eager() ? 1e-15 : 1e-14);
+  const auto a = f(true), b = f(false);
+  expect_all_close(a.first, b.first, is_exact() ? 0 : 1e-14);
+  for (std::size_t i = 0; i < 3; ++i)
+    expect_all_close(a.second.w[i], b.second.w[i], is_exact() ? 0 : 1e-14);
+  expect_all_close(a.second.x, b.second.x, is_exact() ? 0 : 1e-14);
+}
+
+// A scope of its own, as a loop's or a branch's, has draws of its own.
+TEST_P(CheckpointedTest, DrawsAreThoseOfTheScopeAroundIt) {
+  const auto draw = [](const Tensor& x) { return x * random_normal({3}, f64); };
+  const auto f = [&](bool is_checkpointed) {
+    manual_seed(3);
+    return run(value_and_grad([&, is_checkpointed](const Tensor& x) {
+      const auto drawing = [&](const Tensor& x) {
+        return is_checkpointed ? checkpoint(draw)(x) : draw(x);
+      };
+      const auto in_loop = fori_loop(
+          0, 3, [&](const Tensor&, const Tensor& h) { return drawing(h); }, drawing(x));
+      const auto in_branch = cond(
+          sum(x) > 0.0, [&] { return drawing(x); }, [&] { return x; });
+      return sum(in_loop) + sum(in_branch) + sum(random_normal({3}, f64));
+    }))(ones({3}, f64));
+  };
+  const auto a = f(true), b = f(false);
+  expect_all_close(a.first, b.first, is_exact() ? 0 : 1e-14);
+  expect_all_close(a.second, b.second, 1e-14);
+}
+
+TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
+  const Layers at = layers(1);
+  const auto f = [&](bool is_checkpointed) {
+    manual_seed(7);
+    return run(value_and_grad(loss_of_layers(is_checkpointed)))(at);
+  };
+  const auto a = f(true), b = f(false);
+  expect_all_close(a.second.w[0], b.second.w[0], 1e-13);
   const auto second = [&](bool is_checkpointed) {
-    return grad([&, is_checkpointed](const Tensor& w) {
-      return sum(square(grad(loss(is_checkpointed))(w)));
-    });
+    manual_seed(7);
+    const auto loss = loss_of_layers(is_checkpointed);
+    return run(grad([loss, x = at.x](const Tensor& w) {
+      return sum(square(grad([&](const Tensor& w) { return loss(Layers{{w}, x}); })(w)));
+    }))(at.w[0]);
   };
-  expect_all_close(run(second(true))(w), run(second(false))(w), 1e-11);
+  expect_all_close(second(true), second(false), 1e-11);
+}
+
+// It is one value to a trace, which adds up its cotangents in one order.
+TEST_P(CheckpointedTest, WhatItIsGivenMayBeWhatItReadsFromOutside) {
+  const auto loss = [](const Tensor& x) {
+    const auto f = [&](const Tensor& s) { return std::tuple{x, exp(sin(s) * s), s}; };
+    const auto [same, y, also] = checkpoint(f)(x);
+    const Tensor z = exp(sin(same)),
+                 twice =
+                     checkpoint([](const Tensor&a, const Tensor&b) { return a * sin(b); })(x, x);
+    return sum(0.5 * y + sin(y)) + sum(0.5 * z + sin(z)) + sum(cos(also) * twice);
+  };
+  for (const double at : {1.0, 0.3, 0.7, 1.3, -0.4, 2.1, 0.9}) {
+    const Tensor x = tensor(std::vector<double>{at}, {1}, f64);
+    const Tensor eager = grad(loss)(x), mine = run(grad(loss))(x);
+    expect_all_close(mine, eager, is_exact() ? 0 : 1e-13);
+  }
+}
+
+TEST(CheckpointedRuleTest, ACheckpointWithARuleAloneIsTaken) {
+  const Tensor x = ones({4}, f64);
+  const auto kept = [&](const auto& policy) {
+    return saved_values([&](const Tensor& x) {
+             return sum(checkpoint([](const Tensor& x) { return sin(exp(x)); }, policy)(x));
+           })(x)
+        .bytes();
+  };
+  const SavingRule rule = [](const StepValue& v) {
+    return v.op == "exp" ? Saving::keep : Saving::recompute;
+  };
+  EXPECT_EQ(kept(rule), 32);
+  EXPECT_EQ(kept(Checkpoint().where(rule)), 32);
+  EXPECT_EQ(kept(Checkpoint()), 0);
+  const auto message = [&](const Checkpoint& policy) {
+    return message_of<ArgumentError>([&] { return kept(policy); });
+  };
+  EXPECT_EQ(message(Checkpoint::every(4).where(rule)),
+            "checkpoint: Checkpoint::every(4) is for loops, and a function runs once; give "
+            "Checkpoint().where(rule), or nothing to keep what goes in alone");
+  EXPECT_EQ(message(Checkpoint::budget(100)),
+            "checkpoint: Checkpoint::budget(100) is for loops, and a function runs once; give "
+            "Checkpoint().where(rule), or nothing to keep what goes in alone");
 }
 
 TEST_P(CheckpointedTest, InABodyAndInABranch) {

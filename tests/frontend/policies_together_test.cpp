@@ -1,5 +1,4 @@
-// Policies of loops in loops, ragged ones, of unknown length, whose bodies draw, all at once; and
-// of long loops that a plan runs in chunks.
+// Policies of loops in loops, ragged ones, of unknown length, whose bodies draw, all at once.
 #include <gtest/gtest.h>
 
 #include "reel/tests/frontend/policies.h"
@@ -29,7 +28,7 @@ class PoliciesTogetherTest : public UnderPolicies {
         };
         const Tensor next =
             while_loop(goes_on, step, State{zeros({batch}, f64), h},
-                       {.swap_memory = inner.swap_memory, .checkpoint = inner.checkpoint})
+                       {.checkpoint = inner.checkpoint, .swap_memory = inner.swap_memory})
                 .second;
         return std::pair{next, next + h * 0.1};
       };
@@ -99,60 +98,6 @@ TEST_P(PoliciesTogetherTest, SecondGradientsAreThoseOfKeepingAll) {
   EXPECT_GT(blocks.written(), 0);
 }
 REEL_IN_EVERY_MODE(PoliciesTogetherTest);
-
-/// An LSTM over so many steps, in f32.
-struct LongRun {
-  LstmCell cell;
-  Tensor x;
-};
-auto long_loss(const LoopPolicy& policy) {
-  return [policy](const LongRun& run) {
-    const auto body = [&](const Tensor& x, const LstmCell::State& state) {
-      const LstmCell::State next = run.cell(x, state).second;
-      return std::pair{sum(square(next.h)), next};
-    };
-    return sum(scan(Scan{.spatial_dim = run.x.dim("time"),
-                         .initial = run.cell.initial_state({run.x.dim("batch")}),
-                         .xs = run.x,
-                         .body = body,
-                         .checkpoint = policy.checkpoint,
-                         .swap_memory = policy.swap_memory})
-                   .ys);
-  };
-}
-
-// Chunks are cut from the first step on, whatever the policy: sums over steps add up the same terms
-// in the same order.
-class PoliciesInChunksTest : public ::testing::TestWithParam<std::int64_t> {};
-
-TEST_P(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
-  manual_seed(4);
-  const Dim time("time", GetParam()), batch("batch", 4), in("in", 8);
-  const LongRun at{LstmCell::init(in, Dim("hidden", 32)), random_normal({time, batch, in})};
-  const auto keeps_all = jit(value_and_grad(long_loss({})));
-  const auto [value, gradient] = keeps_all(at);
-  EXPECT_EQ(keeps_all.explain().find(" steps, in ") != std::string::npos, time.size() > 64)
-      << keeps_all.explain();
-  SmallSpillBlocks blocks;
-  for (const LoopPolicy& policy :
-       {LoopPolicy{Checkpoint::every(1)}, LoopPolicy{Checkpoint::every(200)},
-        LoopPolicy{Checkpoint::budget(40'000)}, LoopPolicy{Checkpoint::budget(400'000)},
-        LoopPolicy{{}, true}, LoopPolicy{Checkpoint::every(10), true}}) {
-    SCOPED_TRACE(str(text_of(policy.checkpoint), policy.swap_memory.spill() ? ", in a file" : ""));
-    const auto f = jit(value_and_grad(long_loss(policy)));
-    const auto actual = f(at);
-    expect_same_bits(actual.first, value);
-    const TreeLeaves all = flatten(gradient), mine = flatten(actual.second);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i].kind == TreeLeaf::Kind::tensor) expect_same_bits(mine[i].tensor, all[i].tensor);
-    if (policy.swap_memory.spill() && time.size() == 1000) {
-      EXPECT_GT(blocks.written(), 0);
-    }
-  }
-}
-// One chunk; two, of which the second is a step shorter; three and more.
-INSTANTIATE_TEST_SUITE_P(Lengths, PoliciesInChunksTest,
-                         ::testing::Values(1, 40, 64, 97, 131, 1000));
 
 }  // namespace
 }  // namespace reel

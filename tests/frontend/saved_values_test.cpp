@@ -52,25 +52,67 @@ TEST(SavedValuesTest, OfCheckpoints) {
 }
 
 TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) {
-  EXPECT_TRUE(str(kept(Checkpoint::every(4)))
-                  .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
-                             "checkpoints, and 512 B of 4 steps run again at a time\n"))
+  EXPECT_TRUE(
+      str(kept(Checkpoint::every(4)))
+          .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
+                     "checkpoints, and 512 B of 4 steps run again at a time; each step runs 2.0 "
+                     "times\n"))
       << str(kept(Checkpoint::every(4)));
   EXPECT_TRUE(kept({}).loops.empty());
-  const auto until = [](const Tensor& w) {
-    return sum(while_loop([](const Tensor& h) { return sum(h) < 9.0; },
-                          [&](const Tensor& h) { return h * w; }, ones({2}, f64),
-                          {.checkpoint = Checkpoint::every(4)}));
+}
+
+// Of a loop whose length only a run tells the policy itself is the bound.
+TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
+  const auto loop = [](const Checkpoint& policy) {
+    const auto until = [policy](const Tensor& w) {
+      return sum(while_loop([](const Tensor& h) { return sum(h) < 9.0; },
+                            [&](const Tensor& h) { return tanh(h) * w; }, ones({16}, f64),
+                            {.checkpoint = policy}));
+    };
+    return saved_values(until)(scalar(1.1, f64));
   };
-  EXPECT_TRUE(str(saved_values(until)(scalar(1.1, f64)))
-                  .ends_with("until its gradient is done: at most as many bytes as a run tells of "
-                             "checkpoints, and as many bytes as a run tells run again at a time\n"))
-      << str(saved_values(until)(scalar(1.1, f64)));
+  // A state of 128 bytes, and of a step as many.
+  const KeptByLoop of_budget = loop(Checkpoint::budget(10'000)).loops.at(0);
+  EXPECT_EQ(of_budget.checkpoints, 5000);
+  EXPECT_EQ(of_budget.bytes, 5000);
+  EXPECT_EQ(of_budget.steps, 5000 / 128);
+  EXPECT_EQ(of_budget.runs, -1);
+  const KeptByLoop of_little = loop(Checkpoint::budget(1)).loops.at(0);
+  EXPECT_EQ(of_little.checkpoints, 128 + 16);
+  EXPECT_EQ(of_little.bytes, 128);
+  EXPECT_EQ(of_little.steps, 1);
+  const std::string every = str(loop(Checkpoint::every(4)));
+  EXPECT_TRUE(every.ends_with(
+      "until its gradient is done: at most as many bytes as a run tells of checkpoints, and 512 "
+      "B of 4 steps run again at a time\n"))
+      << every;
 }
 
 TEST(SavedValuesTest, SaysWhatLiesInAFile) {
   for (const KeptValue& value : kept({}, true).values)
     EXPECT_EQ(value.is_spilled, value.type.rank() > 0) << value.op;
+}
+
+TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
+  const auto f = loss({}, Spill{.bytes_in_memory = 8 << 20});
+  const std::int64_t steps = 200'000;
+  const KeptValues all = saved_values(f)(ones({4, 4}, f64), ones({steps, 2, 4}, f64));
+  // Of the state and of tanh's result four blocks of a MiB each, and three on their way.
+  EXPECT_EQ(all.bytes(), 2 * steps * kState + 4) << all;
+  EXPECT_EQ(all.bytes_in_memory(), 2 * 7 * (1 << 20) + 4) << all;
+  EXPECT_EQ(all.bytes_in_files(), 2 * steps * kState) << all;
+  EXPECT_TRUE(
+      str(all).find(": tanh: f64[200000,2,4], 12.2 MiB, in a file but for at most 7.0 MiB") !=
+      std::string::npos)
+      << all;
+  EXPECT_TRUE(
+      str(all).find("in all: 24.4 MiB, at most 14.0 MiB at a time in memory, and 24.4 MiB in"
+                    " files\n") != std::string::npos)
+      << all;
+  // What fits into the blocks that there are at least never leaves memory.
+  const KeptValues few = kept({}, true);
+  EXPECT_EQ(few.bytes_in_memory(), few.bytes());
+  EXPECT_EQ(few.bytes_in_files(), 0);
 }
 
 TEST(SavedValuesTest, OfAFunctionWithoutLoops) {

@@ -5,8 +5,9 @@
 
 #include <filesystem>
 
+#include "reel/frontend/sequence_reads.h"
 #include "reel/reel.h"
-#include "reel/tests/check.h"
+#include "reel/tests/modes.h"
 #include "reel/tests/own_folder.h"
 #include "reel/tests/peaks.h"
 
@@ -49,7 +50,34 @@ TEST_F(SequenceTest, PlainOnesAndOtherTypes) {
   EXPECT_EQ(sequence.next(Dim(0)).numel(), 0);
 }
 
-TEST_F(SequenceTest, GradientsOfPiecesAreThoseOfATruncatedScan) {
+TEST_F(SequenceTest, ReadsAhead) {
+  save_npy(path, range(Dim(100)));
+  Sequence sequence(path);
+  // Of the pieces, so many were read ahead, and so many when they were asked for.
+  const auto expect_reads = [before = sequence_reads()](std::int64_t ahead, std::int64_t asked) {
+    const SequenceReads now = sequence_reads();
+    EXPECT_EQ(now.ahead - before.ahead, ahead);
+    EXPECT_EQ(now.when_asked - before.when_asked, asked);
+  };
+  while (sequence.left()) sequence.next(Dim(10));
+  expect_reads(9, 1);
+  sequence.seek(0);
+  sequence.next(Dim(10));
+  expect_reads(9, 2);
+  sequence.next(Dim(5));  // ten were read
+  expect_reads(9, 3);
+  EXPECT_EQ(sequence.next(Dim(5)).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{15, 16, 17, 18, 19}));
+  expect_reads(10, 3);
+  sequence.seek(60);
+  sequence.next(Dim(30));
+  sequence.next(Dim(10));  // all that was left
+  expect_reads(11, 4);
+}
+
+class SequenceGradientsTest : public SequenceTest, public ::testing::WithParamInterface<RunMode> {};
+
+TEST_P(SequenceGradientsTest, OfPiecesAreThoseOfATruncatedScan) {
   const Tensor all = random_normal({12, 2}, f64);
   save_npy(path, all);
   const auto loss = [](const Tensor& w, const Tensor& x, const Tensor& h, std::int64_t truncate) {
@@ -63,17 +91,22 @@ TEST_F(SequenceTest, GradientsOfPiecesAreThoseOfATruncatedScan) {
   const Tensor w = tensor({0.5, -0.3}, {}, f64), h = zeros({2}, f64);
   Tensor total = zeros({2}, f64), state = h;
   Sequence sequence(path);
-  const auto step = value_and_grad(
-      [&](const Tensor& w, const Tensor& x, const Tensor& h) { return loss(w, x, h, 0); });
+  const InMode step(value_and_grad([&](const Tensor& w, const Tensor& x, const Tensor& h) {
+                      return loss(w, x, h, 0);
+                    }),
+                    GetParam());
   while (sequence.left()) {
     const auto [value, gradient] = step(w, sequence.next(Dim(4)), state);
     state = value.second;
     total = total + gradient;
   }
-  const auto whole = value_and_grad([&](const Tensor& w) { return loss(w, all, h, 4); })(w);
+  EXPECT_EQ(step.trace_count(), 1);
+  const auto whole =
+      InMode(value_and_grad([&](const Tensor& w) { return loss(w, all, h, 4); }), GetParam())(w);
   expect_all_close(total, whole.second, 1e-12);
   expect_all_close(state, whole.first.second, 1e-12);
 }
+REEL_IN_EVERY_MODE(SequenceGradientsTest);
 
 // The piece that is worked on, the one read ahead, and the next one before the first is let go of.
 TEST_F(SequenceTest, ThreePiecesAreInMemoryHoweverLongItIs) {

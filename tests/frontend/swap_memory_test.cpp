@@ -1,6 +1,7 @@
 // swap_memory: what a loop saved lies in a file, and everything is the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,6 +152,70 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
     }
 }
 
+// In chunks of the plan's own size too, of which there are several.
+TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
+  const auto f = [](const SavingRule& rule) {
+    return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(matmul(h, p.w) + x)};
+      };
+      return sum(
+          scan(Scan{.initial = zeros({16, 64}), .xs = p.x, .body = body, .checkpoint = policy})
+              .state);
+    };
+  };
+  const Problem p = problem();
+  SmallSpillBlocks blocks;
+  const auto expected = run(value_and_grad(f({})))(p);
+  run(value_and_grad(f([](const StepValue&) { return Saving::keep; })))(p);
+  EXPECT_EQ(blocks.written(), 0);
+  const auto actual = run(value_and_grad(f(
+      [](const StepValue& v) { return v.op == "tanh" ? Saving::spill : Saving::by_default; })))(p);
+  EXPECT_GT(blocks.written(), 0);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+}
+
+// A trace is recorded, and so is what a loop under a policy runs: the outermost loop alone writes
+// there. Without one, eager mode goes step by step, and each run of a loop inside writes.
+TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
+  const Problem p = problem();
+  const auto inner = [](const Problem& p, const Tensor& h, const SwapMemory& swap) {
+    return fori_loop(0, 8, [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, p.w)); }, h,
+                     {.swap_memory = swap});
+  };
+  const auto in_loop = [&](const Checkpoint& checkpoint, const SwapMemory& swap) {
+    return [=](const Problem& p) {
+      return sum(fori_loop(0, 3, [&](const Tensor&, const Tensor& h) { return inner(p, h, swap); },
+                           ones({16, 64}), {.checkpoint = checkpoint}));
+    };
+  };
+  const auto in_branch = [&](const SwapMemory& swap) {
+    return [=](const Problem& p) {
+      return sum(cond(
+          sum(p.w) < 1e9f,
+          [&] {
+            return inner(p, ones({16, 64}), swap);
+          },
+          [] {
+            return ones({16, 64});
+          }));
+    };
+  };
+  SmallSpillBlocks blocks;
+  const auto holds = [&](const auto& f, const auto& without, bool writes) {
+    const auto expected = run(value_and_grad(without))(p);
+    EXPECT_EQ(blocks.written(), 0);
+    const auto actual = run(value_and_grad(f))(p);
+    EXPECT_EQ(blocks.written() > 0, writes);
+    expect_same_bits(actual.first, expected.first);
+    expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+  };
+  holds(in_loop({}, small()), in_loop({}, false), is_eager());
+  holds(in_branch(small()), in_branch(false), is_eager());
+  holds(in_loop(Checkpoint::every(2), small()), in_loop(Checkpoint::every(2), false), false);
+}
+
 // What the loop inside saved of each of its steps is a list of as many as it ran.
 TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
   constexpr int kOuter = 60, kInner = 10;
@@ -299,7 +364,7 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
     return [policy](const Tensor& w) {
       return while_loop([](const Tensor& s) { return s < 20.0; },
                         [&](const Tensor& s) { return s + sin(s * w) * 0.5 + tanh(w) + 1.0; },
-                        w * 2.0, {.swap_memory = policy.swap, .checkpoint = policy.checkpoint});
+                        w * 2.0, {.checkpoint = policy.checkpoint, .swap_memory = policy.swap});
     };
   };
   const auto second = [](auto f) {
@@ -341,6 +406,35 @@ TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
   file.wait(file.read(0, c));
   expect_same_bits(c, a);
   EXPECT_GE(file_in(folder()), 0);
+}
+
+// The user of this thread for files: root may write anywhere.
+class AsNobody {
+ public:
+  AsNobody() : before_(setfsuid(65534)) {}
+  ~AsNobody() { setfsuid(static_cast<uid_t>(before_)); }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  int before_;
+};
+
+TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
+  const Problem p = problem();
+  const auto f = vjp(loss(false), p);
+  namespace fs = std::filesystem;
+  fs::permissions(folder(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
+                                fs::perms::others_exec);
+  const std::string message = [&] {
+    const AsNobody nobody;
+    return message_of<IoError>([&] { return vjp(loss(small(folder().string())), p).first; });
+  }();
+  fs::permissions(folder(), fs::perms::owner_all);
+  EXPECT_EQ(message,
+            str("swap_memory: cannot make a file in ", folder().string(), ": Permission denied"));
+  expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w,
+                   f.second(scalar(1.0)).w);
 }
 
 // What the first run wrote is gone when the gradient asks for it.

@@ -67,10 +67,7 @@ SavingRule by_letter(int letters) {
 
 template <class F>
 State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
-  if (has_policies) return checkpoint(f, rule)(state);
-  RandomScope draws;
-  draws.begin(0);
-  return f(state);
+  return has_policies ? checkpoint(f, rule)(state) : f(state);
 }
 )";
 

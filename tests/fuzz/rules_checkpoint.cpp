@@ -52,8 +52,6 @@ class CheckpointRule : public Rule {
       machine.assign(in.outputs, checkpoint(f, rule_of(in.policy))(arguments));
       return;
     }
-    RandomScope draws;  // as checkpoint(f) has them
-    draws.begin(0);
     machine.assign(in.outputs, f(arguments));
   }
 

@@ -73,8 +73,8 @@ class WhileRule : public Rule {
       return machine.gather(in.blocks[0].results);
     };
     const std::vector<int> states(in.inputs.begin(), in.inputs.begin() + in.loop.states);
-    WhileOptions options{.swap_memory = swap_memory_of(in.policy),
-                         .checkpoint = checkpoint_of(in.policy)};
+    WhileOptions options{.checkpoint = checkpoint_of(in.policy),
+                         .swap_memory = swap_memory_of(in.policy)};
     if (in.loop.has_bound) options.maximum_iterations = machine.tensor(in.inputs.back());
     const State initial = machine.gather(states);
     machine.assign(in.outputs, in.loop.has_cond ? while_loop(cond, body, initial, options)
@@ -96,8 +96,8 @@ class WhileRule : public Rule {
     const auto option = [&](const std::string& name, const std::string& value) {
       if (!value.empty()) options += (options.empty() ? "." : ", .") + name + " = " + value;
     };
-    option("swap_memory", swap_memory_text(in.policy));
     option("checkpoint", checkpoint_text(in.policy));
+    option("swap_memory", swap_memory_text(in.policy));
     option("maximum_iterations", in.loop.has_bound ? p.value(in.inputs.back()) : "");
     p.line("State" + p.state(states) + (options.empty() ? "" : ", {" + options + "}") + ");");
     p.out();

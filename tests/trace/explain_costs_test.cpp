@@ -85,6 +85,9 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
             "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
             "again");
   EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
+  // The gradient takes all 40 as one chunk: it asks for them at once, and for a copy in one piece.
+  EXPECT_EQ(line_with(every, "of those run again"),
+            "of those run again: 80 steps in memory at a time, 3.8 KiB; each step runs 2.0 times");
   EXPECT_FALSE(has(every, "saved for the gradient")) << every;
   EXPECT_FALSE(has(every, "in a file")) << every;
   EXPECT_EQ(
@@ -92,9 +95,55 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
       "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
       "between them again");
   const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
-  EXPECT_EQ(line_with(in_file, "in a file: "), "in a file: what it keeps, but for 3.0 MiB")
+  // Two values of 40 steps, 24 bytes each: they are never more than a block.
+  EXPECT_EQ(line_with(in_file, "in a file: "),
+            "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
       << in_file;
+  // One state, and one of four chunks of the gradient's: those before it are run to come to it.
+  const auto long_loop = explained(grad([](Tensor w) {
+                                     const auto body = [&](Tensor x, Tensor h) {
+                                       return std::pair{None{}, tanh(matmul(h, w) + x)};
+                                     };
+                                     return sum(scan(Scan{.initial = zeros({4, 32}, f64),
+                                                          .xs = full({200, 4, 32}, 0.1, f64),
+                                                          .body = body,
+                                                          .checkpoint = Checkpoint::budget(1)})
+                                                    .state);
+                                   }),
+                                   full({32, 32}, 0.01, f64));
+  EXPECT_EQ(line_with(long_loop, "of those run again"),
+            "of those run again: 50 steps in memory at a time, 100 KiB; each step runs 3.5 times");
   EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
+}
+
+TEST_F(ExplainCostsTest, WhereSwapMemoryHasNoEffect) {
+  const auto inner = [](Tensor w, const SwapMemory& swaps) {
+    return [w, swaps](Tensor h) {
+      return fori_loop(0, 4, [&](Tensor, Tensor h) { return tanh(matmul(h, w)); }, h,
+                       {.swap_memory = swaps, .name = "inner"});
+    };
+  };
+  const auto in_loop = [&](const SwapMemory& outer, const SwapMemory& swaps) {
+    const auto f = [=](Tensor w) {
+      const auto step = inner(w, swaps);
+      return sum(fori_loop(0, 5, [&](Tensor, Tensor h) { return step(h); }, ones({3, 3}),
+                           {.swap_memory = outer}));
+    };
+    return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
+  };
+  const std::string nothing =
+      "in a file: nothing, whatever its own swap_memory says: it is in another loop or in a "
+      "branch, and what it saves is in a file where the outermost loop swaps";
+  EXPECT_EQ(line_with(in_loop(false, true), "in a file: "), nothing);
+  EXPECT_TRUE(has(in_loop(true, true), "in a file: what it keeps, but for"));
+  EXPECT_TRUE(has(in_loop(true, true), nothing));
+  EXPECT_FALSE(has(in_loop(true, false), nothing));
+  const auto in_branch = [&](Tensor w) {
+    return sum(cond(
+        sum(w) > 0.0f, [&] { return inner(w, true)(w); }, [&] { return w; }));
+  };
+  const std::string text = explained([&](Tensor w) { return grad(in_branch)(w); }, ones({3, 3}));
+  EXPECT_EQ(line_with(text, "in a file: "), nothing) << text;
 }
 
 TEST_F(ExplainCostsTest, RowsAndMemoryThatAreLeftAsTheyAre) {

@@ -69,7 +69,9 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     for (std::size_t i = 0; attrs.in_chunks && i < attrs.body_captures.size(); ++i)
       if (is_read_outside(body, body.inputs[body.formal_count + i]))
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
-    const std::int64_t wanted = steps_of_chunk(step, matrices),
+    // Loops that stand beside each other wait for whole chunks: large ones would keep them waiting,
+    // and chunks of different sizes do as well.
+    const std::int64_t wanted = steps_of_chunk(step, attrs.is_handed_on ? 0 : matrices),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     if (count <= kFewChunks)
       chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest

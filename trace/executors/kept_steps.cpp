@@ -8,7 +8,9 @@ KeptSteps::KeptSteps(std::int64_t every, std::int64_t slots)
     : every_(std::max<std::int64_t>(every, 1)), most_(every ? 0 : most(slots)) {}
 
 KeptSteps::Decision KeptSteps::before(std::int64_t step) {
-  if (step < next_) return {};
+  const std::int64_t at = place(step);
+  ++calls_;
+  if (at < next_) return {};
   Decision result{true};
   while (most_ && taken_ + result.takes > most_ && (taken_ > 1 || result.takes)) {
     ++result.drops;
@@ -17,7 +19,7 @@ KeptSteps::Decision KeptSteps::before(std::int64_t step) {
     taken_ = (taken_ + 1) / 2;
   }
   taken_ += result.takes;
-  next_ = (step / every_ + 1) * every_;
+  next_ = (at / every_ + 1) * every_;
   return result;
 }
 

@@ -21,25 +21,30 @@ class KeptSteps {
 
   /// Whether a checkpoint is to be taken before this step (or chunk, the first of whose steps it
   /// is); steps rise. Before that, so many times: every second of those that were taken is to be
-  /// dropped, the second one among them.
+  /// dropped, the second one among them. To be asked before each.
   struct Decision {
     bool takes = false;
     int drops = 0;
   };
   Decision before(std::int64_t step);
   /// before() may say that one is to be taken.
-  bool is_due(std::int64_t step) const { return step >= next_; }
+  bool is_due(std::int64_t step) const { return place(step) >= next_; }
   /// How many checkpoints there are now.
   std::int64_t taken() const { return taken_; }
   /// From here on there are at most so many slots: the state has grown.
   void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
   /// Of so many slots, how many a loop takes.
   static std::int64_t most(std::int64_t slots) {
-    return std::max<std::int64_t>(slots - (slots + 3) / 4, 1);
+    return std::max<std::int64_t>(slots - slots / 4 - (slots % 4 != 0), 1);
   }
 
  private:
+  /// What strides count: under a budget steps, or chunks, of which one may be shorter. Strides of
+  /// fewer steps than a chunk has would drop checkpoints, and take as many as before.
+  std::int64_t place(std::int64_t step) const { return most_ ? calls_ : step; }
+
   std::int64_t every_, most_;  ///< 0: any number
+  std::int64_t calls_ = 0;     ///< of before(): steps, or chunks
   std::int64_t next_ = 0, taken_ = 0;
 };
 

@@ -1,5 +1,4 @@
-// trace/executors/way_back.h — how a loop that kept some of its steps is gone back over, and what
-// that takes.
+// trace/executors/way_back.h — how a loop that kept some of its steps is gone back over.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +20,5 @@ WayBack way_back(const LoopAttrs& loop, std::int64_t gap, std::int64_t state_byt
 /// All that the steps of the loop save lies one behind the other, in the order of positions.
 /// inputs: types of the recall op's, those of the loop first.
 bool saves_in_one_piece(const RecallAttrs& attrs, std::span<const TensorType> inputs);
-
-/// What a loop under a Checkpoint takes, at most, at any time until its gradient is done, where
-/// that asks for one step at a time.
-struct PolicyBytes {
-  std::int64_t checkpoints = 0;  ///< states, and of which steps they are
-  std::int64_t steps = 0;        ///< that are in memory at a time
-};
-PolicyBytes policy_bytes(const LoopAttrs& loop, std::int64_t steps, std::int64_t state_bytes,
-                         std::int64_t step_bytes);
 
 }  // namespace reel

@@ -21,16 +21,21 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// A loop that is to run in chunks.
 class Chunking {
  public:
-  Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps,
+  /// is_handed_on: another loop could go on with what a chunk stacks, or this one with what
+  /// another's chunk does.
+  Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_handed_on,
            const DimRenames& renames)
-      : attrs_(attrs), inputs_(std::move(inputs)), steps_(steps), renames_(renames) {}
+      : attrs_(attrs),
+        inputs_(std::move(inputs)),
+        steps_(steps),
+        is_handed_on_(is_handed_on),
+        renames_(renames) {}
 
-  /// Finds the dim of a chunk's steps -> false if the loop stays as it is. is_handed_on: another
-  /// loop could go on with what a chunk stacks, or this one with what another's chunk does.
-  bool prepare(bool is_handed_on) {
+  /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
+  bool prepare() {
     const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
-    if (!steps_ && !is_handed_on) {
+    if (!steps_ && !is_handed_on_) {
       const LoopAttrs in_chunk = as_chunks();
       if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
     }
@@ -60,6 +65,7 @@ class Chunking {
     next.has_bound = false;
     next.in_chunks = true;
     next.chunk_steps = steps_;
+    next.is_handed_on = is_handed_on_;
     next.origin = {};
     return next;
   }
@@ -74,6 +80,7 @@ class Chunking {
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
     in_steps.chunk_steps = steps_;
+    in_steps.is_handed_on = is_handed_on_;
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 
@@ -167,6 +174,7 @@ class Chunking {
   const LoopAttrs& attrs_;
   std::vector<TensorType> inputs_;  ///< of the op
   int steps_;                       ///< of a chunk; 0: not known
+  bool is_handed_on_;
   const DimRenames& renames_;
   Dim chunk_;
 };
@@ -214,9 +222,10 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
-      Chunking chunking(loop, graph.types_of(in), steps, renames);
-      if (chunking.prepare(
-              is_handed_on[static_cast<std::size_t>(&record - graph.records.data())])) {
+      Chunking chunking(loop, graph.types_of(in), steps,
+                        is_handed_on[static_cast<std::size_t>(&record - graph.records.data())],
+                        renames);
+      if (chunking.prepare()) {
         in.erase(in.begin(), in.begin() + loop.has_bound);
         attrs = make_attrs(chunking.make());
       }

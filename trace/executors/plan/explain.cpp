@@ -14,6 +14,7 @@
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/rates.h"
 #include "reel/trace/executors/plan/words.h"
+#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/passes/notes.h"
 
 namespace reel {
@@ -244,7 +245,7 @@ class PlanText {
     if (!attrs.in_chunks) write_moves(inner, attrs);  // the loop inside tells
     if (!attrs.has_chunk) {
       write_saved(inner, plan, at);
-      write_policy(inner, attrs);
+      write_policy(inner, plan, at);
     }
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
@@ -316,7 +317,9 @@ class PlanText {
   }
 
   /// What a loop keeps for its gradient where that is not all, and what it reads that was not kept.
-  void write_policy(const std::string& indent, const LoopAttrs& attrs) {
+  void write_policy(const std::string& indent, const Plan& plan, const Instruction& at) {
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    const OpRecord& record = plan.graph().records[at.record];
     if (attrs.takes_checkpoints()) {
       std::vector<TensorType> state;
       const Graph& body = *attrs.body.graph;
@@ -329,9 +332,75 @@ class PlanText {
                : str("as many as fit into half of ", bytes_text(attrs.checkpoint_bytes)),
            "; the gradient runs the steps between them again");
     }
-    if (attrs.keeps_few_steps() && attrs.swaps)
-      line(indent, "in a file: what it keeps, but for ", bytes_text(attrs.spill_window));
-    if (attrs.recalls()) line(indent, "steps that were not kept: run again, or read from the file");
+    if (attrs.swaps && attrs.keeps_few_steps())
+      line(indent, "in a file: what it keeps, but for ", bytes_text(attrs.spill_window),
+           spilled_text(plan, record, attrs, PlanView::loop_of(plan, at)));
+    else if (attrs.swaps && saves(plan, at))
+      line(indent,
+           "in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
+           "in a branch, and what it saves is in a file where the outermost loop swaps");
+    if (attrs.recalls()) {
+      line(indent, "steps that were not kept: run again, or read from the file");
+      write_runs(indent, plan, record, unit_of(attrs, PlanView::loop_of(plan, at)));
+    }
+  }
+
+  static bool saves(const Plan& plan, const Instruction& at) {
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    return attrs.takes_checkpoints() || !stacks_of(plan, at, true).empty();
+  }
+  /// Steps that the loop does at a time.
+  static std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
+    return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
+  }
+  /// What of that is in memory where it is more than the window.
+  static std::string spilled_text(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs,
+                                  const LoopPlan& loop) {
+    std::int64_t in_memory = 0;
+    const Graph& body = *attrs.body.graph;
+    const auto steps = steps_of(attrs, PlanView::types(plan, plan.graph().inputs_of(record)));
+    const auto out = plan.graph().outputs_of(record);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs.stacks); ++j) {
+      if (!attrs.is_spilled(j)) continue;
+      const TensorType& all = PlanView::types(plan).types[out[attrs.first_stack() + j]];
+      const TensorType step = all.is_list() ? all.element() : slice_type(all);
+      if (step.is_list() || !step.is_known()) return {};
+      const bool is_of_few = attrs.is_checkpoint(j);
+      in_memory += spilled_bytes_in_memory(attrs, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
+                                           is_of_few ? 1 : unit_of(attrs, loop));
+    }
+    return str(", with what is on its way at most ", bytes_text(in_memory));
+  }
+  /// How often each step runs that is not kept. record: of the loop that goes back over them, so
+  /// many at a time.
+  void write_runs(const std::string& indent, const Plan& plan, const OpRecord& record,
+                  std::int64_t asked) {
+    const OpRecord* const recall = maker_of_any(plan, plan.graph().inputs_of(record), recall_op);
+    if (!recall) return;
+    const auto& attrs = get<RecallAttrs>(recall->attrs.get());
+    const auto in = plan.graph().inputs_of(*recall);
+    const OpRecord* const forwards = maker_of_any(plan, in.last(1), loop_op);
+    std::int64_t unit = 1;
+    for (const Instruction& at : PlanView::instructions(plan))
+      if (at.kind == PlanView::Kind::loop && &plan.graph().records[at.record] == forwards)
+        unit = unit_of(PlanView::attrs_of(plan, at), PlanView::loop_of(plan, at));
+    const std::vector<TensorType> types = PlanView::types(plan, in);
+    const PolicyCosts costs =
+        policy_costs(attrs, types, PlanView::types(plan, plan.graph().outputs_of(*recall)),
+                     steps_of(attrs.saving(), types), unit, asked);
+    if (costs.runs >= 0)
+      line(indent, "of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",
+           bytes_text(costs.bytes), "; each step runs ", runs_text(costs.runs));
+  }
+  /// What makes the first of the values that such an op makes.
+  static const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values,
+                                      const Op& op) {
+    for (const ValueId v : values)
+      for (const OpRecord& record : plan.graph().records) {
+        const auto out = plan.graph().outputs_of(record);
+        if (record.op == &op && std::find(out.begin(), out.end(), v) != out.end()) return &record;
+      }
+    return nullptr;
   }
 
   static std::string why_not_planned(const LoopPlan& loop) {

@@ -1,6 +1,8 @@
 #include "reel/trace/executors/plan/words.h"
 
 #include <algorithm>
+#include <iomanip>
+#include <sstream>
 
 #include "reel/core/str.h"
 
@@ -19,6 +21,12 @@ std::string types_text(const std::vector<TensorType>& types) {
 
 std::int64_t dense_bytes(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
+}
+
+std::string runs_text(double runs) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(1) << runs << " times";
+  return out.str();
 }
 
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {

@@ -26,6 +26,9 @@ struct LoopTypes {
 LoopTypes types_of(const LoopAttrs& attrs, const std::vector<TensorType>& in,
                    const std::vector<TensorType>& out);
 
+/// "2.0 times".
+std::string runs_text(double runs);
+
 /// The number of a loop's steps, where it is that of a dim with a known size.
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in);
 /// That, or what ends the loop.

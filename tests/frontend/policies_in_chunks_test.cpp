@@ -1,0 +1,174 @@
+// Policies of loops that a plan runs in chunks: gradients have the bits of keeping all there, too.
+// Chunks are cut from the first step on, whatever the policy: sums over steps add up the same terms
+// in the same order.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "reel/tests/frontend/policies.h"
+#include "reel/trace/executors/spilled.h"
+
+namespace reel {
+namespace {
+
+struct LoopPolicy {
+  Checkpoint checkpoint = {};
+  SwapMemory swap_memory = false;
+};
+/// Two cells, and a sequence.
+struct Problem {
+  LstmCell first;
+  GruCell second;
+  Linear readout;
+  Tensor x;
+};
+Problem problem(std::int64_t steps) {
+  manual_seed(4);
+  const Dim time("time", steps), batch("batch", 4), in("in", 8), hidden("hidden", 32);
+  return {LstmCell::init(in, hidden), GruCell::init(hidden, Dim("units", 24)),
+          Linear::init(hidden, Dim("classes", 5)), random_normal({time, batch, in})};
+}
+using Loss = std::function<Tensor(const Problem&, const LoopPolicy&)>;
+
+Tensor of_an_lstm(const Problem& at, const LoopPolicy& policy, bool reverse) {
+  const auto body = [&](const Tensor& x, const LstmCell::State& state) {
+    const LstmCell::State next = at.first(x, state).second;
+    return std::pair{sum(square(next.h)), next};
+  };
+  return sum(scan(Scan{.spatial_dim = at.x.dim("time"),
+                       .initial = at.first.initial_state({at.x.dim("batch")}),
+                       .xs = at.x,
+                       .body = body,
+                       .reverse = reverse,
+                       .checkpoint = policy.checkpoint,
+                       .swap_memory = policy.swap_memory})
+                 .ys);
+}
+Tensor forwards(const Problem& at, const LoopPolicy& policy) {
+  return of_an_lstm(at, policy, false);
+}
+Tensor backwards(const Problem& at, const LoopPolicy& policy) {
+  return of_an_lstm(at, policy, true);
+}
+Tensor of_a_body_that_draws(const Problem& at, const LoopPolicy& policy) {
+  const auto body = [&](const Tensor& x, const LstmCell::State& state) {
+    const Tensor kept = random_uniform({at.x.dim("batch"), at.x.dim("in")}, 0, 1);
+    auto [y, next] = at.first(where(kept < 0.8f, x, x * 0.0f), state);
+    return std::pair{at.readout(y * random_normal({at.first.out_dim()})), next};
+  };
+  return sum(square(scan(Scan{.spatial_dim = at.x.dim("time"),
+                              .initial = at.first.initial_state({at.x.dim("batch")}),
+                              .xs = at.x,
+                              .body = body,
+                              .checkpoint = policy.checkpoint,
+                              .swap_memory = policy.swap_memory})
+                        .ys));
+}
+Tensor of_several_loops(const Problem& at, const LoopPolicy& policy) {
+  const Dim time = at.x.dim("time");
+  const auto first = recur(at.first, at.x, time,
+                           {.checkpoint = policy.checkpoint, .swap_memory = policy.swap_memory});
+  const auto second =
+      recur(at.second, first.outputs, time, {.reverse = true, .swap_memory = policy.swap_memory});
+  const auto third = recur(at.first, at.x, time, {.checkpoint = policy.checkpoint});
+  return sum(square(second.outputs)) + sum(at.readout(third.outputs));
+}
+Tensor under_a_rule(const Problem& at, const LoopPolicy& policy) {
+  const SavingRule rule = [](const StepValue& v) {
+    return v.op == "tanh"      ? Saving::recompute
+           : v.op == "sigmoid" ? Saving::spill
+                               : Saving::by_default;
+  };
+  const bool keeps_all = policy.checkpoint.keeps_all() && !policy.swap_memory.spill();
+  return forwards(
+      at, keeps_all ? policy : LoopPolicy{policy.checkpoint.where(rule), policy.swap_memory});
+}
+
+struct Model {
+  const char* name;
+  Loss loss;
+};
+struct InChunks {
+  Model model;
+  int steps, chunk;  ///< 0: as many as the plan takes by itself
+};
+
+class PoliciesInChunksTest : public ::testing::TestWithParam<InChunks> {
+ protected:
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t result = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++result;
+    return result;
+  }
+};
+
+TEST_P(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
+  const InChunks& c = GetParam();
+  const Problem at = problem(c.steps);
+  const auto make = [&](const LoopPolicy& policy) {
+    Passes passes;
+    passes.chunk_steps = c.chunk;
+    return jit(
+        value_and_grad([loss = c.model.loss, policy](const Problem& p) { return loss(p, policy); }),
+        {.passes = passes});
+  };
+  const auto call = [&](const auto& f) {
+    manual_seed(8);
+    return f(at);
+  };
+  const auto keeps_all = make({});
+  const auto [value, gradient] = call(keeps_all);
+  // Loops that were written, and their gradients: lines without a number behind a point.
+  const auto expect_chunks = [&](const std::string& text) {
+    EXPECT_EQ(count(text, " steps, in ") > 0, c.chunk || c.steps > 64) << text;
+    EXPECT_EQ(count(text, "\nloop "), count(text, " steps, in ")) << text;
+  };
+  if (c.chunk || c.steps > 64) expect_chunks(keeps_all.explain());
+  SmallSpillBlocks blocks;
+  for (const LoopPolicy& policy :
+       {LoopPolicy{Checkpoint::every(1)}, LoopPolicy{Checkpoint::every(200)},
+        LoopPolicy{Checkpoint::budget(40'000)}, LoopPolicy{Checkpoint::budget(400'000)},
+        LoopPolicy{{}, true}, LoopPolicy{Checkpoint::every(10), true}}) {
+    SCOPED_TRACE(str(text_of(policy.checkpoint), policy.swap_memory.spill() ? ", in a file" : ""));
+    const auto f = make(policy);
+    const auto actual = call(f);
+    if (c.chunk || c.steps > 64) expect_chunks(f.explain());
+    expect_same_bits(actual.first, value);
+    const TreeLeaves all = flatten(gradient), mine = flatten(actual.second);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].kind == TreeLeaf::Kind::tensor) expect_same_bits(mine[i].tensor, all[i].tensor);
+    if (policy.swap_memory.spill() && c.steps == 1000) {
+      EXPECT_GT(blocks.written(), 0);
+    }
+  }
+}
+
+const Model kForwards{"Forwards", forwards}, kBackwards{"Backwards", backwards},
+    kDraws{"Draws", of_a_body_that_draws}, kSeveral{"Several", of_several_loops},
+    kRule{"Rule", under_a_rule};
+std::string name_of(const ::testing::TestParamInfo<InChunks>& info) {
+  const std::string chunk = info.param.chunk ? str("ByTwos") : str("ByItself");
+  return str(info.param.model.name, info.param.steps, chunk);
+}
+// One chunk; two, of which the second is a step shorter; three and more.
+INSTANTIATE_TEST_SUITE_P(Lengths, PoliciesInChunksTest,
+                         ::testing::Values(InChunks{kForwards, 1, 0}, InChunks{kForwards, 40, 0},
+                                           InChunks{kForwards, 64, 0}, InChunks{kForwards, 97, 0},
+                                           InChunks{kForwards, 131, 0},
+                                           InChunks{kForwards, 1000, 0},
+                                           InChunks{kBackwards, 97, 0},
+                                           InChunks{kBackwards, 131, 0},
+                                           InChunks{kBackwards, 1000, 0}, InChunks{kDraws, 131, 0},
+                                           InChunks{kDraws, 1000, 0}, InChunks{kSeveral, 131, 0},
+                                           InChunks{kSeveral, 1000, 0}, InChunks{kRule, 131, 0},
+                                           InChunks{kRule, 1000, 0}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(ByTwos, PoliciesInChunksTest,
+                         ::testing::Values(InChunks{kForwards, 21, 2}, InChunks{kBackwards, 21, 2},
+                                           InChunks{kDraws, 21, 2}, InChunks{kSeveral, 21, 2},
+                                           InChunks{kRule, 21, 2}),
+                         name_of);
+
+}  // namespace
+}  // namespace reel
