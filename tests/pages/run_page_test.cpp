@@ -262,6 +262,35 @@ TEST_F(RunPageTest, StepsDoNoHarmWhileALayoutIsUnderWay) {
   EXPECT_EQ(ask("page.view === page.views[0]"), true);
 }
 
+TEST_F(RunPageTest, DeadNodesOfATimedRunAreGreyAndNodesThatPassTokensYellow) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return matmul(x, x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({192, 192}) * 1e-3f);
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  ask("page.foldAll(false)");
+  settle();
+  const auto fills = [&](const std::string& nodes) {
+    return ask("[...new Set([...document.querySelectorAll('#scene " + nodes +
+               " > .shape')].map((s) => getComputedStyle(s).fill))]");
+  };
+  const nlohmann::json yellow{"rgb(253, 246, 220)"}, grey{"rgb(228, 231, 235)"};
+  EXPECT_EQ(fills(".control"), yellow);  // Enter, Merge, Switch, ...: whatever they took
+  const nlohmann::json hot = fills(".warm");
+  EXPECT_GE(hot.size(), 1u);  // a product
+  EXPECT_NE(hot[0], "rgb(255, 255, 255)");
+  ask("page.runBar.goTo(1e9)");  // the last iteration runs nothing
+  EXPECT_EQ(fills(".dead.node"), grey);
+  EXPECT_EQ(fills(".dead.warm"), grey);
+  EXPECT_EQ(ask("[...document.querySelectorAll('#scene .dead > .share')].every((s) => "
+                "getComputedStyle(s).display === 'none')"),
+            true);
+}
+
 TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
   // A counter that leads: tokens of several iterations wait on an edge.
   const auto f = jit(
