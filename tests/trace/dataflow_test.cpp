@@ -125,7 +125,7 @@ TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
                                                           {"full_1", {1, 0}},
                                                           {"add_1", {1, 0}}};
     EXPECT_EQ(loop.counts(), expected);
-    int live = 0, dead = 0;
+    std::int64_t live = 0, dead = 0;
     for (const auto& [name, count] : loop.counts()) {
       live += count.live;
       dead += count.dead;

@@ -6,11 +6,8 @@
 namespace reel {
 
 std::vector<ActivationCount> activation_counts(const RecordedRun& run) {
-  std::vector<ActivationCount> counts(run.graph->nodes.size());
-  for (const Activation& activation : run.activations) {
-    ActivationCount& count = counts[static_cast<std::size_t>(activation.node)];
-    ++(activation.is_dead ? count.dead : count.live);
-  }
+  std::vector<ActivationCount> counts;
+  for (const RecordedRun::NodeTotal& total : run.node_totals) counts.push_back(total.count);
   return counts;
 }
 
@@ -44,6 +41,7 @@ std::ostream& operator<<(std::ostream& out, const RecordedRun& run) {
       out << ']';
     }
     if (activation.is_dead) out << " dead";
+    if (activation.has_failed) out << " failed";
     out << '\n';
   }
   return out;
