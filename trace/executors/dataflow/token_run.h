@@ -16,6 +16,10 @@
 
 namespace reel {
 
+/// For tests of runs by many threads: while it is set, every op counts as one that takes long, so
+/// that other threads are called for the smallest.
+extern std::atomic<bool> every_op_takes_long;
+
 /// Tokens in frames: a node fires when its inputs have come, dead where one of them is.
 ///
 /// The rules are those of TensorFlow's executor. An iteration's inputs lie in the Iteration; a
@@ -91,6 +95,7 @@ class TokenRun {
   const int parallel_iterations_;
   RunRecorder* const recorder_;
   const std::stop_token stop_;
+  const bool all_take_long_;
   std::int64_t start_time_ = 0;
 
   std::mutex mutex_;
