@@ -1,10 +1,7 @@
-// Runs by tokens: what fires how often, how far iterations lead, what never runs, and how runs end.
-#include <chrono>
+// Runs by tokens: what fires how often, how far iterations lead, and what never runs. How runs end
+// is in dataflow_ends_test.cpp.
 #include <map>
-#include <semaphore>
-#include <thread>
 
-#include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -46,30 +43,6 @@ class Lowered {
  private:
   LoweredGraph graph_;
   RecordedRun run_;
-};
-
-/// Cancels what runs in its scope, should that not end.
-class Watchdog {
- public:
-  Watchdog() : scope_(source_.get_token()), dog_([this] { watch(); }) {}
-  ~Watchdog() {
-    is_over_.release();
-    dog_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  void watch() {
-    if (!is_over_.try_acquire_for(std::chrono::seconds(20))) {
-      ADD_FAILURE() << "it has not ended within 20 seconds";
-      source_.request_stop();
-    }
-  }
-  std::stop_source source_;
-  CancellationScope scope_;
-  std::binary_semaphore is_over_{0};
-  std::thread dog_;
 };
 
 template <class F>
@@ -373,164 +346,6 @@ TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
     EXPECT_EQ(around, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));  // the last one of a dead token
     expect_no_frame_is_left(loops.last());
   }
-}
-
-TEST(DataflowTest, E15_AnErrorNamesOpAndIterationAndTheGraphRunsAgain) {
-  const auto reads = jit(
-      [](Tensor n, TensorArray array, Tensor x) {
-        return while_loop([&](Tensor i, Tensor, Tensor) { return i < n; },
-                          [&](Tensor i, Tensor s, Tensor x) {
-                            return std::tuple{i + 1, s + array.read(i), matmul(x, x)};
-                          },
-                          std::tuple{scalar(0), scalar(0.f), x}, {.name = "decode"});
-      },
-      {.executor = Executor::dataflow, .parallel_iterations = 4});
-  const auto of_interpreter = jit(
-      [](Tensor n, TensorArray array) {
-        return while_loop([&](Tensor i, Tensor) { return i < n; },
-                          [&](Tensor i, Tensor s) {
-                            return std::tuple{i + 1, s + array.read(i)};
-                          },
-                          std::tuple{scalar(0), scalar(0.f)}, {.name = "decode"});
-      },
-      {.executor = Executor::interpreter});
-  TensorArray array{TensorType(f32)};
-  for (int i = 0; i < 3; ++i) array = array.push_back(scalar(1.f));
-  const Tensor x = zeros({80, 80});
-  const std::string expected = message_of<IndexError>([&] { of_interpreter(scalar(10), array); });
-  EXPECT_NE(expected.find("in iteration 3 of while_loop \"decode\""), std::string::npos)
-      << expected;
-  // Iterations 4 and 5 fail as well, and may do so earlier.
-  for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(message_of<IndexError>([&] { reads(scalar(10), array, x); }), expected);
-  expect_values(std::get<1>(reads(scalar(3), array, x)), {3});
-}
-
-TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
-  const auto f = [](Tensor i, TensorArray empty) {
-    const auto [k, late] =
-        while_loop([](Tensor k, Tensor) { return k < 50; },
-                   [&](Tensor k, Tensor s) {
-                     return std::tuple{
-                         k + 1, cond(
-                                    k == 40, [&] { return empty.read(k); }, [&] { return s + 1; })};
-                   },
-                   std::tuple{scalar(0), scalar(0.f)}, {.name = "late"});
-    return late + empty.read(i);  // ready at once
-  };
-  const TensorArray empty{TensorType(f32)};
-  const std::string expected = message_of<IndexError>(
-      [&] { jit(f, {.executor = Executor::interpreter})(scalar(0), empty); });
-  EXPECT_NE(expected.find("in iteration 40 of while_loop \"late\""), std::string::npos) << expected;
-  for (const int bound : kBounds)
-    EXPECT_EQ(message_of<IndexError>([&] {
-                jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound})(scalar(0),
-                                                                                       empty);
-              }),
-              expected);
-}
-
-/// The message of the IndexError that f(args...) throws by tokens, with every bound and on one and
-/// two threads; a run that does not end is cancelled.
-template <class F, class... Args>
-void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
-  for (const int count : {1, 2}) {
-    const Threads threads(count);
-    for (const int bound : kBounds) {
-      SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
-      const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
-      const Watchdog watchdog;
-      for (int call = 0; call < 2; ++call)  // what ops take is known at the second
-        EXPECT_EQ(message_of<IndexError>([&] { by_tokens(args...); }).substr(0, 7), "gather:");
-    }
-  }
-}
-
-const auto no_end = [](Tensor i) { return i < 10; };
-const auto round_and_round = [](Tensor i) { return (i + 1) % 5; };
-
-TEST(DataflowTest, AnOpThatFailsAtOnceEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& index) {
-    const Tensor fails = gather(x, index, 0);
-    return std::pair{fails, while_loop(no_end, round_and_round, scalar(0))};
-  };
-  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32));
-}
-
-// It waits behind the short ops, of which an endless loop always has another.
-TEST(DataflowTest, AnOpThatTakesLongAndFailsEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& index) {
-    const Tensor fails = gather(x, index, 0);
-    return std::tuple{fails, while_loop(no_end, round_and_round, scalar(0)),
-                      while_loop(no_end, round_and_round, scalar(1))};
-  };
-  Tensor index = range(10'000);
-  expect_error_beside_what_never_ends(f, ones({9'999, 10}), index);
-}
-
-TEST(DataflowTest, AnOpThatFailsEndsALoopBehindItThatHasNoOps) {
-  const auto f = [](const Tensor& x, const Tensor& index, const Tensor& on) {
-    const Tensor fails = gather(x, index, 0);
-    return std::pair{fails, while_loop([&](Tensor, Tensor) { return on; },
-                                       [](Tensor a, Tensor b) {
-                                         return std::tuple{b, a};
-                                       },
-                                       std::tuple{scalar(1), scalar(2)})};
-  };
-  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32), scalar(true));
-}
-
-TEST(DataflowTest, AnIterationThatFailsEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& limit) {
-    const auto counts = [&](Tensor i, Tensor) { return i < limit; };
-    const auto reads = [&](Tensor i, Tensor s) {
-      return std::tuple{i + 1, s + sum(gather(x, i, 0))};
-    };
-    const auto inner = [](Tensor i) { return (i + while_loop(no_end, round_and_round, i)) % 5; };
-    return std::pair{while_loop(counts, reads, std::tuple{scalar(0), scalar(0.f)}),
-                     while_loop(no_end, inner, scalar(0))};
-  };
-  expect_error_beside_what_never_ends(f, ones({40, 3}), scalar(50));
-}
-
-TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {
-  const auto endless = jit(
-      [](Tensor n, Tensor x) {
-        return while_loop([&](Tensor i, Tensor) { return i < n; },
-                          [](Tensor i, Tensor x) {
-                            return std::tuple{i % 5, matmul(x, x)};
-                          },
-                          std::tuple{scalar(0), x});
-      },
-      {.executor = Executor::dataflow});
-  const Tensor x = zeros({80, 80});
-  for (const int threads : {1, 2}) {
-    const Threads some(threads);
-    std::stop_source source;
-    std::thread other([&] { source.request_stop(); });
-    const CancellationScope scope(source.get_token());
-    EXPECT_EQ(message_of<CancelledError>([&] { endless(scalar(10), x); }),
-              "the call was cancelled, as its CancellationScope's token was asked to");
-    other.join();
-  }
-  expect_values(std::get<0>(endless(scalar(0), x)), {0});  // again, without a scope
-}
-
-TEST(DataflowTest, ALoopWithoutAnyOpCanBeCancelled) {
-  const auto endless = jit(
-      [](Tensor on, Tensor x, Tensor y) {
-        return while_loop([&](Tensor, Tensor) { return on; },
-                          [](Tensor x, Tensor y) {
-                            return std::tuple{y, x};
-                          },
-                          std::tuple{x, y});
-      },
-      {.executor = Executor::dataflow});
-  std::stop_source source;
-  std::thread other([&] { source.request_stop(); });
-  const CancellationScope scope(source.get_token());
-  EXPECT_THROW(endless(scalar(true), scalar(1), scalar(2)), CancelledError);
-  other.join();
 }
 
 TEST(DataflowTest, NodesMayHaveMoreInputsThan16BitsCount) {

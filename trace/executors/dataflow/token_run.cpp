@@ -37,7 +37,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
     leads_ = true;
     helpers_.lead([](void* run) { static_cast<TokenRun*>(run)->work(true); });
   }
-  if (is_cancelled_) throw_cancelled();
+  if (is_cancelled_) throw_cancelled(error_);
   if (error_) std::rethrow_exception(error_);
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (result_states_[i] != kLive)
