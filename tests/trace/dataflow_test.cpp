@@ -110,6 +110,53 @@ TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
   }
 }
 
+/// Nodes that fire in loops, by name, of the last run of a jitted function.
+std::map<std::string, ActivationCount> counts_in_loops(const Graph& graph) {
+  const auto run = last_recorded_run(graph);
+  const std::vector<ActivationCount> counts = activation_counts(*run);
+  std::map<std::string, ActivationCount> result;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const LoweredNode& node = run->graph->nodes[i];
+    if (node.frame > 0 || node.kind == LoweredKind::enter) result[node.name] = counts[i];
+  }
+  return result;
+}
+
+// The passes of jit come before: what the body hands on as it is enters once, for all iterations.
+TEST(DataflowTest, Q12_TheWellKnownLoopOfAJittedFunction) {
+  const auto count = [](const auto& body) {
+    return jit(
+        [=](const Tensor& i, const Tensor& n) {
+          return while_loop([](Tensor a, Tensor n) { return a < n; }, body, std::tuple{i, n});
+        },
+        {.executor = Executor::dataflow, .profile = true});
+  };
+  const auto same_n = count([](Tensor a, Tensor n) { return std::tuple{a + 2, n}; });
+  expect_values(std::get<0>(same_n(scalar(1), scalar(10))), {11});
+  const std::map<std::string, ActivationCount> of_one{
+      {"while/Enter", {1, 0}},         {"while/Enter_2", {1, 0}},  {"while/Merge", {6, 0}},
+      {"while/less", {6, 0}},          {"while/LoopCond", {6, 0}}, {"while/Switch", {6, 0}},
+      {"while/Identity", {5, 1}},      {"while/full", {5, 1}},     {"while/add", {5, 1}},
+      {"while/NextIteration", {5, 1}}, {"while/Exit", {1, 5}}};
+  EXPECT_EQ(counts_in_loops(same_n.graph()), of_one);
+  // 1 < 10, 3 < 9, 5 < 8, but not 7 < 7: all of TensorFlow's nodes, as often as there.
+  const auto less_n = count([](Tensor a, Tensor n) { return std::tuple{a + 2, n - 1}; });
+  const auto [a, n] = less_n(scalar(1), scalar(10));
+  expect_values(a, {7});
+  expect_values(n, {7});
+  const std::map<std::string, ActivationCount> of_two{
+      {"while/Enter", {1, 0}},         {"while/Enter_1", {1, 0}},
+      {"while/Merge", {4, 0}},         {"while/Merge_1", {4, 0}},
+      {"while/less", {4, 0}},          {"while/LoopCond", {4, 0}},
+      {"while/Switch", {4, 0}},        {"while/Switch_1", {4, 0}},
+      {"while/Identity", {3, 1}},      {"while/Identity_1", {3, 1}},
+      {"while/full", {3, 1}},          {"while/add", {3, 1}},
+      {"while/full_1", {3, 1}},        {"while/sub", {3, 1}},
+      {"while/NextIteration", {3, 1}}, {"while/NextIteration_1", {3, 1}},
+      {"while/Exit", {1, 3}},          {"while/Exit_1", {1, 3}}};
+  EXPECT_EQ(counts_in_loops(less_n.graph()), of_two);
+}
+
 /// i counts to n, and x takes long in every iteration.
 Lowered counter_and_slow_chain() {
   return Lowered({TensorType(i32), TensorType(f32, {192, 192})}, [](const Tensors& in) {
@@ -224,6 +271,22 @@ TEST(DataflowTest, Q03_PrintsThatNothingNeedsAreDroppedFromJittedFunctions) {
   };
   const auto jitted = jit(f, {.executor = Executor::dataflow});
   EXPECT_EQ(printed_by([&] { expect_values(jitted(scalar(1)), {4}); }), "kept: i32[] 2\n");
+}
+
+TEST(DataflowTest, Q03_OfAJittedLoopOnlyTheChainThatIsAskedForRuns) {
+  const auto both = [](const Tensor& n, const Tensor& x) {
+    return while_loop([&](Tensor i, Tensor) { return i < n; },
+                      [](Tensor i, Tensor x) {
+                        return std::tuple{i + 1, print(x, "x") + 1};
+                      },
+                      std::tuple{scalar(0), x});
+  };
+  const JitOptions by_tokens{.executor = Executor::dataflow};
+  const auto counter = jit([=](Tensor n, Tensor x) { return std::get<0>(both(n, x)); }, by_tokens);
+  const auto chain = jit([=](Tensor n, Tensor x) { return std::get<1>(both(n, x)); }, by_tokens);
+  EXPECT_EQ(printed_by([&] { expect_values(counter(scalar(2), scalar(7)), {2}); }), "");
+  EXPECT_EQ(printed_by([&] { expect_values(chain(scalar(2), scalar(7)), {9}); }),
+            "x: i32[] 7\nx: i32[] 8\n");
 }
 
 TEST(DataflowTest, N14_ALoopInABranchThatIsNotTakenRunsNothingAndLeavesNoFrame) {
