@@ -65,7 +65,7 @@ class RunDraughtsman {
     span.row = row;
     span.begin = run_.began + begin;
     span.end = run_.began + end;
-    result_.picture.spans.push_back(span);
+    result_.picture.spans.push_back(std::move(span));
   }
   PictureNode& node(int at) { return result_.picture.nodes[static_cast<std::size_t>(at)]; }
 
@@ -86,8 +86,9 @@ class RunDraughtsman {
       threads_ = std::max(threads_, static_cast<unsigned>(at.thread) + 1);
       if (at.is_dead || at.has_failed || spans == kMostSpans) continue;
       ++spans;
-      add_span({result_.nodes[static_cast<std::size_t>(at.node)]}, static_cast<unsigned>(at.thread),
-               at.begin, at.end);
+      PictureSpan span{result_.nodes[static_cast<std::size_t>(at.node)]};
+      span.in_iteration = tag_of(run_, at);
+      add_span(std::move(span), static_cast<unsigned>(at.thread), at.begin, at.end);
     }
     result_.picture.spans_left_out += all - spans;
   }

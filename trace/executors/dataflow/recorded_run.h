@@ -96,6 +96,8 @@ std::vector<ActivationCount> activation_counts(const RecordedRun& run);
 /// they are kept.
 int most_in_flight(const RecordedRun& run, int frame);
 
+/// Its iteration, behind those of the loops around: 3.0; empty outside of loops.
+std::string tag_of(const RecordedRun& run, const Activation& activation);
 /// One line per activation.
 std::ostream& operator<<(std::ostream& out, const RecordedRun& run);
 
