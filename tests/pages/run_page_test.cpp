@@ -392,8 +392,44 @@ TEST_F(RunPageTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
     settle();
     EXPECT_NE(details().find("run_page_test.cpp:"), std::string::npos) << details();
   }
+  // And what they do.
+  ask("page.goTo(" + node("Merge") + ")");
+  EXPECT_NE(details().find("hands on the value that comes first"), std::string::npos) << details();
   // What a box says is what the run was allowed.
+  ask("page.goTo(" + node("while") + ")");
   EXPECT_NE(details().find("at most 2 iterations at once"), std::string::npos) << details();
+}
+
+TEST_F(RunPageTest, EveryNodeOfALoopSaysWhatItDoes) {
+  // A ragged scan and its gradient: slices, stacks, sums, entries that end.
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const auto loss = [](const Tensor& w, const Tensor& x) {
+    return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                         .initial = zeros({x.dim("batch")}),
+                         .xs = x,
+                         .body =
+                             [&](const Tensor& x, const Tensor& s) {
+                               const Tensor next = tanh(s * w + x);
+                               return std::pair{next, next};
+                             }})
+                   .ys);
+  };
+  const auto f = jit(grad(loss), {.executor = Executor::dataflow, .profile = true});
+  f(scalar(0.5f), ones({batch, time}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  const auto does = [&](const std::string& label) {
+    return ask(node(label) + "?.attributes.find(([name]) => name === 'does')?.[1]");
+  };
+  EXPECT_EQ(does("in_bound"), "whether iteration k may run: k is less than the bound of the loop");
+  EXPECT_EQ(does("slice"), "slice k of what the loop runs along");
+  EXPECT_EQ(ask("page.model.nodes.filter((n) => n.attributes.some(([name, value]) => name === "
+                "'does' && (!value || value === n.label))).map((n) => n.label)"),
+            nlohmann::json::array());
+  EXPECT_GT(ask("page.model.nodes.filter((n) => n.attributes.some(([name]) => name === "
+                "'does')).length")
+                .get<int>(),
+            20);
 }
 
 TEST_F(RunPageTest, ACutRunSaysHowLongItWas) {
