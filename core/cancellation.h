@@ -1,6 +1,7 @@
 // core/cancellation.h — CancellationScope, calls that another thread can end.
 #pragma once
 
+#include <exception>
 #include <stop_token>
 
 #include "reel/core/errors.h"
@@ -19,6 +20,15 @@ class CancelledError : public Error {
 ///   std::stop_source source;  // given to another thread, which calls source.request_stop()
 ///   const CancellationScope scope(source.get_token());
 ///   y = f(x);
+///
+/// A deadline is a thread that waits for it:
+///
+///   std::jthread deadline([&](std::stop_token over) {
+///     std::mutex mutex;
+///     std::unique_lock lock(mutex);
+///     std::condition_variable_any().wait_for(lock, over, 5s, [] { return false; });
+///     source.request_stop();  // no harm where the call is over
+///   });
 ///
 /// A loop looks at the token in every iteration; the dataflow executor at every op, of graphs
 /// without loops, too. Ops that run already run to their end. The function can be called again
@@ -39,6 +49,7 @@ class CancellationScope {
 std::stop_token cancellation_token();
 /// Throws CancelledError where that token was asked to stop.
 void check_cancellation();
-[[noreturn]] void throw_cancelled();
+/// failure: of an op, which the call would have thrown later; the message has it, too.
+[[noreturn]] void throw_cancelled(std::exception_ptr failure = {});
 
 }  // namespace reel

@@ -5,8 +5,11 @@
 
 namespace reel {
 
-/// Rows of a tensor that is zeros elsewhere: what the gradient of a gather along the first axis is,
-/// until somebody needs it whole. Rows of equal index count as their sum.
+/// Rows of a tensor that is zeros elsewhere, such as the gradient of an EmbeddingTable (that of a
+/// Tensor is a Tensor, if it was only read by gather, too). Rows of equal index count as their sum.
+///
+/// A gradient is in its values; indices and dense_shape, being integers, have zeros there: it
+/// belongs at the indices of the argument.
 ///
 /// A plain struct, which may be state of a loop: one iteration may have more rows than the one
 /// before where the invariant lets it. Source: tf.IndexedSlices.

@@ -21,7 +21,8 @@ enum class Executor {
   plan,      ///< a flat list of instructions over planned memory, what need not wait for a loop's
              ///< steps done for all of them at once: faster, the same results up to rounding
   dataflow,  ///< by tokens, as TensorFlow does: each op as soon as its inputs are there, iterations
-             ///< of loops beside each other; the bits of the interpreter
+             ///< of loops beside each other; the bits of the interpreter. What prints does so
+             ///< when data reaches it, and only if something reads what it gives: x = print(x)
 };
 
 struct JitOptions {

@@ -57,6 +57,20 @@ SparseTensor from_dense(const Tensor& x) {
   return {concat(indices, 1), gather(flat, numbers, 0), shape_of(x)};
 }
 
+SparseTensor transpose(const SparseTensor& matrix) {
+  check_given(matrix);
+  const Tensor &indices = matrix.indices, &shape = matrix.dense_shape;
+  const auto are_two = [](const Dim& dim) { return !dim.has_size() || dim.raw_size() == 2; };
+  if (indices.rank() != 2 || shape.rank() != 1 || !are_two(indices.dims()[1]) ||
+      !are_two(shape.dims()[0]))
+    throw ShapeError(str("transpose: takes a sparse matrix, got indices ", indices.type(),
+                         " and dense_shape ", shape.type()));
+  const auto swapped = [](const Tensor& x, int axis) {
+    return concat({slice(x, axis, 1, 2), slice(x, axis, 0, 1)}, axis);
+  };
+  return {swapped(indices, 1), matrix.values, swapped(shape, 0)};
+}
+
 Tensor matmul(const SparseTensor& a, const Tensor& b) {
   check_given(a);
   const Tensor shape = as_i64(a.dense_shape, "sizes");

@@ -8,9 +8,10 @@ namespace reel {
 /// Elements of a tensor that is zeros elsewhere, by their indices. Elements of equal indices count
 /// as their sum; one with a negative index counts nowhere.
 ///
-/// A plain struct, which may be state of a loop. In while_loop the number of elements may change
-/// from iteration to iteration; the state of scan and fori_loop keeps its sizes. Booleans count as
-/// their disjunction. Source: tf.SparseTensor.
+/// A plain struct, which may be state of a loop. A gradient is in its values; indices and
+/// dense_shape, being integers, have zeros there: it belongs at the indices of the argument. In
+/// while_loop the number of elements may change from iteration to iteration; the state of scan and
+/// fori_loop keeps its sizes. Booleans count as their disjunction. Source: tf.SparseTensor.
 struct SparseTensor {
   Tensor indices;      ///< i32 or i64, [n, rank]: where element i is, an index for each axis
   Tensor values;       ///< [n]
@@ -27,7 +28,11 @@ Tensor to_dense(const SparseTensor& sparse);
 /// known. How many there are, a trace leaves to its runs. The gradient goes to these elements.
 SparseTensor from_dense(const Tensor& x);
 
-/// Matrix product. a: [M, K], b: [K, N] -> [M, N], of which a trace knows N only.
+/// The matrix with rows and columns changed places. Throws ShapeError for what is no matrix.
+SparseTensor transpose(const SparseTensor& matrix);
+
+/// Matrix product. a: [M, K], b: [K, N] -> [M, N], of which a trace knows N only. A vector is a b
+/// with one column: reshape(matmul(a, reshape(v, {-1, 1})), {-1}).
 ///
 /// Gradients go to the values of a, and to b. Throws ShapeError unless both are matrices and K
 /// agrees, DTypeError when dtypes differ, IndexError for an index beyond dense_shape: of what a

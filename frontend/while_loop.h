@@ -24,10 +24,12 @@ struct WhileOptions {
   /// SparseTensor: its invariant is that of its dense_shape, {2} for matrices; how many elements it
   /// has may change, by default too.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
-  int parallel_iterations = 10;  ///< at least 1; never changes a result
-  bool back_prop = true;         ///< false: no gradient goes through the loop
-  Checkpoint checkpoint = {};    ///< what is kept for the gradient, as of scan
-  SwapMemory swap_memory = {};   ///< true: may be kept in a file
+  /// At least 1; never changes a result. Only Executor::dataflow looks at it, the others run one
+  /// iteration after the other.
+  int parallel_iterations = 10;
+  bool back_prop = true;        ///< false: no gradient goes through the loop
+  Checkpoint checkpoint = {};   ///< what is kept for the gradient, as of scan
+  SwapMemory swap_memory = {};  ///< true: may be kept in a file
   std::optional<IterationCount> maximum_iterations = {};
   std::string name = "while";
 };

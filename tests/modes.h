@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <optional>
 #include <ostream>
 #include <string>
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/many_threads.h"
 
 namespace reel {
 
@@ -24,14 +26,16 @@ enum class RunMode {
   dataflow2,
   dataflow10,
   dataflow32,
+  dataflow_threads,  ///< ten, and other threads are called for every op
 };
 inline const auto kEveryMode = ::testing::Values(
     RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks, RunMode::dataflow1,
-    RunMode::dataflow2, RunMode::dataflow10, RunMode::dataflow32);
+    RunMode::dataflow2, RunMode::dataflow10, RunMode::dataflow32, RunMode::dataflow_threads);
 
 inline std::ostream& operator<<(std::ostream& out, RunMode mode) {
-  constexpr const char* kNames[] = {"eager",     "interpreter", "plan",       "chunks",
-                                    "dataflow1", "dataflow2",   "dataflow10", "dataflow32"};
+  constexpr const char* kNames[] = {"eager",      "interpreter", "plan",
+                                    "chunks",     "dataflow1",   "dataflow2",
+                                    "dataflow10", "dataflow32",  "dataflow_threads"};
   return out << kNames[static_cast<int>(mode)];
 }
 inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
@@ -47,6 +51,7 @@ inline int parallel_iterations_of(RunMode mode) {
     case RunMode::dataflow2:
       return 2;
     case RunMode::dataflow10:
+    case RunMode::dataflow_threads:
       return 10;
     case RunMode::dataflow32:
       return 32;
@@ -73,7 +78,10 @@ class InMode {
   template <class... Args>
   auto operator()(const Args&... args) const {
     using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
-    return mode_ == RunMode::eager ? R(f_(args...)) : R(jitted_(args...));
+    if (mode_ == RunMode::eager) return R(f_(args...));
+    std::optional<OnManyThreads> threads;
+    if (mode_ == RunMode::dataflow_threads) threads.emplace();
+    return R(jitted_(args...));
   }
   /// Of the traced form; 1 in eager mode, where there is nothing to count.
   int trace_count() const { return mode_ == RunMode::eager ? 1 : jitted_.trace_count(); }

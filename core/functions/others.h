@@ -7,7 +7,9 @@
 
 namespace reel {
 
-/// x, printed on standard output when it is computed: every time, and in program order.
+/// x, printed on standard output when it is computed: every time, and in program order. By the
+/// dataflow executor it is when data reaches it, and only if something reads what it gives:
+/// x = print(x).
 Tensor print(const Tensor& x, const std::string& label = "");
 /// x as it is, as a value of its own.
 Tensor identity(const Tensor& x);

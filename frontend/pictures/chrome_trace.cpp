@@ -1,6 +1,7 @@
 #include "reel/frontend/pictures/chrome_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +14,15 @@ namespace {
 using nlohmann::json;
 
 double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
+
+/// The length of what begins and ends then, so that begin + length is end to the bit: a viewer that
+/// adds them would else find that one span ends in the next, and lay that one into it.
+double length(double begin, double end) {
+  double result = end - begin;
+  while (begin + result > end) result = std::nextafter(result, 0.);
+  while (begin + result < end) result = std::nextafter(result, end);
+  return result;
+}
 
 /// The first line, that of the op itself.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -36,6 +46,10 @@ void describe(json& event, const Picture& picture, const PictureSpan& span) {
   if (!node.types.empty()) args["gives"] = join(node.types);
   if (!node.source.empty()) args["source"] = first_line(node.source);
   if (!node.note.empty()) args["runs"] = node.note;
+  if (!span.in_iteration.empty()) {
+    args["iteration"] = span.in_iteration;
+    args["of"] = picture.nodes[static_cast<std::size_t>(node.parent)].label;
+  }
   if (node.role == PictureNode::Role::group && !node.attributes.empty())
     args["does"] = node.attributes[0].second;
 }
@@ -67,11 +81,12 @@ std::string chrome_trace_of(const std::vector<Picture>& parts) {
     for (const PictureSpan* span : spans) {
       const bool is_thread = !part.rows.count(span->row);
       if (is_thread) threads.insert(span->row);
+      const double begin = microseconds(span->begin - start);
       json event{{"ph", "X"},
                  {"pid", is_thread ? kThreads : process},
                  {"tid", span->row},
-                 {"ts", microseconds(span->begin - start)},
-                 {"dur", microseconds(span->end - span->begin)}};
+                 {"ts", begin},
+                 {"dur", length(begin, microseconds(span->end - start))}};
       describe(event, part, *span);
       events.push_back(std::move(event));
     }

@@ -26,6 +26,87 @@ std::vector<std::string> types_of(const LoweredNode& node) {
   return types;
 }
 
+/// What a node does that computes no op of the program: what a click on it says.
+const char* words_of(LoweredRole role) {
+  switch (role) {
+    case LoweredRole::record:
+    case LoweredRole::input:
+      return "";
+    case LoweredRole::identity:
+      return "hands on its input, where a body, a condition or a branch begins or ends";
+    case LoweredRole::begin:
+      return "once for the loop: its bound, lengths and slices as a handle, the counter's 0, "
+             "nothing";
+    case LoweredRole::types:
+      return "once for the loop: the types of its inputs, as a handle";
+    case LoweredRole::bindings:
+      return "once for the cond: the sizes that dims have in its branches, as a handle";
+    case LoweredRole::open:
+      return "tells a body, condition or branch the sizes of dims";
+    case LoweredRole::in_bound:
+      return "whether iteration k may run: k is less than the bound of the loop";
+    case LoweredRole::every_entry:
+      return "a mask over entries in which all run";
+    case LoweredRole::no_steps:
+      return "how many iterations each entry has run before the first: none";
+    case LoweredRole::live:
+      return "which entries run in iteration k";
+    case LoweredRole::any_live:
+      return "whether iteration k runs: some entry does";
+    case LoweredRole::both:
+      return "where both masks hold";
+    case LoweredRole::ended:
+      return "what entries that have ended see in this iteration, as a handle";
+    case LoweredRole::seen:
+      return "an input of the body, as it sees it: of ended entries that of a live one";
+    case LoweredRole::next:
+      return "a carry after the iteration: of ended entries it is what it was before";
+    case LoweredRole::term:
+      return "an output of the body, as a stack or sum takes it: of ended entries zeros";
+    case LoweredRole::count_live:
+      return "how many iterations each entry has run, this one counted";
+    case LoweredRole::position:
+      return "the step that the body sees: of a loop from behind not k";
+    case LoweredRole::slice:
+      return "slice k of what the loop runs along";
+    case LoweredRole::put:
+      return "a stack with one more term, at place k";
+    case LoweredRole::add_term:
+      return "a sum with one more term";
+    case LoweredRole::increment:
+      return "k + 1";
+    case LoweredRole::made_dim:
+      return "the dim that the loop makes, when it is known how many iterations ran";
+    case LoweredRole::stack:
+      return "a stack as the loop gives it";
+    case LoweredRole::sum:
+      return "a sum as the loop gives it";
+    case LoweredRole::trips:
+      return "how many iterations ran";
+  }
+  return "";
+}
+/// The same of the nodes that pass tokens.
+const char* words_of(LoweredKind kind) {
+  switch (kind) {
+    case LoweredKind::op:
+      return "";
+    case LoweredKind::enter:
+      return "brings a value into the loop";
+    case LoweredKind::merge:
+      return "hands on the value that comes first";
+    case LoweredKind::switch_:
+      return "hands a value on to one side, as a predicate says; the other side is dead";
+    case LoweredKind::loop_cond:
+      return "whether one more iteration runs";
+    case LoweredKind::next_iteration:
+      return "hands a value on to the next iteration";
+    case LoweredKind::exit:
+      return "lets the last iteration's value out of the loop";
+  }
+  return "";
+}
+
 class LoweredDraughtsman {
  public:
   LoweredDraughtsman(const LoweredGraph& graph, int parallel_iterations)
@@ -74,7 +155,10 @@ class LoweredDraughtsman {
     drawn.attributes.emplace_back("name", node.name);
     if (node.record >= 0)
       drawn.source = source_text(node.graph->records[static_cast<std::size_t>(node.record)].source);
-    if (node.kind != LoweredKind::op) drawn.role = Role::control;
+    if (node.kind != LoweredKind::op) {
+      drawn.role = Role::control;
+      drawn.attributes.emplace_back("does", words_of(node.kind));
+    }
     switch (node.kind) {
       case LoweredKind::enter:
         drawn.kind = Kind::input;
@@ -106,7 +190,7 @@ class LoweredDraughtsman {
       return;
     }
     if (node.role != LoweredRole::record) {
-      drawn.attributes.emplace_back("does", name_of(node.role));
+      drawn.attributes.emplace_back("does", words_of(node.role));
       return;
     }
     if (node.op == &full_op && node.record >= 0) {

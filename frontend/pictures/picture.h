@@ -71,6 +71,8 @@ struct PictureSpan {
   std::optional<std::int64_t> iteration = {};  ///< of a loop: this one only; they run from 0 on
   unsigned row = 0;                 ///< of the time line; spans of a row lie in each other or apart
   std::int64_t begin = 0, end = 0;  ///< nanoseconds, from no particular beginning
+  /// Of an op by tokens: the iteration of the loop it is in, behind those of the loops around: 3.0.
+  std::string in_iteration = {};
 };
 
 struct Picture {

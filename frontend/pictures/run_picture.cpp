@@ -1,5 +1,6 @@
 // Recorded runs of lowered graphs as counts and spans of a picture.
 #include <algorithm>
+#include <map>
 
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/lowered_picture.h"
@@ -7,8 +8,8 @@
 namespace reel {
 namespace {
 
-/// Of activations, a time line has the first ones.
-constexpr std::size_t kMostSpans = std::size_t{1} << 17;
+/// So many ops a time line has, the first ones, and so many iterations of each loop.
+constexpr std::int64_t kMostSpans = std::int64_t{1} << 17;
 
 /// Gives rows of the time line to spans that may overlap: each the first that is free by then.
 class Rows {
@@ -39,14 +40,15 @@ class RunDraughtsman {
       : run_(run), result_(reel::picture_of(*run.graph, run.parallel_iterations)) {}
 
   LoweredPicture draw() {
-    for (const Activation& at : run_.activations) finish_ = std::max(finish_, at.end);
+    finish_ = run_.nanoseconds;
     Picture& picture = result_.picture;
     picture.name = run_.graph->scopes.front().graph->name;
-    picture.runs = run_.has_failed ? 0 : 1;
+    picture.runs = run_.failure ? 0 : 1;
     picture.which_runs = Picture::Runs::last;
     picture.nanoseconds = finish_;
     all_ = iterations();
     add_span({-1}, 0, 0, finish_);
+    count();
     draw_activations();
     // Loops of one kind lie below each other, those around them above.
     for (std::size_t frame = 1; frame < run_.graph->frames.size(); ++frame)
@@ -63,47 +65,54 @@ class RunDraughtsman {
     span.row = row;
     span.begin = run_.began + begin;
     span.end = run_.began + end;
-    result_.picture.spans.push_back(span);
+    result_.picture.spans.push_back(std::move(span));
   }
-  PictureNode::Count& count_of(int node) {
-    auto& count = result_.picture.nodes[static_cast<std::size_t>(node)].count;
-    if (!count) count.emplace();
-    return *count;
+  PictureNode& node(int at) { return result_.picture.nodes[static_cast<std::size_t>(at)]; }
+
+  /// What nodes and loops took in the whole run, of which not all may be kept.
+  void count() {
+    for (std::size_t i = 0; i < run_.node_totals.size(); ++i)
+      if (const auto& [count, nanoseconds] = run_.node_totals[i]; count.live)
+        node(result_.nodes[i]).count = {count.live, nanoseconds};
+    for (std::size_t frame = 1; frame < run_.frame_totals.size(); ++frame)
+      if (const auto& total = run_.frame_totals[frame]; total.executions)
+        node(result_.frames[frame]).count = {total.executions, total.nanoseconds};
   }
 
   void draw_activations() {
-    std::size_t spans = 0;
+    std::int64_t spans = 0, all = 0;
+    for (const auto& [count, nanoseconds] : run_.node_totals) all += count.live;
     for (const Activation& at : run_.activations) {
-      if (at.is_dead) continue;
-      const int node = result_.nodes[static_cast<std::size_t>(at.node)];
-      PictureNode::Count& count = count_of(node);
-      count.calls += 1;
-      count.nanoseconds += at.end - at.begin;
       threads_ = std::max(threads_, static_cast<unsigned>(at.thread) + 1);
-      if (++spans <= kMostSpans)
-        add_span({node}, static_cast<unsigned>(at.thread), at.begin, at.end);
-      else
-        ++result_.picture.spans_left_out;
+      if (at.is_dead || at.has_failed || spans == kMostSpans) continue;
+      ++spans;
+      PictureSpan span{result_.nodes[static_cast<std::size_t>(at.node)]};
+      span.in_iteration = tag_of(run_, at);
+      add_span(std::move(span), static_cast<unsigned>(at.thread), at.begin, at.end);
     }
+    result_.picture.spans_left_out += all - spans;
   }
 
   /// The iterations of an execution of a frame, in the order in which they began. One that was not
   /// done with, in a run that failed, ends with the run.
   std::vector<std::vector<Part>> iterations() const {
     std::vector<std::vector<Part>> result(run_.instances.size());
+    std::map<std::pair<int, std::int64_t>, std::size_t> place;
     for (const IterationEvent& event : run_.iterations) {
       std::vector<Part>& parts = result[static_cast<std::size_t>(event.instance)];
-      if (event.begins)
+      if (event.begins) {
+        place[{event.instance, event.iteration}] = parts.size();
         parts.push_back({event.iteration, event.time, finish_});
-      else
-        parts[static_cast<std::size_t>(event.iteration)].end = event.time;
+      } else {
+        parts[place.at({event.instance, event.iteration})].end = event.time;
+      }
     }
     return result;
   }
 
   void draw_frame(int frame) {
     const int box = result_.frames[static_cast<std::size_t>(frame)];
-    const std::string& name = result_.picture.nodes[static_cast<std::size_t>(box)].label;
+    const std::string& name = node(box).label;
     std::vector<Part> wholes, parts;  // executions of the frame, and all their iterations
     for (std::size_t i = 0; i < run_.instances.size(); ++i) {
       if (run_.instances[i].frame != frame || all_[i].empty()) continue;
@@ -111,13 +120,11 @@ class RunDraughtsman {
       for (const Part& part : all_[i]) whole.end = std::max(whole.end, part.end);
       wholes.push_back(whole);
       parts.insert(parts.end(), all_[i].begin(), all_[i].end());
-      PictureNode::Count& count = count_of(box);
-      count.calls += 1;
-      count.nanoseconds += whole.end - whole.begin;
     }
-    const auto draw = [&](std::vector<Part>& some, const std::string& title) {
+    const auto draw = [&](std::vector<Part>& some, const std::string& title, std::int64_t all) {
       std::stable_sort(some.begin(), some.end(),
                        [](const Part& a, const Part& b) { return a.begin < b.begin; });
+      some.resize(std::min(some.size(), static_cast<std::size_t>(kMostSpans)));
       Rows rows(next_row());
       for (const Part& part : some) {
         PictureSpan span{box};
@@ -126,9 +133,11 @@ class RunDraughtsman {
       }
       for (unsigned row = 0; row < rows.count(); ++row)
         result_.picture.rows.emplace(next_row(), title);
+      result_.picture.spans_left_out += all - std::ssize(some);
     };
-    draw(wholes, name);
-    draw(parts, name + ", iterations");
+    const RecordedRun::FrameTotal& total = run_.frame_totals[static_cast<std::size_t>(frame)];
+    draw(wholes, name, total.executions);
+    draw(parts, name + ", iterations", total.iterations);
   }
   unsigned next_row() const {
     return threads_ + static_cast<unsigned>(result_.picture.rows.size());

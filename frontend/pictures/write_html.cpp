@@ -7,6 +7,7 @@
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
+#include "reel/trace/executors/dataflow/run_recorder.h"
 #include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel {
@@ -47,29 +48,61 @@ json json_of(const char* title, const Picture& picture) {
           {"nanoseconds", picture.nanoseconds}};
 }
 
-/// What happened, as tokens.js reads it; the first activations of a long run.
-json json_of(const RecordedRun& run, const LoweredPicture& lowered) {
-  constexpr std::size_t kMost = 20000;
+/// What happened, as tokens.js reads it. Of a long run the first and the last activations, with a
+/// null for those between them.
+json json_of(const RecordedRun& whole, const LoweredPicture& lowered) {
+  constexpr std::size_t kEach = 10'000;
+  const RecordedRun run = shortened(whole, {.first = kEach, .last = kEach});
   json instances = json::array(), activations = json::array(), iterations = json::array();
   for (const FrameInstance& instance : run.instances)
     instances.push_back({instance.frame, instance.parent, instance.parent_iteration});
-  for (std::size_t i = 0; i < std::min(kMost, run.activations.size()); ++i) {
+  const auto activation = [&](const Activation& at) {
+    return json{lowered.nodes[static_cast<std::size_t>(at.node)],
+                at.instance,
+                at.iteration,
+                at.is_dead ? 1 : 0,
+                at.taken,
+                at.has_failed ? 1 : 0};
+  };
+  std::vector<ActivationCount> between = activation_counts(run);
+  for (std::size_t i = 0; i < run.activations.size(); ++i) {
+    if (run.gap.left_out && i == run.gap.activations) activations.push_back(nullptr);
     const Activation& at = run.activations[i];
-    activations.push_back({lowered.nodes[static_cast<std::size_t>(at.node)], at.instance,
-                           at.iteration, at.is_dead ? 1 : 0, at.taken});
+    activations.push_back(activation(at));
+    ActivationCount& count = between[static_cast<std::size_t>(at.node)];
+    if (!at.has_failed) --(at.is_dead ? count.dead : count.live);
   }
-  for (const IterationEvent& event : run.iterations)
-    if (event.after <= kMost)
-      iterations.push_back({event.instance, event.iteration, event.begins ? 1 : 0, event.after});
+  json counts = json::array();
+  if (run.gap.left_out)
+    for (std::size_t i = 0; i < between.size(); ++i)
+      if (const auto& [live, dead] = between[i]; live || dead)
+        counts.push_back({lowered.nodes[i], live, dead});
+  for (std::size_t i = 0; i < run.iterations.size(); ++i) {
+    const IterationEvent& event = run.iterations[i];
+    const bool is_behind_gap = run.gap.left_out && i >= run.gap.iterations;
+    iterations.push_back({event.instance, event.iteration, event.begins ? 1 : 0,
+                          event.after + (is_behind_gap ? 1 : 0)});
+  }
+  json failure;
+  if (run.failure) {
+    failure["message"] = run.failure->message;
+    failure["after"] = run.failure->after;
+    if (run.failure->at) failure["at"] = activation(*run.failure->at);
+  }
   json kinds = json::object(), enters = json::object();
   for (std::size_t i = 0; i < run.graph->nodes.size(); ++i) {
     const LoweredNode& node = run.graph->nodes[i];
     kinds[name_of(node.kind)].push_back(lowered.nodes[i]);
     if (node.kind == LoweredKind::enter) enters[std::to_string(lowered.nodes[i])] = node.enters;
   }
-  return {{"instances", std::move(instances)}, {"activations", std::move(activations)},
-          {"length", run.activations.size()},  {"iterations", std::move(iterations)},
-          {"kinds", std::move(kinds)},         {"enters", std::move(enters)},
+  return {{"instances", std::move(instances)},
+          {"activations", std::move(activations)},
+          {"leftOut", run.gap.left_out},
+          {"leftOutCounts", std::move(counts)},
+          {"iterations", std::move(iterations)},
+          {"failure", std::move(failure)},
+          {"kinds", std::move(kinds)},
+          {"enters", std::move(enters)},
           {"frames", lowered.frames}};
 }
 

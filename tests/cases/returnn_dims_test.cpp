@@ -154,7 +154,7 @@ Tensor attend_step_by_step(const Attention& a, const Tensor& x, const Dim& hist)
   return transpose(ys, {batch, dim, ys.dims()[2]});
 }
 
-TEST_P(ReturnnDims, Case41_scan_causal_self_att) {
+TEST_P(ReturnnDims, Case41_P9_scan_causal_self_att) {
   const Dim batch("batch", 3), time("time", tensor({4, 2, 3}, {batch}));
   const Dim in("in", 3), inner("inner", 2), out("out", 3);
   manual_seed(1);

@@ -111,8 +111,8 @@ TEST_P(ReturnnEntries, DivisionsByWhatEndedEntriesHave) {
       {x(), start, w, captured}, {batch});
 }
 
-TEST_P(ReturnnEntries, AttentionOverCapturedEntries) {  // P4
-  const Dim enc("enc", tensor({2, 3, 5, 1}, {batch})), feature("feature", 2);
+TEST_P(ReturnnEntries, P4_AttentionWhoseWeightsOfHeadsAddUpInTheState) {
+  const Dim enc("enc", tensor({2, 3, 5, 1}, {batch})), heads("heads", 2), feature("feature", 2);
   expect_entries_alone(
       [&](const In& in) {
         struct State {
@@ -121,7 +121,7 @@ TEST_P(ReturnnEntries, AttentionOverCapturedEntries) {  // P4
         const Dim enc = in[3].dim("enc");
         const auto [ys, last, dim] = scan(Scan{
             .spatial_dim = in[0].dim("time"),
-            .initial = State{in[1], zeros({in[1].dim("batch"), enc}, f64)},
+            .initial = State{in[1], zeros({in[1].dim("batch"), enc, heads}, f64)},
             .xs = in[0],
             .body =
                 [&](const Tensor& x, const State& s) {
@@ -135,11 +135,12 @@ TEST_P(ReturnnEntries, AttentionOverCapturedEntries) {  // P4
         return sum(square(ys.first)) + sum(square(ys.second)) + sum(square(last.s)) +
                sum(square(last.accumulated));
       },
-      {x(), numbers({batch, feature}, -1, 1, 2), w, numbers({batch, enc, feature}, -1, 1, 5)},
+      {x(), numbers({batch, heads, feature}, -1, 1, 2), w,
+       numbers({batch, enc, heads, feature}, -1, 1, 5)},
       {batch});
 }
 
-TEST_P(ReturnnEntries, RaggedScanInARaggedScan) {  // P23
+TEST_P(ReturnnEntries, P23_RaggedScanInARaggedScan) {
   const Dim inner("inner", tensor({1, 2, 0, 3}, {batch}));
   expect_entries_alone(
       [](const In& in) {
@@ -282,7 +283,7 @@ TEST_P(ReturnnEntries, AJittedFunctionAndAGradientInTheBody) {
       {x(), s0(), w}, {batch});
 }
 
-TEST_P(ReturnnEntries, IntegerXsAndTables) {  // P5
+TEST_P(ReturnnEntries, P5_NestedXsOfIntegersAndTables) {
   const Dim vocabulary("vocabulary", 5), feature("feature", 2);
   const Tensor tokens =
       tensor({1, 2, 3, 99, 99, 99, 99, 99, 4, 99, -7, 99, 0, 1, 1, 4}, {batch, time});

@@ -157,11 +157,12 @@ TEST_P(ReturnnPacking, Case93_unstack_static) {
     EXPECT_EQ(parts.size(), 3u);
     return std::tuple{parts[0], parts[1], parts[2]};
   });
-  const auto [a, b, c] = f(expand(range(feature), {rows, feature}));
-  for (const Tensor& part : {a, b, c}) {
-    EXPECT_EQ(part.dims(), (Dims{feature}));
-    expect_values(part, {0, 1, 2, 3, 4});
-  }
+  const auto [a, b, c] =
+      f(expand(range(feature), {rows, feature}) + expand(10 * range(rows), {rows, feature}));
+  for (const Tensor& part : {a, b, c}) EXPECT_EQ(part.dims(), (Dims{feature}));
+  expect_values(a, {0, 1, 2, 3, 4});
+  expect_values(b, {10, 11, 12, 13, 14});
+  expect_values(c, {20, 21, 22, 23, 24});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How RETURNN's loops are used, as small programs: patterns P1 to P23. P2 is Case38, P4, P5 and P23
-// are in returnn_entries_test.cpp, P9 is Case41 (returnn_dims_test.cpp), P10 is here, P11 and P13
-// to P15 in returnn_search_test.cpp, P19 is Case19.
+// How RETURNN's loops are used, as small programs: patterns P1 to P23. P2 and P19 are in
+// returnn_scan_test.cpp, P4, P5 and P23 in returnn_entries_test.cpp, P9 in returnn_dims_test.cpp,
+// P10 in returnn_decoder_test.cpp, P11 and P13 to P15 in returnn_search_test.cpp.
 #include <array>
 #include <map>
 #include <tuple>

@@ -86,7 +86,7 @@ TEST_P(ReturnnScan, Case18_scan_all_zero_len) {
   EXPECT_EQ(bodies, 0);
 }
 
-TEST_P(ReturnnScan, Case19_scan_map_no_state) {
+TEST_P(ReturnnScan, Case19_P19_scan_map_no_state) {
   const auto twice = [](const Tensor& x) {
     const auto [ys, state, dim] = scan(Scan{
         .spatial_dim = x.dim("time"), .xs = x, .body = [](const Tensor& x) { return x * 2.0; }});

@@ -185,7 +185,8 @@ TEST(CancellationErrors, SayThatItWasAsked) {
   source = std::stop_source();
   source.request_stop();
   const CancellationScope scope(source.get_token());
-  for (const RunMode mode : {RunMode::eager, RunMode::interpreter, RunMode::plan})
+  for (const RunMode mode : {RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks,
+                             RunMode::dataflow1, RunMode::dataflow32, RunMode::dataflow_threads})
     EXPECT_EQ(
         message_of<CancelledError>([&] { InMode(squash_plainly, mode)(scalar(3), ones({2})); }),
         "the call was cancelled, as its CancellationScope's token was asked to");

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "reel/reel.h"
 #include "reel/tests/own_folder.h"
@@ -42,11 +43,20 @@ std::int64_t nanoseconds(const json& microseconds) {
 std::map<Row, std::vector<Span>> stacked(const json& trace) {
   std::map<Row, std::vector<Span>> rows;
   std::map<Row, std::vector<std::int64_t>> open;  // ends
+  std::map<Row, std::vector<double>> exact_ends;
   std::map<Row, std::int64_t> last;
   for (const json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const Row row{event["pid"], event["tid"]};
     const std::int64_t begin = nanoseconds(event["ts"]), end = begin + nanoseconds(event["dur"]);
+    // As viewers add them up, in doubles: what ends where another begins is not inside of it.
+    const double exact_begin = event["ts"], exact_end = exact_begin + event["dur"].get<double>();
+    auto& exact = exact_ends[row];
+    while (!exact.empty() && exact.back() <= exact_begin) exact.pop_back();
+    if (!exact.empty()) {
+      EXPECT_LE(exact_end, exact.back()) << event;
+    }
+    exact.push_back(exact_end);
     EXPECT_GE(begin, last[row]) << "not in order: " << event;
     EXPECT_GE(end, begin) << event;
     last[row] = begin;
@@ -191,6 +201,25 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
   std::map<std::string, int> counts;
   for (const Span& span : iterations) ++counts[span.name];
   for (int k = 0; k <= 12; ++k) EXPECT_EQ(counts["iteration " + std::to_string(k)], 1) << k;
+  // Ops lie on threads, and say which iteration they are of.
+  std::set<std::string> of;
+  for (const json& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["name"] == "dot") {
+      EXPECT_EQ(event["args"]["of"], "fori_loop");
+      of.insert(event["args"]["iteration"]);
+    }
+  EXPECT_EQ(of.size(), 12u);
+  EXPECT_TRUE(of.contains("0") && of.contains("11"));
+}
+
+TEST_F(ChromeTraceTest, AnOpOfALoopInALoopSaysTheIterationsOfBoth) {
+  const auto f = jit(nested, {.executor = Executor::dataflow, .profile = true});
+  f(ones({3}));
+  std::set<std::string> of;
+  const json trace = written(f.profile());
+  for (const json& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["name"] == "tanh") of.insert(event["args"]["iteration"]);
+  EXPECT_TRUE(of.contains("0.0") && of.contains("3.2")) << of.size();
 }
 
 }  // namespace

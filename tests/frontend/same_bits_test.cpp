@@ -288,9 +288,9 @@ void compare_with_eager(const F& f, const Model& model,
   manual_seed(3);
   const In eager = f(model.in);
   for (const RunMode mode : {RunMode::interpreter, RunMode::dataflow1, RunMode::dataflow2,
-                             RunMode::dataflow10, RunMode::dataflow32}) {
+                             RunMode::dataflow10, RunMode::dataflow32, RunMode::dataflow_threads}) {
     manual_seed(3);
-    const In traced = jit(f, options_of(mode))(model.in);
+    const In traced = InMode(f, mode)(model.in);
     for (std::size_t i = 0; i < eager.size(); ++i) {
       SCOPED_TRACE(str(mode, ", tensor ", i));
       compare(mask_padding(traced[i]), mask_padding(eager[i]));

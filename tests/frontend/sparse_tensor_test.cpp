@@ -94,6 +94,42 @@ TEST_P(SparseTensorTest, ProductWithAMatrix) {
   expect_gradient_of(norm, at, run(grad(norm))(at), 1e-6);
 }
 
+// Of the struct, the gradient is in the values, at the indices of the argument.
+TEST_P(SparseTensorTest, TheGradientOfTheStructIsInItsValues) {
+  const auto loss = [](const SparseTensor& a) { return sum(square(to_dense(a))); };
+  const SparseTensor at = matrix(three()), gradient = run(grad(loss))(at);
+  expect_values(gradient.values, {10, 4, 10});
+  expect_values(gradient.indices, std::vector<double>(6));
+  expect_values(gradient.dense_shape, {0, 0});
+  expect_values(to_dense(SparseTensor{at.indices, gradient.values, at.dense_shape}),
+                {4, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0});
+  const auto rows = [](const IndexedSlices& s) { return sum(square(to_dense(s))); };
+  const IndexedSlices slices{tensor({{1.}, {2.}, {4.}}, {}, f64), tensor({2, 0, 2}),
+                             tensor({3, 1})};
+  const IndexedSlices of_rows = run(grad(rows))(slices);
+  expect_values(of_rows.values, {10, 4, 10});
+  expect_values(to_dense(IndexedSlices{of_rows.values, slices.indices, slices.dense_shape}),
+                {4, 0, 20});
+}
+
+TEST_P(SparseTensorTest, TransposeChangesRowsAndColumns) {
+  const auto f = run([](const SparseTensor& a) { return transpose(a); });
+  const SparseTensor turned = f(matrix(three()));
+  expect_values(to_dense(turned), {2, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0});
+  EXPECT_EQ(to_dense(turned).shape(), (std::vector<std::int64_t>{4, 3}));
+  // The product from the left, by a vector: x A = (Aᵀ x)ᵀ.
+  const auto product = run([](const Tensor& values, const Tensor& x) {
+    return reshape(matmul(transpose(matrix(values)), reshape(x, {-1, 1})), {-1});
+  });
+  expect_values(product(three(), tensor({3., 1., 7.}, {}, f64)), {6, 0, 5, 0});
+  const auto loss = [](const Tensor& v) { return sum(square(to_dense(transpose(matrix(v))))); };
+  expect_gradient_of(loss, three(), run(grad(loss))(three()));
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              f(SparseTensor{tensor({{0}}), tensor({1.}), tensor({2})});
+            }),
+            "transpose: takes a sparse matrix, got indices i32[1,1] and dense_shape i32[1]");
+}
+
 TEST_P(SparseTensorTest, WhatCountsNowhereDoesNotInAProductEither) {
   // 0 times infinity is NaN: elements without a place are left out, not multiplied with zeros.
   const double inf = std::numeric_limits<double>::infinity();

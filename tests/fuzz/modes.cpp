@@ -5,6 +5,7 @@
 
 #include "reel/core/mode.h"
 #include "reel/frontend/jit.h"
+#include "reel/tests/many_threads.h"
 
 namespace reel::fuzz {
 namespace {
@@ -27,6 +28,16 @@ Runner traced(const Function& f, const Passes& passes) {
       jit(f, {.executor = executor, .passes = passes, .parallel_iterations = parallel_iterations}));
   return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
           [jitted] { return jitted->trace_count(); }, [jitted] { return jitted->explain(); }};
+}
+
+/// By tokens, on threads that are called for every op.
+Runner on_many_threads(const Function& f, const Passes& passes) {
+  Runner runner = traced<Executor::dataflow, 10>(f, passes);
+  runner.call = [call = runner.call](const Tensors& x) {
+    const OnManyThreads threads;
+    return call(x);
+  };
+  return runner;
 }
 
 /// Each pass is made or not, as a bit of the seed says: half of all programs go without a given
@@ -60,9 +71,10 @@ Passes some_passes(std::uint64_t seed) {
 std::vector<Mode> all_modes(const Program& program) {
   constexpr auto kDataflow = Executor::dataflow;
   constexpr Runner (*kOverlapped[])(const Function&, const Passes&) = {
-      traced<kDataflow, 1>, traced<kDataflow, 2>, traced<kDataflow, 10>, traced<kDataflow, 32>};
+      traced<kDataflow, 1>, traced<kDataflow, 2>, traced<kDataflow, 10>, traced<kDataflow, 32>,
+      on_many_threads};
   return {{"traced", true, traced<Executor::interpreter>, {}},
-          {"by tokens", true, kOverlapped[program.seed % 4], {}},
+          {"by tokens", true, kOverlapped[program.seed % 5], {}},
           {"planned", false, traced<Executor::plan>, {}},
           {"chunked",
            false,

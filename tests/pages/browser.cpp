@@ -13,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -97,6 +99,39 @@ Browser::Browser(const std::string& folder, int width, int height)
                   {{"targetId", target["targetId"]}, {"flatten", true}})["sessionId"];
   for (const char* domain : {"Page.enable", "Runtime.enable", "Log.enable", "Network.enable"})
     send(domain);
+}
+
+double Browser::processor_time() const {
+  struct Process {
+    long parent, ticks;
+  };
+  std::map<long, Process> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string stat;
+    // PID (NAME) STATE PARENT ...; the 14th and 15th are ticks of the process and of the system for
+    // it, the two behind those of children that have ended.
+    if (!std::getline(file, stat) || stat.find(") ") == std::string::npos) continue;
+    std::istringstream fields(stat.substr(stat.rfind(") ") + 2));
+    std::string skipped;
+    Process process{};
+    fields >> skipped >> process.parent;
+    for (int i = 5; i < 14; ++i) fields >> skipped;
+    for (int i = 14; i < 18; ++i) {
+      long ticks = 0;
+      fields >> ticks;
+      process.ticks += ticks;
+    }
+    all[std::stol(stat)] = process;
+  }
+  const auto is_of_browser = [&](long pid) {
+    while (pid != pid_ && all.count(pid)) pid = all[pid].parent;
+    return pid == pid_;
+  };
+  long ticks = 0;
+  for (const auto& [pid, process] : all)
+    if (is_of_browser(pid)) ticks += process.ticks;
+  return 1e3 * static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 Browser::~Browser() {

@@ -28,6 +28,8 @@ class Browser {
   void click(double x, double y, int count = 1);
   void type(const std::string& text);
   void press(const std::string& key);
+  /// Milliseconds of a processor that all its processes have taken so far.
+  double processor_time() const;
   /// Writes what is seen as a PNG.
   void screenshot(const std::string& path);
 

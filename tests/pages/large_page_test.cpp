@@ -40,69 +40,89 @@ Tensors step_by_sum(const Tensors& parameters) {
 
 class LargePageTest : public PageFixture {
  protected:
-  /// Milliseconds of 40 frames in which the picture is dragged and magnified, the shortest first.
-  nlohmann::json frames_of_moving() {
-    return ask(
-        "(async () => { const times = []; let last = performance.now(); for (let i = 0; i < 40; "
-        "++i) { if (i % 2) page.viewport.move(i, 9); else page.viewport.zoom(i % 4 ? 1.15 : 0.9, "
-        "600, 400); await new Promise(requestAnimationFrame); const now = performance.now(); "
-        "times.push(now - last); last = now; } return times.sort((a, b) => a - b); })()");
+  struct Times {
+    double seen;       ///< milliseconds until it is seen
+    double processor;  ///< milliseconds of a processor that the browser took for it
+  };
+  /// Of what an expression does: at the second frame the first is painted. What other programs run
+  /// makes the first of the times longer, and hardly the second.
+  Times times_of(const std::string& action) {
+    const double before = browser->processor_time();
+    const double seen = time_of(action);
+    return {seen, browser->processor_time() - before};
   }
-  /// Milliseconds until what an expression does is seen: at the second frame the first is painted.
   double time_of(const std::string& action) {
     return ask("(async () => { const before = performance.now(); await (" + action +
                "); for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame); return "
                "performance.now() - before; })()");
   }
+  /// A frame in which the picture is dragged and magnified: the median, and the mean.
+  Times frame_of_moving() {
+    constexpr int kFrames = 40;
+    const double before = browser->processor_time();
+    const nlohmann::json frames = ask(
+        "(async () => { const times = []; let last = performance.now(); for (let i = 0; i < " +
+        std::to_string(kFrames) +
+        "; ++i) { if (i % 2) page.viewport.move(i, 9); else page.viewport.zoom(i % 4 ? 1.15 : 0.9, "
+        "600, 400); await new Promise(requestAnimationFrame); const now = performance.now(); "
+        "times.push(now - last); last = now; } return times.sort((a, b) => a - b); })()");
+    return {frames[kFrames / 2], (browser->processor_time() - before) / kFrames};
+  }
   /// Opens it, moves about, and clicks.
+  /// seconds: of a processor, until it is open.
   void expect_fluid(const Graph& graph, double seconds) {
     ASSERT_GT(graph.records.size(), 1950u);
     graph.write_html(path);
+    const double started = browser->processor_time();
     const auto before = std::chrono::steady_clock::now();
     browser->open(path);
     const std::chrono::duration<double> opening = std::chrono::steady_clock::now() - before;
+    const double processor = (browser->processor_time() - started) / 1e3;
     EXPECT_EQ(ask("page.drawing.groups.size > 1950"), true);
-    EXPECT_LT(opening.count(), seconds);
-    const auto frames = frames_of_moving();
-    RecordProperty("milliseconds_a_frame", std::to_string(frames[20].get<double>()));
+    EXPECT_LT(processor, seconds);
+    Times frame{1e9, 1e9};
+    for (int turn = 0; turn < 3; ++turn) {
+      const Times now = frame_of_moving();
+      frame = {std::min(frame.seen, now.seen), std::min(frame.processor, now.processor)};
+    }
+    RecordProperty("milliseconds_a_frame", std::to_string(frame.seen));
     RecordProperty("seconds_to_open", std::to_string(opening.count()));
-    std::cout << graph.name << " opened in " << opening.count() << " s, median frame " << frames[20]
-              << " ms, slowest " << frames[39] << " ms\n";
-    EXPECT_LT(frames[20].get<double>(), 150);  // without a graphics card, beside other programs
+    std::cout << graph.name << " opened in " << opening.count() << " s, " << processor
+              << " of a processor, a frame " << frame.seen << " ms, " << frame.processor
+              << " of a processor\n";
+    EXPECT_LT(frame.processor, 90);  // twice what it takes where nothing else runs
     // A click shows its details at once.
-    const auto click =
-        ask("(async () => { const before = performance.now(); page.pick(page.model.nodes[900]); "
-            "await new Promise(requestAnimationFrame); return performance.now() - before; })()");
-    EXPECT_LT(click.get<double>(), 200);
+    EXPECT_LT(times_of("page.pick(page.model.nodes[900])").processor, 200);
   }
 };
 
-// Seconds are several times what it takes where nothing else runs.
+// Seconds are twice what the longest takes, and more.
 TEST_F(LargePageTest, LayersThatSkip) {
   auto f = jit([](const Tensor& x) { return many_ops(x, 1500); },
                {.name = "many", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 20);
+  expect_fluid(f.graph(), 12);
 }
 
 TEST_F(LargePageTest, AValueThatIsReadAllAlong) {
   auto f = jit([](const Tensor& x) { return reads_all_along(x, 2000); },
                {.name = "read all along", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 15);
+  expect_fluid(f.graph(), 12);
 }
 
 TEST_F(LargePageTest, AStepOfManyParametersByASum) {
   auto f = jit(step_by_sum, {.name = "a step", .executor = Executor::interpreter});
   f(Tensors(400, ones({2})));
-  expect_fluid(f.graph(), 15);
+  expect_fluid(f.graph(), 12);
+  EXPECT_EQ(ask(kOverlaps), "");
 }
 
 TEST_F(LargePageTest, TheGradientOfALongWay) {
   auto f = jit(grad([](const Tensor& x) { return sum(reads_all_along(x, 1000)); }),
                {.name = "gradient", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 15);
+  expect_fluid(f.graph(), 12);
 }
 
 /// Loops one behind the other, each with one inside.
@@ -122,19 +142,23 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
                      {.name = "loops", .executor = Executor::dataflow, .profile = true});
   f(ones({2}));
   open(f.graph());
-  const double to_view = time_of("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
-  const double to_unfold = time_of("page.foldAll(false)");
+  const Times to_view = times_of("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  const Times to_unfold = times_of("page.foldAll(false)");
   const int nodes = ask("page.drawing.groups.size");
   EXPECT_GT(nodes, 1950);
   EXPECT_EQ(ask(kOverlaps), "");
-  // What is short may meet a moment in which another program has the processors: the least of some.
+  const auto least = [](Times a, Times b) {
+    return Times{std::min(a.seen, b.seen), std::min(a.processor, b.processor)};
+  };
   constexpr int kTurns = 4;
-  double to_fit = 1e9, to_fold = 1e9, to_step = 1e9;
-  for (int turn = 0; turn < kTurns; ++turn) to_fit = std::min(to_fit, time_of("page.fit()"));
-  const double to_move = frames_of_moving()[20];
+  Times to_fit{1e9, 1e9}, to_move = to_fit, to_fold = to_fit, to_step = to_fit;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    to_fit = least(to_fit, times_of("page.fit()"));
+    to_move = least(to_move, frame_of_moving());
+  }
   const std::string box = "page.model.boxes[page.model.boxes.length / 2]";
   for (int turn = 0; turn < kTurns; ++turn) {
-    to_fold = std::min(to_fold, time_of("page.toggle(" + box + ")"));
+    to_fold = least(to_fold, times_of("page.toggle(" + box + ")"));
     EXPECT_EQ(ask(box + ".isFolded"), true);
     ask("page.toggle(" + box + ")");
     EXPECT_EQ(ask(box + ".isFolded"), false);
@@ -145,24 +169,26 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   ask("page.runBar.goTo(" + std::to_string(steps / 2) + ")");
   settle();
   for (int turn = 0; turn < kTurns; ++turn)
-    to_step = std::min(
-        to_step, time_of("(async () => { for (let i = 0; i < 20; ++i) { page.runBar.step(1); await "
-                         "new Promise(requestAnimationFrame); } })()"));
+    to_step = least(to_step,
+                    times_of("(async () => { for (let i = 0; i < 20; ++i) { page.runBar.step(1); "
+                             "await new Promise(requestAnimationFrame); } })()"));
   for (int i = 0; i < steps; i += steps / 40) {
     ask("page.runBar.goTo(" + std::to_string(i) + ")");
     EXPECT_EQ(ask(kTokensOverEachOther), 0) << "after step " << i;
   }
   EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5);  // tokens that could be seen
-  // Twice the most that it took beside other programs; docs/pictures.md has the least.
-  EXPECT_LT(to_view, 1800);
-  EXPECT_LT(to_unfold, 15'000);
-  EXPECT_LT(to_fit, 200);
-  EXPECT_LT(to_move, 130);
-  EXPECT_LT(to_fold, 750);
-  EXPECT_LT(to_step, 2300);
-  std::cout << nodes << " nodes, " << steps << " steps: shown in " << to_view << " ms, unfolded in "
-            << to_unfold << ", fitted in " << to_fit << ", moved in " << to_move
-            << ", one folded in " << to_fold << ", 20 steps in " << to_step << '\n';
+  const auto expect_less = [](const char* what, const Times& times, double most) {
+    std::cout << what << ": " << times.seen << " ms, " << times.processor << " of a processor\n";
+    EXPECT_LT(times.processor, most) << what;
+  };
+  std::cout << nodes << " nodes, " << steps << " steps\n";
+  // Twice what it takes where nothing else runs (docs/pictures.md).
+  expect_less("shown", to_view, 1000);
+  expect_less("unfolded", to_unfold, 9000);
+  expect_less("fitted", to_fit, 140);
+  expect_less("a frame of moving", to_move, 66);
+  expect_less("one folded", to_fold, 420);
+  expect_less("20 steps", to_step, 1200);
 }
 
 TEST_F(LargePageTest, AValueThatIsReadFarAwayStandsBesideItsReader) {

@@ -3,8 +3,10 @@
 #include <regex>
 
 #include "reel/frontend/pictures/write_html.h"
+#include "reel/tests/check.h"
 #include "reel/tests/pages/page.h"
 #include "reel/tests/threads.h"
+#include "reel/trace/executors/dataflow/run_recorder.h"
 
 namespace reel {
 namespace {
@@ -16,10 +18,12 @@ using RunPageTest = PageFixture;
 RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   RecordedRun run;
   run.graph = graph;
-  run.instances = {{0, -1, 0}, {1, 0, 0}};
+  RunRecorder recorder(run, {});
+  recorder.enter({0, -1, 0}, 0);
+  recorder.enter({1, 0, 0}, 0);
   std::vector<std::uint8_t> is_done(graph->nodes.size(), 0);
   const auto fire = [&](std::size_t i, int instance, int k, bool is_dead, int taken) {
-    run.activations.push_back({static_cast<int>(i), instance, k, is_dead, taken});
+    recorder.note({static_cast<int>(i), instance, k, is_dead, taken});
     is_done[i] = 1;
   };
   const auto fire_outside = [&] {
@@ -37,7 +41,7 @@ RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   };
   fire_outside();
   for (int k = 0; k <= steps; ++k) {
-    run.iterations.push_back({1, k, true, run.activations.size()});
+    recorder.iteration(1, k, true, 0);
     bool is_body = false;
     for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
       const LoweredNode& node = graph->nodes[i];
@@ -52,9 +56,10 @@ RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
       else
         fire(i, 1, k, is_last && is_body, -1);
     }
-    run.iterations.push_back({1, k, false, run.activations.size()});
+    recorder.iteration(1, k, false, 0);
   }
   fire_outside();
+  recorder.finish();
   return run;
 }
 
@@ -262,6 +267,35 @@ TEST_F(RunPageTest, StepsDoNoHarmWhileALayoutIsUnderWay) {
   EXPECT_EQ(ask("page.view === page.views[0]"), true);
 }
 
+TEST_F(RunPageTest, DeadNodesOfATimedRunAreGreyAndNodesThatPassTokensYellow) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return matmul(x, x); }, x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({192, 192}) * 1e-3f);
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  ask("page.foldAll(false)");
+  settle();
+  const auto fills = [&](const std::string& nodes) {
+    return ask("[...new Set([...document.querySelectorAll('#scene " + nodes +
+               " > .shape')].map((s) => getComputedStyle(s).fill))]");
+  };
+  const nlohmann::json yellow{"rgb(253, 246, 220)"}, grey{"rgb(228, 231, 235)"};
+  EXPECT_EQ(fills(".control"), yellow);  // Enter, Merge, Switch, ...: whatever they took
+  const nlohmann::json hot = fills(".warm");
+  EXPECT_GE(hot.size(), 1u);  // a product
+  EXPECT_NE(hot[0], "rgb(255, 255, 255)");
+  ask("page.runBar.goTo(1e9)");  // the last iteration runs nothing
+  EXPECT_EQ(fills(".dead.node"), grey);
+  EXPECT_EQ(fills(".dead.warm"), grey);
+  EXPECT_EQ(ask("[...document.querySelectorAll('#scene .dead > .share')].every((s) => "
+                "getComputedStyle(s).display === 'none')"),
+            true);
+}
+
 TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
   // A counter that leads: tokens of several iterations wait on an edge.
   const auto f = jit(
@@ -358,30 +392,127 @@ TEST_F(RunPageTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
     settle();
     EXPECT_NE(details().find("run_page_test.cpp:"), std::string::npos) << details();
   }
+  // And what they do.
+  ask("page.goTo(" + node("Merge") + ")");
+  EXPECT_NE(details().find("hands on the value that comes first"), std::string::npos) << details();
   // What a box says is what the run was allowed.
+  ask("page.goTo(" + node("while") + ")");
   EXPECT_NE(details().find("at most 2 iterations at once"), std::string::npos) << details();
+}
+
+TEST_F(RunPageTest, EveryNodeOfALoopSaysWhatItDoes) {
+  // A ragged scan and its gradient: slices, stacks, sums, entries that end.
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const auto loss = [](const Tensor& w, const Tensor& x) {
+    return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                         .initial = zeros({x.dim("batch")}),
+                         .xs = x,
+                         .body =
+                             [&](const Tensor& x, const Tensor& s) {
+                               const Tensor next = tanh(s * w + x);
+                               return std::pair{next, next};
+                             }})
+                   .ys);
+  };
+  const auto f = jit(grad(loss), {.executor = Executor::dataflow, .profile = true});
+  f(scalar(0.5f), ones({batch, time}));
+  open(f.graph());
+  ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+  const auto does = [&](const std::string& label) {
+    return ask(node(label) + "?.attributes.find(([name]) => name === 'does')?.[1]");
+  };
+  EXPECT_EQ(does("in_bound"), "whether iteration k may run: k is less than the bound of the loop");
+  EXPECT_EQ(does("slice"), "slice k of what the loop runs along");
+  EXPECT_EQ(ask("page.model.nodes.filter((n) => n.attributes.some(([name, value]) => name === "
+                "'does' && (!value || value === n.label))).map((n) => n.label)"),
+            nlohmann::json::array());
+  EXPECT_GT(ask("page.model.nodes.filter((n) => n.attributes.some(([name]) => name === "
+                "'does')).length")
+                .get<int>(),
+            20);
 }
 
 TEST_F(RunPageTest, ACutRunSaysHowLongItWas) {
   const auto f = jit(
       [](const Tensor& x) {
         return fori_loop(
-            0, 4000, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+            0, 12'000, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
       },
       {.executor = Executor::dataflow, .profile = true});
   f(ones({2}));
   open(f.graph());
   ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
-  const std::string at = ask("document.querySelector('#run .at').textContent");
+  const auto text_of = [&](const std::string& part) {
+    return ask("document.querySelector('#run " + part + "').textContent").get<std::string>();
+  };
   std::smatch found;
-  ASSERT_TRUE(std::regex_match(at, found, std::regex("step 0 of 20000, the first of (\\d+)")))
-      << at;
-  EXPECT_GT(std::stoi(found[1]), 4 * 4000);  // a Merge, a Switch, tanh and a NextIteration at least
-  // There it ends, with what is in flight.
-  ask("page.runBar.goTo(1e9)");
-  settle();
-  EXPECT_EQ(ask("page.runBar.tokens.at"), 20000);
+  const std::string start = text_of(".at");
+  ASSERT_TRUE(std::regex_match(start, found, std::regex("step 0 of (\\d+)"))) << start;
+  const int all = std::stoi(found[1]);
+  EXPECT_GT(all, 40'000);
+  EXPECT_EQ(ask("page.runBar.tokens.activations.length"), 20'001);  // and a step for the others
+  ask("page.runBar.goTo(10000)");
+  EXPECT_EQ(text_of(".at"), str("step 10000 of ", all));
   EXPECT_GE(ask("document.querySelectorAll('#run .flight').length"), 1);
+  ask("page.runBar.goTo(10001)");
+  EXPECT_EQ(text_of(".at"), str("step ", all - 10'000, " of ", all));
+  EXPECT_EQ(text_of(".what"), str("The page has the first 10000 steps of this run and the last "
+                                  "10000: the ",
+                                  all - 20'000, " between them are left out."));
+  // What is in flight there is known, and counts are those of the whole run.
+  const auto flights =
+      ask("[...document.querySelectorAll('#run .flight')].map((f) => "
+          "Number(f.textContent))");
+  ASSERT_GE(flights.size(), 1u);
+  EXPECT_GT(flights[0], 2000);
+  ask("page.runBar.goTo(1e9)");
+  EXPECT_EQ(text_of(".at"), str("step ", all, " of ", all));
+  EXPECT_EQ(ask("document.querySelectorAll('#run .flight').length"), 0);
+  EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("tanh") + ")"),
+            nlohmann::json::parse(R"({"live": 12000, "dead": 1})"));
+  EXPECT_EQ(ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => t.size).map(([e]) => "
+                "e.to.role)"),
+            nlohmann::json({"result"}));
+  ask("page.runBar.goTo(3)");  // and back
+  EXPECT_EQ(text_of(".at"), str("step 3 of ", all));
+}
+
+TEST_F(RunPageTest, AFailedRunShowsWhereAndWhy) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& n) {
+        return while_loop([&](const Tensor& i, const Tensor&) { return i < n; },
+                          [&](const Tensor& i, const Tensor& s) {
+                            return std::tuple{i + 1, s + gather(x, i, 0)};
+                          },
+                          std::tuple{scalar(0), scalar(0.f)}, {.name = "decode"});
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({4}), scalar(2));
+  for (const int size : {3, 5'000}) {  // the page has all steps, and the last ones
+    const std::string message = message_of<IndexError>([&] { f(ones({size}), scalar(size + 2)); });
+    open(f.graph());
+    ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+    settle();
+    EXPECT_EQ(ask("document.querySelectorAll('#scene .failed').length"), 0);  // not yet
+    const std::string failure = "document.querySelector('#run .failure')";
+    EXPECT_EQ(ask(failure + ".textContent"),
+              str("Failed here: gather, iteration ", size, " of decode\n", message));
+    click(failure);
+    EXPECT_EQ(ask("document.querySelector('#run .what').textContent"),
+              str("gather, iteration ", size, " of decode: failed"));
+    EXPECT_EQ(ask("[...document.querySelectorAll('#scene .failed')].map((g) => "
+                  "page.model.nodes[Number(g.dataset.id)].label)"),
+              nlohmann::json({"gather"}));
+    EXPECT_EQ(ask("page.picked.label"), "gather");
+    EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("gather") + ").live"), size);
+    ask("page.runBar.goTo(0)");
+    EXPECT_EQ(ask("document.querySelectorAll('#scene .failed').length"), 0);
+    // A run without an error says none.
+    f(ones({4}), scalar(2));
+    open(f.graph());
+    ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
+    EXPECT_EQ(ask(failure + ".hidden"), true);
+  }
 }
 
 TEST_F(RunPageTest, AClickSaysHowOftenANodeHasFiredAndWhatItTook) {

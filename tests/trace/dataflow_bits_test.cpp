@@ -1,10 +1,11 @@
 // Runs by tokens give the interpreter's bits, with any number of iterations in flight and on any
 // number of threads.
 #include <chrono>
+#include <optional>
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
-#include "reel/tests/threads.h"
+#include "reel/tests/many_threads.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 
 namespace reel {
@@ -12,14 +13,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// f(args...) by tokens with 1, 2, 10 and 32 iterations in flight, on one thread and on two, twice.
+/// f(args...) by tokens with 1, 2, 10 and 32 iterations in flight, twice: on one thread, on two,
+/// and on three that are called for every op.
 template <class F, class... Args>
 void expect_bits_of_the_interpreter(const F& f, const Args&... args) {
   manual_seed(7);
   const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
-  for (const int count : {1, 2}) {
+  for (const int count : {1, 2, 3}) {
     const Threads threads(count);
-    for (const int bound : {1, 2, 10, 32}) {
+    std::optional<OnManyThreads> all_called;
+    if (count == 3) all_called.emplace();
+    const auto bounds = all_called ? std::vector{2, 32} : std::vector{1, 2, 10, 32};
+    for (const int bound : bounds) {
       SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
       const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
       for (int call = 0; call < 2; ++call) {

@@ -1,10 +1,7 @@
-// Runs by tokens: what fires how often, how far iterations lead, what never runs, and how runs end.
-#include <chrono>
+// Runs by tokens: what fires how often, how far iterations lead, and what never runs. How runs end
+// is in dataflow_ends_test.cpp.
 #include <map>
-#include <semaphore>
-#include <thread>
 
-#include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -46,30 +43,6 @@ class Lowered {
  private:
   LoweredGraph graph_;
   RecordedRun run_;
-};
-
-/// Cancels what runs in its scope, should that not end.
-class Watchdog {
- public:
-  Watchdog() : scope_(source_.get_token()), dog_([this] { watch(); }) {}
-  ~Watchdog() {
-    is_over_.release();
-    dog_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  void watch() {
-    if (!is_over_.try_acquire_for(std::chrono::seconds(20))) {
-      ADD_FAILURE() << "it has not ended within 20 seconds";
-      source_.request_stop();
-    }
-  }
-  std::stop_source source_;
-  CancellationScope scope_;
-  std::binary_semaphore is_over_{0};
-  std::thread dog_;
 };
 
 template <class F>
@@ -125,7 +98,7 @@ TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
                                                           {"full_1", {1, 0}},
                                                           {"add_1", {1, 0}}};
     EXPECT_EQ(loop.counts(), expected);
-    int live = 0, dead = 0;
+    std::int64_t live = 0, dead = 0;
     for (const auto& [name, count] : loop.counts()) {
       live += count.live;
       dead += count.dead;
@@ -135,6 +108,53 @@ TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
     EXPECT_LE(most_in_flight(loop.last(), 1), std::min(bound, 2));
     expect_no_frame_is_left(loop.last());
   }
+}
+
+/// Nodes that fire in loops, by name, of the last run of a jitted function.
+std::map<std::string, ActivationCount> counts_in_loops(const Graph& graph) {
+  const auto run = last_recorded_run(graph);
+  const std::vector<ActivationCount> counts = activation_counts(*run);
+  std::map<std::string, ActivationCount> result;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const LoweredNode& node = run->graph->nodes[i];
+    if (node.frame > 0 || node.kind == LoweredKind::enter) result[node.name] = counts[i];
+  }
+  return result;
+}
+
+// The passes of jit come before: what the body hands on as it is enters once, for all iterations.
+TEST(DataflowTest, Q12_TheWellKnownLoopOfAJittedFunction) {
+  const auto count = [](const auto& body) {
+    return jit(
+        [=](const Tensor& i, const Tensor& n) {
+          return while_loop([](Tensor a, Tensor n) { return a < n; }, body, std::tuple{i, n});
+        },
+        {.executor = Executor::dataflow, .profile = true});
+  };
+  const auto same_n = count([](Tensor a, Tensor n) { return std::tuple{a + 2, n}; });
+  expect_values(std::get<0>(same_n(scalar(1), scalar(10))), {11});
+  const std::map<std::string, ActivationCount> of_one{
+      {"while/Enter", {1, 0}},         {"while/Enter_2", {1, 0}},  {"while/Merge", {6, 0}},
+      {"while/less", {6, 0}},          {"while/LoopCond", {6, 0}}, {"while/Switch", {6, 0}},
+      {"while/Identity", {5, 1}},      {"while/full", {5, 1}},     {"while/add", {5, 1}},
+      {"while/NextIteration", {5, 1}}, {"while/Exit", {1, 5}}};
+  EXPECT_EQ(counts_in_loops(same_n.graph()), of_one);
+  // 1 < 10, 3 < 9, 5 < 8, but not 7 < 7: all of TensorFlow's nodes, as often as there.
+  const auto less_n = count([](Tensor a, Tensor n) { return std::tuple{a + 2, n - 1}; });
+  const auto [a, n] = less_n(scalar(1), scalar(10));
+  expect_values(a, {7});
+  expect_values(n, {7});
+  const std::map<std::string, ActivationCount> of_two{
+      {"while/Enter", {1, 0}},         {"while/Enter_1", {1, 0}},
+      {"while/Merge", {4, 0}},         {"while/Merge_1", {4, 0}},
+      {"while/less", {4, 0}},          {"while/LoopCond", {4, 0}},
+      {"while/Switch", {4, 0}},        {"while/Switch_1", {4, 0}},
+      {"while/Identity", {3, 1}},      {"while/Identity_1", {3, 1}},
+      {"while/full", {3, 1}},          {"while/add", {3, 1}},
+      {"while/full_1", {3, 1}},        {"while/sub", {3, 1}},
+      {"while/NextIteration", {3, 1}}, {"while/NextIteration_1", {3, 1}},
+      {"while/Exit", {1, 3}},          {"while/Exit_1", {1, 3}}};
+  EXPECT_EQ(counts_in_loops(less_n.graph()), of_two);
 }
 
 /// i counts to n, and x takes long in every iteration.
@@ -251,6 +271,22 @@ TEST(DataflowTest, Q03_PrintsThatNothingNeedsAreDroppedFromJittedFunctions) {
   };
   const auto jitted = jit(f, {.executor = Executor::dataflow});
   EXPECT_EQ(printed_by([&] { expect_values(jitted(scalar(1)), {4}); }), "kept: i32[] 2\n");
+}
+
+TEST(DataflowTest, Q03_OfAJittedLoopOnlyTheChainThatIsAskedForRuns) {
+  const auto both = [](const Tensor& n, const Tensor& x) {
+    return while_loop([&](Tensor i, Tensor) { return i < n; },
+                      [](Tensor i, Tensor x) {
+                        return std::tuple{i + 1, print(x, "x") + 1};
+                      },
+                      std::tuple{scalar(0), x});
+  };
+  const JitOptions by_tokens{.executor = Executor::dataflow};
+  const auto counter = jit([=](Tensor n, Tensor x) { return std::get<0>(both(n, x)); }, by_tokens);
+  const auto chain = jit([=](Tensor n, Tensor x) { return std::get<1>(both(n, x)); }, by_tokens);
+  EXPECT_EQ(printed_by([&] { expect_values(counter(scalar(2), scalar(7)), {2}); }), "");
+  EXPECT_EQ(printed_by([&] { expect_values(chain(scalar(2), scalar(7)), {9}); }),
+            "x: i32[] 7\nx: i32[] 8\n");
 }
 
 TEST(DataflowTest, N14_ALoopInABranchThatIsNotTakenRunsNothingAndLeavesNoFrame) {
@@ -373,164 +409,6 @@ TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
     EXPECT_EQ(around, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));  // the last one of a dead token
     expect_no_frame_is_left(loops.last());
   }
-}
-
-TEST(DataflowTest, E15_AnErrorNamesOpAndIterationAndTheGraphRunsAgain) {
-  const auto reads = jit(
-      [](Tensor n, TensorArray array, Tensor x) {
-        return while_loop([&](Tensor i, Tensor, Tensor) { return i < n; },
-                          [&](Tensor i, Tensor s, Tensor x) {
-                            return std::tuple{i + 1, s + array.read(i), matmul(x, x)};
-                          },
-                          std::tuple{scalar(0), scalar(0.f), x}, {.name = "decode"});
-      },
-      {.executor = Executor::dataflow, .parallel_iterations = 4});
-  const auto of_interpreter = jit(
-      [](Tensor n, TensorArray array) {
-        return while_loop([&](Tensor i, Tensor) { return i < n; },
-                          [&](Tensor i, Tensor s) {
-                            return std::tuple{i + 1, s + array.read(i)};
-                          },
-                          std::tuple{scalar(0), scalar(0.f)}, {.name = "decode"});
-      },
-      {.executor = Executor::interpreter});
-  TensorArray array{TensorType(f32)};
-  for (int i = 0; i < 3; ++i) array = array.push_back(scalar(1.f));
-  const Tensor x = zeros({80, 80});
-  const std::string expected = message_of<IndexError>([&] { of_interpreter(scalar(10), array); });
-  EXPECT_NE(expected.find("in iteration 3 of while_loop \"decode\""), std::string::npos)
-      << expected;
-  // Iterations 4 and 5 fail as well, and may do so earlier.
-  for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(message_of<IndexError>([&] { reads(scalar(10), array, x); }), expected);
-  expect_values(std::get<1>(reads(scalar(3), array, x)), {3});
-}
-
-TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
-  const auto f = [](Tensor i, TensorArray empty) {
-    const auto [k, late] =
-        while_loop([](Tensor k, Tensor) { return k < 50; },
-                   [&](Tensor k, Tensor s) {
-                     return std::tuple{
-                         k + 1, cond(
-                                    k == 40, [&] { return empty.read(k); }, [&] { return s + 1; })};
-                   },
-                   std::tuple{scalar(0), scalar(0.f)}, {.name = "late"});
-    return late + empty.read(i);  // ready at once
-  };
-  const TensorArray empty{TensorType(f32)};
-  const std::string expected = message_of<IndexError>(
-      [&] { jit(f, {.executor = Executor::interpreter})(scalar(0), empty); });
-  EXPECT_NE(expected.find("in iteration 40 of while_loop \"late\""), std::string::npos) << expected;
-  for (const int bound : kBounds)
-    EXPECT_EQ(message_of<IndexError>([&] {
-                jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound})(scalar(0),
-                                                                                       empty);
-              }),
-              expected);
-}
-
-/// The message of the IndexError that f(args...) throws by tokens, with every bound and on one and
-/// two threads; a run that does not end is cancelled.
-template <class F, class... Args>
-void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
-  for (const int count : {1, 2}) {
-    const Threads threads(count);
-    for (const int bound : kBounds) {
-      SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
-      const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
-      const Watchdog watchdog;
-      for (int call = 0; call < 2; ++call)  // what ops take is known at the second
-        EXPECT_EQ(message_of<IndexError>([&] { by_tokens(args...); }).substr(0, 7), "gather:");
-    }
-  }
-}
-
-const auto no_end = [](Tensor i) { return i < 10; };
-const auto round_and_round = [](Tensor i) { return (i + 1) % 5; };
-
-TEST(DataflowTest, AnOpThatFailsAtOnceEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& index) {
-    const Tensor fails = gather(x, index, 0);
-    return std::pair{fails, while_loop(no_end, round_and_round, scalar(0))};
-  };
-  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32));
-}
-
-// It waits behind the short ops, of which an endless loop always has another.
-TEST(DataflowTest, AnOpThatTakesLongAndFailsEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& index) {
-    const Tensor fails = gather(x, index, 0);
-    return std::tuple{fails, while_loop(no_end, round_and_round, scalar(0)),
-                      while_loop(no_end, round_and_round, scalar(1))};
-  };
-  Tensor index = range(10'000);
-  expect_error_beside_what_never_ends(f, ones({9'999, 10}), index);
-}
-
-TEST(DataflowTest, AnOpThatFailsEndsALoopBehindItThatHasNoOps) {
-  const auto f = [](const Tensor& x, const Tensor& index, const Tensor& on) {
-    const Tensor fails = gather(x, index, 0);
-    return std::pair{fails, while_loop([&](Tensor, Tensor) { return on; },
-                                       [](Tensor a, Tensor b) {
-                                         return std::tuple{b, a};
-                                       },
-                                       std::tuple{scalar(1), scalar(2)})};
-  };
-  expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32), scalar(true));
-}
-
-TEST(DataflowTest, AnIterationThatFailsEndsALoopBehindIt) {
-  const auto f = [](const Tensor& x, const Tensor& limit) {
-    const auto counts = [&](Tensor i, Tensor) { return i < limit; };
-    const auto reads = [&](Tensor i, Tensor s) {
-      return std::tuple{i + 1, s + sum(gather(x, i, 0))};
-    };
-    const auto inner = [](Tensor i) { return (i + while_loop(no_end, round_and_round, i)) % 5; };
-    return std::pair{while_loop(counts, reads, std::tuple{scalar(0), scalar(0.f)}),
-                     while_loop(no_end, inner, scalar(0))};
-  };
-  expect_error_beside_what_never_ends(f, ones({40, 3}), scalar(50));
-}
-
-TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {
-  const auto endless = jit(
-      [](Tensor n, Tensor x) {
-        return while_loop([&](Tensor i, Tensor) { return i < n; },
-                          [](Tensor i, Tensor x) {
-                            return std::tuple{i % 5, matmul(x, x)};
-                          },
-                          std::tuple{scalar(0), x});
-      },
-      {.executor = Executor::dataflow});
-  const Tensor x = zeros({80, 80});
-  for (const int threads : {1, 2}) {
-    const Threads some(threads);
-    std::stop_source source;
-    std::thread other([&] { source.request_stop(); });
-    const CancellationScope scope(source.get_token());
-    EXPECT_EQ(message_of<CancelledError>([&] { endless(scalar(10), x); }),
-              "the call was cancelled, as its CancellationScope's token was asked to");
-    other.join();
-  }
-  expect_values(std::get<0>(endless(scalar(0), x)), {0});  // again, without a scope
-}
-
-TEST(DataflowTest, ALoopWithoutAnyOpCanBeCancelled) {
-  const auto endless = jit(
-      [](Tensor on, Tensor x, Tensor y) {
-        return while_loop([&](Tensor, Tensor) { return on; },
-                          [](Tensor x, Tensor y) {
-                            return std::tuple{y, x};
-                          },
-                          std::tuple{x, y});
-      },
-      {.executor = Executor::dataflow});
-  std::stop_source source;
-  std::thread other([&] { source.request_stop(); });
-  const CancellationScope scope(source.get_token());
-  EXPECT_THROW(endless(scalar(true), scalar(1), scalar(2)), CancelledError);
-  other.join();
 }
 
 TEST(DataflowTest, NodesMayHaveMoreInputsThan16BitsCount) {

@@ -132,8 +132,7 @@ class Drawing {
     group.append(rect);
     if (isBox) this.boxParts(node, group, left, top);
     else {
-      const share = this.model.share(node);
-      if (share) rect.style.fill = heat(share);
+      this.warm(group, node);
       const labelWidth = measureText(node.label, 'label');
       const both = labelWidth + (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
       const begin = (node.width - both) / 2;
@@ -165,7 +164,16 @@ class Drawing {
       class: 'toggle', x: 2, y: 2, width: 20, height: 22, fill: 'transparent',
     }));
     if (!box.isFolded) this.inside(box, group, left, top);
-    else if (this.model.share(box)) group.querySelector('.shape').style.fill = heat(this.model.share(box));
+    else this.warm(group, box);
+  }
+
+  /** A colour for the time that an op or a box took, where that is some; of others it says what they are. */
+  warm(group, node) {
+    const share = this.model.share(node);
+    const hasColour = node.role === 'control' || node.kind === 'input' || node.kind === 'output';
+    if (share < 0.01 || hasColour) return;
+    group.classList.add('warm');
+    group.style.setProperty('--heat', heat(share));
   }
 
   /** A node, or the folded box that hides it. */

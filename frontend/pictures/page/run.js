@@ -15,12 +15,15 @@ class RunBar {
     this.back = add(controls, 'button', 'back', { textContent: '‹', title: 'A step back (←)' });
     this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step on (→)' });
     this.slider = add(controls, 'input', 'slider', { type: 'range', min: 0, value: 0 });
+    this.slider.setAttribute('aria-label', 'Step of the run');
     const follow = add(controls, 'label', 'follow', { title: 'Keep what runs in sight, and unfold what hides it' });
     this.follow = add(follow, 'input', '', { type: 'checkbox', checked: true });
     follow.append('follow');
     this.label = add(controls, 'span', 'at');
     this.what = add(element, 'div', 'what');
     this.frames = add(element, 'div', 'frames');
+    this.failure = add(element, 'div', 'failure');
+    this.failure.addEventListener('click', () => this.goToFailure());
     // While it is drawn along, no box unfolds; where it stays, one may.
     this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value), false));
     this.slider.addEventListener('change', () => this.reveal(true));
@@ -37,6 +40,7 @@ class RunBar {
     model.tokens ??= new Tokens(model);
     this.tokens = model.tokens;
     this.slider.max = this.tokens.activations.length;
+    this.sayFailure();
     this.goTo(this.tokens.at);
   }
 
@@ -64,8 +68,7 @@ class RunBar {
     const count = this.tokens.activations.length;
     this.tokens.goTo(Math.max(0, Math.min(count, step)));
     this.slider.value = this.tokens.at;
-    const all = this.tokens.run.length;  // of which a page has the first ones
-    this.label.textContent = `step ${this.tokens.at} of ${count}${all > count ? `, the first of ${all}` : ''}`;
+    this.label.textContent = `step ${this.tokens.endedAt(this.tokens.at)} of ${this.tokens.length}`;
     this.say();
     this.page.details.update();
     this.redraw();
@@ -94,14 +97,17 @@ class RunBar {
   say() {
     const { tokens } = this;
     const last = this.last();
-    if (!last) {
+    if (tokens.at === 0) {
       this.what.textContent = 'Before the first node runs. Each step is a node that takes its tokens and gives others.';
+    } else if (!last) {
+      this.what.textContent = `The page has the first ${tokens.gap} steps of this run and the last ` +
+        `${tokens.activations.length - tokens.gap - 1}: the ${tokens.run.leftOut} between them are left out.`;
     } else {
-      const frame = this.frameName(tokens.instances[last.instance].frame);
-      const where = frame ? `, iteration ${last.iteration} of ${frame}` : '';
+      const where = this.where(last);
       const port = tokens.kind.get(last.node) === 'Switch' && !last.isDead
         ? `, leaves by its ${last.taken ? 'true' : 'false'} port` : '';
-      this.what.textContent = `${last.node.label}${where}${port}${last.isDead ? ': dead, computes nothing' : ''}`;
+      const how = last.hasFailed ? ': failed' : last.isDead ? ': dead, computes nothing' : '';
+      this.what.textContent = `${last.node.label}${where}${port}${how}`;
     }
     this.frames.replaceChildren();
     for (const [instance, iterations] of tokens.inFlight()) {
@@ -117,6 +123,29 @@ class RunBar {
       }
       this.frames.append(entry);
     }
+  }
+
+  /** Of a run that failed: who did, and the message; a click leads there. */
+  sayFailure() {
+    const failure = this.tokens.failure;
+    this.failure.hidden = !failure;
+    if (!failure) return;
+    const { at, message } = failure;
+    this.failure.textContent = at ? `Failed here: ${at.node.label}${this.where(at)}\n${message}` : message;
+    this.failure.title = at ? 'Go to the step and the node that failed' : '';
+  }
+
+  goToFailure() {
+    const { at, step } = this.tokens.failure;
+    if (!at) return;
+    this.goTo(step, false);
+    this.page.goTo(at.node);
+  }
+
+  /** ", iteration 2 of inner" */
+  where({ instance, iteration }) {
+    const frame = this.frameName(this.tokens.instances[instance].frame);
+    return frame ? `, iteration ${iteration} of ${frame}` : '';
   }
 
   /** "inner in iteration 2 of outer" */
@@ -139,6 +168,9 @@ class RunBar {
     if (!this.tokens || !drawing || drawing.model !== this.tokens.model) return;
     const last = this.last();
     drawing.mark('fired', last ? [drawing.shownFor(last.node)] : []);
+const failure = this.tokens.failure;
+    const hasFailed = failure?.at && this.tokens.at >= failure.step;
+    drawing.mark('failed', hasFailed ? [drawing.shownFor(failure.at.node)] : []);
     drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
     for (const [edge, tags] of this.tokens.onEdge) {
       const route = (drawing.lines.get(edge) || []).find(({ isStub }) => !isStub);

@@ -7,9 +7,16 @@ class Tokens {
     const run = model.run;
     this.model = model;
     this.run = run;
-    this.activations = run.activations.map(([node, instance, iteration, isDead, taken]) => ({
-      node: model.nodes[node], instance, iteration, isDead: Boolean(isDead), taken,
-    }));
+    const activation = ([node, instance, iteration, isDead, taken, hasFailed]) => ({
+      node: model.nodes[node], instance, iteration, isDead: Boolean(isDead), taken, hasFailed: Boolean(hasFailed),
+    });
+    // Of a long run the first and the last ones; null stands for those between them.
+    this.activations = run.activations.map((at) => at && activation(at));
+    this.gap = this.activations.indexOf(null);
+    this.length = this.activations.length + (this.gap < 0 ? 0 : run.leftOut - 1);
+    this.failure = run.failure && {
+      message: run.failure.message, at: run.failure.at && activation(run.failure.at), step: this.stepOf(run.failure.after) + 1,
+    };
     this.kind = new Map();  // by node: Enter, Merge, ...
     for (const [kind, nodes] of Object.entries(run.kinds)) {
       for (const node of nodes) this.kind.set(model.nodes[node], kind);
@@ -29,12 +36,43 @@ class Tokens {
     this.merged = new Map();   // by Merge: the tags it has fired for
   }
 
+  /** How many activations of the run have ended at a step, those left out too. */
+  endedAt(step) {
+    return step + (this.gap >= 0 && step > this.gap ? this.run.leftOut - 1 : 0);
+  }
+
+  /** The step after so many activations; where they are left out, that of all of them. */
+  stepOf(ended) {
+    if (this.gap < 0 || ended <= this.gap) return ended;
+    return Math.max(this.gap, ended - this.run.leftOut + 1);
+  }
+
   /** The state after `step` activations. */
   goTo(step) {
     if (step < this.at) this.reset();
     while (this.at < step) {
-      this.fire(this.activations[this.at++]);
-      for (const end of this.ends.get(this.at) || []) this.end(end);
+      const activation = this.activations[this.at++];
+      const ends = this.ends.get(this.at) || [];
+      if (activation) {
+        this.fire(activation);
+        for (const end of ends) this.end(end);
+      } else {
+        this.skip(ends);
+      }
+    }
+  }
+
+  /** Behind what is left out, only constants are known, of frames that have not ended. */
+  skip(ends) {
+    const over = new Set(ends.map(({ instance }) => `${instance} ∀`));
+    for (const tags of this.onEdge.values()) {
+      for (const tag of tags.keys()) if (!tag.endsWith('∀') || over.has(tag)) tags.delete(tag);
+    }
+    this.last.clear();
+    this.merged.clear();
+    for (const [id, live, dead] of this.run.leftOutCounts) {
+      const count = this.counts.get(this.model.nodes[id]) || { live: 0, dead: 0 };
+      this.counts.set(this.model.nodes[id], { live: count.live + live, dead: count.dead + dead });
     }
   }
 
@@ -42,6 +80,8 @@ class Tokens {
     const { node, instance, iteration, isDead } = activation;
     const mine = `${instance} ${iteration}`;
     for (const edge of node.reads) this.onEdge.get(edge)?.delete(mine);  // a constant stays
+    this.last.set(node, activation);
+    if (activation.hasFailed) return;
     if (this.kind.get(node) === 'Merge') {
       if (!this.merged.has(node)) this.merged.set(node, new Set());
       this.merged.get(node).add(mine);
@@ -53,7 +93,6 @@ class Tokens {
           activation.taken !== edge.output;
       this.put(edge, tag, isDead || wasNotTaken);
     }
-    this.last.set(node, activation);
     const count = this.counts.get(node) || { live: 0, dead: 0 };
     count[isDead ? 'dead' : 'live'] += 1;
     this.counts.set(node, count);
@@ -85,7 +124,7 @@ class Tokens {
       if (!ends.has(after)) ends.set(after, []);
       ends.get(after).push({ instance, exits: deadExits.get(instance) });
     }
-    for (const { node, instance, iteration, isDead } of this.activations) {
+    for (const { node, instance, iteration, isDead } of this.activations.filter((at) => at)) {
       if (!isDead || this.kind.get(node) !== 'Exit' || iteration !== newest.get(instance)) continue;
       deadExits.get(instance)?.push(node);
     }

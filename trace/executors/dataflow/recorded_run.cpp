@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <ostream>
 
+#include "reel/core/str.h"
+
 namespace reel {
 
 std::vector<ActivationCount> activation_counts(const RecordedRun& run) {
-  std::vector<ActivationCount> counts(run.graph->nodes.size());
-  for (const Activation& activation : run.activations) {
-    ActivationCount& count = counts[static_cast<std::size_t>(activation.node)];
-    ++(activation.is_dead ? count.dead : count.live);
-  }
+  std::vector<ActivationCount> counts;
+  for (const RecordedRun::NodeTotal& total : run.node_totals) counts.push_back(total.count);
   return counts;
 }
 
@@ -26,24 +25,24 @@ int most_in_flight(const RecordedRun& run, int frame) {
   return most;
 }
 
+std::string tag_of(const RecordedRun& run, const Activation& activation) {
+  std::string result;
+  const FrameInstance* instance = &run.instances[static_cast<std::size_t>(activation.instance)];
+  std::int64_t iteration = activation.iteration;
+  while (instance->parent >= 0) {
+    result = result.empty() ? str(iteration) : str(iteration, '.', result);
+    iteration = instance->parent_iteration;
+    instance = &run.instances[static_cast<std::size_t>(instance->parent)];
+  }
+  return result;
+}
+
 std::ostream& operator<<(std::ostream& out, const RecordedRun& run) {
   for (const Activation& activation : run.activations) {
     out << run.graph->nodes[static_cast<std::size_t>(activation.node)].name;
-    if (run.instances[static_cast<std::size_t>(activation.instance)].frame) {
-      out << " [";
-      const char* before = "";
-      std::vector<std::int64_t> tags{activation.iteration};
-      for (int i = activation.instance; run.instances[static_cast<std::size_t>(i)].parent > 0;
-           i = run.instances[static_cast<std::size_t>(i)].parent)
-        tags.push_back(run.instances[static_cast<std::size_t>(i)].parent_iteration);
-      std::reverse(tags.begin(), tags.end());
-      for (const std::int64_t tag : tags) {
-        out << before << tag;
-        before = ".";
-      }
-      out << ']';
-    }
+    if (const std::string tag = tag_of(run, activation); !tag.empty()) out << " [" << tag << ']';
     if (activation.is_dead) out << " dead";
+    if (activation.has_failed) out << " failed";
     out << '\n';
   }
   return out;

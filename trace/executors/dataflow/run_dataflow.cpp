@@ -31,13 +31,29 @@ struct DataflowGraph {
         std::const_pointer_cast<void>(graph.lowered.value));
   }
 
-  Tensors run(const Tensors& inputs, const RunOptions& options, RecordedRun* record) const {
+  Tensors run(const Tensors& inputs, const RunOptions& options, RunRecorder* recorder) const {
     Tensors given(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(formal_count));
     for (const int i : captures)
       given.push_back(inputs[formal_count + static_cast<std::size_t>(i)]);
-    return TokenRun(plan, options.parallel_iterations, record).run(given);
+    return TokenRun(plan, options.parallel_iterations, recorder).run(given);
   }
 };
+
+/// An activation takes some fifty bytes.
+constexpr RecordLimits kKept{.first = std::size_t{1} << 17, .last = std::size_t{1} << 14};
+
+/// run(), and what the recorder has heard of it is a record then, if it failed, too.
+template <class F>
+Tensors finished(RunRecorder& recorder, const F& run) {
+  try {
+    Tensors outputs = run();
+    recorder.finish();
+    return outputs;
+  } catch (const std::exception& error) {
+    recorder.finish(error.what());
+    throw;
+  }
+}
 
 }  // namespace
 
@@ -51,12 +67,13 @@ Tensors run_recorded_dataflow(const GraphRef& graph, Tensors inputs, const RunOp
   const std::shared_ptr<DataflowGraph> form = DataflowGraph::of(*graph);
   const auto record = std::make_shared<RecordedRun>();
   record->graph = form->plan.graph;
+  RunRecorder recorder(*record, kKept);
   const auto keep = [&] {
     const std::lock_guard lock(form->mutex);
     form->last = record;
   };
   try {
-    Tensors outputs = form->run(inputs, options, record.get());
+    Tensors outputs = finished(recorder, [&] { return form->run(inputs, options, &recorder); });
     keep();
     return outputs;
   } catch (...) {
@@ -78,11 +95,12 @@ Tensors run_lowered(LoweredGraph graph, const Tensors& inputs, int parallel_iter
                     RecordedRun* record) {
   verify(graph);
   const TokenPlan plan(std::move(graph));
-  if (record) {
-    *record = {};
-    record->graph = plan.graph;
-  }
-  return TokenRun(plan, parallel_iterations, record).run(inputs);
+  if (!record) return TokenRun(plan, parallel_iterations, nullptr).run(inputs);
+  *record = {};
+  record->graph = plan.graph;
+  RunRecorder recorder(*record, {});
+  return finished(recorder,
+                  [&] { return TokenRun(plan, parallel_iterations, &recorder).run(inputs); });
 }
 
 }  // namespace reel

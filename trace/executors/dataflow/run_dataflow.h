@@ -18,14 +18,15 @@ namespace reel {
 /// An error is the one that comes first in the order of the program. Throws CancelledError where a
 /// CancellationScope's token is asked to stop.
 Tensors run_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options);
-/// The same, keeping a record of the run with the graph, in place of the one before.
+/// The same, keeping a record of the run with the graph, in place of the one before; of a long one
+/// the first 131,072 activations and the last 16,384.
 Tensors run_recorded_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options);
 /// The record of the graph's last recorded run; null where there was none.
 std::shared_ptr<const RecordedRun> last_recorded_run(const Graph& graph);
 
 /// Runs a lowered graph as it is. parallel_iterations: of every loop, 0 for as many as each says;
-/// record: what happened, where not null. Throws ArgumentError where the graph does not verify, or
-/// an output is dead.
+/// record: all that happened, where not null. Throws ArgumentError where the graph does not verify,
+/// or an output is dead.
 Tensors run_lowered(LoweredGraph graph, const Tensors& inputs, int parallel_iterations = 0,
                     RecordedRun* record = nullptr);
 

@@ -14,11 +14,14 @@
 
 namespace reel {
 
-TokenRun::TokenRun(const TokenPlan& plan, int parallel_iterations, RecordedRun* record)
+std::atomic<bool> every_op_takes_long = false;
+
+TokenRun::TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* recorder)
     : plan_(plan),
       parallel_iterations_(parallel_iterations),
-      record_(record),
+      recorder_(recorder),
       stop_(cancellation_token()),
+      all_take_long_(every_op_takes_long),
       helpers_(
           [](void* run) {
             auto& self = *static_cast<TokenRun*>(run);
@@ -34,8 +37,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
     leads_ = true;
     helpers_.lead([](void* run) { static_cast<TokenRun*>(run)->work(true); });
   }
-  if (record_) record_->has_failed = failed_ || is_cancelled_;
-  if (is_cancelled_) throw_cancelled();
+  if (is_cancelled_) throw_cancelled(error_);
   if (error_) std::rethrow_exception(error_);
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (result_states_[i] != kLive)
@@ -49,13 +51,10 @@ Tensors TokenRun::run(const Tensors& inputs) {
 
 void TokenRun::start(const Tensors& inputs) {
   const LoweredGraph& graph = *plan_.graph;
-  if (record_) {
-    start_time_ = record_->began = now();
-    record_->parallel_iterations = parallel_iterations_;
-  }
+  if (recorder_) start_time_ = recorder_->begin(now(), parallel_iterations_);
   root_.plan = &plan_.frames[0];
   root_.index = 0;
-  if (record_) record_->instances.push_back({});
+  if (recorder_) root_.instance = recorder_->enter({}, 0);
   results_.resize(graph.outputs.size());
   result_states_.resize(graph.outputs.size(), kMissing);
   Iteration& all = begin_iteration(root_);
@@ -68,9 +67,9 @@ void TokenRun::start(const Tensors& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const int node = graph.inputs[i].node;
     if (node < 0) continue;
-    if (record_) {
+    if (recorder_) {
       const std::int64_t time = now();
-      note({&all, node, false, -1}, time, time, 0);
+      recorder_->note(activation({&all, node, false, -1}, time, time, 0));
     }
     send(all, node, 0, inputs[i], false);
   }
@@ -83,10 +82,16 @@ std::int64_t TokenRun::now() const {
          start_time_;
 }
 
-void TokenRun::note(const Ready& ready, std::int64_t begin, std::int64_t end, int thread) {
-  record_->activations.push_back({ready.node, ready.iteration->frame->instance,
-                                  ready.iteration->number, ready.is_dead, ready.taken, begin, end,
-                                  thread});
+Activation TokenRun::activation(const Ready& ready, std::int64_t begin, std::int64_t end,
+                                int thread) {
+  return {ready.node,
+          ready.iteration->frame->instance,
+          ready.iteration->number,
+          ready.is_dead,
+          ready.taken,
+          begin,
+          end,
+          thread};
 }
 
 void TokenRun::tell() {
@@ -133,7 +138,7 @@ void TokenRun::work(bool is_caller) {
     ++running_;
     call_helpers();
     lock.unlock();
-    const bool is_timed = record_ || cost(ready).is_measured();
+    const bool is_timed = recorder_ || cost(ready).is_measured();
     const std::int64_t begin = is_timed ? now() : 0;
     Tensors outputs(plan_.nodes[static_cast<std::size_t>(ready.node)].is->outputs.size());
     const std::exception_ptr error = compute(ready, outputs);
@@ -141,11 +146,12 @@ void TokenRun::work(bool is_caller) {
     if (is_timed) cost(ready).add(end - begin);
     lock.lock();
     --running_;
+    const Activation at = activation(ready, begin, end, thread);
     if (error) {
-      fail(ready, error);
+      fail(at, ready, error);
       continue;
     }
-    if (record_) note(ready, begin, end, thread);
+    if (recorder_) recorder_->note(at);
     complete(ready, outputs);
   }
   if (is_caller) return;
@@ -196,6 +202,7 @@ bool TokenRun::take(Ready& ready) {
 }
 
 bool TokenRun::takes_long(const Ready& ready) const {
+  if (all_take_long_) return true;
   if (cost(ready).is_known()) return cost(ready).takes_long();
   const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(ready.node)];
   if (node.is->role != LoweredRole::record) return false;
@@ -274,8 +281,14 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
   return std::current_exception();
 }
 
-void TokenRun::fail(const Ready& ready, std::exception_ptr error) {
-  if (failed_ && !is_before(ready.iteration, ready.node, failed_->iteration, failed_->node)) return;
+void TokenRun::fail(Activation at, const Ready& ready, std::exception_ptr error) {
+  at.has_failed = true;
+  const bool is_first = may_run(ready);
+  if (recorder_) {
+    if (is_first) recorder_->fail(at);
+    recorder_->note(at);
+  }
+  if (!is_first) return;
   try {
     std::rethrow_exception(error);
   } catch (Error& of_caller) {

@@ -12,9 +12,13 @@
 #include "reel/core/errors.h"
 #include "reel/core/helpers.h"
 #include "reel/trace/executors/dataflow/frames.h"
-#include "reel/trace/executors/dataflow/recorded_run.h"
+#include "reel/trace/executors/dataflow/run_recorder.h"
 
 namespace reel {
+
+/// For tests of runs by many threads: while it is set, every op counts as one that takes long, so
+/// that other threads are called for the smallest.
+extern std::atomic<bool> every_op_takes_long;
 
 /// Tokens in frames: a node fires when its inputs have come, dead where one of them is.
 ///
@@ -33,8 +37,8 @@ namespace reel {
 /// before it goes on.
 class TokenRun {
  public:
-  /// parallel_iterations: of every loop; 0 for as many as it says. record: may be null.
-  TokenRun(const TokenPlan& plan, int parallel_iterations, RecordedRun* record);
+  /// parallel_iterations: of every loop; 0 for as many as it says. recorder: may be null.
+  TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* recorder);
 
   /// inputs: of the graph, held by the caller.
   Tensors run(const Tensors& inputs);
@@ -57,7 +61,7 @@ class TokenRun {
   void tell();
   bool take(Ready& ready);
   std::exception_ptr compute(const Ready& ready, Tensors& outputs);
-  void fail(const Ready& ready, std::exception_ptr error);
+  void fail(Activation at, const Ready& ready, std::exception_ptr error);
   void say_where(const Ready& ready, Error& error) const;
   bool is_before(const Iteration* a, int node, const Iteration* b, int other) const;
   bool may_run(const Ready& ready) const;
@@ -65,7 +69,8 @@ class TokenRun {
   NodeCost& cost(const Ready& ready) const;
   bool takes_long(const Ready& ready) const;
   std::int64_t now() const;
-  void note(const Ready& ready, std::int64_t begin, std::int64_t end, int thread);
+  static Activation activation(const Ready& ready, std::int64_t begin, std::int64_t end,
+                               int thread);
 
   // tokens.cpp: how tokens travel, under the mutex
   void make_ready(Iteration& iteration, int node, bool is_dead, int taken = -1);
@@ -88,8 +93,9 @@ class TokenRun {
 
   const TokenPlan& plan_;
   const int parallel_iterations_;
-  RecordedRun* const record_;
+  RunRecorder* const recorder_;
   const std::stop_token stop_;
+  const bool all_take_long_;
   std::int64_t start_time_ = 0;
 
   std::mutex mutex_;

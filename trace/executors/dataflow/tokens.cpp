@@ -71,13 +71,13 @@ void TokenRun::fire_forwarding(int thread) {
     Ready ready = forwarding_.front();
     forwarding_.pop_front();
     if (!may_run(ready)) continue;
-    const std::int64_t begin = record_ ? now() : 0;
+    const std::int64_t begin = recorder_ ? now() : 0;
     const std::exception_ptr error = forward(ready);
     if (error) {
-      fail(ready, error);
+      fail(activation(ready, begin, recorder_ ? now() : 0, thread), ready, error);
       continue;
     }
-    if (record_) note(ready, begin, now(), thread);
+    if (recorder_) recorder_->note(activation(ready, begin, now(), thread));
     --ready.iteration->outstanding;
     clean_up(*ready.iteration);
   }
@@ -140,10 +140,8 @@ FrameRun& TokenRun::frame_entered(Iteration& outer, int index) {
   child->outer = &outer;
   child->pending_enters = plan.enters;
   ++outer.child_count;
-  if (record_) {
-    child->instance = static_cast<int>(record_->instances.size());
-    record_->instances.push_back({index, outer.frame->instance, outer.number});
-  }
+  if (recorder_)
+    child->instance = recorder_->enter({index, outer.frame->instance, outer.number}, now());
   begin_iteration(*child);
   return *child;
 }
@@ -213,9 +211,7 @@ Iteration& TokenRun::begin_iteration(FrameRun& frame) {
   Iteration& iteration = *made;
   frame.dead_exits.clear();
   frame.iterations.push_back(std::move(made));
-  if (record_ && frame.index)
-    record_->iterations.push_back(
-        {frame.instance, iteration.number, true, record_->activations.size(), now()});
+  if (recorder_ && frame.index) recorder_->iteration(frame.instance, iteration.number, true, now());
   if (is_settled) {
     for (const int node : plan.held_ready) make_ready(iteration, node, false);
     replay_constants(iteration);
@@ -266,9 +262,7 @@ void TokenRun::clean_up(Iteration& iteration) {
   while (!frame.iterations.empty() && is_done(*frame.iterations.front())) {
     std::unique_ptr<Iteration> gone = std::move(frame.iterations.front());
     frame.iterations.pop_front();
-    if (record_)
-      record_->iterations.push_back(
-          {frame.instance, frame.oldest, false, record_->activations.size(), now()});
+    if (recorder_) recorder_->iteration(frame.instance, frame.oldest, false, now());
     ++frame.oldest;
     for (std::size_t slot = 0; slot < gone->slots.size(); ++slot)
       if (!frame.plan->is_held[slot]) gone->slots[slot] = Tensor();
@@ -287,6 +281,7 @@ void TokenRun::clean_up(Iteration& iteration) {
 
 void TokenRun::end_frame(FrameRun& frame) {
   Iteration& outer = *frame.outer;
+  if (recorder_) recorder_->leave(frame.instance, now());
   for (const int node : frame.dead_exits) send_all(outer, node, true);
   outer.children[static_cast<std::size_t>(frame.plan->child)].reset();
   --outer.child_count;

@@ -1,0 +1,168 @@
+// Records of runs: what is kept of long ones, and of those that failed.
+#include "reel/trace/executors/dataflow/run_recorder.h"
+
+#include <map>
+#include <set>
+
+#include "reel/core/cancellation.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops/elementwise.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/trace/executors/dataflow/run_dataflow.h"
+
+namespace reel {
+namespace {
+
+/// Iterations that are in flight, as frame, iteration of it, and iterations of those around it.
+using InFlight = std::multiset<std::vector<std::int64_t>>;
+
+std::vector<std::int64_t> name_of(const RecordedRun& run, int instance, std::int64_t iteration) {
+  std::vector<std::int64_t> name;
+  for (; instance >= 0; instance = run.instances[static_cast<std::size_t>(instance)].parent) {
+    name.push_back(run.instances[static_cast<std::size_t>(instance)].frame);
+    name.push_back(iteration);
+    iteration = run.instances[static_cast<std::size_t>(instance)].parent_iteration;
+  }
+  return name;
+}
+
+/// After each activation that is kept; by how many have ended, left out ones counted.
+std::map<std::size_t, InFlight> in_flight(const RecordedRun& run) {
+  std::map<std::size_t, InFlight> result;
+  InFlight now;
+  std::size_t next = 0;
+  const auto apply = [&](std::size_t after, std::size_t end) {
+    for (; next < end && run.iterations[next].after <= after; ++next) {
+      const IterationEvent& event = run.iterations[next];
+      const auto name = name_of(run, event.instance, event.iteration);
+      if (event.begins) {
+        now.insert(name);
+      } else {
+        EXPECT_EQ(now.erase(name), 1u);
+      }
+    }
+  };
+  for (std::size_t i = 0; i <= run.activations.size(); ++i) {
+    const bool is_at_gap = run.gap.left_out && i == run.gap.activations;
+    apply(i, is_at_gap ? run.gap.iterations : run.iterations.size());
+    if (is_at_gap) {
+      result[i] = now;
+      apply(i, run.iterations.size());
+    }
+    result[i + (i >= run.gap.activations ? run.gap.left_out : 0)] = now;
+  }
+  return result;
+}
+
+RecordedRun nested_run() {
+  const auto f = [](const Tensors& in) {
+    const auto inner = [](const Tensor& j, const Tensor& y) { return tanh(y) + cast(j, f32); };
+    const auto outer = [&](const Tensor&, const Tensor& y) { return fori_loop(0, 3, inner, y); };
+    return Tensors{fori_loop(0, 5, outer, in[0])};
+  };
+  RecordedRun run;
+  run_lowered(lower(record_graph("f", {TensorType(f32)}, f).graph), {scalar(1.f)}, 4, &run);
+  return run;
+}
+
+TEST(RunRecorderTest, WhatIsInFlightIsKnownWhereverARecordIsCut) {
+  const RecordedRun whole = nested_run();
+  const auto expected = in_flight(whole);
+  const std::size_t all = whole.activations.size();
+  ASSERT_GT(all, 200u);
+  for (const std::size_t first : {0, 1, 30, 77, 150})
+    for (const std::size_t last : {0, 1, 20, 63}) {
+      SCOPED_TRACE(str(first, " and ", last));
+      const RecordedRun cut = shortened(whole, {first, last});
+      ASSERT_EQ(cut.activations.size(), first + last);
+      EXPECT_EQ(cut.gap.left_out, all - first - last);
+      for (const auto& [ended, iterations] : in_flight(cut))
+        EXPECT_EQ(iterations, expected.at(ended)) << "after " << ended;
+      // Cut once more, it is what it would have been.
+      const RecordedRun twice = shortened(shortened(whole, {first + 7, last + 9}), {first, last});
+      EXPECT_EQ(in_flight(twice), in_flight(cut));
+      EXPECT_EQ(str(twice), str(cut));
+      EXPECT_EQ(activation_counts(cut), activation_counts(whole));
+    }
+}
+
+TEST(RunRecorderTest, ARecordThatIsShortEnoughIsWhole) {
+  const RecordedRun whole = nested_run();
+  const RecordedRun same = shortened(whole, {100, whole.activations.size()});
+  EXPECT_EQ(same.gap.left_out, 0u);
+  EXPECT_EQ(str(same), str(whole));
+  EXPECT_EQ(in_flight(same), in_flight(whole));
+}
+
+TEST(RunRecorderTest, ALongRunKeepsItsEndsAndTheCountsOfAll) {
+  constexpr int kSteps = 50'000;
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto inner = [](const Tensor&, const Tensor& y) { return y * 0.5f; };
+        return fori_loop(
+            0, kSteps, [&](const Tensor&, const Tensor& y) { return fori_loop(0, 1, inner, y); },
+            x);
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(scalar(1.f));
+  const auto run = last_recorded_run(f.graph());
+  EXPECT_EQ(run->activations.size(), (std::size_t{1} << 17) + (std::size_t{1} << 14));
+  EXPECT_GT(run->gap.left_out, run->activations.size());
+  EXPECT_LT(run->instances.size(), run->activations.size());
+  EXPECT_LT(run->iterations.size(), run->activations.size());
+  for (std::size_t i = 0; i < run->graph->nodes.size(); ++i)
+    if (run->graph->nodes[i].op == &mul_op) {
+      EXPECT_EQ(activation_counts(*run)[i].live, kSteps);
+    }
+  ASSERT_EQ(run->frame_totals.size(), 3u);
+  EXPECT_EQ(run->frame_totals[1].executions, 1);
+  EXPECT_EQ(run->frame_totals[1].iterations, kSteps + 1);
+  EXPECT_GE(run->frame_totals[2].executions, kSteps);
+  // The end is there: what gives the result fires last.
+  EXPECT_EQ(in_flight(*run).rbegin()->second, InFlight());
+}
+
+TEST(RunRecorderTest, AnOpThatFailsIsInTheRecordWithItsMessage) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& n) {
+        return while_loop([&](const Tensor& i, const Tensor&) { return i < n; },
+                          [&](const Tensor& i, const Tensor& s) {
+                            return std::tuple{i + 1, s + gather(x, i, 0)};
+                          },
+                          std::tuple{scalar(0), scalar(0.f)});
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  const std::string message = message_of<IndexError>([&] { f(ones({3}), scalar(9)); });
+  const auto run = last_recorded_run(f.graph());
+  ASSERT_TRUE(run->failure && run->failure->at);
+  EXPECT_EQ(run->failure->message, message);
+  const Activation& failed = run->activations[run->failure->after];
+  EXPECT_TRUE(failed.has_failed);
+  EXPECT_EQ(failed.iteration, 3);
+  EXPECT_EQ(run->graph->nodes[static_cast<std::size_t>(failed.node)].op->name, "gather");
+  EXPECT_NE(str(*run).find(" [3] failed\n"), std::string::npos);
+  f(ones({3}), scalar(2));
+  EXPECT_FALSE(last_recorded_run(f.graph())->failure);
+}
+
+TEST(RunRecorderTest, ACallThatWasCancelledHasARecordToo) {
+  const auto endless = jit(
+      [](const Tensor& n) {
+        return while_loop([&](const Tensor& i) { return i < n; },
+                          [](const Tensor& i) { return i % 5; }, scalar(0));
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  endless(scalar(0));
+  std::stop_source source;
+  source.request_stop();
+  const CancellationScope scope(source.get_token());
+  const std::string message = message_of<CancelledError>([&] { endless(scalar(9)); });
+  const auto run = last_recorded_run(endless.graph());
+  ASSERT_TRUE(run->failure);
+  EXPECT_FALSE(run->failure->at);
+  EXPECT_EQ(run->failure->message, message);
+}
+
+}  // namespace
+}  // namespace reel
