@@ -65,11 +65,10 @@ class Chunking {
   }
 
  private:
-  /// Less than two chunks are not worth it, unless they are asked for; but checkpoints are taken
-  /// before chunks, and chunks are recalled.
+  /// Less than two chunks are not worth it; but checkpoints are taken before chunks, and chunks are
+  /// recalled.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
-    if (attrs_.recalls() || attrs_.keeps_few_steps()) return steps > 0;
-    return steps_ ? size < steps : 2 * size <= steps;
+    return size < steps || (steps > 0 && (attrs_.recalls() || attrs_.keeps_few_steps()));
   }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
