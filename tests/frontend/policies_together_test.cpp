@@ -132,7 +132,9 @@ void expect_same_leaves(const T& actual, const T& expected) {
 // in the same order.
 TEST(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   const Dim batch("batch", 4), in("in", 8);
-  for (const Dim& time : {Dim("time", 1000), Dim("time", 97)}) {  // chunks of 49 and 48
+  for (const Dim& time : {Dim("time", 1000), Dim("time", 97),  // two chunks, of 49 steps and of 48
+                          Dim("time", tensor({320, 1000, 17, 700}, {batch})),
+                          Dim("time", tensor({0, 97, 1, 60}, {batch}))}) {
     manual_seed(4);
     const LongRun at{LstmCell::init(in, Dim("hidden", 32)), random_normal({time, batch, in})};
     const auto keeps_all = jit(value_and_grad(long_loss({})));
@@ -155,6 +157,67 @@ TEST(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
       }
     }
   }
+}
+
+/// An RNN over plain dims, or over entries that end: rows enough to be cut into blocks.
+struct WideRun {
+  Tensor in, recurrent, x;
+};
+auto wide_loss(const LoopPolicy& policy) {
+  return [policy](const WideRun& run) {
+    const bool is_named = run.x.type().is_named();
+    const Dim rows = run.x.dims()[1], from = run.x.dims()[2], unit = run.in.dims()[1];
+    const auto times = [&](const Tensor& a, const Tensor& b, const Dim& dim) {
+      return is_named ? matmul(a, b, dim) : matmul(a, b);
+    };
+    const Dim before = run.recurrent.dims()[0];
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor sum = times(x, run.in, from) + times(h, run.recurrent, before);
+      const Tensor next = is_named ? rename(tanh(sum), unit, before) : tanh(sum);
+      return std::pair{sin(next), next};
+    };
+    const Dims state{rows, before};
+    return sum(square(scan(Scan{.spatial_dim = run.x.dims()[0],
+                                .initial = zeros(state),
+                                .xs = run.x,
+                                .body = body,
+                                .checkpoint = policy.checkpoint,
+                                .swap_memory = policy.swap_memory})
+                          .ys));
+  };
+}
+
+TEST(PoliciesInChunksTest, RowsOfEntriesThatEndHaveThemToo) {
+  SmallSpillBlocks blocks;
+  for (const bool is_named : {true}) {
+    manual_seed(4);
+    const std::int64_t steps = 131, rows = 20, units = 128;
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t row = 0; row < rows; ++row) lengths.push_back((row * 37 + 131) % 132);
+    const Dim batch = is_named ? Dim("batch", rows) : Dim(rows),
+              time = is_named ? Dim("time", tensor(lengths, {batch})) : Dim(steps),
+              in = is_named ? Dim("in", 8) : Dim(8),
+              unit = is_named ? Dim("unit", units) : Dim(units),
+              before = is_named ? Dim("before", units) : Dim(units);
+    const WideRun at{random_normal({in, unit}), random_normal({before, unit}) * 0.1,
+                     random_normal({time, batch, in})};
+    const auto [value, gradient] = jit(value_and_grad(wide_loss({})))(at);
+    for (const LoopPolicy& policy :
+         {LoopPolicy{Checkpoint::every(1)}, LoopPolicy{Checkpoint::every(50)},
+          LoopPolicy{Checkpoint::budget(2'000'000)}, LoopPolicy{{}, true},
+          LoopPolicy{Checkpoint::every(100), true}})
+      for (const int count : {1, 2}) {
+        SCOPED_TRACE(str(time, ", ", text_of(policy.checkpoint),
+                         policy.swap_memory.spill() ? ", in a file, " : ", ", count, " threads"));
+        const int threads_before = threads();
+        set_threads(count);
+        const auto actual = jit(value_and_grad(wide_loss(policy)))(at);
+        set_threads(threads_before);
+        expect_same_bits(actual.first, value);
+        expect_same_leaves(actual.second, gradient);
+      }
+  }
+  EXPECT_GT(blocks.written(), 0);
 }
 
 }  // namespace
