@@ -187,9 +187,9 @@ auto wide_loss(const LoopPolicy& policy) {
   };
 }
 
-TEST(PoliciesInChunksTest, RowsOfEntriesThatEndHaveThemToo) {
+TEST(PoliciesInChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivisorHaveThemToo) {
   SmallSpillBlocks blocks;
-  for (const bool is_named : {true}) {
+  for (const bool is_named : {true, false}) {
     manual_seed(4);
     const std::int64_t steps = 131, rows = 20, units = 128;
     std::vector<std::int64_t> lengths;

@@ -97,7 +97,7 @@ TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are few
   EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
-  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), whole);  // of which no chunks are equal
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last one is shorter
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
@@ -111,6 +111,21 @@ TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
     expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(6));
     expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(7));
   }
+}
+
+TEST_F(ChunkLoopsTest, HaveALastChunkThatIsShorterAlongPlainDimsToo) {
+  const Graph* body = nullptr;
+  const auto jitted = jit(plain_rnn);
+  jitted(plain_problem(7));
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {.chunk_steps = 3}).graph;
+  for (const OpRecord& record : graph->records)
+    if (record.op == &loop_op) body = get<LoopAttrs>(record.attrs.get()).body.graph.get();
+  ASSERT_NE(body, nullptr);
+  EXPECT_EQ(str(body->types[body->inputs[2]]), "f64[?,2,3]") << str(*graph);
+  const auto planned = jit(plain_rnn, {.passes = {.chunk_steps = 3}});
+  planned(plain_problem(7));
+  EXPECT_NE(planned.explain().find("2 chunks of 3 steps and one of 1"), std::string::npos)
+      << planned.explain();
 }
 
 TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {

@@ -133,7 +133,9 @@ Dim part_of_dim(const Dim& time, std::int64_t first, std::int64_t count) {
 Dim part_symbol(const Dim& time) {
   Ref<DimNode> node(new DimNode);
   node->name = time.name();
-  node->kind = time.is_ragged() ? DimKind::ragged : DimKind::dynamic;
+  node->kind = !time.is_named()   ? DimKind::plain
+               : time.is_ragged() ? DimKind::ragged
+                                  : DimKind::dynamic;
   node->is_symbol = true;
   node->length_dims = time.length_dims();
   return Dim::of_node(node);

@@ -41,7 +41,7 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 /// The dim of some of its steps, with the name it has, and what lies in them of its lengths.
 Dim part_of_dim(const Dim& time, std::int64_t first, std::int64_t count);
 
-/// A symbol for the dim of some of its steps, whose number only a run knows. `time`: a named one.
+/// A symbol for the dim of some of its steps, whose number only a run knows.
 Dim part_symbol(const Dim& time);
 
 /// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads

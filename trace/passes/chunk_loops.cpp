@@ -34,15 +34,11 @@ class Chunking {
       const LoopAttrs in_chunk = as_chunks();
       if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
     }
-    if (time->is_named()) {
-      chunk_ = part_symbol(*time);
-      return !time->has_size() || has_chunks(time->size(), wanted(time->size()));
-    }
-    const auto size = equal_chunks(time->size(), wanted(time->size()));
-    if (!size || !has_chunks(time->size(), *size)) return false;
-    chunk_ = Dim(*size);
-    steps_ = static_cast<int>(*size);
-    return true;
+    const auto size =
+        time->is_named() ? std::nullopt : equal_chunks(time->size(), wanted(time->size()));
+    chunk_ = size ? Dim(*size) : part_symbol(*time);
+    if (size) steps_ = static_cast<int>(*size);
+    return !time->has_size() || has_chunks(time->size(), size ? *size : wanted(time->size()));
   }
 
   /// Its attributes in chunks; the op's inputs are those of inputs().

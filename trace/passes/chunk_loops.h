@@ -21,9 +21,9 @@ namespace reel {
 ///   loop over time[batch], lengths     becomes     loop over chunks of it:
 ///                                                    loop over chunk[batch], lengths
 ///
-/// Along a plain dim, whose size types tell, chunks are equal: the size has a divisor that is not
-/// much smaller than a chunk should be, or the loop stays as it is. Stands before
-/// batch_over_time().
+/// Along a plain dim, whose size types tell, chunks are equal where the size has a divisor that is
+/// not much smaller than a chunk should be; else the body has a size that a run knows. Stands
+/// before batch_over_time().
 ///
 /// steps: of a chunk, and all loops that can be run in chunks, then; 0: chosen from the size of the
 /// second cache, when the loop is planned.

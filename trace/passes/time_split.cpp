@@ -48,7 +48,7 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   std::optional<Dim> time;
   const auto add = [&](const Dim& dim) {
     if (!time) time = dim;
-    return *time == dim && (dim.is_named() || dim.has_size());
+    return *time == dim && (dim.is_named() || dim.has_size() || attrs.has_chunk);
   };
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType& slices = inputs[attrs.first_slice() + i];
