@@ -56,7 +56,6 @@ Tensors broadcast_plain(const OverTime& at) {
       in.push_back(x);
       continue;
     }
-    if (!x.type().is_known()) return {};
     Dims dims{x.dims()[0]};
     dims.insert(dims.end(), static_cast<std::size_t>(missing), Dim(1));
     dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());

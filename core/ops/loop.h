@@ -25,8 +25,18 @@ enum class Fill : std::uint8_t {
   as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
           ///< included; a carry that the body itself keeps as it should be
   zero,   ///< zeros: cotangents, which must not count in sums over entries
-  recalled,  ///< of a slice: as is, and of few steps at a time (core/ops/recall.h)
+  recalled,       ///< of a slice: as is, and of few steps at a time (core/ops/recall.h)
+  recalled_live,  ///< the same with the values of a live entry
+  recalled_zero,  ///< the same with zeros
 };
+inline bool is_recalled(Fill fill) { return fill >= Fill::recalled; }
+/// The fill of a slice whose steps are all in memory.
+inline Fill fill_in_memory(Fill fill) {
+  return fill == Fill::recalled        ? Fill::as_is
+         : fill == Fill::recalled_live ? Fill::live
+         : fill == Fill::recalled_zero ? Fill::zero
+                                       : fill;
+}
 
 /// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
 ///
@@ -47,7 +57,7 @@ enum class Fill : std::uint8_t {
 /// A loop in chunks (trace/passes/chunk_loops.h) takes many steps in an iteration: slices and terms
 /// of stacks have the steps of a chunk in front, the chunk at the end has what is left, and the
 /// body's position is {the chunk's first step, steps in all} (i64[2]). Such is the input `chunk` of
-/// a loop that runs over the steps of a chunk.
+/// a loop that runs over the steps of a chunk; `lengths` are those of the whole loop there, too.
 struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
@@ -131,7 +141,7 @@ struct LoopAttrs {
   /// Some slices are had of few steps at a time.
   bool recalls() const {
     const auto first = fills.begin() + carries;
-    return std::find(first, first + slices, Fill::recalled) != first + slices;
+    return std::any_of(first, first + slices, is_recalled);
   }
   bool takes_checkpoints() const {
     return std::any_of(stack_kinds.begin(), stack_kinds.end(),

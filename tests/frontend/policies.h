@@ -17,6 +17,12 @@ inline const std::vector<Checkpoint>& policies() {
                                            Checkpoint::budget(1 << 20)};
   return all;
 }
+/// What a loop is given.
+struct LoopPolicy {
+  Checkpoint checkpoint = {};
+  SwapMemory swap_memory = false;
+};
+
 inline std::string text_of(const Checkpoint& policy) {
   return str("every ", policy.steps(), ", budget ", policy.bytes());
 }

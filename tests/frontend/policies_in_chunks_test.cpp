@@ -11,10 +11,6 @@
 namespace reel {
 namespace {
 
-struct LoopPolicy {
-  Checkpoint checkpoint = {};
-  SwapMemory swap_memory = false;
-};
 /// Two cells, and a sequence.
 struct Problem {
   LstmCell first;

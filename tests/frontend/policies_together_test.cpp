@@ -7,11 +7,6 @@
 namespace reel {
 namespace {
 
-struct LoopPolicy {
-  Checkpoint checkpoint = {};
-  SwapMemory swap_memory = false;
-};
-
 class PoliciesTogetherTest : public UnderPolicies {
  protected:
   /// Over a ragged batch; inside, until what was computed says so, with random numbers.

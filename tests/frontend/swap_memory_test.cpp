@@ -378,7 +378,9 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
     const bool has_few = policy.checkpoint.bytes() || policy.checkpoint.steps() > 2;
     const std::int64_t least = has_few ? 0 : 1;
     expect_all_close(run(second(ragged(policy)))(w), expected, 1e-11);
-    EXPECT_GE(blocks.written(), least);
+    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+      EXPECT_GE(blocks.written(), least);
+    }
     expect_all_close(run(second(of_unknown_length(policy)))(w), expected_unknown, 1e-10);
     EXPECT_GE(blocks.written(), least);
   }

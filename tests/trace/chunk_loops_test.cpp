@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "reel/core/graph_builder.h"
 #include "reel/tests/trace/plain_rnn.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/executors/chunks.h"
+#include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -93,7 +97,7 @@ TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are few
   EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
-  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), whole);  // of which no chunks are equal
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last one is shorter
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
@@ -107,6 +111,21 @@ TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
     expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(6));
     expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(7));
   }
+}
+
+TEST_F(ChunkLoopsTest, HaveALastChunkThatIsShorterAlongPlainDimsToo) {
+  const Graph* body = nullptr;
+  const auto jitted = jit(plain_rnn);
+  jitted(plain_problem(7));
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {.chunk_steps = 3}).graph;
+  for (const OpRecord& record : graph->records)
+    if (record.op == &loop_op) body = get<LoopAttrs>(record.attrs.get()).body.graph.get();
+  ASSERT_NE(body, nullptr);
+  EXPECT_EQ(str(body->types[body->inputs[2]]), "f64[?,2,3]") << str(*graph);
+  const auto planned = jit(plain_rnn, {.passes = {.chunk_steps = 3}});
+  planned(plain_problem(7));
+  EXPECT_NE(planned.explain().find("2 chunks of 3 steps and one of 1"), std::string::npos)
+      << planned.explain();
 }
 
 TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
@@ -124,6 +143,91 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
     expect_all_close(gradient.x, slope.x, 1e-12);
   }
   EXPECT_EQ(in_chunks.trace_count(), 1);
+}
+
+TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
+  const Problem ragged = named_problem(Dim("time", tensor({7, 2}, {batch})));
+  EXPECT_EQ(ops_in_chunks(3, named_rnn(), ragged),
+            "full dim_lengths loop{dot loop{rename dot add tanh} dot mask full where} sum square "
+            "mask full where sum add");
+  const auto jitted = jit(named_rnn());
+  jitted(ragged);
+  const Ref<Graph> graph =
+      optimise_for_plan(jitted.graph(), {.pack_weights = false, .chunk_steps = 3}).graph;
+  const LoopAttrs* outer = nullptr;
+  for (const OpRecord& record : graph->records)
+    if (record.op == &loop_op) outer = &get<LoopAttrs>(record.attrs.get());
+  ASSERT_NE(outer, nullptr);
+  EXPECT_TRUE(outer->in_chunks && outer->entry_dims.empty() && !outer->has_lengths);
+  const Graph& body = *outer->body.graph;
+  const LoopAttrs* inner = nullptr;
+  for (const OpRecord& record : body.records)
+    if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
+  ASSERT_NE(inner, nullptr);
+  EXPECT_TRUE(inner->has_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
+  // The lengths of all steps; those of a chunk are its dim's.
+  EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
+  EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
+}
+
+TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneGiveWhatTheWholeLoopGives) {
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{7, 2}, {3, 6}, {1, 5}, {0, 4}, {5, 5}})
+    for (const int steps : {1, 2, 3, 4, 7})
+      for (const bool reverse : {false, true}) {
+        SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1], reverse ? ", reverse" : ""));
+        Problem ragged = named_problem(Dim("time", tensor(lengths, {batch})));
+        ragged.x = mask_padding(ragged.x, NAN);
+        const auto f = [&](const Problem& p) {
+          auto [value, gradient] = value_and_grad(named_rnn(reverse))(p);
+          gradient.x = mask_padding(gradient.x);
+          return std::pair{value, gradient};
+        };
+        expect_same_in_chunks(steps, f, ragged);
+      }
+}
+
+TEST_F(ChunkLoopsTest, OneTraceForAllLengthsOfEntries) {
+  const auto f = [&](const Problem& p) {
+    auto [value, gradient] = value_and_grad(named_rnn())(p);
+    gradient.x = mask_padding(gradient.x);
+    return std::pair{value, gradient};
+  };
+  const auto in_chunks = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 3}}),
+             whole = jit(f, {.executor = Executor::plan, .passes = {.chunk_loops = false}});
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {7, 2}, {2, 7}, {7, 7}, {3, 3}, {0, 0}, {1, 0}, {6, 4}, {4, 8}, {7, 2}}) {
+    SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1]));
+    const Problem problem = named_problem(Dim("time", tensor(lengths, {batch})));
+    const auto [value, gradient] = in_chunks(problem);
+    const auto [expected, slope] = whole(problem);
+    EXPECT_NEAR(value.item<double>(), expected.item<double>(), 1e-12);
+    expect_all_close(gradient.weights.recurrent, slope.weights.recurrent, 1e-12);
+    expect_all_close(gradient.weights.in, slope.weights.in, 1e-12);
+    expect_all_close(gradient.x, slope.x, 1e-12);
+  }
+  EXPECT_EQ(in_chunks.trace_count(), 1);
+}
+
+TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
+  for (const Dim& time : {Dim("time", tensor({7, 2}, {batch})), Dim("time", 7)}) {
+    const Problem p = named_problem(time);
+    const auto all = [&](const Tensors& in) {
+      const Problem at{{in[0], in[1], in[2]}, in[3]};
+      const auto [value, gradient] = value_and_grad(named_rnn())(at);
+      return Tensors{value, gradient.weights.in, gradient.weights.recurrent,
+                     mask_padding(gradient.x)};
+    };
+    const Tensors in{p.weights.in, p.weights.recurrent, p.weights.out, p.x};
+    const RecordedGraph recorded =
+        record_graph("f", {in[0].type(), in[1].type(), in[2].type(), in[3].type()}, all);
+    ASSERT_TRUE(recorded.captured.empty());
+    const Ref<Graph> graph = optimise_for_plan(*recorded.graph, {.chunk_steps = 3}).graph;
+    EXPECT_NE(str(*graph).find("in_chunks=true"), std::string::npos);
+    const Tensors actual = interpret(graph, in), expected = all(in);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expect_all_close(actual[i], expected[i], 1e-12);
+  }
 }
 
 TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
@@ -203,6 +307,24 @@ TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
     return sum(over(y, w)) + sum(y);
   };
   EXPECT_EQ(ops_in_chunks(2, twice, x, w), "square sum full loop{loop{add dot tanh}} sum add");
+}
+
+TEST_F(ChunkLoopsTest, WhatAStepDrawsIsDrawnForEntriesThatEndOneByOneToo) {
+  const Dim time("time", tensor({6, 3}, {batch}));
+  const auto noisy = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = h * 0.5 + x + random_uniform({x.dim("batch"), in}, 0., 1., f64);
+      return std::pair{square(next), next};
+    };
+    const Dims state{x.dim("batch"), in};
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros(state, f64),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  for (const int steps : {1, 2, 4})
+    expect_same_in_chunks(steps, noisy, ones({time, batch, in}, f64));
 }
 
 TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {

@@ -108,6 +108,40 @@ TEST(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
   EXPECT_LT(collected(*after), collected(before));
 }
 
+TEST(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
+  const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch}, i32));
+  manual_seed(2);
+  const Tensor x = random_normal({batch, time}, f64), w = scalar(0.7, f64);
+  for (const bool swaps : {false, true}) {
+    const auto gradient = jit([&](Tensor x, Tensor w) {
+      return grad([&](Tensor w) {
+        const auto body = [&](Tensor x, Tensor h) {
+          const Tensor next = tanh(x * w + h);
+          return std::pair{sin(next), next};
+        };
+        return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                             .initial = zeros({x.dim("batch")}, f64),
+                             .xs = x,
+                             .body = body,
+                             .checkpoint = swaps ? Checkpoint() : Checkpoint::every(2),
+                             .swap_memory = swaps})
+                       .ys);
+      })(w);
+    });
+    gradient(x, w);
+    const Graph& before = gradient.graph();
+    const Ref<Graph> after = saved_of_ended(before);
+    const auto count_fills = [](const LoopAttrs& loop, Fill fill) {
+      return std::count(loop.fills.begin(), loop.fills.end(), fill);
+    };
+    ASSERT_EQ(loops_of(before).size(), 2u);
+    EXPECT_GT(count_fills(*loops_of(before)[1], Fill::recalled), 0) << str(before);
+    EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::recalled), 0) << str(*after);
+    EXPECT_GT(count_fills(*loops_of(*after)[1], Fill::recalled_live), 0) << str(*after);
+    EXPECT_TRUE(loops_of(*after)[1]->recalls());
+  }
+}
+
 TEST(InlineCheckpointedTest, RecordsStandWhereTheyAreCalledInBodiesAndBranchesToo) {
   const auto twice = [](Tensor x) { return checkpoint([](Tensor x) { return sin(cos(x)); })(x); };
   const auto graph = recorded({TensorType(f64, {3})}, [&](const Tensors& x) {

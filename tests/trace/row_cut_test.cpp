@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "reel/core/ops/loop.h"
 #include "reel/reel.h"
@@ -17,19 +18,27 @@ namespace {
 
 using Blocks = std::vector<std::int64_t>;
 
-/// How the loops of f are cut, in their order; nothing for one that is not.
+/// How the loops of f are cut, in their order; nothing for one that is not. Of a loop in chunks,
+/// that is the loop inside.
 template <class F, class... Args>
 std::vector<Blocks> cuts(const F& f, const Args&... args) {
   const auto jitted = jit(f);
   jitted(args...);
   const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {}).graph;
   std::vector<Blocks> result;
-  for (const OpRecord& record : graph->records) {
-    if (record.op != &loop_op) continue;
-    const auto cut =
-        find_row_cut(get<LoopAttrs>(record.attrs.get()), graph->types_of(graph->inputs_of(record)));
-    result.push_back(cut ? cut->blocks : Blocks());
-  }
+  const std::function<void(const Graph&)> add = [&](const Graph& graph) {
+    for (const OpRecord& record : graph.records) {
+      if (record.op != &loop_op) continue;
+      const auto& attrs = get<LoopAttrs>(record.attrs.get());
+      if (attrs.in_chunks) {
+        add(*attrs.body.graph);
+        continue;
+      }
+      const auto cut = find_row_cut(attrs, graph.types_of(graph.inputs_of(record)));
+      result.push_back(cut ? cut->blocks : Blocks());
+    }
+  };
+  add(*graph);
   return result;
 }
 
@@ -302,6 +311,25 @@ TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
   }
   EXPECT_EQ(rows, (std::vector<std::vector<std::int64_t>>{{1, 3}, {0, 4}, {2, 5}}));
   EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{9, 9}, {3, 3}, {1, 0}}));
+}
+
+TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
+  const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
+  const Dim batch("batch", 6);
+  LoopAttrs attrs;
+  attrs.has_chunk = attrs.has_lengths = attrs.is_full = true;
+  attrs.entry_dims = {batch};
+  attrs.slices = 1;
+  const Tensor lengths = tensor({3, 9, 1, 12, 5, 0}, {batch}), chunk = tensor({4, 12}, {}, i64),
+               slices = zeros({Dim("time", 4), batch});
+  const OpInput in[] = {lengths, chunk, slices};
+  std::vector<std::vector<std::int64_t>> rows, steps;
+  for (const BlockOfRows& block : cut.rows_of_blocks(attrs, in)) {
+    rows.push_back(block.rows);
+    steps.push_back(block.lengths);
+  }
+  EXPECT_EQ(rows, (std::vector<std::vector<std::int64_t>>{{1, 3}, {0, 4}, {2, 5}}));
+  EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{4, 4}, {0, 1}, {0, 0}}));
 }
 
 TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {

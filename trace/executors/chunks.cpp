@@ -37,8 +37,27 @@ bool is_read_outside(const Graph& body, ValueId v) {
   });
 }
 
-Dim dim_of(const Dim& time, std::int64_t steps) {
-  return time.is_named() ? Dim(time.name(), steps) : Dim(steps);
+/// Of a ragged dim of so many steps.
+Ref<DimNode> ragged_node(const Dim& time, std::int64_t steps, Ref<TensorBlock> lengths) {
+  Ref<DimNode> node(new DimNode);
+  node->name = time.name();
+  node->kind = DimKind::ragged;
+  node->size = steps;
+  node->lengths = std::move(lengths);
+  node->length_dims = time.length_dims();
+  return node;
+}
+
+/// What of the lengths lies in the node's steps, if `first` is the first of them.
+void write_part(DimNode& node, const Dim& time, std::int64_t first) {
+  const Tensor lengths(time.node()->lengths), part(node.lengths);
+  const std::int32_t* from = lengths.data<std::int32_t>();
+  std::int32_t* to = part.data<std::int32_t>();
+  node.is_full = true;
+  for (std::int64_t i = 0; i < lengths.type().numel(); ++i) {
+    to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(from[i] - first, 0, node.size));
+    node.is_full = node.is_full && to[i] == node.size;
+  }
 }
 
 }  // namespace
@@ -54,6 +73,7 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   const Dim& time = inputs[attrs.first_slice()].dims()[0];
   Chunks chunks;
+  chunks.time = time;
   chunks.steps = time.size();
   chunks.size = attrs.chunk_steps;
   if (!chunks.size) {
@@ -79,9 +99,48 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
       chunks.size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
   }
   chunks.size = std::clamp<std::int64_t>(chunks.size, 1, std::max<std::int64_t>(chunks.steps, 1));
-  chunks.dim = dim_of(time, chunks.size);
-  chunks.rest_dim = dim_of(time, chunks.steps % chunks.size);
+  const std::int64_t rest = chunks.steps % chunks.size;
+  if (!time.is_ragged() || !time.node()->lengths) {
+    chunks.dim = time.is_named() ? Dim(time.name(), chunks.size) : Dim(chunks.size);
+    chunks.rest_dim = time.is_named() ? Dim(time.name(), rest) : Dim(rest);
+    return chunks;
+  }
+  chunks.lengths = Tensor(allocate_block(TensorType(i32, time.length_dims())));
+  const Ref<TensorBlock> shown =
+      allocate_placed(chunks.lengths.type(), chunks.lengths.data<void>());
+  chunks.node = ragged_node(time, chunks.size, shown);
+  chunks.rest_node = ragged_node(time, rest, shown);
+  chunks.dim = Dim::of_node(chunks.node);
+  chunks.rest_dim = Dim::of_node(chunks.rest_node);
   return chunks;
+}
+
+void Chunks::show_lengths(std::int64_t chunk) const {
+  if (node) write_part(is_rest(chunk) ? *rest_node : *node, time, first(chunk));
+}
+
+Dim Chunks::made_dim(std::int64_t chunk) const {
+  return part_of_dim(time, first(chunk), steps_of(chunk));
+}
+
+Dim part_of_dim(const Dim& time, std::int64_t first, std::int64_t count) {
+  if (!time.is_named()) return Dim(count);
+  if (!time.is_ragged()) return Dim(time.name(), count);
+  const Ref<DimNode> node =
+      ragged_node(time, count, allocate_block(TensorType(i32, time.length_dims())));
+  write_part(*node, time, first);
+  return Dim::of_node(node);
+}
+
+Dim part_symbol(const Dim& time) {
+  Ref<DimNode> node(new DimNode);
+  node->name = time.name();
+  node->kind = !time.is_named()   ? DimKind::plain
+               : time.is_ragged() ? DimKind::ragged
+                                  : DimKind::dynamic;
+  node->is_symbol = true;
+  node->length_dims = time.length_dims();
+  return Dim::of_node(node);
 }
 
 }  // namespace reel

@@ -48,7 +48,7 @@ void EndedEntries::set_live(const Tensor& live) {
 }
 
 Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
-  const Fill how = attrs_.fill_of(input);
+  const Fill how = fill_in_memory(attrs_.fill_of(input));
   if (how == Fill::live) return dims_.filled(x);
   return dims_.renamed(how == Fill::zero ? zero_ended(x, live_) : x);
 }

@@ -37,6 +37,7 @@ class LoopRun {
     if (attrs_.in_chunks) {
       chunks_ = chunks_of(attrs_, input_types());
       iterations_.limit = chunks_.count();
+      for (std::int64_t k = 0; k < chunks_.count(); ++k) chunk_dims_.push_back(chunks_.made_dim(k));
     }
     for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
     for (const int capture : attrs_.body_captures)
@@ -78,7 +79,8 @@ class LoopRun {
     Tensors result;
     for (std::int64_t k = 0; k < chunks_.count(); ++k) {
       const auto first = steps.begin() + chunks_.first(k);
-      result.push_back(stack(Tensors(first, first + chunks_.steps_of(k)), chunks_.dim_of(k)));
+      result.push_back(stack(Tensors(first, first + chunks_.steps_of(k)),
+                             chunk_dims_[static_cast<std::size_t>(k)]));
     }
     return result;
   }
@@ -169,7 +171,7 @@ class LoopRun {
     Tensors slices;
     for (std::int64_t k = first; k < first + count; ++k)
       slices.push_back(steps.tensor(saved.index, k));
-    return stack(slices, chunks_.dim_of(position));
+    return stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
   }
   /// How many steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {
@@ -295,7 +297,8 @@ class LoopRun {
   const LoopAttrs& attrs_;
   const Graph& body_;
   Iterations iterations_;
-  Chunks chunks_;  ///< of a loop in chunks
+  Chunks chunks_;    ///< of a loop in chunks
+  Dims chunk_dims_;  ///< of each of them
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
   std::vector<const SavedValue*> saved_;  ///< by slice; null for those that are all there

@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/without_effects.h"
+#include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/way_back.h"
@@ -41,13 +42,9 @@ Segments::Segments(const RecallAttrs& attrs, Tensors inputs)
   is_dense_ = saves_in_one_piece(attrs_, types);
   for (int i = 0; i < loop_.slices; ++i) {
     const Tensor& slices = inputs_[loop_.first_slice() + static_cast<std::size_t>(i)];
-    if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0].name();
+    if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0];
     lists_.push_back(slices.type().is_list() ? list_elements(slices) : Tensors());
   }
-}
-
-Dim Segments::chunk_dim(std::int64_t count) const {
-  return time_.empty() ? Dim(count) : Dim(time_, count);
 }
 
 Ref<Graph> Segments::make_graph(const Dim& chunk, bool saves) const {
@@ -107,24 +104,16 @@ Ref<Graph> Segments::make_graph(const Dim& chunk, bool saves) const {
 }
 
 GraphRef Segments::graph_for(std::int64_t count, bool saves) {
-  const bool any = !time_.empty();
+  const bool any = time_.is_named();
   GraphRef& graph = graphs_[{any ? 0 : count, saves}];
   if (graph) return graph;
-  Dim chunk = chunk_dim(count);
-  if (any) {
-    Ref<DimNode> node(new DimNode);
-    node->name = time_;
-    node->kind = DimKind::dynamic;
-    node->is_symbol = true;
-    chunk = Dim::of_node(node);
-  }
-  return graph = make_graph(chunk, saves);
+  return graph = make_graph(any ? part_symbol(time_) : Dim(count), saves);
 }
 
 Segments::Ran Segments::run(std::int64_t begin, std::int64_t end, const Tensors& carries,
                             bool saves) {
   const std::int64_t count = end - begin, first = loop_.is_reverse ? steps_ - end : begin;
-  const Dim chunk = chunk_dim(count);
+  const Dim chunk = part_of_dim(time_, first, count);
   Tensors inputs;
   if (!is_dense_) inputs.push_back(scalar(count, i64));
   if (lengths_.is_defined()) inputs.push_back(lengths_);

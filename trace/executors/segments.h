@@ -31,7 +31,6 @@ class Segments {
   }
 
  private:
-  Dim chunk_dim(std::int64_t count) const;
   GraphRef graph_for(std::int64_t count, bool saves);
   Ref<Graph> make_graph(const Dim& chunk, bool saves) const;
 
@@ -42,7 +41,8 @@ class Segments {
   Tensor lengths_;              ///< of its entries, where these end one by one
   std::int64_t steps_ = 0;
   bool is_dense_ = false;
-  std::string time_;  ///< the name of the dim that it goes along; empty for a plain one
+  Dim time_;  ///< the dim that it goes along, of slices that are no lists; a plain one counts as
+              ///< none
   std::map<std::pair<std::int64_t, bool>, GraphRef> graphs_;  ///< by steps (0: any) and saves
 };
 

@@ -17,7 +17,7 @@ WayBack way_back(const LoopAttrs& loop, std::int64_t gap, std::int64_t state_byt
 
 bool saves_in_one_piece(const RecallAttrs& attrs, std::span<const TensorType> inputs) {
   const LoopAttrs& loop = attrs.saving();
-  bool result = loop.is_full && loop.slices && loop.entry_dims.empty();
+  bool result = loop.is_full && loop.slices && !loop.makes_lengths();
   for (int i = 0; i < loop.slices; ++i)
     result = result && !inputs[loop.first_slice() + static_cast<std::size_t>(i)].is_list();
   for (int j = attrs.first_saved; j < loop.stacks; ++j)

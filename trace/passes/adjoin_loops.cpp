@@ -85,7 +85,7 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
     const auto read = graph.inputs_of(graph.records[loop]);
     for (int i = 0; i < attrs->slices; ++i) {
       const ValueId v = in[attrs->first_slice() + static_cast<std::size_t>(i)];
-      if (attrs->fill_of(static_cast<std::size_t>(attrs->carries + i)) == Fill::recalled &&
+      if (is_recalled(attrs->fill_of(static_cast<std::size_t>(attrs->carries + i))) &&
           std::find(read.begin(), read.end(), v) != read.end())
         return false;
     }

@@ -39,30 +39,26 @@ class Chunking {
       const LoopAttrs in_chunk = as_chunks();
       if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
     }
-    if (time->is_named()) {
-      Ref<DimNode> node(new DimNode);
-      node->name = time->name();
-      node->kind = DimKind::dynamic;
-      node->is_symbol = true;
-      chunk_ = Dim::of_node(node);
-      return !time->has_size() || has_chunks(time->size(), wanted(time->size()));
-    }
-    const auto size = equal_chunks(time->size(), wanted(time->size()));
-    if (!size || !has_chunks(time->size(), *size)) return false;
-    chunk_ = Dim(*size);
-    steps_ = static_cast<int>(*size);
-    return true;
+    const auto size =
+        time->is_named() ? std::nullopt : equal_chunks(time->size(), wanted(time->size()));
+    chunk_ = size ? Dim(*size) : part_symbol(*time);
+    if (size) steps_ = static_cast<int>(*size);
+    return !time->has_size() || has_chunks(time->size(), size ? *size : wanted(time->size()));
   }
 
-  /// Its attributes in chunks; the op's inputs but for a bound are the same.
+  /// Its attributes in chunks; the op's inputs are those of inputs().
   LoopAttrs make() const {
     LoopAttrs next = attrs_;
     next.body = make_sub_graph(body());
     next.cond_captures.clear();
     next.body_captures.clear();
-    for (std::size_t i = attrs_.first_capture(); i < inputs_.size(); ++i)
-      next.body_captures.push_back(static_cast<int>(i - attrs_.first_capture()));
-    next.has_bound = false;
+    const std::size_t captures = inputs_.size() - attrs_.first_capture() + attrs_.has_lengths;
+    for (std::size_t i = 0; i < captures; ++i) next.body_captures.push_back(static_cast<int>(i));
+    if (attrs_.has_lengths) next.fills.push_back(Fill::live);
+    next.has_bound = next.has_lengths = false;
+    next.entry_dims.clear();  // the loop inside sees to their ends
+    next.kept_dims.clear();
+    next.collects.clear();
     next.in_chunks = true;
     next.chunk_steps = steps_;
     next.is_handed_on = is_handed_on_;
@@ -70,12 +66,20 @@ class Chunking {
     return next;
   }
 
+  /// Those of the op, as the op in chunks takes them: without a bound, and with the lengths, which
+  /// the loop inside takes, as the last capture.
+  std::vector<ValueId> inputs(std::span<const ValueId> in) const {
+    std::vector<ValueId> result(in.begin() + static_cast<std::ptrdiff_t>(attrs_.first_carry()),
+                                in.end());
+    if (attrs_.has_lengths) result.push_back(in[attrs_.has_bound]);
+    return result;
+  }
+
  private:
-  /// One chunk is the loop as it was; but checkpoints are taken before chunks, and chunks are
+  /// Less than two chunks are not worth it; but checkpoints are taken before chunks, and chunks are
   /// recalled.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
-    if (attrs_.recalls() || attrs_.keeps_few_steps()) return steps > 0;
-    return size < steps;
+    return size < steps || (steps > 0 && (attrs_.recalls() || attrs_.keeps_few_steps()));
   }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
@@ -97,15 +101,20 @@ class Chunking {
       add_input(is_slices ? chunk_type(inputs_[i], chunk_) : inputs_[i]);
       if (i < attrs_.first_capture()) graph->formal_count = graph->inputs.size();
     }
+    std::vector<ValueId> inside = graph->inputs;
+    if (attrs_.has_lengths) {
+      add_input(inputs_[attrs_.has_bound]);
+      inside.insert(inside.begin(), graph->inputs.back());
+    }
     LoopAttrs steps = over_chunk(as_chunks(), chunk_);
     const AttrsRef attrs = make_attrs(steps);
     TypeList types;
-    const std::vector<TensorType> in = graph->types_of(graph->inputs);
+    const std::vector<TensorType> in = graph->types_of(inside);
     TypeArgs rule{loop_op, attrs.get(), in, types};
     loop_op.type(rule);
     std::vector<ValueId> made;
     for (const TensorType& type : types.span()) made.push_back(graph->add_value(type));
-    graph->append(loop_op, attrs, graph->inputs, made);
+    graph->append(loop_op, attrs, inside, made);
     // Checkpoints are taken before chunks.
     const Graph& body = *attrs_.body.graph;
     std::size_t next = 0;
@@ -128,8 +137,7 @@ class Chunking {
   /// checkpoints among them.
   LoopAttrs as_chunks() const {
     LoopAttrs result = attrs_;
-    for (Fill& fill : result.fills)
-      if (fill == Fill::recalled) fill = Fill::as_is;
+    for (Fill& fill : result.fills) fill = fill_in_memory(fill);
     Ref<Graph> body(new Graph(*attrs_.body.graph));
     body->outputs.clear();
     result.stack_dims.clear();
@@ -226,7 +234,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
                         is_handed_on[static_cast<std::size_t>(&record - graph.records.data())],
                         renames);
       if (chunking.prepare()) {
-        in.erase(in.begin(), in.begin() + loop.has_bound);
+        in = chunking.inputs(given);
         attrs = make_attrs(chunking.make());
       }
     }

@@ -15,9 +15,15 @@ namespace reel {
 /// only, lies in the cache when it is read, and what reads what a loop stacks need not wait for all
 /// of it. So does one of which nothing can be taken out, where another loop takes the steps that it
 /// stacks in the same order: adjoin_loops then lets both run beside each other. Loops inside of
-/// loops stay as they are, and those whose entries end one by one, and those of one chunk. Along a
-/// plain dim, whose size types tell, chunks are equal: the size has a divisor that is not much
-/// smaller than a chunk should be, or the loop stays as it is. Stands before batch_over_time().
+/// loops stay as they are, and those of one chunk. Entries that end one by one do so in the loop
+/// inside, which takes the lengths from a capture and runs along a dim that is ragged, too:
+///
+///   loop over time[batch], lengths     becomes     loop over chunks of it:
+///                                                    loop over chunk[batch], lengths
+///
+/// Along a plain dim, whose size types tell, chunks are equal where the size has a divisor that is
+/// not much smaller than a chunk should be; else the body has a size that a run knows. Stands
+/// before batch_over_time().
 ///
 /// steps: of a chunk, and all loops that can be run in chunks, then; 0: chosen from the size of the
 /// second cache, when the loop is planned.

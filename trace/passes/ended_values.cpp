@@ -16,8 +16,9 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
   for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
     const ValueId v = body_.inputs[i];
     if (rows_[v] == RowAxes::kNone) continue;
-    is_live_[v] = attrs.fill_of(i - 1) == Fill::live;
-    is_zero_[v] = attrs.fill_of(i - 1) == Fill::zero;
+    const Fill fill = fill_in_memory(attrs.fill_of(i - 1));
+    is_live_[v] = fill == Fill::live;
+    is_zero_[v] = fill == Fill::zero;
   }
   for (const OpRecord& record : body_.records) {
     const auto in = body_.inputs_of(record);

@@ -297,7 +297,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
            std::span<const ValueId> out) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
-  if (attrs.carries < 2 || has_effects(record)) return false;
+  if (attrs.carries < 2 || has_effects(record) || !attrs.entry_dims.empty()) return false;
   // Checkpoints are of all layers, and what is recalled is had by one loop at a time.
   if (attrs.keeps_few_steps() || attrs.recalls()) return false;
   for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)

@@ -49,7 +49,7 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
   std::optional<Dim> time;
   const auto add = [&](const Dim& dim) {
     if (!time) time = dim;
-    return *time == dim && (dim.is_named() || dim.has_size());
+    return *time == dim && (dim.is_named() || dim.has_size() || attrs.has_chunk);
   };
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType& slices = inputs[attrs.first_slice() + i];
@@ -71,7 +71,7 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
 std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
                                                 std::span<const TensorType> inputs) {
   if (attrs.in_chunks || attrs.has_chunk || attrs.cond || attrs.makes_dim ||
-      !attrs.entry_dims.empty() || !attrs.slices)
+      attrs.has_lengths == attrs.entry_dims.empty() || !attrs.slices)
     return std::nullopt;
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
     if (inputs[i].is_list()) return std::nullopt;

@@ -40,8 +40,8 @@ class TimeSplit {
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                     std::string& why);
 
-  /// The same of a loop whose steps may run in other loops: nobody asks whether it goes on, all
-  /// entries run to the end, and it runs along no lists.
+  /// The same of a loop whose steps may run in other loops: nobody asks whether it goes on, its
+  /// entries run to the end or to lengths that are known, and it runs along no lists.
   static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
 

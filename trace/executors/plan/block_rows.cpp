@@ -40,10 +40,7 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       slices_.push_back(std::move(part));
     }
   }
-  if (ends()) {
-    last_ = *std::max_element(lengths_.begin(), lengths_.end());
-    inputs_[0] = scalar(last_, i64);
-  }
+  if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
   for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
     const bool has_rows = cut.carry_has_rows[i];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,10 @@ class BlockRows {
             std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first,
             const Tensors& partial_sums);
 
+  /// How many iterations the longest of its rows has; none where all run to the end.
+  std::optional<std::int64_t> iterations() const {
+    return ends() ? std::optional(last_) : std::nullopt;
+  }
   /// What a run of the block takes as inputs; slices are those of all rows.
   const Tensors& inputs() const { return inputs_; }
   /// Where it writes outputs; what is not defined there is of no use, or comes through finish().

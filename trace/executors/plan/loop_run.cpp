@@ -45,6 +45,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
       times_(attrs_) {
   Plan& body = *loop_.body;
   if (attrs_.in_chunks) iterations_.limit = loop_.chunks.count();
+  if (rows_) iterations_.limit = rows_->iterations().value_or(iterations_.limit);
   for (int i = 0; i < attrs_.carries; ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
     const bool is_list = loop_.carries[i].is_list;
@@ -233,6 +234,7 @@ void LoopRun::run_iteration(Plan& plan) {
 }
 
 void LoopRun::step_with_all() {
+  if (attrs_.in_chunks) loop_.chunks.show_lengths(position_);
   Plan& body = *loop_.body_at(position_);
   set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {

@@ -6,6 +6,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/tile_program.h"
 #include "reel/trace/passes/adjoin_loops.h"
 #include "reel/trace/passes/never_fails.h"
@@ -73,7 +74,7 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
       std::vector<TensorType> in;
       for (const ValueId v : graph.inputs_of(record)) in.push_back(types_.types[v]);
       tiles_.push_back(std::make_unique<TileProgram>(*body.graph, in, body.env()));
-    } else if (!at.in_count && !record.op->has_effect && !has_list) {
+    } else if (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r)) {
       at.kind = Kind::nothing;
     } else {
       at.kind = has_list || record.op->storage == OpStorage::any ? Kind::blocks : Kind::kernel;
@@ -89,6 +90,19 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
   for (const Instruction& at : instructions_)
     if (at.kind == Kind::loop || at.kind == Kind::cond) has_untyped_ |= !at.attrs;
   find_loops_beside();
+}
+
+/// Its attributes have a dim whose lengths are others from run to run (chunks.h).
+bool Plan::reads_shown_lengths(std::size_t record) {
+  if (!graph_->schedule().attrs_have_symbols[record]) return false;
+  bool result = false;
+  graph_->records[record].attrs->each_symbol([&](const Dim& symbol) {
+    if (!types_.env.knows(symbol)) return;
+    const Dim dim = types_.env.resolve(symbol);
+    result = result ||
+             (dim.is_ragged() && dim.node()->lengths && lies_in_plan(Tensor(dim.node()->lengths)));
+  });
+  return result;
 }
 
 void Plan::find_loops_beside() {

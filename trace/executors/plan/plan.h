@@ -128,6 +128,7 @@ class Plan {
   };
 
   void make_instructions(const std::vector<Outputs>& outputs);
+  bool reads_shown_lengths(std::size_t record);
   void find_loops_beside();
   void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);

@@ -109,7 +109,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     return no("the number of its steps is not known beforehand");
   if (attrs.entry_dims.size() > 1)
     return no("its entries end one by one along several dims, ", join(attrs.entry_dims));
-  if (attrs.has_lengths != ends || (ends && !attrs.has_bound))
+  if (attrs.has_lengths != ends)
     return no("nothing bounds its steps but the lengths of its entries");
   if (ends && attrs.sums) return no("it adds up over entries, of which some have ended");
   if (ends && std::count(attrs.collects.begin(), attrs.collects.end(), 1))
@@ -202,9 +202,10 @@ std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs
   std::iota(order.begin(), order.end(), 0);
   if (!attrs.entry_dims.empty()) {
     const Tensor& given = *in[attrs.has_bound].tensor;
-    const std::int64_t most = integer_of(*in[0].tensor);
+    const Iterations iterations(attrs, in);
     for (const std::int64_t row : order)
-      lengths.push_back(std::clamp<std::int64_t>(index_at(given, row), 0, most));
+      lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
+                                                 iterations.limit));
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
   }
