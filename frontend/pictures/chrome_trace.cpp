@@ -13,15 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; }
-
-/// The length of what begins and ends then, so that begin + length is end to the bit: a viewer that
-/// adds them would else find that one span ends in the next, and lay that one into it.
-double length(double begin, double end) {
-  double result = end - begin;
-  while (begin + result > end) result = std::nextafter(result, 0.);
-  while (begin + result < end) result = std::nextafter(result, end);
-  return result;
+/// In steps of 2^-20: sums and differences of such are exact, so that a begin and a length add up
+/// to the end to the bit. A viewer would else find that one span ends in the next, and lay that one
+/// into it.
+double microseconds(std::int64_t nanoseconds) {
+  constexpr double kSteps = 1 << 20;
+  return std::round(static_cast<double>(nanoseconds) * 1e-3 * kSteps) / kSteps;
 }
 
 /// The first line, that of the op itself.
@@ -86,7 +83,7 @@ std::string chrome_trace_of(const std::vector<Picture>& parts) {
                  {"pid", is_thread ? kThreads : process},
                  {"tid", span->row},
                  {"ts", begin},
-                 {"dur", length(begin, microseconds(span->end - start))}};
+                 {"dur", microseconds(span->end - start) - begin}};
       describe(event, part, *span);
       events.push_back(std::move(event));
     }

@@ -3,8 +3,10 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 
+#include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/reel.h"
 #include "reel/tests/own_folder.h"
 #include "reel/tests/threads.h"
@@ -105,6 +107,30 @@ struct Lstm {
                    .ys);
   }
 };
+
+// Where a begin has finer steps than a length, no sum of both, rounded, need be the end.
+TEST(ChromeTraceNumbersTest, EverySpanEndsWhereTheNextOneBeginsToTheBit) {
+  std::mt19937 generator(1);
+  std::uniform_int_distribution<std::int64_t> early(0, 4000), late(8000, 16000);
+  Picture picture;
+  picture.name = "f";
+  for (unsigned row = 0; row < 5000; ++row) {
+    const std::int64_t border = late(generator);
+    picture.spans.push_back({.node = -1, .row = row, .begin = early(generator), .end = border});
+    picture.spans.push_back({.node = -1, .row = row, .begin = border, .end = border + 1});
+  }
+  const json trace = json::parse(chrome_trace_of({picture}));
+  std::map<unsigned, double> ends;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"];
+    const auto [end, is_first] = ends.try_emplace(event["tid"], begin + event["dur"].get<double>());
+    if (!is_first) {
+      ASSERT_EQ(begin, end->second);
+    }
+  }
+  EXPECT_EQ(ends.size(), 5000u);
+}
 
 TEST_F(ChromeTraceTest, SpansLieInEachOtherOrApart) {
   const Threads two(2);
