@@ -357,7 +357,6 @@ class PlanText {
   static std::string spilled_text(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs,
                                   const LoopPlan& loop) {
     std::int64_t in_memory = 0;
-    const Graph& body = *attrs.body.graph;
     const auto steps = steps_of(attrs, PlanView::types(plan, plan.graph().inputs_of(record)));
     const auto out = plan.graph().outputs_of(record);
     for (std::size_t j = 0; j < static_cast<std::size_t>(attrs.stacks); ++j) {
