@@ -1,63 +1,16 @@
 // swap_memory: what a loop saved lies in a file, and everything is the same.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/fsuid.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
-
+#include "reel/tests/frontend/swapping.h"
 #include "reel/tests/modes.h"
-#include "reel/tests/own_folder.h"
+#include "reel/tests/short_files.h"
 #include "reel/trace/executors/spilled.h"
 
 namespace reel {
 namespace {
 
-/// The window is small: two blocks of a MiB of each value.
-Spill small(const std::string& folder = {}) { return {.folder = folder, .bytes_in_memory = 1}; }
-
-struct Problem {
-  Tensor w, x;
-};
-constexpr int kSteps = 1200;  // of 4 KiB of each saved value
-
-auto loss(const SwapMemory& swap, bool reverse = false) {
-  return [swap, reverse](const Problem& p) {
-    const auto body = [&](const Tensor& x, const Tensor& h) {
-      const Tensor next = tanh(matmul(h, p.w) + x);
-      return std::pair{sum(square(next)), next};
-    };
-    return sum(scan(Scan{.initial = zeros({16, 64}),
-                         .xs = p.x,
-                         .body = body,
-                         .reverse = reverse,
-                         .swap_memory = swap})
-                   .ys);
-  };
-}
-Problem problem() {
-  manual_seed(9);
-  return {random_normal({64, 64}) * 0.1, random_normal({kSteps, 1, 64})};
-}
-
-/// Of a file without a name that this program has open in a folder; -1 if there is none.
-int file_in(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string to = std::filesystem::read_symlink(entry.path(), error).string();
-    if (to.rfind(std::filesystem::canonical(folder).string(), 0) == 0 && to.ends_with("(deleted)"))
-      return std::stoi(entry.path().filename().string());
-  }
-  return -1;
-}
-
 class SwapMemoryTest : public InEveryMode {};
 
 TEST_P(SwapMemoryTest, GradientsAreTheSame) {
-  const Problem p = problem();
+  const SwappingProblem p = problem();
   for (const bool reverse : {false, true}) {
     const auto expected = run(value_and_grad(loss(false, reverse)))(p);
     for (const SwapMemory& swap : {SwapMemory(true), SwapMemory(small())}) {
@@ -94,9 +47,9 @@ TEST_P(SwapMemoryTest, OfLoopsWhoseLengthNobodyKnows) {
 }
 
 TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
-  const Problem p = problem();
+  const SwappingProblem p = problem();
   const auto f = [](const Checkpoint& checkpoint, const SwapMemory& swap) {
-    return [checkpoint, swap](const Problem& p) {
+    return [checkpoint, swap](const SwappingProblem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
         return std::pair{None{}, tanh(matmul(h, p.w) + x)};
       };
@@ -118,10 +71,10 @@ TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
 }
 
 TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
-  const Problem p = problem();
+  const SwappingProblem p = problem();
   const auto f = [](const Checkpoint& checkpoint, const SwapMemory& outer,
                     const SwapMemory& inner) {
-    return [=](const Problem& p) {
+    return [=](const SwappingProblem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
         const auto step = [&](const Tensor& k, const Tensor& h) {
           return std::pair{None{}, tanh(matmul(h, p.w) + x * k)};
@@ -155,7 +108,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
 // In chunks of the plan's own size too, of which there are several.
 TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
   const auto f = [](const SavingRule& rule) {
-    return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const Problem& p) {
+    return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const SwappingProblem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
         return std::pair{None{}, tanh(matmul(h, p.w) + x)};
       };
@@ -164,7 +117,7 @@ TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
               .state);
     };
   };
-  const Problem p = problem();
+  const SwappingProblem p = problem();
   SmallSpillBlocks blocks;
   const auto expected = run(value_and_grad(f({})))(p);
   run(value_and_grad(f([](const StepValue&) { return Saving::keep; })))(p);
@@ -179,19 +132,19 @@ TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
 // A trace is recorded, and so is what a loop under a policy runs: the outermost loop alone writes
 // there. Without one, eager mode goes step by step, and each run of a loop inside writes.
 TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
-  const Problem p = problem();
-  const auto inner = [](const Problem& p, const Tensor& h, const SwapMemory& swap) {
+  const SwappingProblem p = problem();
+  const auto inner = [](const SwappingProblem& p, const Tensor& h, const SwapMemory& swap) {
     return fori_loop(0, 8, [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, p.w)); }, h,
                      {.swap_memory = swap});
   };
   const auto in_loop = [&](const Checkpoint& checkpoint, const SwapMemory& swap) {
-    return [=](const Problem& p) {
+    return [=](const SwappingProblem& p) {
       return sum(fori_loop(0, 3, [&](const Tensor&, const Tensor& h) { return inner(p, h, swap); },
                            ones({16, 64}), {.checkpoint = checkpoint}));
     };
   };
   const auto in_branch = [&](const SwapMemory& swap) {
-    return [=](const Problem& p) {
+    return [=](const SwappingProblem& p) {
       return sum(cond(
           sum(p.w) < 1e9f,
           [&] {
@@ -299,7 +252,7 @@ TEST_P(SwapMemoryTest, ProductsOfHessiansWithVectorsAndTangents) {
 }
 
 TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
-  const Problem p = problem();
+  const SwappingProblem p = problem();
   const auto take = [&](const Spill& spill) { return run(value_and_grad(loss(spill)))(p); };
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/no/such/folder")); }),
             "swap_memory: cannot make a file in /no/such/folder: No such file or directory");
@@ -308,14 +261,10 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   const std::int64_t saved = memory().saved.current;
   // No room behind the second MiB of any file.
   const auto again = run(value_and_grad(loss(small("/tmp"))));
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit most{};
-  getrlimit(RLIMIT_FSIZE, &most);
-  const rlimit little{2 << 20, most.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &little);
-  const std::string message = message_of<IoError>([&] { return again(p); });
-  setrlimit(RLIMIT_FSIZE, &most);
-  std::signal(SIGXFSZ, before);
+  const std::string message = message_of<IoError>([&] {
+    const ShortFiles short_files(2 << 20);
+    return again(p);
+  });
   EXPECT_EQ(message, "swap_memory: cannot write to a file in /tmp: File too large");
   // Nothing is left behind.
   EXPECT_EQ(file_in("/tmp"), -1);
@@ -387,131 +336,6 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
 }
 
 REEL_IN_EVERY_MODE(SwapMemoryTest);
-
-class SpillFileTest : public InOwnFolder {
- protected:
-  SpillFileTest() : InOwnFolder("file") {}
-  std::filesystem::path folder() const {
-    return std::filesystem::absolute(std::filesystem::path(path).parent_path());
-  }
-};
-
-TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
-  SpillFile file(folder().string());
-  const Tensor a = random_normal({100}), b = random_normal({100});
-  file.wait(file.write(file.take(400), a));
-  file.wait(file.write(file.take(400), b));
-  EXPECT_TRUE(std::filesystem::is_empty(folder()));
-  Tensor c(allocate_block(a.type()));
-  file.wait(file.read(400, c));
-  expect_same_bits(c, b);
-  file.wait(file.read(0, c));
-  expect_same_bits(c, a);
-  EXPECT_GE(file_in(folder()), 0);
-}
-
-// The user of this thread for files: root may write anywhere.
-class AsNobody {
- public:
-  AsNobody() : before_(setfsuid(65534)) {}
-  ~AsNobody() { setfsuid(static_cast<uid_t>(before_)); }
-  AsNobody(const AsNobody&) = delete;
-  AsNobody& operator=(const AsNobody&) = delete;
-
- private:
-  int before_;
-};
-
-TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
-  const Problem p = problem();
-  const auto f = vjp(loss(false), p);
-  namespace fs = std::filesystem;
-  fs::permissions(folder(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
-                                fs::perms::others_exec);
-  const std::string message = [&] {
-    const AsNobody nobody;
-    return message_of<IoError>([&] { return vjp(loss(small(folder().string())), p).first; });
-  }();
-  fs::permissions(folder(), fs::perms::owner_all);
-  EXPECT_EQ(message,
-            str("swap_memory: cannot make a file in ", folder().string(), ": Permission denied"));
-  expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w,
-                   f.second(scalar(1.0)).w);
-}
-
-// What the first run wrote is gone when the gradient asks for it.
-TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
-  const Problem p = problem();
-  const auto expected = vjp(loss(false), p).second(scalar(1.0));
-  {
-    const auto [value, pullback] = vjp(loss(small(folder().string())), p);
-    // What is written behind the cut would make the file longer again.
-    while (spill_traffic().pending) std::this_thread::yield();
-    ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
-    const std::string message = message_of<IoError>([&] { return pullback(scalar(1.0)); });
-    EXPECT_EQ(message.find(str("swap_memory: a file in ", folder().string(), " has 100 bytes")), 0u)
-        << message;
-  }
-  EXPECT_EQ(file_in(folder()), -1);
-  expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w, expected.w);
-}
-
-TEST_F(SpillFileTest, BlocksAreOfAMiBAndReadAheadOfTheLoop) {
-  const Problem p = problem();
-  const SpillTraffic before = spill_traffic();
-  const auto pullback = vjp(loss(small()), p).second;
-  const SpillTraffic written = spill_traffic();
-  EXPECT_GE(written.writes - before.writes, 2);
-  EXPECT_GE(written.bytes_written - before.bytes_written, (written.writes - before.writes) << 20);
-  EXPECT_EQ(written.reads, before.reads);
-  pullback(scalar(1.0));
-  const SpillTraffic after = spill_traffic();
-  EXPECT_GE(after.reads - before.reads, 2);
-  EXPECT_LE(after.reads - before.reads, written.writes - before.writes);
-  EXPECT_EQ(after.reads_ahead - before.reads_ahead, after.reads - before.reads);
-}
-
-TEST(SpillTest, AWindowIsNotNegative) {
-  EXPECT_EQ(message_of<ArgumentError>([] { return SwapMemory(Spill{.bytes_in_memory = -5}); }),
-            "Spill: bytes_in_memory is -5; give 0 or more");
-}
-
-TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
-  SpillFile file(folder().string());
-  const Tensor a = random_normal({100});
-  file.wait(file.write(file.take(400), a));
-  ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
-  const Tensor c(allocate_block(a.type()));
-  EXPECT_EQ(message_of<IoError>([&] {
-              file.wait(file.read(0, c));
-              return 0;
-            }),
-            str("swap_memory: a file in ", folder().string(),
-                " has 100 bytes, fewer than were written to it"));
-}
-
-TEST(SwapMemoryOfSmallLoopsTest, TakesWhatTheirStepsTake) {
-  const auto f = [](const Tensor& w, bool in_while) {
-    const SwapMemory swap = true;
-    const auto body = [&](const Tensor& h) { return tanh(h * w); };
-    Tensor h = ones({4}, f64);
-    for (int i = 0; i < 20; ++i)
-      h = in_while ? std::get<1>(while_loop([](const Tensor& i, const Tensor&) { return i < 4; },
-                                            [&](const Tensor& i, const Tensor& h) {
-                                              return std::tuple{i + 1, body(h)};
-                                            },
-                                            std::tuple{scalar(0), h}, {.swap_memory = swap}))
-                   : fori_loop(0, 4, [&](const Tensor&, const Tensor& h) { return body(h); }, h,
-                               {.swap_memory = swap});
-    return sum(h);
-  };
-  for (const bool in_while : {false, true}) {
-    reset_peak_memory();
-    grad([&](const Tensor& w) { return f(w, in_while); })(ones({4}, f64));
-    // A MiB for each value of each loop before.
-    EXPECT_LT(memory().saved.peak, 20 * 4 * 4 * 8 * 8) << in_while;
-  }
-}
 
 }  // namespace
 }  // namespace reel

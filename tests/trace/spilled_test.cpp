@@ -3,13 +3,12 @@
 #include "reel/trace/executors/spilled.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <type_traits>
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/short_files.h"
 #include "reel/trace/executors/stack_list.h"
 
 namespace reel {
@@ -79,26 +78,6 @@ TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   EXPECT_GT(read.reads, 0);
   EXPECT_GE(read.reads_ahead, read.reads - 1);
 }
-
-/// No file may be longer than so many bytes while it lives.
-class ShortFiles {
- public:
-  explicit ShortFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &most_);
-    const rlimit little{bytes, most_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &little);
-  }
-  ~ShortFiles() {
-    setrlimit(RLIMIT_FSIZE, &most_);
-    std::signal(SIGXFSZ, before_);
-  }
-  ShortFiles(const ShortFiles&) = delete;
-  ShortFiles& operator=(const ShortFiles&) = delete;
-
- private:
-  void (*before_)(int);
-  rlimit most_{};
-};
 
 // The last blocks on their way are waited for on the way back, which may be gone again.
 TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
