@@ -34,9 +34,9 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
-/// bits eagerly, in the interpreter, and in plans of loops that these run in chunks of steps; not
-/// of those of unknown length, nor of layers that one loop runs together, which a plan takes apart
-/// where all is kept: there up to rounding. So are second gradients, which keep all steps.
+/// bits eagerly, in the interpreter and in plans. In plans of loops in loops, of which the inner
+/// one has checkpoints or a length that only a run tells, they are the same up to rounding only. So
+/// are second gradients, which keep all steps.
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///

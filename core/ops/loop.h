@@ -88,8 +88,12 @@ struct LoopAttrs {
   bool is_full = false;
   bool in_chunks = false;  ///< an iteration takes the steps of a chunk; `is_full` then
   int chunk_steps = 0;     ///< how many; 0: chosen when it is planned
-  /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round.
+  /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round,
+  /// or layers of it do so inside.
   bool is_handed_on = false;
+  /// Of a layer of a loop (trace/passes/split_loops.h): what a step of all of that reads and
+  /// writes. The layers' chunks are those that it would have.
+  std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
   /// Dims that ended entries see as they are (core/ops/shown_dims.h): those of the elements of
@@ -182,6 +186,7 @@ struct LoopAttrs {
     f("in_chunks", &LoopAttrs::in_chunks);
     f("chunk_steps", &LoopAttrs::chunk_steps);
     f("is_handed_on", &LoopAttrs::is_handed_on);
+    f("whole_step", &LoopAttrs::whole_step);
     f("has_chunk", &LoopAttrs::has_chunk);
     f("entry_dims", &LoopAttrs::entry_dims);
     f("kept_dims", &LoopAttrs::kept_dims);

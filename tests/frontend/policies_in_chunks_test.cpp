@@ -60,6 +60,12 @@ Tensor of_a_body_that_draws(const Problem& at, const LoopPolicy& policy) {
                               .swap_memory = policy.swap_memory})
                         .ys));
 }
+Tensor of_layers(const Problem& at, const LoopPolicy& policy) {
+  const auto both = stack_cells(at.first, at.second);
+  return sum(square(recur(both, at.x, at.x.dim("time"),
+                          {.checkpoint = policy.checkpoint, .swap_memory = policy.swap_memory})
+                        .outputs));
+}
 Tensor of_several_loops(const Problem& at, const LoopPolicy& policy) {
   const Dim time = at.x.dim("time");
   const auto first = recur(at.first, at.x, time,
@@ -142,7 +148,7 @@ TEST_P(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
 
 const Model kForwards{"Forwards", forwards}, kBackwards{"Backwards", backwards},
     kDraws{"Draws", of_a_body_that_draws}, kSeveral{"Several", of_several_loops},
-    kRule{"Rule", under_a_rule};
+    kRule{"Rule", under_a_rule}, kLayers{"Layers", of_layers};
 std::string name_of(const ::testing::TestParamInfo<InChunks>& info) {
   const std::string chunk = info.param.chunk ? str("ByTwos") : str("ByItself");
   return str(info.param.model.name, info.param.steps, chunk);
@@ -158,12 +164,13 @@ INSTANTIATE_TEST_SUITE_P(Lengths, PoliciesInChunksTest,
                                            InChunks{kBackwards, 1000, 0}, InChunks{kDraws, 131, 0},
                                            InChunks{kDraws, 1000, 0}, InChunks{kSeveral, 131, 0},
                                            InChunks{kSeveral, 1000, 0}, InChunks{kRule, 131, 0},
-                                           InChunks{kRule, 1000, 0}),
+                                           InChunks{kRule, 1000, 0}, InChunks{kLayers, 40, 0},
+                                           InChunks{kLayers, 131, 0}, InChunks{kLayers, 1000, 0}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(ByTwos, PoliciesInChunksTest,
                          ::testing::Values(InChunks{kForwards, 21, 2}, InChunks{kBackwards, 21, 2},
                                            InChunks{kDraws, 21, 2}, InChunks{kSeveral, 21, 2},
-                                           InChunks{kRule, 21, 2}),
+                                           InChunks{kRule, 21, 2}, InChunks{kLayers, 21, 2}),
                          name_of);
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/chunk_loops.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -176,6 +177,43 @@ TEST_F(SplitLoopsTest, LayersThatMakeDimsStayTogether) {
   };
   EXPECT_TRUE(stay_together(f, sequence(), weights(2)));
   expect_same_in_loops(f, sequence(), weights(2));
+}
+
+// So that a policy, under which they stay together, does not change sums over chunks.
+TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
+  const auto chunks = [](const Tensor& x, const Layers& w, const Checkpoint& checkpoint) {
+    const auto f = [&](const Layers& w) {
+      const auto body = [&](const Tensor& x, const Layers& state) {
+        const Tensor lower = layer(x, state[0], w[0]), upper = layer(lower, state[1], w[1]);
+        return std::pair{upper, Layers{lower, upper}};
+      };
+      // The upper layer has far more rows: by itself the lower one would go in longer chunks.
+      return sum(scan(Scan{.initial = Layers{zeros({1, 5}, f64), zeros({16384, 5}, f64)},
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = checkpoint})
+                     .ys);
+    };
+    const auto jitted = jit(grad(f));
+    jitted(w);
+    std::vector<std::pair<bool, int>> result;  // whether it goes backwards, steps of a chunk
+    const Ref<Graph> in_chunks = chunk_loops(*split_loops(jitted.graph()), 0);
+    for (const OpRecord& record : in_chunks->records)
+      if (record.op == &loop_op) {
+        const auto& loop = get<LoopAttrs>(record.attrs.get());
+        result.emplace_back(loop.is_reverse, loop.chunk_steps);
+      }
+    return result;
+  };
+  const Tensor x = random_normal({144, 1, 5}, f64);
+  const auto apart = chunks(x, weights(2), {}),
+             together = chunks(x, weights(2), Checkpoint::every(8));
+  ASSERT_EQ(apart.size(), 4u);
+  ASSERT_EQ(together.size(), 2u);
+  for (const auto& [reverse, steps] : apart) {
+    EXPECT_GT(steps, 0);
+    EXPECT_EQ(steps, together[reverse].second);
+  }
 }
 
 TEST_F(SplitLoopsTest, LayersApartRunBesideEachOther) {

@@ -69,6 +69,18 @@ std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices) {
   return std::max(steps, std::min(kOverMatrices * matrices / step, kMostOfLarge));
 }
 
+std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
+  std::vector<TensorType> types;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    types.push_back(slice_type(inputs[i]));
+  for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
+    if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
+      types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+  return types;
+}
+
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   const Dim& time = inputs[attrs.first_slice()].dims()[0];
@@ -79,11 +91,9 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   if (!chunks.size) {
     DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
     std::int64_t step = 0, matrices = 0;
-    for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-      step += bytes_of(slice_type(inputs[i]));
-    for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
-      if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
-        step += bytes_of(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+    for (const TensorType& type :
+         attrs.whole_step.empty() ? step_types(attrs, inputs) : attrs.whole_step)
+      step += bytes_of(type);
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
     for (std::size_t i = 0; attrs.in_chunks && i < attrs.body_captures.size(); ++i)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
@@ -34,6 +35,9 @@ struct Chunks {
   /// A dim of its own for a chunk, which may be kept.
   Dim made_dim(std::int64_t chunk) const;
 };
+
+/// What a step of a loop reads and writes, but for what it saves. inputs: types of the op's.
+std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// The chunks of a loop in chunks. inputs: types of the op's.
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);

@@ -18,6 +18,11 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
   return std::nullopt;
 }
 
+/// The dim of the steps of a loop that could run in chunks: it is not that of a chunk already.
+std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  return attrs.has_chunk ? std::nullopt : TimeSplit::divisible_time_of(attrs, inputs);
+}
+
 /// A loop that is to run in chunks.
 class Chunking {
  public:
@@ -33,7 +38,7 @@ class Chunking {
 
   /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
   bool prepare() {
-    const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs_, inputs_);
+    const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
     if (!steps_ && !is_handed_on_) {
       const LoopAttrs in_chunk = as_chunks();
@@ -197,7 +202,7 @@ std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
     if (record.op != &loop_op) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    if (!TimeSplit::divisible_time_of(attrs, graph.types_of(in))) continue;
+    if (!chunkable_time_of(attrs, graph.types_of(in))) continue;
     for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
       const auto found = stacked_by.find(in[i]);
       if (found == stacked_by.end()) continue;
@@ -230,8 +235,8 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
-      Chunking chunking(loop, graph.types_of(in), steps,
-                        is_handed_on[static_cast<std::size_t>(&record - graph.records.data())],
+      const auto place = static_cast<std::size_t>(&record - graph.records.data());
+      Chunking chunking(loop, graph.types_of(in), steps, is_handed_on[place] || loop.is_handed_on,
                         renames);
       if (chunking.prepare()) {
         in = chunking.inputs(given);

@@ -97,6 +97,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",
        [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
+  pass(chunks && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "feed_chunks", feed_chunks);
   pass(batches, "batch_over_time", batch_over_time);
   pass(true, "constant_slices", constant_slices);

@@ -8,6 +8,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
@@ -143,14 +144,16 @@ class LoopsOfLayers {
         time_(time),
         env_(body_env(attrs, to.types_of(in))) {}
 
-  /// -> false, and nothing made, if something cannot be handed from layer to layer.
-  bool run() {
+  /// -> false if something cannot be handed from layer to layer.
+  bool prepare() {
     if (bears_dims()) return false;
     find_handed_on();
-    for (const ValueId v : handed_on_)
-      if (!can_be_stacked(v)) return false;
-    for (int layer = 0; layer < layers_.count(); ++layer) make(layer);
-    return true;
+    return std::all_of(handed_on_.begin(), handed_on_.end(),
+                       [&](ValueId v) { return can_be_stacked(v); });
+  }
+  void make() {
+    const std::vector<TensorType> whole_step = step_types(attrs_, to_.types_of(in_));
+    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, whole_step);
   }
 
  private:
@@ -196,8 +199,9 @@ class LoopsOfLayers {
     return std::max(layers_.of_value(body_.outputs[k]), 0);
   }
 
-  void make(int layer) {
+  void make(int layer, const std::vector<TensorType>& whole_step) {
     LoopAttrs next = attrs_;
+    next.whole_step = whole_step;
     next.carries = next.slices = next.stacks = next.sums = 0;
     next.stack_dims.clear();
     next.stack_kinds.clear();
@@ -292,14 +296,19 @@ class LoopsOfLayers {
   std::map<ValueId, ValueId> stacks_;  ///< of the body, outside
 };
 
-/// Puts the loops into `to` -> false if it stays one.
+/// The attributes of a loop of which the chunks are to be taken apart, not the loop.
+AttrsRef in_its_chunks(const LoopAttrs& attrs) {
+  LoopAttrs next = attrs;
+  next.is_handed_on = true;
+  return make_attrs(std::move(next));
+}
+
+/// Puts the loops into `to` -> false if it has no layers.
 bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
            std::span<const ValueId> out) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
   if (attrs.carries < 2 || has_effects(record) || !attrs.entry_dims.empty()) return false;
-  // Checkpoints are of all layers, and what is recalled is had by one loop at a time.
-  if (attrs.keeps_few_steps() || attrs.recalls()) return false;
   for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
     if (types[i].is_list()) return false;
   for (int i = 0; i < attrs.sums; ++i)
@@ -307,12 +316,24 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
   const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs, types);
   if (!time) return false;
   const Layers layers(attrs);
-  return layers.count() > 1 && LoopsOfLayers(to, attrs, in, out, layers, *time).run();
+  if (layers.count() == 1) return false;
+  LoopsOfLayers loops(to, attrs, in, out, layers, *time);
+  if (!loops.prepare()) return false;
+  // Checkpoints are of all layers, and what is recalled is had by one loop at a time.
+  if (attrs.keeps_few_steps() || attrs.recalls())
+    to.append(record, in_its_chunks(attrs), in, out);
+  else
+    loops.make();
+  return true;
 }
 
 }  // namespace
 
 Ref<Graph> split_loops(const Graph& graph) {
+  const auto has_parts = [](const OpRecord& record) {
+    return record.op == &cond_op ||
+           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks);
+  };
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
@@ -320,9 +341,8 @@ Ref<Graph> split_loops(const Graph& graph) {
     const SourceScope from_there(record.source);
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (record.op == &loop_op && split(*result, record, in, out)) continue;
-    result->append(record,
-                   record.op == &cond_op ? with_sub_graphs(record, split_loops) : record.attrs, in,
-                   out);
+    result->append(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs,
+                   in, out);
   }
   result->seal();
   return result;

@@ -16,6 +16,10 @@ namespace reel {
 /// (batch_over_time), and both run beside each other (adjoin_loops). A recurrence is one that a
 /// product takes part in; what else a step hands on stays with those it depends on. Only loops
 /// whose length is that of a known dim, without effects, and whose entries all run to the end.
+///
+/// A loop under a policy, and one that recalls, stays one: its checkpoints are of all layers. It is
+/// its chunks that are taken apart, when the pass runs once more, behind chunk_loops, in chunks as
+/// long as those of the layers of such a loop without a policy: the bits are the same.
 Ref<Graph> split_loops(const Graph& graph);
 
 }  // namespace reel

@@ -70,7 +70,7 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
 
 std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
                                                 std::span<const TensorType> inputs) {
-  if (attrs.in_chunks || attrs.has_chunk || attrs.cond || attrs.makes_dim ||
+  if (attrs.in_chunks || attrs.cond || attrs.makes_dim ||
       attrs.has_lengths == attrs.entry_dims.empty() || !attrs.slices)
     return std::nullopt;
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
