@@ -47,6 +47,23 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
   return Dim("i", where(lower < upper, upper - lower, 0));
 }
 
+/// In a trace, a counter that is known before: all that it will be, at most so many.
+constexpr std::int64_t kMostCounts = 1 << 20;
+
+/// The counter of every step, where it is known before and a trace wants it: as slices of the loop,
+/// so that nothing waits for the step before on its account, and what it is the index of can be had
+/// for many steps at once. A named dim for a state with names.
+std::optional<Tensor> counts_of(const ForiSpec& spec, const Dim& steps, DType dtype) {
+  if (!is_tracing() || !spec.lower.is_number() || !spec.upper.is_number()) return std::nullopt;
+  if (steps.size() == 0 || steps.size() > kMostCounts) return std::nullopt;
+  const bool is_named =
+      std::any_of(spec.initial.begin(), spec.initial.end(), [](const TreeLeaf& leaf) {
+        return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.type().is_named();
+      });
+  const Tensor counts = range(is_named ? Dim("i", steps.size()) : steps, dtype);
+  return spec.lower.number() ? counts + scalar(spec.lower.number(), dtype) : counts;
+}
+
 }  // namespace
 
 TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
@@ -61,6 +78,20 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
   loop.swap_memory = spec.options.swap_memory;
   loop.spatial_dim = steps_of(spec, what);
   loop.has_ys = false;
+  if (const std::optional<Tensor> counts = counts_of(spec, *loop.spatial_dim, dtype)) {
+    loop.spatial_dim = counts->dims()[0];
+    loop.xs = {TreeLeaf::of(*counts)};
+    loop.xs_paths = [] { return std::vector<std::string>{"i"}; };
+    loop.initial = spec.initial;
+    loop.state_paths = spec.paths;
+    loop.returned_paths = spec.returned_paths;
+    loop.body = [&](const TreeLeaves& i, const TreeLeaves& s) {
+      ScanStep step;
+      step.state = spec.body(i[0].tensor, s);
+      return step;
+    };
+    return scan_leaves(loop).state;
+  }
   const Tensor first =
       spec.lower.is_number() ? scalar(spec.lower.number(), dtype) : spec.lower.tensor(what);
   loop.initial = {TreeLeaf::of(first)};

@@ -7,6 +7,7 @@
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -119,6 +120,19 @@ OpSamples scatter_samples() {
   return samples;
 }
 
+/// The updates of all steps are added to what each step had; a step by itself would need a tensor
+/// of its own.
+Tensors scatter_add_over_time(const OverTime& at) {
+  GatherAttrs attrs = at.attr<GatherAttrs>();
+  if (!at.is_summed || at.is_many[0] || !at.is_many[2] || attrs.axis != 0 || at.time.is_ragged())
+    return {};
+  for (const int matched : attrs.matched)
+    if (matched >= 0) return {};
+  attrs.matched.insert(attrs.matched.begin(), -1);
+  const Tensor steps = sum(ones({at.time}, at.in[0].dtype()));
+  return {bind(at.op, {at.in[0] * steps, at.many(1), at.in[2]}, make_attrs(std::move(attrs)))};
+}
+
 const Op scatter_add_op{
     .name = "scatter_add",
     .type = [](TypeArgs& a) { scatter_type(a, "added to"); },
@@ -134,6 +148,8 @@ const Op scatter_add_op{
         },
     .reads = {.inputs = 0b10},
     .samples = scatter_samples,
+    .over_time = scatter_add_over_time,
+    .gains_over_time = true,
 };
 
 // Shared among ties: what was there, and all updates of one place that are as large as the result,

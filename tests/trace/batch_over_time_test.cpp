@@ -118,6 +118,46 @@ TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
   expect_same_results(grad(f), w, x);
 }
 
+TEST(BatchOverTimeTest, WhatTheCounterIsAnIndexOfIsHadForAllStepsAtOnce) {
+  const auto last = [](const Tensor& x, const Tensor& w) {
+    const auto step = [&](const Tensor& i, const Tensor& h) {
+      return tanh(matmul(gather(x, i, 0), w) + matmul(h, w));
+    };
+    return sum(fori_loop(2, 7, step, zeros({3, 4}, f64)));
+  };
+  const auto f = [&](const Tensor& x, const Tensor& w) {
+    const auto both = [&](const std::pair<Tensor, Tensor>& p) { return last(p.first, p.second); };
+    return value_and_grad(both)(std::pair{x, w});
+  };
+  manual_seed(6);
+  const Tensor x = random_normal({9, 3, 4}, f64), w = random_normal({4, 4}, f64);
+  const auto [before, after] = graphs(f, x, w);
+  EXPECT_EQ(count(*before, "gather"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "gather"), (Count{1, 0}));
+  // Into a tensor of zeros once, not in every step.
+  EXPECT_EQ(count(*before, "scatter_add"), (Count{0, 1}));
+  EXPECT_EQ(count(*after, "scatter_add"), (Count{1, 0}));
+  // The recurrence's stay inside; that of the cotangents is x's as well.
+  EXPECT_EQ(count(*after, "dot"), (Count{3, 2}));
+  expect_same_results(f, x, w);
+}
+
+TEST(BatchOverTimeTest, RowsThatAreReadTwiceAreAddedUpInOneScatter) {
+  const auto f = [&](const Tensor& xs) {
+    const auto loss = [&](const Tensor& table) {
+      const auto body = [&](const std::pair<Tensor, Tensor>& x, const Tensor& h) {
+        return std::pair{None{}, h + sum(gather(table, x.second, 0) * x.first)};
+      };
+      const Tensor at = tensor({2, 0, 2, 1}, {4}, i32);
+      return scan(Scan{.initial = scalar(0.0, f64), .xs = std::pair{xs, at}, .body = body}).state;
+    };
+    return grad(loss)(zeros({3, 2}, f64));
+  };
+  const Tensor xs = tensor({1, 2, 4, 8}, {4}, f64);
+  expect_values(jit(f)(xs), {2, 2, 8, 8, 5, 5});
+  expect_same_results(f, xs);
+}
+
 TEST(BatchOverTimeTest, ManyElementsAreAddedUpWhereTheyAreMade) {
   // The gradient of a bias: a sum over rows, which would have all steps kept for it.
   const auto problem = [](std::int64_t rows) {

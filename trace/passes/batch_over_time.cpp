@@ -85,7 +85,7 @@ class LoopSplitter {
     }
     make_loop();
     for (std::size_t r = 0; r < body_.records.size(); ++r)
-      if (split_.is_sunk(r)) put(body_.records[r]);
+      if (split_.is_sunk(r) && !split_.leaves_as_sum(r)) put(body_.records[r]);
     for (const auto& [output, term, is_raw] : stacks_outside_)
       to_.replace(output, is_raw ? outside_.at(term) : with_zeros(term));
     for (const auto& [output, term] : sums_outside_) to_.replace(output, sum_over_time(term));

@@ -96,7 +96,8 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
-      is_sunk_(body_.records.size()) {
+      is_sunk_(body_.records.size()),
+      is_summed_(body_.records.size()) {
   for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
     if (!inputs[attrs.first_slice() + i].is_list())
       home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
@@ -176,7 +177,8 @@ bool TimeSplit::clashes_with_time(ValueId v) const {
 }
 
 /// The rule can do it: it is asked to, in a graph that is thrown away.
-bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many) const {
+bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many,
+                         bool is_summed) const {
   const OverTimeRule rule = over_time_rule(*record.op);
   if (!rule) return false;
   const auto in = body_.inputs_of(record);
@@ -189,11 +191,11 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
   bool result = false;
   try {
     const RecordedGraph trial = record_part(types, [&](const Tensors& inputs) {
-      const Tensors made = apply(record, inputs, is_many, false);
+      const Tensors made = apply(record, inputs, is_many, is_summed);
       const auto out = body_.outputs_of(record);
       result = made.size() == out.size();
       for (std::size_t i = 0; result && i < out.size(); ++i)
-        result = made[i].type() == outside(out[i], true);
+        result = made[i].type() == outside(out[i], !is_summed);
       return Tensors();
     });
     return result && trial.captured.empty();
@@ -244,7 +246,7 @@ void TimeSplit::hoist() {
     if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
       continue;
     const auto out = body_.outputs_of(record);
-    if (!any_steps && !record.op->gains_over_time && grows(record)) continue;
+    if (!any_steps && !in.empty() && !record.op->gains_over_time && grows(record)) continue;
     if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
       continue;
     is_hoisted_[r] = !in.empty();  // a constant costs nothing where it is
@@ -329,7 +331,11 @@ void TimeSplit::sink() {
       continue;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) is_many.push_back(home_[v] != Home::once);
-    if (!has_rule(record, is_many)) continue;
+    if (!has_rule(record, is_many)) {
+      is_summed_[r] = !ended_ && record.op->gains_over_time && is_only_summed[out[0]] &&
+                      has_rule(record, is_many, true);
+      if (!is_summed_[r]) continue;
+    }
     is_sunk_[r] = 1;
     for (const ValueId v : out) is_after[v] = 1;
   }
