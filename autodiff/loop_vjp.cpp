@@ -171,8 +171,9 @@ class LoopReversal {
     if (forward_.makes_lengths()) inputs.push_back(outputs_[forward_.lengths_output()]);
     const auto checkpoints = outputs_.begin() + attrs_.carries + attrs_.stacks;
     inputs.insert(inputs.end(), checkpoints, checkpoints + 1 + attrs_.carries);
-    saved_ = bind_all(recall_op, inputs,
-                      make_attrs(RecallAttrs{make_attrs(std::move(saving)), attrs_.stacks, {}}));
+    saved_ =
+        bind_all(recall_op, inputs,
+                 make_attrs(RecallAttrs{make_attrs(std::move(saving)), attrs_.stacks, {}, {}, {}}));
   }
 
   void start() {

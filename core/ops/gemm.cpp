@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
@@ -22,15 +23,19 @@ const ProductTable& table() {
 }
 
 /// The type of so many bytes. To name one takes a small object, so that those of late are kept: a
-/// loop asks for the same ones in every step.
+/// loop asks for the same ones in every step. Where each is kept depends on no bits of its size:
+/// sizes of matrices have them in common.
 const TensorType& type_of_bytes(std::int64_t bytes) {
   struct Kept {
     std::int64_t bytes = 0;
     TensorType type{boolean, {0}};
   };
   thread_local Kept all[16];
-  Kept& kept = all[bytes / 64 % 16];
-  if (kept.bytes != bytes) kept = {bytes, TensorType(boolean, {bytes})};
+  thread_local std::size_t oldest = 0;
+  for (const Kept& kept : all)
+    if (kept.bytes == bytes) return kept.type;
+  Kept& kept = all[oldest++ % std::size(all)];
+  kept = {bytes, TensorType(boolean, {bytes})};
   return kept.type;
 }
 

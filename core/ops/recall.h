@@ -1,12 +1,15 @@
 // core/ops/recall.h — the op that gives a loop's gradient what the loop did not keep.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "reel/core/graph_runner.h"
 #include "reel/core/ops/loop.h"
 
 namespace reel {
+
+class SegmentGraphs;  // trace/executors/segments.h
 
 /// What a loop would have saved of its steps, computed again from checkpoints.
 ///
@@ -22,11 +25,15 @@ struct RecallAttrs {
   int first_saved = 0;
   /// Runs graphs over some of the steps: that of a plan; else the interpreter does.
   std::optional<GraphRunner> runner;
+  /// Of a plan: those graphs, kept from run to run, and what their symbols stand for in a run.
+  std::shared_ptr<SegmentGraphs> graphs;
+  Dims dims;
 
   template <class F>
   static void fields(F&& f) {
     f("loop", &RecallAttrs::loop);
     f("first_saved", &RecallAttrs::first_saved);
+    f("dims", &RecallAttrs::dims);
   }
   const LoopAttrs& saving() const { return get<LoopAttrs>(loop.get()); }
   /// How many of the op's inputs are the loop's.

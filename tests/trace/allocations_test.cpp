@@ -176,6 +176,46 @@ TEST(AllocationsTest, LoopsInChunksAndProductsOverLiveRowsTakeNothingFromTheSyst
   }
 }
 
+/// Later calls of the gradient of a cell over 500 steps, x drawn again for each, its time another
+/// dim of that size or the one of before: none takes memory from the system.
+template <class Cell>
+void expect_few_of_cell(const char* what, long objects, const Cell& cell, bool is_same_dim,
+                        const Checkpoint& checkpoint = {}) {
+  SCOPED_TRACE(what);
+  set_threads(1);  // memory that was freed is of the thread that freed it
+  const Dim batch("batch", 16), time("time", 500);
+  const auto step = jit(value_and_grad([&](const Cell& cell, const Tensor& x) {
+    return sum(square(recur(cell, x, x.dim("time"), {.checkpoint = checkpoint}).outputs));
+  }));
+  const auto call = [&] {
+    const Tensor x = random_normal({is_same_dim ? time : Dim("time", 500), batch, cell.in_dim()});
+    return count([&] { step(cell, x); });
+  };
+  const long first = call().objects;
+  call();
+  for (int again = 3; again < 8; ++again) {
+    const Counts later = call();
+    EXPECT_EQ(later.blocks, 0) << "call " << again;
+    EXPECT_LT(later.objects, objects) << "call " << again << "; the first one: " << first;
+  }
+}
+
+TEST(AllocationsTest, StepsThatRunAgainArePlannedOnceForTheirSizes) {
+  if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
+  const LstmCell cell = LstmCell::init(Dim("in", 16), Dim("hidden", 32));
+  // Of each of 50 runs of ten steps: the vectors of its inputs and results, views, its loop's.
+  expect_few_of_cell("one dim", 50 * 60, cell, true, Checkpoint::every(10));
+  expect_few_of_cell("a dim each call", 50 * 80, cell, false, Checkpoint::every(10));
+}
+
+TEST(AllocationsTest, ProductsThatCopyAMatrixInEveryStepTakeNoObjectsForIt) {
+  if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
+  // Reset before: products of the gradient read matrices of several sizes across their rows, in
+  // each step two. What is made is made for chunks.
+  expect_few_of_cell("gru", 3 * 500,
+                     GruCell::init(Dim("in", 16), Dim("hidden", 32), {.reset_after = false}), true);
+}
+
 /// Steps over x, {steps, 4, 8}, from zeros; next: (w, x, h) -> h.
 template <class F>
 auto steps_of(F next) {

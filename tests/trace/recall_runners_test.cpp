@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "reel/core/ops/recall.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/executors/interpreter.h"
+#include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel {
 namespace {
@@ -109,6 +111,27 @@ TEST_F(RecallRunnersTest, TheRunnerRunsTheStepsAgain) {
   EXPECT_EQ(runs, 0);
   expect_same_bits(interpret(after, {x, state})[0], gradient(x));
   EXPECT_GE(runs, 3);  // what lies between two of three checkpoints, each
+}
+
+TEST_F(RecallRunnersTest, CallersOnSeveralThreadsRunStepsAgainByPlansOfTheirOwn) {
+  const auto gradient = grad([](const Tensor& x) { return steps(x); });
+  const Ref<Graph> graph = graph_of(gradient, sequence());
+  constexpr int kCallers = 4, kCalls = 50;
+  std::vector<Tensor> xs, expected;
+  for (int i = 0; i < kCallers; ++i) {
+    xs.push_back(sequence());
+    expected.push_back(jit(gradient)(xs.back()));
+  }
+  std::vector<Tensors> made(kCallers);
+  std::vector<std::thread> callers;
+  for (std::size_t i = 0; i < kCallers; ++i)
+    callers.emplace_back([&, i] {
+      for (int call = 0; call < kCalls; ++call)
+        made[i].push_back(run_plan(graph, {xs[i], zeros({2}, i64)}, {})[0]);
+    });
+  for (std::thread& caller : callers) caller.join();
+  for (std::size_t i = 0; i < kCallers; ++i)
+    for (const Tensor& x : made[i]) expect_same_bits(x, expected[i]);
 }
 
 }  // namespace

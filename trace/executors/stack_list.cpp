@@ -7,6 +7,7 @@ namespace reel {
 CheckpointTimes::CheckpointTimes(const LoopAttrs& attrs)
     : attrs_(attrs), takes_any_(attrs.takes_checkpoints()) {
   const Graph& body = *attrs.body.graph;
+  sources_.reserve(static_cast<std::size_t>(attrs.stacks));
   for (int j = 0; j < attrs.stacks; ++j) {
     const auto stack = static_cast<std::size_t>(j);
     const ValueId term = body.outputs[attrs.first_stack() + stack];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/recall.h"
+#include "reel/trace/executors/segments.h"
 
 namespace reel {
 
@@ -30,6 +31,9 @@ Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
     if (record.op == &recall_op) {
       RecallAttrs recall = get<RecallAttrs>(attrs.get());
       recall.runner = runner;
+      recall.graphs =
+          std::make_shared<SegmentGraphs>(recall, graph.types_of(graph.inputs_of(record)));
+      recall.dims = recall.graphs->symbols();
       attrs = make_attrs(std::move(recall));
     } else if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());

@@ -5,7 +5,8 @@
 
 namespace reel {
 
-/// Every recall op of the graph, of bodies and branches too, runs steps again in this way.
+/// Every recall op of the graph, of bodies and branches too, runs steps again in this way, and
+/// keeps the graphs of such runs.
 Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner);
 bool has_recalls(const Graph& graph);
 

@@ -46,6 +46,13 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
   Plan& body = *loop_.body;
   if (attrs_.in_chunks) iterations_.limit = loop_.chunks.count();
   if (rows_) iterations_.limit = rows_->iterations().value_or(iterations_.limit);
+  const auto carries = static_cast<std::size_t>(attrs_.carries),
+             stacks = static_cast<std::size_t>(attrs_.stacks);
+  carries_.reserve(carries);
+  carried_lists_.reserve(carries);
+  slices_.reserve(static_cast<std::size_t>(attrs_.slices));
+  lists_.reserve(stacks);
+  stacks_.reserve(stacks);
   for (int i = 0; i < attrs_.carries; ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
     const bool is_list = loop_.carries[i].is_list;

@@ -23,6 +23,9 @@ using Sizes = std::vector<std::int64_t>;
 
 Sizes sizes_of(const std::vector<TensorType>& types) {
   Sizes sizes;
+  std::size_t count = 0;
+  for (const TensorType& type : types) count += type.sizes().size();
+  sizes.reserve(count);
   for (const TensorType& type : types)
     sizes.insert(sizes.end(), type.sizes().begin(), type.sizes().end());
   return sizes;
@@ -75,7 +78,9 @@ class PlannedGraph {
   /// What the plans take; formal inputs are moved out.
   Tensors inputs_of(Tensors& all) const {
     const auto formal = std::make_move_iterator(all.begin());
-    Tensors inputs(formal, formal + static_cast<std::ptrdiff_t>(formal_count_));
+    Tensors inputs;
+    inputs.reserve(formal_count_ + captures_.size());
+    inputs.assign(formal, formal + static_cast<std::ptrdiff_t>(formal_count_));
     for (const int i : captures_)
       inputs.push_back(all[formal_count_ + static_cast<std::size_t>(i)]);
     return inputs;
@@ -84,6 +89,7 @@ class PlannedGraph {
   /// A plan for these inputs, taken out while it runs: it is for one run at a time.
   Entry take(const Tensors& inputs) {
     Entry entry;
+    entry.types.reserve(inputs.size());
     for (const Tensor& input : inputs) entry.types.push_back(input.type());
     entry.sizes = sizes_of(entry.types);
     bool is_same = false;
@@ -167,6 +173,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
     throw;
   }
   Tensors outputs;
+  outputs.reserve(graph->outputs.size());
   for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
   planned.give_back(std::move(entry));
   return outputs;
