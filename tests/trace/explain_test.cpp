@@ -51,6 +51,7 @@ bytes:
   carries of loops, two buffers each: 48 B
   values inside loops: 0 B
   results: 120 B
+not in place: argument 0, because somebody else holds it
 loop 1: scan "scan", 5 steps, 1 instruction each
   carries: f32[2,3]
   slices: f32[5,2,3]
@@ -59,6 +60,80 @@ loop 1: scan "scan", 5 steps, 1 instruction each
   fused: 2 ops in 1 tile program
   not cut: the rows, 2, are fewer than two blocks of 8
 )");
+}
+
+/// The lines on arguments after a call.
+template <class F, class... Args>
+std::string in_place_of(const F& f, Args... args) {
+  const auto jitted = jit(f);
+  jitted(std::move(args)...);
+  std::istringstream text(jitted.explain());
+  std::string result;
+  for (std::string line; std::getline(text, line);)
+    if (has(line, "in place: ")) result += line + '\n';
+  return result;
+}
+
+TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
+  const auto made = [] { return random_normal({1000}); };
+  const auto doubled = [](const Tensor& x) { return x * 2.f; };
+  EXPECT_EQ(in_place_of(doubled, made()), "in place: argument 0\n");
+  const Tensor held = made();
+  EXPECT_EQ(in_place_of(doubled, held),
+            "not in place: argument 0, because somebody else holds it\n");
+  // Of another type than every result.
+  EXPECT_EQ(in_place_of([](const Tensor& x) { return sum(x); }, made()), "");
+  EXPECT_EQ(in_place_of(
+                [](const Tensor& x) {
+                  return std::pair{x, x * 2.f};
+                },
+                made()),
+            "not in place: argument 0, because it is a result as it is, or seen by one\n");
+  EXPECT_EQ(in_place_of([](const Tensor& x, const Tensor&) { return x * 2.f; }, made(), made()),
+            "in place: argument 0\nnot in place: argument 1, because nothing reads it\n");
+  const Tensor index = tensor({5}, {1}, i32);
+  EXPECT_EQ(in_place_of(
+                [&](const Tensor& x) {
+                  const Tensor y = tanh(x * 2.f);
+                  return std::pair{y, gather(y, index, 0)};
+                },
+                made()),
+            "not in place: argument 0, because gather, behind what reads it last, could fail\n");
+  EXPECT_EQ(in_place_of([&](const Tensor& x) { return gather(x, index, 0) + x; }, made()),
+            "in place: argument 0\n");  // behind what could
+  const Tensor w = random_normal({32, 32});
+  EXPECT_EQ(in_place_of([&](const Tensor& x) { return matmul(x, w); }, random_normal({32, 32})),
+            "not in place: argument 0, because what reads it last, dot, writes elsewhere\n");
+  const auto [scan, xs] = small_scan();
+  EXPECT_EQ(in_place_of(
+                [scan = scan](const Tensor& x) {
+                  return scan(x, ones({2, 3}));
+                },
+                xs * 1.f),
+            "not in place: argument 0, because what reads it last, scan \"scan\", could fail\n");
+}
+
+TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
+  Model model = this->model;
+  Adam<Model> adam(model);
+  const auto step = jit([](Model m, Adam<Model> a, const Tensor& x) {
+    a.update(m, grad(loss)(m, x));
+    return std::pair{m, a};
+  });
+  const auto update = [&] { std::tie(model, adam) = step(std::move(model), std::move(adam), x); };
+  for (int call = 0; call < 2; ++call) update();
+  EXPECT_TRUE(has(step.explain(),
+                  "\nin place: argument 0.cell.input_weight, argument "
+                  "0.cell.recurrent_weight, argument 0.cell.bias, argument "
+                  "0.out.weight, argument 0.out.bias, argument 1."))
+      << step.explain();
+  const Model kept = model;
+  update();
+  EXPECT_EQ(
+      line_with(step.explain(), "not in place: "),
+      "not in place: argument 0.cell.input_weight, argument 0.cell.recurrent_weight, argument "
+      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, because somebody else holds "
+      "it");
 }
 
 TEST_F(ExplainTest, WhyALoopIsNotCut) {

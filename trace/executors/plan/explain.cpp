@@ -48,7 +48,7 @@ class PlanText {
   explicit PlanText(const PlanContext& context)
       : passes_(context.passes), times_(context.profile) {}
 
-  std::string write(const Plan& plan) {
+  std::string write(const Plan& plan, const std::string& in_place) {
     const Rates& rates = machine_rates();
     out_ << counted(count(plan), "instruction") << ", those in loops not counted\n";
     line("", "rates: on one thread ", rate_text(rates.flops, "FLOP/s"), " in products, ",
@@ -56,6 +56,7 @@ class PlanText {
          " elements a second, ", time_text(rates.call), " a call");
     write_times("", times_.of_whole(plan));
     write_bytes(plan);
+    out_ << in_place;
     write_loops(plan, times_.profiles(), "", "", 1);
     return out_.str();
   }
@@ -461,7 +462,9 @@ class PlanText {
   std::ostringstream out_;
 };
 
-std::string explain(const Plan& plan) { return PlanText(PlanView::context(plan)).write(plan); }
+std::string explain(const Plan& plan, const std::string& in_place) {
+  return PlanText(PlanView::context(plan)).write(plan, in_place);
+}
 
 std::string explain_op_by_op(const Graph& graph, const std::string& indent) {
   std::string result;

@@ -35,6 +35,15 @@ class PlanView {
     return {plan.slot_types_[s], plan.places_[s], plan.outputs_of_slot_[s] >= 0};
   }
 
+  /// What decides which of the inputs may be written over.
+  struct LastUses {
+    std::vector<int> of_input;  ///< the last instruction that reads it or a view of it; -1: none
+    std::size_t first_safe;     ///< neither it nor one behind it can fail
+  };
+  static LastUses last_uses(const Plan& plan) {
+    return {plan.last_uses().of_value, plan.first_that_cannot_fail()};
+  }
+
   static const LoopPlan& loop_of(const Plan& plan, const Instruction& at) {
     return *plan.loops_[static_cast<std::size_t>(at.child)];
   }

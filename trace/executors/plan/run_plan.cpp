@@ -11,6 +11,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
+#include "reel/trace/executors/plan/in_place.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
@@ -54,6 +55,7 @@ class PlannedGraph {
     std::vector<TensorType> types;
     std::unique_ptr<Profile> profile;  ///< of profiled runs
     std::shared_ptr<Plan> plan;
+    RunPlaces places;  ///< of its last run
   };
 
   using All = std::vector<std::unique_ptr<PlannedGraph>>;
@@ -100,6 +102,7 @@ class PlannedGraph {
       if (found != entries_.end()) {
         entry.plan = std::move(found->plan);
         entry.profile = std::move(found->profile);
+        entry.places = std::move(found->places);
         if (entry.profile && std::exchange(entry.profile->is_first, false)) entry.profile->clear();
         is_same = found->types == entry.types && !bears_dims_;
         entries_.erase(found);
@@ -124,7 +127,8 @@ class PlannedGraph {
   std::optional<std::string> explain() {
     const std::lock_guard lock(mutex_);
     if (entries_.empty()) return std::nullopt;
-    return reel::explain(*entries_.front().plan);
+    const Entry& last = entries_.front();
+    return reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
   Planned planned() {
@@ -152,6 +156,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
   // Where the run throws, the plan goes too: what it holds then is of no use.
   PlannedGraph::Entry entry = planned.take(inputs);
   Plan& plan = *entry.plan;
+  entry.places.note_arguments(inputs, graph->formal_count);
   for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
   if (entry.profile) entry.profile->forget_events();
   try {
@@ -175,6 +180,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
   Tensors outputs;
   outputs.reserve(graph->outputs.size());
   for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
+  entry.places.note_results(outputs);
   planned.give_back(std::move(entry));
   return outputs;
 }

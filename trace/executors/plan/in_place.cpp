@@ -1,0 +1,103 @@
+#include "reel/trace/executors/plan/in_place.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reel/core/ops/loop.h"
+#include "reel/core/quantities.h"
+#include "reel/core/str.h"
+#include "reel/trace/executors/plan/plan_view.h"
+#include "reel/trace/executors/plan/words.h"
+
+namespace reel {
+namespace {
+
+const void* place_of(const Tensor& x) {
+  const TensorBlock* block = x.block();
+  return block && block->kind == BlockKind::dense ? block->data : nullptr;
+}
+
+std::string name_of(const OpRecord& record) {
+  return record.op == &loop_op ? get<LoopAttrs>(record.attrs.get()).name
+                               : std::string(record.op->name);
+}
+
+/// It is a result, or what a view of it is: kept, whatever else is computed of it.
+bool is_handed_on(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
+  return uses.of_input[argument] >= std::ssize(PlanView::instructions(plan));
+}
+
+/// Why nothing was written over an argument that nobody else held.
+std::string why_not(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
+  const int last = uses.of_input[argument];
+  const auto& all = PlanView::instructions(plan);
+  const auto op = [&](std::size_t i) { return name_of(plan.graph().records[all[i].record]); };
+  if (last < 0) return "nothing reads it";
+  const auto at = static_cast<std::size_t>(last);
+  if (is_handed_on(plan, uses, argument)) return "it is a result as it is, or seen by one";
+  if (at >= uses.first_safe) return str("what reads it last, ", op(at), ", writes elsewhere");
+  const std::size_t failing = uses.first_safe - 1;
+  return at == failing ? str("what reads it last, ", op(at), ", could fail")
+                       : str(op(failing), ", behind what reads it last, could fail");
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 6;
+  std::string result;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    result += str(i ? ", " : "", names[i]);
+  return names.size() > kMost ? str(result, " and ", names.size() - kMost, " more") : result;
+}
+
+}  // namespace
+
+void RunPlaces::note_arguments(std::span<const Tensor> inputs, std::size_t formal_count) {
+  arguments.clear();
+  for (const Tensor& x : inputs.first(formal_count))
+    arguments.push_back(x.is_defined() && x.ref().unique() ? place_of(x) : nullptr);
+}
+
+void RunPlaces::note_results(std::span<const Tensor> outputs) {
+  results.clear();
+  for (const Tensor& x : outputs) results.push_back(place_of(x));
+}
+
+std::string in_place_text(const Plan& plan, const RunPlaces& places) {
+  const Graph& graph = plan.graph();
+  const auto type_of = [&](ValueId v) -> const TensorType& {
+    return PlanView::types(plan).types[v];
+  };
+  const auto is_of_a_result = [&](const TensorType& type) {
+    return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId v) {
+      const TensorType& result = type_of(v);
+      return dense_bytes(result) && result.dtype() == type.dtype() &&
+             result.sizes() == type.sizes();
+    });
+  };
+  const PlanView::LastUses uses = PlanView::last_uses(plan);
+  std::vector<std::string> in_place;
+  std::vector<std::pair<std::string, std::vector<std::string>>> others;  // by reason
+  for (std::size_t i = 0; i < places.arguments.size(); ++i) {
+    const std::string name = i < graph.input_names.size() ? graph.input_names[i] : str("input ", i);
+    const TensorType& type = type_of(graph.inputs[i]);
+    if (!dense_bytes(type) || name == "random stream") continue;
+    const void* place = places.arguments[i];
+    if (place && !is_handed_on(plan, uses, i) &&
+        std::count(places.results.begin(), places.results.end(), place)) {
+      in_place.push_back(name);
+    } else if (is_of_a_result(type)) {
+      const std::string why = place ? why_not(plan, uses, i) : "somebody else holds it";
+      auto group = std::find_if(others.begin(), others.end(),
+                                [&](const auto& other) { return other.first == why; });
+      if (group == others.end()) group = others.insert(group, {why, {}});
+      group->second.push_back(name);
+    }
+  }
+  std::string result;
+  if (!in_place.empty()) result += str("in place: ", names_text(in_place), '\n');
+  for (const auto& [why, names] : others)
+    result += str("not in place: ", names_text(names), ", because ", why, '\n');
+  return result;
+}
+
+}  // namespace reel
