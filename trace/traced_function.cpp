@@ -139,9 +139,49 @@ std::string signature(const TreeLeaves& leaves, DimTable& table) {
 
 Tensor token_of(const Dim& dim) { return Tensor(allocate_block(token_type(dim))); }
 
+/// What of the sizes of arguments a trace is for: those of plain axes, and of dims that are not
+/// known by a tensor.
+struct StaticSizes {
+  struct Axis {
+    std::size_t tensor;  ///< among the arguments that are tensors
+    int axis;
+    std::int64_t size;
+  };
+  std::vector<Axis> plain;
+  std::vector<std::pair<std::string, std::int64_t>> named;  ///< by dim; -1: of others
+
+  StaticSizes() = default;
+  StaticSizes(const TreeLeaves& leaves, const Dims& dims) {
+    std::size_t tensor = 0;
+    for (const TreeLeaf& leaf : leaves) {
+      if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+      for (int axis = 0; axis < leaf.tensor.type().rank(); ++axis)
+        if (const Dim& dim = leaf.tensor.dims()[static_cast<std::size_t>(axis)];
+            !dim.is_named() && dim.has_size())
+          plain.push_back({tensor, axis, dim.size()});
+      ++tensor;
+    }
+    for (const Dim& dim : dims)
+      named.emplace_back(dim.name(), dim.node()->kind == DimKind::fixed ? dim.size() : -1);
+  }
+  /// The same axes and dims, whatever their sizes.
+  bool is_like(const StaticSizes& other) const {
+    return std::equal(plain.begin(), plain.end(), other.plain.begin(), other.plain.end(),
+                      [](const Axis& a, const Axis& b) {
+                        return a.tensor == b.tensor && a.axis == b.axis;
+                      }) &&
+           std::equal(named.begin(), named.end(), other.named.begin(), other.named.end(),
+                      [](const auto& a, const auto& b) {
+                        return a.first == b.first && (a.second < 0) == (b.second < 0);
+                      });
+  }
+};
+
 }  // namespace
 
 struct TracedFunction::Entry {
+  int number = 0;     ///< of the trace
+  StaticSizes sizes;  ///< that it is for
   GraphRef graph;
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
@@ -182,6 +222,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   DimTable table(arguments);
   signature(arguments, table);
   entry->dims = table.dims();
+  entry->number = trace_count_;
+  entry->sizes = StaticSizes(arguments, entry->dims);
 
   const Dims shown = canonical(entry->dims);  // in a scan whose entries end, as its body sees them
   GraphBuilder builder(name_);
@@ -257,12 +299,57 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   return entry;
 }
 
+namespace {
+
+/// Which sizes of arguments are not those of the first trace, and how one trace would do for all.
+void warn_of_sizes(const std::string& name, const StaticSizes& first, const TreeLeaves& arguments,
+                   const Graph& graph) {
+  DimTable table(arguments);
+  signature(arguments, table);
+  const StaticSizes now(arguments, table.dims());
+  if (!now.is_like(first)) return;
+  const auto warn = [&](const std::string& what, const std::string& dim, std::int64_t size,
+                        std::int64_t before) {
+    std::cerr
+        << "reel: jit \"" << name << "\" traces for the ninth time; " << what << ", " << size
+        << ", was " << before
+        << " at first, and every size keeps a graph and plans of its own. A dim whose size is "
+           "a tensor has one trace for all sizes: Dim(\""
+        << dim << "\", scalar(" << size << ")).\n";
+  };
+  for (std::size_t i = 0; i < now.named.size(); ++i)
+    if (const auto& [dim, size] = now.named[i]; size != first.named[i].second)
+      warn(str("the size of dim ", dim), dim, size, first.named[i].second);
+  // Of plain axes, one of each pair of sizes: several arguments have the same ones.
+  std::vector<std::pair<std::int64_t, std::int64_t>> told;
+  const auto tensors = static_cast<std::size_t>(
+      std::count_if(arguments.begin(), arguments.end(), [](const TreeLeaf& leaf) {
+        return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined();
+      }));
+  for (std::size_t i = 0; i < now.plain.size(); ++i) {
+    const StaticSizes::Axis& at = now.plain[i];
+    const std::pair sizes(at.size, first.plain[i].size);
+    if (sizes.first == sizes.second || std::count(told.begin(), told.end(), sizes)) continue;
+    told.push_back(sizes);
+    const auto& names = graph.input_names;  // dims, tensors, the stream of random numbers
+    const std::string argument = names.size() > tensors
+                                     ? names[names.size() - 1 - tensors + at.tensor]
+                                     : std::string("an argument");
+    warn(str("the size of axis ", at.axis, " of ", argument), "time", at.size, sizes.second);
+  }
+}
+
+}  // namespace
+
 void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
   std::vector<std::string> fixed;
   for (const TreeLeaf& leaf : arguments)
     if (leaf.kind == TreeLeaf::Kind::fixed) fixed.push_back(leaf.fixed);
   if (trace_count_ == 0) first_fixed_ = fixed;
-  if (trace_count_ != 8 || fixed.size() != first_fixed_.size()) return;
+  if (trace_count_ != 8) return;
+  for (const auto& [key, entry] : entries_)
+    if (entry->number == 0) warn_of_sizes(name_, entry->sizes, arguments, *entry->graph);
+  if (fixed.size() != first_fixed_.size()) return;
   for (std::size_t i = 0; i < fixed.size(); ++i)
     if (fixed[i] != first_fixed_[i])
       std::cerr << "reel: jit \"" << name_ << "\" traces for the ninth time; its fixed value "

@@ -88,6 +88,30 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichNumberChanges) {
             "to call as a tensor: scalar(x).\n");
 }
 
+TEST(JitTest, WarnsAtTheNinthTraceWhichSizeChanges) {
+  const auto sum_of_squares = [](const Tensor& x, const Tensor& w) { return sum(square(x * w)); };
+  const Dim batch("batch", 2);
+  const auto said = [&](const auto& x_of) {
+    auto f = jit(sum_of_squares, {.name = "padded"});
+    testing::internal::CaptureStderr();
+    for (int steps = 20; steps < 32; ++steps) f(x_of(steps), scalar(2.0f));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said([&](int steps) {
+              return ones({Dim("time", steps), batch});
+            }),
+            "reel: jit \"padded\" traces for the ninth time; the size of dim time, 28, was 20 at "
+            "first, and every size keeps a graph and plans of its own. A dim whose size is a "
+            "tensor has one trace for all sizes: Dim(\"time\", scalar(28)).\n");
+  EXPECT_EQ(said([&](int steps) {
+              return ones({2, steps});
+            }),
+            "reel: jit \"padded\" traces for the ninth time; the size of axis 1 of argument 0, 28, "
+            "was 20 at first, and every size keeps a graph and plans of its own. A dim whose size "
+            "is a tensor has one trace for all sizes: Dim(\"time\", scalar(28)).\n");
+  EXPECT_EQ(said([&](int steps) { return ones({Dim("time", scalar(steps)), batch}); }), "");
+}
+
 TEST(JitTest, ListsWhatItCaptured) {
   const Tensor w = ones({3});
   auto f = jit([&](Tensor x) { return x * w + scalar(1.0); });
