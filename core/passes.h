@@ -6,7 +6,7 @@ namespace reel {
 /// The passes that a plan adds to those that every graph goes through. Each can be left out, to see
 /// what it buys, or to find out which one is to blame.
 struct Passes {
-  bool simplify = true;          ///< what the other passes leave unread goes, equal ops become one
+  bool simplify = true;          ///< behind the others, again: unread ops go, equal ones are one
   bool hoist_invariants = true;  ///< what is the same in every step leaves the loop
   bool batch_over_time = true;   ///< what need not wait for a loop's steps is done for all at once
   // The next three with batch_over_time only; the last of them with chunk_loops only.
