@@ -124,6 +124,9 @@ int run(const Options& options) {
   text.reset();
   // As many symbols for each reader, so that each goes on where the next one began.
   symbols.resize(symbols.size() - symbols.size() % static_cast<std::size_t>(options.batch));
+  for (const int length : options.lengths)
+    check_pieces(options.data.empty() ? "the text" : options.data,
+                 std::ssize(symbols) / options.batch, length);
   if (!options.stream.empty())
     StreamedText::write(options.stream, std::exchange(symbols, {}), options.batch);
   std::vector<Curve> curves;

@@ -4,6 +4,13 @@
 
 using namespace reel;
 
+void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length) {
+  if (symbols > length) return;
+  throw UserError(text + " has " + std::to_string(symbols) +
+                  " symbols for each reader, but --length " + std::to_string(length) +
+                  " needs at least " + std::to_string(length + 1));
+}
+
 void StreamedText::write(const std::string& path, const std::vector<std::uint8_t>& symbols,
                          std::int64_t readers) {
   const std::int64_t steps = std::ssize(symbols) / readers;
@@ -17,10 +24,7 @@ void StreamedText::write(const std::string& path, const std::vector<std::uint8_t
 
 StreamedText::StreamedText(const std::string& path, Dim batch, Dim time)
     : symbols_(path, {std::move(batch)}), time_(std::move(time)), one_("one", 1) {
-  if (symbols_.steps() <= time_.size())
-    throw UserError(path + " has " + std::to_string(symbols_.steps()) +
-                    " symbols for each reader, but --length " + std::to_string(time_.size()) +
-                    " needs at least " + std::to_string(time_.size() + 1));
+  check_pieces(path, symbols_.steps(), time_.size());
   last_ = read(one_);
 }
 

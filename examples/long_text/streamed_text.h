@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+/// Throws UserError where pieces are as long as what each reader has of a text, or longer: an
+/// update would read some of it twice. text: what it is called.
+void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length);
+
 /// A text as several readers read it at once (TextReader in char_rnn/text.h), from a file of i32
 /// {position, reader}: no more than three pieces of it are in memory. Each reader goes on where the
 /// next one began, and the last one with the beginning.
