@@ -26,7 +26,7 @@ class SpillFileTest : public InOwnFolder {
 };
 
 TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
-  SpillFile file(folder().string());
+  SpillFile file(folder().string(), "scan \"a\"");
   const Tensor a = random_normal({100}), b = random_normal({100});
   file.wait(file.write(file.take(400), a));
   file.wait(file.write(file.take(400), b));
@@ -62,8 +62,8 @@ TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
     return message_of<IoError>([&] { return vjp(loss(small(folder().string())), p).first; });
   }();
   fs::permissions(folder(), fs::perms::owner_all);
-  EXPECT_EQ(message,
-            str("swap_memory: cannot make a file in ", folder().string(), ": Permission denied"));
+  EXPECT_EQ(message, str("scan \"scan\": swap_memory: cannot make a file in ", folder().string(),
+                         ": Permission denied"));
   expect_same_bits(vjp(loss(small(folder().string())), p).second(scalar(1.0)).w,
                    f.second(scalar(1.0)).w);
 }
@@ -78,7 +78,9 @@ TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
     while (spill_traffic().pending) std::this_thread::yield();
     ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
     const std::string message = message_of<IoError>([&] { return pullback(scalar(1.0)); });
-    EXPECT_EQ(message.find(str("swap_memory: a file in ", folder().string(), " has 100 bytes")), 0u)
+    EXPECT_EQ(message.find(str("scan \"scan\": swap_memory: a file in ", folder().string(),
+                               " has 100 bytes")),
+              0u)
         << message;
   }
   EXPECT_EQ(file_in(folder()), -1);
@@ -106,7 +108,7 @@ TEST(SpillTest, AWindowIsNotNegative) {
 }
 
 TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
-  SpillFile file(folder().string());
+  SpillFile file(folder().string(), "scan \"a\"");
   const Tensor a = random_normal({100});
   file.wait(file.write(file.take(400), a));
   ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
@@ -115,7 +117,7 @@ TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
               file.wait(file.read(0, c));
               return 0;
             }),
-            str("swap_memory: a file in ", folder().string(),
+            str("scan \"a\": swap_memory: a file in ", folder().string(),
                 " has 100 bytes, fewer than were written to it"));
 }
 

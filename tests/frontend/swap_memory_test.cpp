@@ -255,9 +255,10 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   const SwappingProblem p = problem();
   const auto take = [&](const Spill& spill) { return run(value_and_grad(loss(spill)))(p); };
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/no/such/folder")); }),
-            "swap_memory: cannot make a file in /no/such/folder: No such file or directory");
+            "scan \"scan\": swap_memory: cannot make a file in /no/such/folder: No such file or "
+            "directory");
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/dev/null")); }),
-            "swap_memory: cannot make a file in /dev/null: Not a directory");
+            "scan \"scan\": swap_memory: cannot make a file in /dev/null: Not a directory");
   const std::int64_t saved = memory().saved.current;
   // No room behind the second MiB of any file.
   const auto again = run(value_and_grad(loss(small("/tmp"))));
@@ -265,7 +266,7 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
     const ShortFiles short_files(2 << 20);
     return again(p);
   });
-  EXPECT_EQ(message, "swap_memory: cannot write to a file in /tmp: File too large");
+  EXPECT_EQ(message, "scan \"scan\": swap_memory: cannot write to a file in /tmp: File too large");
   // Nothing is left behind.
   EXPECT_EQ(file_in("/tmp"), -1);
   EXPECT_EQ(memory().saved.current, saved);

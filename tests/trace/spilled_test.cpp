@@ -26,8 +26,8 @@ Tensor step(std::int64_t number) {
   return full({(1 << 20) / kStepsOfBlock / 4}, static_cast<float>(number));
 }
 Ref<Spilled> two_blocks_in_memory() {
-  return Ref<Spilled>(
-      new Spilled(std::make_shared<SpillFile>(""), 0, 1, std::nullopt, MemoryClass::saved, true));
+  return Ref<Spilled>(new Spilled(std::make_shared<SpillFile>("", "scan \"a\""), 0, 1, std::nullopt,
+                                  MemoryClass::saved, true));
 }
 
 class SpilledTest : public ::testing::Test {
@@ -92,7 +92,7 @@ TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
               all->need(0, 1);
               return 0;
             }),
-            "swap_memory: cannot write to a file in /tmp: File too large");
+            "scan \"a\": swap_memory: cannot write to a file in /tmp: File too large");
   for (std::int64_t k = kSteps - 1; k >= 0; --k) {
     SCOPED_TRACE(k);
     try {

@@ -39,12 +39,14 @@ SpillTraffic spill_traffic() {
   return traffic;
 }
 
-SpillFile::SpillFile(const std::string& folder) : folder_(folder_or_default(folder)) {
+SpillFile::SpillFile(const std::string& folder, std::string owner)
+    : folder_(folder_or_default(folder)), owner_(std::move(owner)) {
   if (access((folder_ + "/.").c_str(), W_OK | X_OK)) throw_cannot_make();
 }
 
 void SpillFile::throw_cannot_make() const {
-  throw IoError(str("swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
+  throw IoError(
+      str(owner_, ": swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
 }
 
 void SpillFile::open() {
@@ -56,7 +58,7 @@ void SpillFile::open() {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
     close(std::exchange(file_, -1));
-    throw IoError(str("swap_memory: cannot start a thread: ", error.what()));
+    throw IoError(str(owner_, ": swap_memory: cannot start a thread: ", error.what()));
   }
 }
 
@@ -133,15 +135,15 @@ void SpillFile::wait(const JobRef& job) {
     changed_.wait(lock, [&] { return job->is_done; });
   }
   if (job->left >= 0)
-    throw IoError(str("swap_memory: a file in ", folder_, " has ", job->left,
+    throw IoError(str(owner_, ": swap_memory: a file in ", folder_, " has ", job->left,
                       " bytes, fewer than were written to it"));
   const char* what = job->writes ? "write to" : "read from";
   if (job->error)
-    throw IoError(
-        str("swap_memory: cannot ", what, " a file in ", folder_, ": ", std::strerror(job->error)));
+    throw IoError(str(owner_, ": swap_memory: cannot ", what, " a file in ", folder_, ": ",
+                      std::strerror(job->error)));
   if (job->got != job->block.type().bytes())
-    throw IoError(str("swap_memory: a file in ", folder_, " gave ", job->got, " bytes of ",
-                      job->block.type().bytes(), " that were written to it"));
+    throw IoError(str(owner_, ": swap_memory: a file in ", folder_, " gave ", job->got,
+                      " bytes of ", job->block.type().bytes(), " that were written to it"));
 }
 
 }  // namespace reel

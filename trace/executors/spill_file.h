@@ -27,9 +27,10 @@ SpillTraffic spill_traffic();
 class SpillFile {
  public:
   /// folder: where the file is made, when something is written for the first time; empty: that of
-  /// the system for temporary files. Throws IoError for one that takes none: whoever runs for hours
-  /// before the window is full had better know at once.
-  explicit SpillFile(const std::string& folder);
+  /// the system for temporary files. owner: whose it is, as errors have it: scan "encoder". Throws
+  /// IoError for a folder that takes none: whoever runs for hours before the window is full had
+  /// better know at once.
+  SpillFile(const std::string& folder, std::string owner);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
@@ -68,7 +69,7 @@ class SpillFile {
   void work();
   void run(Job& job);
 
-  std::string folder_;
+  std::string folder_, owner_;
   std::int64_t end_ = 0;
   std::int64_t written_ = 0;  ///< of the file, where its last byte is; the thread's
   int file_ = -1;

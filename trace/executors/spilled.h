@@ -161,7 +161,7 @@ class Spills {
   /// together, limit: as of Spilled.
   Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t together,
                     std::optional<std::int64_t> limit) {
-    if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder);
+    if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder, attrs.name);
     const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
                                      [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
     return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
