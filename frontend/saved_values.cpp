@@ -12,6 +12,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/kept_steps.h"
+#include "reel/trace/executors/known_steps.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/executors/plan/words.h"
 #include "reel/trace/executors/policy_costs.h"
@@ -33,25 +34,49 @@ std::span<const TensorType> carries_of(const LoopAttrs& attrs, std::span<const T
 struct Maker {
   std::string op, name;
 };
-Maker maker_of(const Graph& graph, ValueId v) {
-  Maker maker{"a carry", {}};
-  for (const OpRecord& record : graph.records) {
-    const std::string name(checkpoint_name_of(record));
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    if (std::find(out.begin(), out.end(), v) != out.end()) {
-      maker.op = name.empty() ? record.op->name : maker_of(graph, in[0]).op;
-      if (!name.empty()) maker.name = name;
-    } else if (!name.empty() && in[0] == v) {
-      maker.name = name;
-    }
+Maker maker_of(const Graph& graph, ValueId v);
+
+/// Of an output of a loop, or of a checkpointed function, what inside makes it.
+Maker maker_of_output(const OpRecord& record, std::size_t output) {
+  if (record.op == &checkpointed_op) {
+    const Graph& body = *get<CheckpointedAttrs>(record.attrs.get()).body.graph;
+    Maker maker = maker_of(body, body.outputs[output]);
+    return {str(record.op->name, ": ", maker.op), std::move(maker.name)};
   }
-  return maker;
+  if (record.op != &loop_op) return {std::string(record.op->name), {}};
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const Graph& body = *attrs.body.graph;
+  if (output >= body.outputs.size()) return {attrs.name + ": number of steps", {}};
+  const std::size_t stack = output - attrs.first_stack();
+  if (output >= attrs.first_stack() && output < attrs.first_sum() && attrs.is_checkpoint(stack))
+    return {attrs.name +
+                (attrs.is_steps(stack) ? ": steps of checkpoints" : ": checkpoints of a carry"),
+            {}};
+  Maker maker = maker_of(body, body.outputs[output]);
+  return {str(attrs.name, ": ", maker.op), std::move(maker.name)};
+}
+
+Maker maker_of(const Graph& graph, ValueId v) {
+  Maker result{"a carry", {}};
+  if (const OpRecord* const record = record_of(graph, v)) {
+    const std::string name(checkpoint_name_of(*record));
+    if (name.empty())
+      result = maker_of_output(*record, output_of(graph, *record, v));
+    else
+      result = {maker_of(graph, graph.inputs_of(*record)[0]).op, name};
+  }
+  for (const OpRecord& record : graph.records)
+    if (const std::string name(checkpoint_name_of(record));
+        !name.empty() && graph.inputs_of(record)[0] == v)
+      result.name = name;
+  return result;
 }
 
 class Finder {
  public:
-  Finder(const Graph& graph, const std::vector<TensorType>& inputs)
-      : graph_(graph), types_(plan_types(graph, inputs, DimEnv())) {}
+  /// numbers: that are known of its inputs.
+  Finder(const Graph& graph, const std::vector<TensorType>& inputs, KnownNumbers numbers = {})
+      : numbers_(std::move(numbers)), graph_(graph), types_(plan_types(graph, inputs, DimEnv())) {}
 
   /// Outputs of the graph, from one on.
   KeptValues find(std::size_t first) const {
@@ -91,56 +116,49 @@ class Finder {
   }
   KeptValue describe(const OpRecord& record, ValueId v, std::size_t output) const {
     const Maker maker = maker_of(graph_, v);
-    KeptValue kept{maker.op, maker.name, types_.types[v], 1, -1, is_spilled_output(record, output),
-                   -1};
-    if (record.op == &loop_op) describe_step(record, output, kept);
-    if (record.op == &checkpointed_op) {
-      const Graph& body = *get<CheckpointedAttrs>(record.attrs.get()).body.graph;
-      const Maker inside = maker_of(body, body.outputs[output]);
-      kept.op += ": " + inside.op;
-      kept.name = inside.name;
-    }
+    KeptValue kept{maker.op, maker.name, types_.types[v], 1, -1, false, -1, 0};
     const bool is_known =
         kept.type.is_list() ? kept.type.element().is_known() : kept.type.is_known();
     if (kept.type.is_list()) {
+      kept.count = known_tensors(graph_, v, types_.types, numbers_).value_or(-1);
       kept.type = kept.type.element();
-      if (kept.count == 1) kept.count = -1;
     }
     if (is_known && kept.count >= 0) kept.bytes = kept.count * kept.type.bytes();
-    kept.in_memory = kept.is_spilled ? spilled_in_memory(record, v, kept) : kept.bytes;
+    kept.in_memory = kept.bytes;
+    if (is_spilled_output(record, output)) describe_file(record, v, output, kept);
     return kept;
   }
-  std::int64_t spilled_in_memory(const OpRecord& record, ValueId v, const KeptValue& kept) const {
+  /// Of what a loop puts into a file.
+  void describe_file(const OpRecord& record, ValueId v, std::size_t output, KeptValue& kept) const {
+    const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const TensorType& all = types_.types[v];
     const TensorType step = all.is_list() ? all.element() : slice_type(all);
-    if (step.is_list() || !step.is_known()) return -1;
-    const std::int64_t bytes = step.bytes();
-    return spilled_bytes_in_memory(get<LoopAttrs>(record.attrs.get()), bytes,
-                                   kept.bytes < 0 || !bytes ? -1 : kept.bytes / bytes, 1);
-  }
-  /// What of a step a loop stacks.
-  void describe_step(const OpRecord& record, std::size_t output, KeptValue& kept) const {
-    const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    const bool is_known = !step.is_list() && step.is_known();
+    const std::int64_t bytes = is_known ? step.bytes() : 0;
+    std::int64_t count = kept.bytes < 0 || !bytes ? -1 : kept.bytes / bytes;
+    kept.is_spilled = true;
+    if (attrs.is_checkpoint(output - attrs.first_stack())) {
+      const auto file = file_of(record, attrs);
+      kept.is_spilled = !file || file->is_used();
+      if (!kept.is_spilled) return;
+      const auto steps = known_steps(graph_, record, types_.types, numbers_);
+      count = file && steps ? checkpoints_taken(attrs, file->slots(), *steps, 1) : -1;
+    }
     const Graph& body = *attrs.body.graph;
-    kept.op = attrs.name;
-    if (output >= body.outputs.size()) {
-      kept.op += ": number of steps";
-      return;
-    }
-    const std::size_t stack = output - attrs.first_stack();
-    const bool is_stack = output >= attrs.first_stack() && output < attrs.first_sum();
-    if (is_stack && attrs.is_checkpoint(stack)) {
-      kept.op += attrs.is_steps(stack) ? ": steps of checkpoints" : ": checkpoints of a carry";
-      kept.count = checkpoints_of(record, attrs);
-      return;
-    }
-    const Maker maker = maker_of(body, body.outputs[output]);
-    kept.op += ": " + maker.op;
-    kept.name = maker.name;
-    if (!is_stack || !attrs.is_list(stack)) return;
-    // What a loop inside keeps is a list in each step, as long as that loop likes.
     const bool is_of_lists = body.types[body.outputs[output]].is_list();
-    kept.count = is_of_lists ? -1 : steps_of(attrs, types_of(record)).value_or(-1);
+    kept.in_memory = is_known ? spilled_bytes_in_memory(attrs, bytes, count, 1, !is_of_lists) : -1;
+    const std::int64_t put = is_known && count >= 0 ? count * bytes : -1;
+    kept.in_file = put < 0 ? -1 : put > kept.in_memory ? put : 0;
+  }
+  /// Nothing where the state's size is not known.
+  std::optional<FileOfCheckpoints> file_of(const OpRecord& record, const LoopAttrs& attrs) const {
+    std::vector<std::int64_t> carries;
+    const std::vector<TensorType> in = types_of(graph_.inputs_of(record));
+    for (const TensorType& carry : carries_of(attrs, in)) {
+      if (carry.is_list() || !carry.is_known()) return std::nullopt;
+      carries.push_back(carry.bytes());
+    }
+    return FileOfCheckpoints(attrs, std::move(carries));
   }
   std::vector<TensorType> types_of(const OpRecord& record) const {
     return types_of(graph_.inputs_of(record));
@@ -149,20 +167,12 @@ class Finder {
     const auto& attrs = get<RecallAttrs>(record.attrs.get());
     const LoopAttrs& loop = attrs.saving();
     const std::vector<TensorType> in = types_of(record), out = types_of(graph_.outputs_of(record));
-    const PolicyCosts costs = policy_costs(attrs, in, out, steps_of(loop, in), 1, 1);
-    return {loop.name, costs.checkpoints, costs.steps, costs.bytes, costs.runs};
-  }
-  std::int64_t checkpoints_of(const OpRecord& record, const LoopAttrs& attrs) const {
-    const std::vector<TensorType> in = types_of(record);
-    const auto steps = steps_of(attrs, in);
-    const auto state_bytes = bytes_of(carries_of(attrs, in));
-    if (!steps || !state_bytes) return -1;
-    KeptSteps kept(attrs.checkpoint_steps,
-                   attrs.checkpoint_bytes ? slots_of(attrs, *state_bytes) : 0);
-    for (std::int64_t k = 0; k < *steps; ++k) kept.before(k);
-    return kept.taken();
+    const auto steps = known_steps(graph_, loop, graph_.inputs_of(record), types_.types, numbers_);
+    const PolicyCosts costs = policy_costs(attrs, in, out, steps, 1, 1);
+    return {loop.name, costs.checkpoints, costs.steps, costs.bytes, costs.runs, costs.has_arrays};
   }
 
+  KnownNumbers numbers_;
   const Graph& graph_;
   PlannedTypes types_;
 };
@@ -182,9 +192,11 @@ std::int64_t KeptValues::bytes_in_memory() const {
 }
 std::int64_t KeptValues::bytes_in_files() const {
   std::int64_t result = 0;
-  for (const KeptValue& value : values)
-    if (value.is_spilled && value.bytes > value.in_memory) result += value.bytes;
+  for (const KeptValue& value : values) result += std::max<std::int64_t>(value.in_file, 0);
   return result;
+}
+bool KeptValues::has_unknown() const {
+  return std::ranges::any_of(values, [](const KeptValue& value) { return value.bytes < 0; });
 }
 
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
@@ -201,13 +213,15 @@ std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
     out << '\n';
   }
   out << "in all: " << bytes_text(kept.bytes());
+  if (kept.has_unknown()) out << " and what only a run tells";
   if (const std::int64_t in_files = kept.bytes_in_files())
     out << ", at most " << bytes_text(kept.bytes_in_memory()) << " at a time in memory, and "
         << bytes_text(in_files) << " in files";
   out << '\n';
   for (const KeptByLoop& of : kept.loops) {
     out << of.loop << ", until its gradient is done: at most " << text(of.checkpoints)
-        << " of checkpoints, and " << text(of.bytes);
+        << " of checkpoints" << (of.has_arrays ? " beside the elements of arrays" : "") << ", and "
+        << text(of.bytes);
     if (of.steps >= 0) out << " of " << counted(of.steps, "step");
     out << " run again at a time";
     if (of.runs >= 0) out << "; each step runs " << runs_text(of.runs);
@@ -232,13 +246,17 @@ KeptValues find_kept(TreeLeaves arguments,
         Found found{forward.find(graph->outputs.size())};
         const std::span<const ValueId> outputs = reversible.forward->outputs;
         std::vector<TensorType> back;
+        KnownNumbers numbers;
         for (const int i : reversible.cotangents)
           back.push_back(forward.types_of(outputs.subspan(static_cast<std::size_t>(i), 1))[0]);
         for (const int i : reversible.inputs) back.push_back(in[static_cast<std::size_t>(i)]);
-        for (const TensorType& type : forward.types_of(outputs.subspan(graph->outputs.size())))
-          back.push_back(type);
+        for (const ValueId v : outputs.subspan(graph->outputs.size())) {
+          if (const auto number = known_number(*reversible.forward, v))
+            numbers[reversible.reverse->inputs[back.size()]] = *number;
+          back.push_back(forward.types_of({&v, 1})[0]);
+        }
         for (const Tensor& captured : reversible.captured) back.push_back(captured.type());
-        found.kept.loops = Finder(*reversible.reverse, back).recalled();
+        found.kept.loops = Finder(*reversible.reverse, back, std::move(numbers)).recalled();
         throw found;
       },
       [](const Graph&) { return std::string(); });

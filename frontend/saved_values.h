@@ -14,7 +14,9 @@ namespace reel {
 
 /// One tensor, or list of tensors, that is kept from the forward run for the gradient.
 struct KeptValue {
-  std::string op;      ///< that makes it: "dot", or of a loop's steps "scan \"encoder\": tanh"
+  /// That makes it: "dot", or of a loop's steps "scan \"encoder\": tanh", of those of a loop in
+  /// its steps "scan \"encoder\": scan \"layer\": tanh".
+  std::string op;
   std::string name;    ///< that checkpoint_name gave it; else empty
   TensorType type;     ///< of all steps, where a loop makes it
   std::int64_t count;  ///< tensors of that type in a list; 1 otherwise; -1: only a run tells
@@ -24,6 +26,9 @@ struct KeptValue {
   /// the file and back (in a plan that runs the loop in chunks of steps, blocks have whole chunks).
   /// -1: only a run tells.
   std::int64_t in_memory;
+  /// That are written to the file at most; 0: none. Of checkpoints, those that are dropped later
+  /// are, too. -1: only a run tells.
+  std::int64_t in_file;
 };
 
 /// What a loop under a Checkpoint takes at most, at any time until its gradient is done, where that
@@ -33,23 +38,26 @@ struct KeptValue {
 /// of each where that is more.
 struct KeptByLoop {
   std::string loop;          ///< scan "encoder"
-  std::int64_t checkpoints;  ///< bytes of states, forwards and on the way back, and of which steps
-                             ///< they are; -1: only a run tells
+  std::int64_t checkpoints;  ///< bytes of states in memory, forwards and on the way back, and of
+                             ///< which steps they are; -1: only a run tells
   std::int64_t steps;        ///< that are run again, and in memory, at a time; -1
   std::int64_t bytes;        ///< that these save; -1
   double runs;               ///< of a step, on average, the forward one included; -1
+  bool has_arrays;           ///< `checkpoints` leaves out elements that steps put into arrays
 };
 
 struct KeptValues {
   std::vector<KeptValue> values;
   std::vector<KeptByLoop> loops;  ///< under a Checkpoint; not those inside of others
-  /// Of all whose bytes are known.
+  /// Of all whose bytes are known; whether there are others.
   std::int64_t bytes() const;
+  bool has_unknown() const;
   /// Of those, what is in memory at a time, and what may lie in files, at most.
   std::int64_t bytes_in_memory() const;
   std::int64_t bytes_in_files() const;
 };
-/// A line for each value, their sum, and a line for each loop.
+/// A line for each value, their sum (which says where there is more that only a run tells), and a
+/// line for each loop.
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept);
 
 namespace detail {

@@ -1,11 +1,10 @@
 // Loops as boxes: what stands on their borders, and what goes round.
 #include <algorithm>
 
-#include "reel/core/ops/creation.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
+#include "reel/trace/executors/known_steps.h"
 #include "reel/trace/executors/plan/planned_loop.h"
-#include "reel/trace/executors/plan/words.h"
 
 namespace reel {
 namespace {
@@ -16,14 +15,6 @@ std::string title_of(const std::string& name) {
   if (blank == std::string::npos) return name;
   const std::string function = name.substr(0, blank), twice = str(function, " \"", function, '"');
   return name.starts_with(twice) ? function + name.substr(twice.size()) : name;
-}
-
-/// The number at an input, where a constant of the same graph is there.
-std::optional<std::int64_t> constant_at(const Graph& graph, ValueId value) {
-  for (const OpRecord& record : graph.records)
-    for (const ValueId made : graph.outputs_of(record))
-      if (made == value && record.op == &full_op) return get<FullAttrs>(record.attrs.get()).integer;
-  return std::nullopt;
 }
 
 /// What attributes say that a reader may want to know.
@@ -98,10 +89,7 @@ Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
   const LoopAttrs& loop = get<LoopAttrs>(record.attrs.get());
   const int box = add(Kind::box, around, Role::loop, title_of(loop.name), types);
   at(box).attributes = attributes_of(loop);
-  auto steps = steps_of(loop, graph.types_of(graph.inputs_of(record)));
-  if (!steps && loop.has_bound && !loop.cond)
-    steps = constant_at(graph, graph.inputs_of(record)[0]);
-  if (steps)
+  if (const auto steps = known_steps(graph, record, graph.types))
     at(box).note = str(*steps, loop.in_chunks ? " chunks" : *steps == 1 ? " step" : " steps");
 
   const Ends inputs = enter_loop(loop, box, around, in);

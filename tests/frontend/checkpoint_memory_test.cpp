@@ -11,13 +11,17 @@ constexpr std::int64_t kSaved = 2 * kState;  ///< a step's: the state before it,
 constexpr std::int64_t kTaped = 4 + 16;      ///< number of steps, random stream: on tapes
 
 /// The loss of a scan over so many steps, as a function of its weights.
-auto rnn(int steps, const Checkpoint& policy) {
-  return [x = full({steps, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64),
-          policy](const Tensor& w) {
+auto rnn(int steps, const Checkpoint& policy, const SwapMemory& swap = false) {
+  return [x = full({steps, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64), policy,
+          swap](const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       return std::pair{None{}, tanh(matmul(h, w) + x)};
     };
-    return sum(scan(Scan{.initial = first, .xs = x, .body = body, .checkpoint = policy}).state);
+    return sum(
+        scan(
+            Scan{
+                .initial = first, .xs = x, .body = body, .checkpoint = policy, .swap_memory = swap})
+            .state);
   };
 }
 Tensor weights() { return full({32, 32}, 0.01, f64); }
@@ -72,6 +76,115 @@ TEST_P(CheckpointMemoryTest, ABudget) {
       EXPECT_EQ(most.checkpoints.peak, foretold.checkpoints - kState - (lets_go ? which : 0));
       EXPECT_EQ(most.saved.peak, foretold.bytes + on_tapes());
     }
+}
+
+// A file keeps what is dropped again, and blocks of a MiB: where that would be more than half of
+// the budget, checkpoints stay in memory.
+TEST_P(CheckpointMemoryTest, ABudgetBesideAFile) {
+  constexpr int kSteps = 6000;
+  for (const std::int64_t budget : {1 << 17, 1 << 20, 8 << 20, 16 << 20, 64 << 20}) {
+    SCOPED_TRACE(budget);
+    const auto f = rnn(kSteps, Checkpoint::budget(budget), Spill{.bytes_in_memory = 1});
+    const KeptValues kept = saved_values(f)(weights());
+    const KeptByLoop foretold = kept.loops.at(0);
+    EXPECT_EQ(std::ranges::any_of(kept.values, &KeptValue::is_spilled), budget >= 16 << 20) << kept;
+    EXPECT_LE(foretold.checkpoints, budget / 2);
+    const Memory most = peaks(f);
+    EXPECT_LE(most.checkpoints.peak, foretold.checkpoints);
+    EXPECT_GT(most.checkpoints.peak, foretold.checkpoints * 3 / 4);
+    EXPECT_EQ(most.saved.peak, foretold.bytes + on_tapes());
+  }
+}
+
+TEST_P(CheckpointMemoryTest, EverySoManyStepsBesideAFile) {
+  for (const int steps : {7, 600, 1500, 6000})
+    for (const int every : {1, 4}) {
+      SCOPED_TRACE(str(steps, " steps, every ", every));
+      const auto f = rnn(steps, Checkpoint::every(every), Spill{.bytes_in_memory = 1});
+      const KeptValues kept = saved_values(f)(weights());
+      const std::int64_t states = (steps + every - 1) / every;
+      // Two blocks and three on their way have 5 MiB.
+      const std::int64_t in_memory = std::min<std::int64_t>(states * kState, 5 << 20);
+      EXPECT_EQ(kept.loops.at(0).checkpoints, in_memory + states * kWhich);
+      EXPECT_EQ(kept.bytes_in_files(), states * kState > 5 << 20 ? states * kState : 0);
+      const Memory most = peaks(f);
+      EXPECT_LE(most.checkpoints.peak, kept.loops.at(0).checkpoints);
+      if (in_memory == states * kState) {
+        EXPECT_EQ(most.checkpoints.peak, kept.loops.at(0).checkpoints);
+      }
+    }
+}
+
+// Nobody knows how many there will be.
+TEST_P(CheckpointMemoryTest, ABudgetBesideAFileWhereOnlyARunTellsHowLong) {
+  for (const std::int64_t budget : {1 << 20, 16 << 20}) {
+    const auto f = [budget](const Tensor& w) {
+      const auto next = [&](const Tensor& i, const Tensor& h) {
+        return std::tuple{i + 1, tanh(matmul(h, w) + 0.1)};
+      };
+      return sum(std::get<1>(while_loop(
+          [](const Tensor& i, const Tensor&) { return i < 6000; }, next,
+          std::tuple{scalar(0), full({4, 32}, 0.5, f64)},
+          {.checkpoint = Checkpoint::budget(budget), .swap_memory = Spill{.bytes_in_memory = 1}})));
+    };
+    EXPECT_LE(peaks(f).checkpoints.peak, budget / 2);
+  }
+}
+
+// What a loop inside has saved of the step that runs is there twice, until it is put behind those
+// of the others.
+TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
+  const Tensor xs = full({60, 4, 32}, 0.1, f64), of_step = full({6}, 0.1, f64),
+               first = full({4, 32}, 0.5, f64);
+  const auto over = [&](const Checkpoint& policy, bool is_fori) {
+    return [&, policy, is_fori](const Tensor& w) {
+      const auto next = [&](const Tensor& h) { return tanh(matmul(h, w)); };
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto with_number = [&](const Tensor&, const Tensor& h) { return next(h); };
+        const auto with_x = [&](const Tensor& x, const Tensor& h) {
+          return std::pair{None{}, next(h + x)};
+        };
+        return std::pair{
+            None{}, is_fori ? fori_loop(0, 6, with_number, h + x)
+                            : scan(Scan{.initial = h + x, .xs = of_step, .body = with_x}).state};
+      };
+      return sum(scan(Scan{.initial = first, .xs = xs, .body = body, .checkpoint = policy}).state);
+    };
+  };
+  for (const Checkpoint& policy : {Checkpoint::every(10), Checkpoint::budget(1 << 18)})
+    for (const bool is_fori : {false, true}) {
+      const KeptByLoop foretold = saved_values(over(policy, is_fori))(weights()).loops.at(0);
+      const Memory most = peaks(over(policy, is_fori));
+      EXPECT_LE(most.checkpoints.peak, foretold.checkpoints) << is_fori;
+      EXPECT_LE(most.saved.peak, foretold.bytes + on_tapes()) << is_fori;
+      // Of lists, the state before a step is the result of the one before it.
+      EXPECT_GT(most.saved.peak, foretold.bytes / 2) << is_fori;
+      if (!is_fori && policy.steps()) {
+        EXPECT_EQ(most.saved.peak, foretold.bytes + on_tapes());
+      }
+    }
+}
+
+// How many elements lists of steps have that go to a file, it does not know when it begins.
+TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
+  const Tensor xs = full({60, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);
+  for (const int inner : {1, 5, 40}) {
+    const auto f = [&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto next = [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, w)); };
+        return std::pair{None{}, fori_loop(0, inner, next, h + x)};
+      };
+      return sum(scan(Scan{.initial = first,
+                           .xs = xs,
+                           .body = body,
+                           .swap_memory = Spill{.bytes_in_memory = 1}})
+                     .state);
+    };
+    const KeptValues foretold = saved_values(f)(weights());
+    EXPECT_FALSE(foretold.has_unknown()) << foretold;
+    // What the step that runs has saved, before it is put there.
+    EXPECT_LE(peaks(f).saved.peak, foretold.bytes_in_memory() + 2 * inner * kState + on_tapes());
+  }
 }
 
 // A rule that spills says what of a step is kept; steps that are run again are in memory.

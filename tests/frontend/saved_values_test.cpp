@@ -1,6 +1,7 @@
 // saved_values: what is said to be kept is what a loop keeps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "reel/reel.h"
@@ -86,6 +87,94 @@ TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
       "until its gradient is done: at most as many bytes as a run tells of checkpoints, and 512 "
       "B of 4 steps run again at a time\n"))
       << every;
+}
+
+// Of checkpoints that are arrays it can say no more than what there is of each.
+TEST(SavedValuesTest, SaysThatElementsOfArraysAreLeftOut) {
+  struct State {
+    Tensor h;
+    TensorArray all;
+  };
+  const auto f = [](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const State& s) {
+      const Tensor h = tanh(s.h * w + x);
+      return std::pair{None{}, State{h, s.all.push_back(h)}};
+    };
+    const State first{ones({4}, f64), TensorArray(TensorType(f64, {4})).push_back(ones({4}, f64))};
+    return sum(scan(Scan{.initial = first,
+                         .xs = ones({kSteps}, f64),
+                         .body = body,
+                         .checkpoint = Checkpoint::budget(64 << 10)})
+                   .state.all[3]);
+  };
+  const std::string text = str(saved_values(f)(scalar(0.5, f64)));
+  EXPECT_TRUE(text.find("at most 32.0 KiB of checkpoints beside the elements of arrays, and 32.0 "
+                        "KiB") != std::string::npos)
+      << text;
+}
+
+// Inside and at the top, bounds that are numbers are known.
+TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
+  const auto f = [](bool is_fori) {
+    return [is_fori](const Tensor& w, const Tensor& x) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto next = [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, w)); };
+        const auto step = [&](const Tensor& x, const Tensor& h) {
+          return std::pair{None{}, next(x, h)};
+        };
+        const Tensor last =
+            is_fori ? fori_loop(0, 5, next, h + x, {.name = "inner"})
+                    : scan(Scan{.initial = h + x, .xs = ones({5}), .body = step, .name = "inner"})
+                          .state;
+        return std::pair{None{}, last};
+      };
+      return sum(scan(Scan{.initial = zeros({2, 4}, f64), .xs = x, .body = body}).state);
+    };
+  };
+  for (const bool is_fori : {false, true}) {
+    const KeptValues all = saved_values(f(is_fori))(ones({4, 4}, f64), ones({kSteps, 2, 4}, f64));
+    const std::string inner = is_fori ? "fori_loop \"inner\"" : "scan \"inner\"";
+    EXPECT_EQ(str(all), str("scan \"scan\": number of steps: i32[], 4 B\nscan \"scan\": ", inner,
+                            ": number of steps: i32[10], 40 B\nscan \"scan\": ", inner,
+                            ": a carry: 50 of f64[2,4], 3.1 KiB\nscan \"scan\": ", inner,
+                            ": tanh: 50 of f64[2,4], 3.1 KiB\nin all: 6.3 KiB\n"));
+    EXPECT_FALSE(all.has_unknown());
+    EXPECT_EQ(all.bytes(), 2 * 5 * kSteps * kState + 4 * (kSteps + 1));
+  }
+  const auto at_the_top = [](const Tensor& w) {
+    return sum(fori_loop(0, 1000, [&](const Tensor&, const Tensor& h) { return tanh(h * w); },
+                         ones({2, 4}, f64), {.checkpoint = Checkpoint::every(100)}));
+  };
+  const KeptValues all = saved_values(at_the_top)(scalar(0.5, f64));
+  EXPECT_FALSE(all.has_unknown()) << all;
+  EXPECT_EQ(all.loops.at(0).checkpoints, 10 * (kState + 16)) << all;
+}
+
+TEST(SavedValuesTest, TheSumSaysWhatOnlyARunTells) {
+  const auto f = [](const Tensor& w) {
+    return while_loop([](const Tensor& h) { return h < 9.0; },
+                      [&](const Tensor& h) { return h + tanh(h * w); }, scalar(1.0, f64));
+  };
+  const KeptValues all = saved_values(f)(scalar(1.1, f64));
+  EXPECT_TRUE(all.has_unknown());
+  EXPECT_TRUE(str(all).ends_with("in all: 4 B and what only a run tells\n")) << all;
+}
+
+// Under a budget the file has those, too, that are dropped again.
+TEST(SavedValuesTest, SaysHowManyCheckpointsGoToAFile) {
+  const auto values = [](std::int64_t budget) {
+    return saved_values(loss(Checkpoint::budget(budget), Spill{.bytes_in_memory = 1}))(
+        ones({4, 4}, f64), ones({300'000, 2, 4}, f64));
+  };
+  const KeptValues in_file = values(24 << 20);
+  // Of 157,286 slots 117,964 are taken: those of as many steps, and every second one behind them;
+  // then 75,000 are left, of every fourth, and 5,491 are behind those.
+  EXPECT_GT(in_file.bytes_in_files(), 150'000 * kState) << in_file;
+  EXPECT_LT(in_file.bytes_in_memory(), (5 << 20) + 80'000 * 16 + 100) << in_file;
+  // Half of it is not more than a window.
+  const KeptValues in_memory = values(8 << 20);
+  EXPECT_EQ(in_memory.bytes_in_files(), 0);
+  EXPECT_TRUE(std::ranges::none_of(in_memory.values, &KeptValue::is_spilled)) << in_memory;
 }
 
 TEST(SavedValuesTest, SaysWhatLiesInAFile) {

@@ -61,7 +61,7 @@ TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
                             .state));
     };
   };
-  for (const Checkpoint& checkpoint : {Checkpoint::every(1), Checkpoint::budget(9 << 20)}) {
+  for (const Checkpoint& checkpoint : {Checkpoint::every(1), Checkpoint::budget(16 << 20)}) {
     const auto expected = run(value_and_grad(f(checkpoint, false)))(p),
                actual = run(value_and_grad(f(checkpoint, small())))(p);
     expect_same_bits(actual.first, expected.first);

@@ -99,6 +99,11 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
   EXPECT_EQ(line_with(in_file, "in a file: "),
             "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
       << in_file;
+  // A file's window has more than what the budget allows.
+  EXPECT_EQ(
+      line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
+      "in a file: nothing: the checkpoints of this budget take less than a file's window "
+      "would");
   // One state, and one of four chunks of the gradient's: those before it are run to come to it.
   const auto long_loop = explained(grad([](Tensor w) {
                                      const auto body = [&](Tensor x, Tensor h) {

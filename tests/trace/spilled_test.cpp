@@ -79,6 +79,31 @@ TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   EXPECT_GE(read.reads_ahead, read.reads - 1);
 }
 
+// A state that grows: checkpoints of other sizes stay in memory, and go when they are dropped.
+TEST_F(SpilledTest, DroppedCheckpointsOfOtherSizesGo) {
+  StackList list(false, MemoryClass::checkpoints);
+  list.spill_to(two_blocks_in_memory());
+  list.keep(step(0));
+  const std::int64_t before = memory().saved.current;
+  for (int k = 1; k < 5; ++k) list.keep(full({k}, 1.0f));
+  EXPECT_EQ(memory().saved.current - before, (1 + 2 + 3 + 4) * 4);
+  list.thin();
+  EXPECT_EQ(memory().saved.current - before, (2 + 4) * 4);
+}
+
+// What is known to be little has no more memory than that, though it is put step by step.
+TEST_F(SpilledTest, TakesWhatIsToBePut) {
+  const std::int64_t step_bytes = step(0).type().bytes();
+  for (const std::int64_t steps : {1, 5, 16, 20}) {
+    reset_peak_memory();
+    const std::int64_t before = memory().saved.current;
+    const Ref<Spilled> all(new Spilled(std::make_shared<SpillFile>("", "scan \"a\""), 0, 1, steps,
+                                       MemoryClass::saved, true));
+    for (std::int64_t k = 0; k < steps; ++k) all->put(k, step(k));
+    EXPECT_EQ(memory().saved.peak - before, steps * step_bytes) << steps;
+  }
+}
+
 // The last blocks on their way are waited for on the way back, which may be gone again.
 TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
   const Ref<Spilled> all = two_blocks_in_memory();

@@ -47,9 +47,6 @@ class LoopRun {
     for (int j = 0; j < attrs_.stacks; ++j)
       lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(j));
     spilled_.resize(attrs_.stacks);
-    for (int j = 0; j < attrs_.stacks; ++j)
-      if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
-        lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j));
     for (int i = 0; i < attrs_.stacks; ++i)
       stacks_.emplace_back(dim_known_before(i), attrs_.memory_of(i));
     sums_.resize(attrs_.sums);
@@ -183,6 +180,7 @@ class LoopRun {
   void take_checkpoint(std::int64_t position, const Tensors& inputs) {
     times_.begin(steps_before(position),
                  [&](int i) { return bytes_of(state_[static_cast<std::size_t>(i)]); });
+    if (times_.opens_file()) open_file();
     for (std::size_t j = 0; j < lists_.size(); ++j) {
       if (!attrs_.is_checkpoint(j)) continue;
       for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
@@ -193,6 +191,13 @@ class LoopRun {
       else if (times_.source(j) >= 0)
         lists_[j].keep(inputs[static_cast<std::size_t>(times_.source(j))]);
     }
+  }
+
+  void open_file() {
+    const auto limit = times_.puts(iterations_.expected(), attrs_.in_chunks ? chunks_.size : 1);
+    for (int j = 0; j < attrs_.stacks; ++j)
+      if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
+        lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
   }
 
   /// What the body gets as its position.
@@ -253,7 +258,7 @@ class LoopRun {
         out.push_back(make_saved(without_iterations(term).as_list(), kept, 0));
         continue;
       }
-      if (attrs_.is_spilled(i)) {
+      if (attrs_.is_spilled(i) && !attrs_.is_checkpoint(i)) {
         out.push_back(spilled_value(i, term, fresh));
         continue;
       }

@@ -60,6 +60,11 @@ void thin(std::vector<T>& checkpoints) {
 /// Of a checkpoint: which step it is, and of how many a unit consists.
 inline constexpr std::int64_t kBytesOfWhich = 16;
 
+/// How many checkpoints such a loop takes in so many units (steps, or chunks of `unit` steps),
+/// those that it drops again counted. slots: of a budget.
+std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
+                               std::int64_t unit);
+
 /// The slots of a loop under a budget, whose state has so many bytes: half of the budget is that of
 /// checkpoints, the other half that of steps that are computed again.
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes);

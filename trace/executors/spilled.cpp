@@ -16,6 +16,7 @@ std::atomic<bool> are_blocks_small{false};
 
 SmallSpillBlocks::SmallSpillBlocks() : before_(are_blocks_small.exchange(true)) {}
 SmallSpillBlocks::~SmallSpillBlocks() { are_blocks_small = before_; }
+bool are_spill_blocks_small() { return are_blocks_small; }
 
 char* Spilled::place(const TensorType& step, std::int64_t position) {
   if (!type_) {
@@ -65,10 +66,18 @@ bool Spilled::put_list(std::int64_t position, const Tensor& step) {
   return true;
 }
 
-Tensor Spilled::new_memory(std::int64_t steps) const {
-  Tensor memory(allocate_block(TensorType(boolean, {steps * bytes_})));
+Tensor Spilled::new_memory(std::int64_t bytes) const {
+  Tensor memory(allocate_block(TensorType(boolean, {bytes})));
   count_as(memory, what_);
   return memory;
+}
+
+/// So many steps a block has room for at first: as many as it will have, where that is known. How
+/// much a loop of unknown length will need is not: perhaps little.
+std::int64_t Spilled::first_room(std::int64_t number) const {
+  if (!limit_) return number > 0 ? steps_ : together_;
+  const std::int64_t left = *limit_ - number * steps_;
+  return std::clamp((left + together_ - 1) / together_ * together_, together_, steps_);
 }
 
 /// The block in memory, in front of the line.
@@ -80,9 +89,7 @@ Spilled::Block& Spilled::use(std::int64_t number) {
     begin_reading(number, false);
     settle(block);
   }
-  // How much a loop of unknown length will need is not known: perhaps little.
-  if (!block.memory.is_defined())
-    block.memory = new_memory(limit_ || number > 0 ? steps_ : together_);
+  if (!block.memory.is_defined()) block.memory = new_memory(first_room(number) * bytes_);
   if (line_.empty() || line_.front() != number) {
     line_.remove(number);
     line_.push_front(number);
@@ -97,14 +104,14 @@ Spilled::Block& Spilled::use(std::int64_t number) {
 void Spilled::make_longer(Block& block, std::int64_t steps) {
   const std::int64_t bytes = block.memory.type().bytes();
   if (bytes >= std::min(steps, steps_) * bytes_) return;
-  const Tensor longer = new_memory(std::min(std::max(steps, 2 * bytes / bytes_), steps_));
+  const Tensor longer = new_memory(std::min(std::max(steps * bytes_, 2 * bytes), steps_ * bytes_));
   std::memcpy(longer.data<char>(), block.memory.data<char>(), static_cast<std::size_t>(bytes));
   block.memory = longer;
 }
 
 void Spilled::begin_reading(std::int64_t number, bool is_ahead) {
   Block& block = blocks_[number];
-  block.job = file_->read(block.offset, new_memory(steps_), is_ahead);
+  block.job = file_->read(block.offset, new_memory(block.bytes), is_ahead);
 }
 
 /// Waits for it where it is on its way. What could not be written stays in memory.
@@ -133,7 +140,7 @@ void Spilled::make_room() {
       continue;
     }
     if (block.offset < 0) block.offset = file_->take(steps_ * bytes_);
-    make_longer(block, steps_);
+    block.bytes = block.memory.type().bytes();
     block.job = file_->write(block.offset, std::exchange(block.memory, Tensor()));
     block.is_changed = false;
     writing_.push_back(number);
@@ -175,7 +182,7 @@ bool Spilled::have(std::int64_t first, std::int64_t count) {
   piece_ = Tensor();
   if (number == used_ && number == last) return false;
   if (number != last) {
-    piece_ = new_memory(count);
+    piece_ = new_memory(count * bytes_);
     char* to = piece_.data<char>();
     for (std::int64_t k = first; k < first + count; ++k, to += bytes_)
       std::memcpy(to, at(use(k / steps_), k), static_cast<std::size_t>(bytes_));

@@ -42,6 +42,8 @@ class Spilled final : public SavedSteps {
   char* place(const TensorType& step, std::int64_t position);
   /// The same for a tensor or a list. Those of another type than the first stay in memory.
   void put(std::int64_t position, const Tensor& step);
+  /// Nobody will ask for it any more. What lies in a block stays there.
+  void forget(std::int64_t position) { others_.erase(position); }
 
   /// Of a step; not known before the first is put.
   const std::optional<TensorType>& type() const { return type_; }
@@ -59,6 +61,7 @@ class Spilled final : public SavedSteps {
     Tensor memory;             ///< undefined: in the file only, or on its way
     SpillFile::JobRef job;     ///< on its way
     std::int64_t offset = -1;  ///< in the file
+    std::int64_t bytes = 0;    ///< that are there
     bool is_changed = false;   ///< what is in memory is not in the file
   };
   struct ListOfStep {
@@ -69,7 +72,8 @@ class Spilled final : public SavedSteps {
   Block& use(std::int64_t number);
   void begin_reading(std::int64_t number, bool is_ahead);
   void settle(Block& block);
-  Tensor new_memory(std::int64_t steps) const;
+  Tensor new_memory(std::int64_t bytes) const;
+  std::int64_t first_room(std::int64_t number) const;
   void make_room();
   void make_longer(Block& block, std::int64_t steps);
   char* at(const Block& block, std::int64_t position) const {
@@ -141,13 +145,16 @@ class SmallSpillBlocks {
   bool before_;
   std::int64_t written_ = spill_traffic().writes;
 };
+bool are_spill_blocks_small();
 
 /// Makes what a loop's stacks are spilled to: one file for all.
 class Spills {
  public:
-  /// For a stack of checkpoints.
-  Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, int stack) {
-    return make(attrs, stack, 1, {});
+  /// For a stack of checkpoints. limit: so many are put, those that are dropped counted; nothing
+  /// where only a run tells.
+  Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, int stack,
+                                    std::optional<std::int64_t> limit) {
+    return make(attrs, stack, 1, limit);
   }
   /// For what every step saves. chunks: of a loop in chunks. expected: steps of others, where that
   /// is known.

@@ -15,6 +15,7 @@ CheckpointTimes::CheckpointTimes(const LoopAttrs& attrs)
     sources_.push_back(attrs.is_checkpoint(stack) && found != body.inputs.end()
                            ? static_cast<int>(found - body.inputs.begin())
                            : -1);
+    spills_ = spills_ || (attrs.is_checkpoint(stack) && attrs.is_spilled(stack));
   }
 }
 

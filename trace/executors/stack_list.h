@@ -6,6 +6,7 @@
 #include "reel/core/memory.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
+#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/executors/spilled.h"
 
 namespace reel {
@@ -43,6 +44,7 @@ class StackList {
   }
   /// Lets go of the second one and every other one behind it.
   void thin() {
+    for (std::size_t i = 1; i < places_.size(); i += 2) file_->forget(places_[i]);
     reel::thin(elements_);
     reel::thin(places_);
   }
@@ -77,6 +79,8 @@ class CheckpointTimes {
   /// checkpoints share its elements.
   template <class F>
   void begin(std::int64_t steps, F&& bytes_of_carry) {
+    opens_file_ = !kept_ && spills_;
+    if (opens_file_) find_out_about_file(bytes_of_carry);
     if (!kept_) kept_.emplace(attrs_.checkpoint_steps, attrs_.checkpoint_bytes);  // slots at most
     if (attrs_.checkpoint_bytes && kept_->is_due(steps)) {
       std::int64_t bytes = 0;
@@ -92,11 +96,37 @@ class CheckpointTimes {
   }
   /// Whether a checkpoint of this iteration is kept, and some before are let go of.
   const KeptSteps::Decision& now() const { return now_; }
+  /// Whether stacks that are spilled go to a file from now on: asked behind begin(), true once at
+  /// most.
+  bool opens_file() const { return opens_file_; }
+  /// How many checkpoints are put into it. units: iterations of the loop, where that is known;
+  /// unit: steps of one.
+  std::optional<std::int64_t> puts(const std::optional<std::int64_t>& units,
+                                   std::int64_t unit) const {
+    if (!units) return std::nullopt;
+    return checkpoints_taken(attrs_, first_slots_, *units, unit);
+  }
 
  private:
+  template <class F>
+  void find_out_about_file(F&& bytes_of_carry) {
+    const Graph& body = *attrs_.body.graph;
+    std::int64_t arrays = 0;
+    std::vector<std::int64_t> carries;
+    for (int i = 0; i < attrs_.carries; ++i) {
+      const std::int64_t bytes = bytes_of_carry(i);
+      const bool is_list = body.types[body.inputs[1 + static_cast<std::size_t>(i)]].is_list();
+      is_list ? arrays += bytes : carries.emplace_back(bytes);
+    }
+    const FileOfCheckpoints file(attrs_, carries, arrays);
+    opens_file_ = file.is_used() || are_spill_blocks_small();
+    first_slots_ = file.slots();
+  }
+
   const LoopAttrs& attrs_;
-  bool takes_any_;
-  std::vector<int> sources_;  ///< by stack
+  bool takes_any_, spills_ = false, opens_file_ = false;
+  std::int64_t first_slots_ = 0;  ///< of a budget, before the first iteration
+  std::vector<int> sources_;      ///< by stack
   std::optional<KeptSteps> kept_;
   std::int64_t bytes_of_arrays_ = 0;  ///< before the first step
   KeptSteps::Decision now_;

@@ -333,7 +333,10 @@ class PlanText {
                : str("as many as fit into half of ", bytes_text(attrs.checkpoint_bytes)),
            "; the gradient runs the steps between them again");
     }
-    if (attrs.swaps && attrs.keeps_few_steps())
+    if (attrs.swaps && attrs.takes_checkpoints() && !uses_file(plan, record, attrs))
+      line(indent, "in a file: nothing: the checkpoints of this budget take less than a file's ",
+           "window would");
+    else if (attrs.swaps && attrs.keeps_few_steps())
       line(indent, "in a file: what it keeps, but for ", bytes_text(attrs.spill_window),
            spilled_text(plan, record, attrs, PlanView::loop_of(plan, at)));
     else if (attrs.swaps && saves(plan, at))
@@ -353,6 +356,16 @@ class PlanText {
   /// Steps that the loop does at a time.
   static std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
     return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
+  }
+  /// Whether checkpoints lie in one; so where only a run tells.
+  static bool uses_file(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs) {
+    const std::vector<TensorType> in = PlanView::types(plan, plan.graph().inputs_of(record));
+    std::vector<std::int64_t> carries;
+    for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i) {
+      if (in[i].is_list() || !in[i].is_known()) return true;
+      carries.push_back(in[i].bytes());
+    }
+    return FileOfCheckpoints(attrs, std::move(carries)).is_used();
   }
   /// What of that is in memory where it is more than the window.
   static std::string spilled_text(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs,

@@ -101,10 +101,7 @@ void LoopRun::find_slices(int i) {
 
 void LoopRun::find_stack(int j) {
   Stack stack;
-  if (attrs_.is_checkpoint(j)) {
-    if (attrs_.is_spilled(j))
-      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make_for_checkpoints(attrs_, j));
-  } else if (attrs_.is_spilled(j)) {
+  if (attrs_.is_spilled(j) && !attrs_.is_checkpoint(j)) {
     stack.spilled = spills_.make_for_steps(attrs_, j, loop_.chunks, iterations_.expected());
   } else if (!attrs_.is_list(j)) {
     const TensorType& term = loop_.body->output_type(attrs_.carries + j);
@@ -200,6 +197,7 @@ void LoopRun::take_checkpoint() {
   times_.begin(steps_before(position_), [&](int i) {
     return loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
   });
+  if (times_.opens_file()) open_file();
   for (std::size_t j = 0; j < lists_.size(); ++j) {
     if (!attrs_.is_checkpoint(j)) continue;
     for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
@@ -215,6 +213,13 @@ void LoopRun::take_checkpoint() {
     else if (carry >= 0)
       lists_[j].keep(owned(placed(carry_type(carry), carries_[carry])));
   }
+}
+
+void LoopRun::open_file() {
+  const auto limit = times_.puts(iterations_.expected(), loop_.chunks.size);
+  for (int j = 0; j < attrs_.stacks; ++j)
+    if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
+      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
 }
 
 void LoopRun::step(std::int64_t position, const Tensor& live) {

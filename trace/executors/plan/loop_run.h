@@ -77,6 +77,7 @@ class LoopRun {
   /// How many steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const;
   void take_checkpoint();
+  void open_file();
 
   // Before the first iteration.
   void find_slices(int i);
