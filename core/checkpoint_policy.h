@@ -48,12 +48,12 @@ class Checkpoint {
   /// Keeps all.
   Checkpoint() = default;
   /// A checkpoint every so many steps, at least 1: memory for steps / `steps` states, and for what
-  /// `steps` steps save; each step runs twice.
+  /// `steps` steps save, in a plan that goes back in chunks a chunk besides; each step runs twice.
   static Checkpoint every(std::int64_t steps);
   /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
   /// however long the loop runs, it takes no more, but for one state and what a few steps save, in
-  /// a plan that runs in chunks of steps what two chunks save. Each run of a loop inside of another
-  /// one has its own.
+  /// a plan what two chunks of steps save: where a step saves a MiB that is far more than a small
+  /// budget, and jit's explain() says so. Each run of a loop inside of another one has its own.
   /// Counted is the state at its largest so far, with 16 bytes that say which step it is; a
   /// TensorArray as it was before the first step, since checkpoints share its elements.
   ///
@@ -99,8 +99,8 @@ struct Spill {
 /// last stays; the rest is written to a file in blocks of a MiB and more, by a thread of its own,
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
-/// memory at least; steps whose sizes differ from the first one's stay there, and arrays of the
-/// state.
+/// memory at least, in a plan a copy of the chunk of steps that the gradient reads; steps whose
+/// sizes differ from the first one's stay there, and arrays of the state.
 ///
 /// It is for the outermost loop that is recorded. One inside of another one, of a branch or of
 /// checkpoint(f) writes nothing: what it saved, the outer loop puts into its file if it swaps

@@ -216,7 +216,7 @@ TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
   // The window; and per value two blocks that are written and one that is read ahead.
   EXPECT_LE(most.saved.peak, window + 2 * 3 * (1 << 20) + (1 << 18));
   EXPECT_LT(most.saved.peak, foretold_bytes(x, w) / 3);
-  // That is what is foretold; in chunks blocks are some steps longer.
+  // That is what is foretold, of plans by explain(): PlanMemoryTest.
   const KeptValues foretold = saved_values(loss)(x, w);
   if (GetParam() != RunMode::plan && GetParam() != RunMode::chunks) {
     EXPECT_LE(most.saved.peak, foretold.bytes_in_memory() + 2 * kState);  // a tape has more
@@ -256,12 +256,85 @@ TEST_F(PlanMemoryTest, ChunksUnderEachPolicy) {
     if (every % chunk == 0) {
       EXPECT_EQ(most.saved.peak, every * of_step);
     }
+    EXPECT_LE(most.saved.peak, (every + chunk) * of_step);
     EXPECT_EQ(most.checkpoints.peak, (4000 + every - 1) / every * (kState + 16));
   }
   for (const std::int64_t budget : {1 << 16, 1 << 18, 1 << 20, 4 << 20}) {
     SCOPED_TRACE(str("budget ", budget));
     const Memory most = peaks({Checkpoint::budget(budget)}, &text);
     EXPECT_EQ(most.saved.peak, number_behind(text, "of those run again: ") * of_step);
+    EXPECT_LE(most.saved.peak, std::max<std::int64_t>(budget / 2, chunk * of_step));
+  }
+}
+
+// The loop goes step by step, or in chunks of its own; what its gradient asks for at a time is in
+// memory once, however many runs it comes of.
+TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
+  struct Problem {
+    LstmCell cell;
+    Tensor x;
+  };
+  const auto at = [](int in, int units, int rows, int steps) {
+    const Dim time("time", steps), batch("batch", rows), features("in", in);
+    return Problem{LstmCell::init(features, Dim("hidden", units)),
+                   random_normal({time, batch, features})};
+  };
+  for (const bool reverse : {false, true})
+    for (const Problem& problem : {at(4, 256, 4, 400), at(4, 256, 4, 130)})
+      for (const Checkpoint& policy : {Checkpoint::every(8), Checkpoint::every(200),
+                                       Checkpoint::budget(1 << 20), Checkpoint::budget(32 << 20)}) {
+        SCOPED_TRACE(str(problem.x.type(), ", every ", policy.steps(), ", budget ", policy.bytes(),
+                         reverse ? ", reverse" : ""));
+        const auto loss = [&](const Checkpoint& policy) {
+          return [&, policy](const Problem& at) {
+            return sum(
+                recur(at.cell, at.x, at.x.dim("time"), {.reverse = reverse, .checkpoint = policy})
+                    .outputs);
+          };
+        };
+        const auto gradient = jit(grad(loss(policy))), all = jit(grad(loss({})));
+        const Problem kept = all(problem);
+        Problem made = gradient(problem);
+        expect_same_bits(made.cell.recurrent_weight, kept.cell.recurrent_weight);
+        const Memory most = peaks_of([&] { gradient(problem); });
+        const std::string text = gradient.explain();
+        const std::int64_t of_step =
+            saved_values(loss(Checkpoint::every(1)))(problem).loops.at(0).bytes;
+        const std::int64_t steps = most.saved.peak / of_step;
+        EXPECT_EQ(steps, number_behind(text, "of those run again: "));
+        // One chunk of the gradient's, and one of the loop's or what lies between checkpoints.
+        const std::string of = " chunks of ";
+        const std::int64_t unit = number_behind(text, of), all_steps = problem.x.type().sizes()[0],
+                           asked = text.find(of) == text.rfind(of)
+                                       ? all_steps
+                                       : number_behind(text.substr(text.rfind(of)), of),
+                           run = (policy.steps() + unit - 1) / unit * unit,
+                           fit = policy.bytes() / 2 / of_step;
+        EXPECT_LE(steps, std::max(asked, fit) + std::max(unit, run));
+      }
+}
+
+// Blocks of a value are some steps each, and the gradient asks for a chunk of them in one piece.
+TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
+  const Tensor x = full({600, 16, 256}, 0.1f), first = zeros({16, 256}),
+               w = full({256, 256}, 0.01f);
+  for (const std::int64_t window : {1 << 20, 8 << 20, 1 << 30}) {
+    SCOPED_TRACE(bytes_text(window));
+    const auto gradient = jit(grad([&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(matmul(h, w) + x)};
+      };
+      return sum(scan(Scan{.initial = first,
+                           .xs = x,
+                           .body = body,
+                           .swap_memory = Spill{.bytes_in_memory = window}})
+                     .state);
+    }));
+    const Memory most = peaks_of([&] { gradient(w); });
+    const std::string text = gradient.explain();
+    const std::int64_t foretold = number_behind(text, "on its way at most ");
+    EXPECT_LE(most.saved.peak, (foretold + 1) << 20);
+    EXPECT_GE(most.saved.peak, foretold << 19);
   }
 }
 

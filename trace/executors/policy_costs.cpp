@@ -16,12 +16,17 @@ namespace {
 
 /// What a stack that lies in a file has in memory, of which `window` is its share.
 std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std::int64_t count,
-                              std::int64_t together, bool is_expected = true) {
+                              std::int64_t together, std::int64_t asked, bool is_expected) {
   const std::int64_t run = std::max<std::int64_t>(step_bytes * together, 1),
-                     block = ((std::int64_t{1} << 20) + run - 1) / run * run,
-                     in_memory = (std::max<std::int64_t>(window / block, 2) + 3) * block;
-  const std::int64_t all = count * step_bytes, room = is_expected ? 0 : std::min(2 * all, block);
-  return count < 0 ? in_memory : std::min(in_memory, all + room);
+                     runs = ((std::int64_t{1} << 20) + run - 1) / run, block = runs * run,
+                     most = std::max<std::int64_t>(window / block, 2) * block,
+                     copy = runs * together % asked ? asked * step_bytes : 0,
+                     in_memory = std::max(most, copy + 2 * block) + 3 * block;
+  if (count < 0) return std::max(in_memory, most + copy);
+  const std::int64_t room = is_expected ? 0 : std::min(2 * count * step_bytes, block),
+                     all = count * step_bytes + room;
+  if (count <= runs * together) return all;  // one block
+  return all <= most ? all + copy : std::min(in_memory, all + copy);
 }
 
 /// Whether what the loop keeps for its gradient may lie in a file: it swaps, and is in no other
@@ -52,8 +57,11 @@ class ForetoldLoop {
 
   PolicyCosts costs(std::int64_t asked) {
     forwards();
-    for (std::int64_t chunk = (steps_ + asked - 1) / asked; chunk-- > 0;)
-      need(chunk * asked, std::min(asked, steps_ - chunk * asked));
+    const std::int64_t chunks = (steps_ + asked - 1) / asked;
+    for (std::int64_t k = 0; k < chunks; ++k) {
+      const std::int64_t first = (loop_.is_reverse ? k : chunks - 1 - k) * asked;
+      need(first, std::min(asked, steps_ - first));
+    }
     PolicyCosts result;
     result.checkpoints = checkpoints_;
     result.steps = most_;
@@ -71,77 +79,90 @@ class ForetoldLoop {
   void forwards() {
     KeptSteps times(loop_.checkpoint_steps,
                     loop_.checkpoint_bytes ? slots_of(loop_, state_bytes_) : 0);
+    std::vector<std::int64_t> kept;
     for (std::int64_t k = 0; k < units_; ++k) {
-      const KeptSteps::Decision now = times.before(k * unit_);
-      for (int i = 0; i < now.drops; ++i) thin(kept_);
-      if (now.takes) kept_.push_back(k);
+      const KeptSteps::Decision now = times.before(step_of(k));
+      for (int i = 0; i < now.drops; ++i) thin(kept);
+      if (now.takes) kept.push_back(k);
       put_ += now.takes;
-      checkpoints_ = std::max(checkpoints_, kept_in_memory());
+      checkpoints_ = std::max(checkpoints_, in_memory(std::ssize(kept)));
     }
+    way_.emplace(loop_, std::move(kept), units_, unit_ != 1);
   }
 
   /// Bytes of the checkpoints, and of which steps they are.
-  std::int64_t kept_in_memory() const {
-    const std::int64_t kept = std::ssize(kept_);
+  std::int64_t in_memory(std::int64_t kept) const {
     return kept * kBytesOfWhich + (file_ ? file_->in_memory(put_) : kept * state_bytes_);
   }
 
   void need(std::int64_t first, std::int64_t count) {
-    const std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
-    while (parts_.empty() || begin < parts_.front().begin || end > parts_.back().end) {
-      const bool goes_on =
-          !parts_.empty() && begin < parts_.front().begin && parts_.front().begin < end;
-      if (!goes_on) parts_.clear();
-      make_part(goes_on ? parts_.front().begin : end, end, end - begin);
+    std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
+    if (loop_.is_reverse) {
+      begin = units_ - begin;
+      end = units_ - end;
+      std::swap(begin, end);
     }
-    std::int64_t in_memory = 0;
-    bool is_joined = false;
-    for (const Part& part : parts_) {
-      in_memory += std::min(part.end * unit_, steps_) - part.begin * unit_;
-      is_joined = is_joined || (begin < part.end && part.end < end);
+    count_ = count;
+    piece_ = 0;
+    while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
+    const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+    std::int64_t left = are_in_one ? begin : end;
+    while (left > begin && !parts_.empty()) {
+      put_together(0);
+      left = std::max(begin, parts_.back().begin);
+      if (parts_.back().begin >= begin) parts_.pop_back();
     }
-    // A copy of what was asked for and lies in several parts; that of before goes behind it.
-    const std::int64_t piece = is_joined ? count : 0;
-    most_ = std::max(most_, in_memory + std::max(piece, piece_));
-    piece_ = piece;
+    while (left > begin) left = run_before(begin, left, end - begin);
   }
 
-  void make_part(std::int64_t end, std::int64_t last, std::int64_t together) {
-    while (!parts_.empty() && parts_.back().begin >= last) parts_.pop_back();
-    find_gap(end, together);
-    if (loop_.checkpoint_bytes && !parts_.empty())
-      parts_.back().end = std::min(parts_.back().end, last);
-    const std::vector<Revolve::Advance> advances = revolve_->way_to(end);
+  std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
+    way_->find(begin, end, together, [&](std::size_t) {
+      measured_ += measures_;
+      return WayBack::Bytes{state_bytes_, unit_bytes_};
+    });
+    const std::vector<Revolve::Advance> advances = way_->way_to(end);
     for (const Revolve::Advance& advance : advances) advanced_ += advance.to - advance.from;
-    const auto states = static_cast<std::int64_t>(revolve_->checkpoints());
-    checkpoints_ = std::max(checkpoints_, kept_in_memory() + (states - 1) * state_bytes_);
-    const std::int64_t begin = advances.empty() ? revolve_->last_checkpoint() : advances.back().to;
-    const std::int64_t most = unit_ == 1 ? end - begin : together;
-    for (std::int64_t to = end; to > begin; to -= most)
-      parts_.push_front({std::max(to - most, begin), to});
+    checkpoints_ =
+        std::max(checkpoints_, in_memory(std::ssize(way_->kept())) +
+                                   (static_cast<std::int64_t>(way_->states()) - 1) * state_bytes_);
+    const std::int64_t first = way_->begin_behind(advances);
+    for (std::int64_t unit = first; unit < end;) {
+      const Part part{unit, unit_ == 1 ? end : unit + 1};
+      const std::int64_t steps = steps_of(part);
+      const bool has_all = !piece_ && unit <= begin && part.end == end;
+      count_memory(steps);
+      if (!has_all && part.end > begin) put_together(steps);
+      if (has_all || unit < begin) parts_.push_back(part);
+      unit = part.end;
+    }
+    return first;
   }
 
-  void find_gap(std::int64_t end, std::int64_t together) {
-    const auto gap = std::lower_bound(kept_.begin(), kept_.end(), end) - kept_.begin() - 1;
-    if (revolve_ && gap == gap_) return;
-    gap_ = gap;
-    measured_ += measures_;
-    const auto at = static_cast<std::size_t>(gap);
-    const std::int64_t next = at + 1 < kept_.size() ? kept_[at + 1] : units_;
-    const WayBack way = way_back(loop_, next - kept_[at], state_bytes_, unit_bytes_, together);
-    revolve_.emplace(kept_[at], way.leaf, way.slots);
+  /// besides: steps of what comes to the others.
+  void put_together(std::int64_t besides) {
+    piece_ = count_;
+    count_memory(besides);
+  }
+  void count_memory(std::int64_t besides) {
+    std::int64_t in_memory = piece_ + besides;
+    for (const Part& part : parts_) in_memory += steps_of(part);
+    most_ = std::max(most_, in_memory);
+  }
+  std::int64_t steps_of(const Part& part) const { return step_of(part.end) - step_of(part.begin); }
+  std::int64_t step_of(std::int64_t unit) const {
+    if (!loop_.is_reverse) return std::min(unit * unit_, steps_);
+    return unit ? steps_ - (units_ - unit) * unit_ : 0;
   }
 
   const LoopAttrs& loop_;
   std::int64_t steps_, unit_, units_, state_bytes_, unit_bytes_;
   bool measures_;  ///< a step behind each checkpoint is run to see what it saves
   std::optional<FileOfCheckpoints> file_;
-  std::vector<std::int64_t> kept_;  ///< the unit behind each checkpoint
-  std::int64_t put_ = 0;            ///< checkpoints, those that were dropped counted
-  std::ptrdiff_t gap_ = -1;
-  std::optional<Revolve> revolve_;
+  std::int64_t put_ = 0;  ///< checkpoints, those that were dropped counted
+  std::optional<WayBack> way_;
   std::deque<Part> parts_;  ///< in memory
-  std::int64_t piece_ = 0;  ///< steps of what was asked for last, where it was joined
+  std::int64_t count_ = 0;  ///< what was asked for last
+  std::int64_t piece_ = 0;  ///< the same, where it was put together
   std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, most_ = 0;
 };
 
@@ -252,16 +273,17 @@ std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {
   const std::int64_t window = loop_.spill_window / std::max<std::int64_t>(loop_.carries, 1);
   std::int64_t result = 0;
   for (const std::int64_t bytes : carries_)
-    if (bytes) result += blocks_in_memory(window, bytes, puts, 1);
+    if (bytes) result += blocks_in_memory(window, bytes, puts, 1, 1, true);
   return result;
 }
 
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
-                                     std::int64_t count, std::int64_t together, bool is_expected) {
+                                     std::int64_t count, std::int64_t together, std::int64_t asked,
+                                     bool is_expected) {
   const auto stacks = std::count_if(loop.stack_kinds.begin(), loop.stack_kinds.end(),
                                     [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
   return blocks_in_memory(loop.spill_window / std::max<std::int64_t>(stacks, 1), step_bytes, count,
-                          together, is_expected);
+                          together, asked, is_expected);
 }
 
 }  // namespace reel

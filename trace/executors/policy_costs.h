@@ -52,11 +52,13 @@ class FileOfCheckpoints {
 
 /// Of a stack in a file, the bytes in memory at most: its share of the window in blocks, two at
 /// least, and three that are on their way. step_bytes: of a step, or a checkpoint; count: of such,
-/// -1 where only a run tells; together: how many are put at a time; is_expected: the loop knows
-/// `count` when it begins, and makes room for that. Otherwise room grows: it is up to twice as
-/// large as what is there, and while it is copied what it was before is there, too.
+/// -1 where only a run tells; together: how many are put at a time; asked: how many are asked for
+/// at a time, of which there is a copy in the window where they lie in several blocks;
+/// is_expected: the loop knows `count` when it begins, and makes room for that. Otherwise room
+/// grows: it is up to twice as large as what is there, and while it is copied what it was before is
+/// there, too.
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
-                                     std::int64_t count, std::int64_t together,
+                                     std::int64_t count, std::int64_t together, std::int64_t asked,
                                      bool is_expected = true);
 
 }  // namespace reel

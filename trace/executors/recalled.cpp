@@ -9,7 +9,6 @@
 #include "reel/core/ops/list.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
-#include "reel/trace/executors/way_back.h"
 
 namespace reel {
 namespace {
@@ -26,7 +25,9 @@ Recalled::Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorT
   const Tensors kept = list_elements(inputs[lists - 1]);
   if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
   units_ = (segments_.steps() + unit_ - 1) / unit_;
-  for (const Tensor& steps : kept) kept_.push_back(unit_at(steps.data<std::int64_t>()[0]));
+  std::vector<std::int64_t> units;
+  for (const Tensor& steps : kept) units.push_back(unit_at(steps.data<std::int64_t>()[0]));
+  way_.emplace(loop(), std::move(units), units_, unit_ != 1);
   for (std::size_t i = lists; i < inputs.size(); ++i) {
     checkpoints_.push_back(inputs[i]);
     in_memory_.push_back(saved_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
@@ -52,64 +53,64 @@ std::int64_t Recalled::unit_at(std::int64_t step) const {
   if (!loop().is_reverse) return step / unit_;
   return step ? units_ - (segments_.steps() - step) / unit_ : 0;
 }
+
 void Recalled::need(std::int64_t first, std::int64_t count) {
-  if (first == first_ && count == count_) return;
+  if (is_there_ && first == first_ && count == count_) return;
   std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
   if (loop().is_reverse) {
     begin = units_ - begin;
     end = units_ - end;
     std::swap(begin, end);
   }
-  while (parts_.empty() || begin < parts_.front().begin || end > parts_.back().end) {
-    const bool goes_on =  // some of them are there
-        !parts_.empty() && begin < parts_.front().begin && parts_.front().begin < end;
-    if (!goes_on) parts_.clear();
-    make_part(goes_on ? parts_.front().begin : end, end, end - begin);
-  }
+  is_there_ = false;
   first_ = first;
   count_ = count;
-  pieces_.assign(types_.size(), Tensor());
+  piece_.reset();
+  while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
+  if (!parts_.empty() && parts_.back().end < end) parts_.clear();
+  const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+  std::int64_t left = are_in_one ? begin : end;
+  while (left > begin && !parts_.empty()) {
+    put_together(parts_.back());
+    left = std::max(begin, parts_.back().begin);
+    if (parts_.back().begin >= begin) parts_.pop_back();
+  }
+  while (left > begin) left = run_before(begin, left, end - begin);
+  is_there_ = true;
 }
 
-/// Units from `begin` to before `end`, from the state before them.
+/// Units from `begin` to before `end`, from the state before them; one of them, where a loop in
+/// chunks saves.
 Segments::Ran Recalled::run(std::int64_t begin, std::int64_t end, const Tensors& carries,
                             bool saves) {
   (saves ? saved_steps : advanced_steps) += step_of(end) - step_of(begin);
   if (unit_ == 1) return segments_.run(begin, end, carries, saves);
-  Segments::Ran all{carries, {}};
-  std::vector<Tensors> parts(saves ? types_.size() : 0);
-  for (std::int64_t unit = begin; unit < end; ++unit) {
-    Segments::Ran ran = segments_.run(step_of(unit), step_of(unit + 1), all.carries, saves);
-    all.carries = std::move(ran.carries);
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].push_back(std::move(ran.saved[i]));
-  }
-  for (Tensors& of_value : parts) all.saved.push_back(joined(std::move(of_value)));
-  return all;
+  Segments::Ran last{carries, {}};
+  for (std::int64_t unit = begin; unit < end; ++unit)
+    last = segments_.run(step_of(unit), step_of(unit + 1), last.carries, saves);
+  return last;
 }
 
-/// The units behind the last checkpoint before `end`.
-void Recalled::find_gap(std::int64_t end, std::int64_t together) {
-  const auto gap = static_cast<std::size_t>(std::lower_bound(kept_.begin(), kept_.end(), end) -
-                                            kept_.begin() - 1);
-  if (revolve_ && gap == gap_) return;
-  gap_ = gap;
-  State state{kept_[gap], {}};
-  for (std::size_t i = 0; i < checkpoints_.size(); ++i) state.carries.push_back(carry_at(i, gap));
+/// From now on states come of that checkpoint.
+void Recalled::enter(std::size_t checkpoint) {
+  State state{way_->kept()[checkpoint], {}};
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i)
+    state.carries.push_back(carry_at(i, checkpoint));
   states_.assign(1, std::move(state));
-  const std::int64_t next = gap + 1 < kept_.size() ? kept_[gap + 1] : units_;
-  std::int64_t state_bytes = 0, unit_bytes = 0;
-  if (loop().checkpoint_bytes) {
-    for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
-      const Graph& body = *loop().body.graph;
-      const TensorType& type = body.types[body.inputs[1 + i]];
-      const bool may_grow = !type.is_list() && !type.is_known() && gap + 1 < kept_.size();
-      const std::int64_t bytes = bytes_of(states_[0].carries[i]);
-      state_bytes += may_grow ? std::max(bytes, bytes_of(carry_at(i, gap + 1))) : bytes;
-    }
-    unit_bytes = bytes_of_step() * unit_;
+}
+
+WayBack::Bytes Recalled::bytes_behind(std::size_t checkpoint) {
+  enter(checkpoint);
+  WayBack::Bytes result{0, bytes_of_step() * unit_};
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
+    const Graph& body = *loop().body.graph;
+    const TensorType& type = body.types[body.inputs[1 + i]];
+    const bool may_grow =
+        !type.is_list() && !type.is_known() && checkpoint + 1 < way_->kept().size();
+    const std::int64_t bytes = bytes_of(states_[0].carries[i]);
+    result.state += may_grow ? std::max(bytes, bytes_of(carry_at(i, checkpoint + 1))) : bytes;
   }
-  const WayBack way = way_back(loop(), next - kept_[gap], state_bytes, unit_bytes, together);
-  revolve_.emplace(kept_[gap], way.leaf, way.slots);
+  return result;
 }
 
 /// What one step takes; of values whose sizes a run tells, as the step behind the checkpoint does.
@@ -137,15 +138,14 @@ std::int64_t Recalled::bytes_of_step() {
   return segments_.is_dense() ? all : all + most;  // one value is put in one piece at a time
 }
 
-/// The part of the window that ends at `end`; of those behind it, what lies before `last` stays.
-/// together: how many units are asked for at a time.
-void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t together) {
-  while (!parts_.empty() && parts_.back().begin >= last) parts_.pop_back();
-  find_gap(end, together);
-  if (loop().checkpoint_bytes && !parts_.empty()) keep_next_steps(parts_.back(), last);
+/// The run of units that ends at `end`: those from `begin` on are what is left of a request, of
+/// `together` units -> its first one.
+std::int64_t Recalled::run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
+  if (way_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
+    enter(way_->checkpoint());
   while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
   State state = states_.back();
-  for (const Revolve::Advance& advance : revolve_->way_to(end)) {
+  for (const Revolve::Advance& advance : way_->way_to(end)) {
     state.carries = run(advance.from, advance.to, state.carries, false).carries;
     state.unit = advance.to;
     if (!advance.keeps) continue;
@@ -153,18 +153,17 @@ void Recalled::make_part(std::int64_t end, std::int64_t last, std::int64_t toget
       count_as_made_since(begin_, carry, MemoryClass::checkpoints);
     states_.push_back(state);
   }
-  // As many units as are asked for at a time are a part: chunks that are joined take their memory
-  // twice.
-  std::vector<Part> made;
-  const std::int64_t most = unit_ == 1 ? end - state.unit : together;
+  const std::int64_t first = state.unit;
   while (state.unit < end) {
-    const std::int64_t to = end - (end - state.unit - 1) / most * most;
+    const std::int64_t to = unit_ == 1 ? end : state.unit + 1;
     Segments::Ran ran = run(state.unit, to, state.carries, true);
-    made.push_back(as_part(state.unit, to, std::move(ran.saved)));
+    Part part = as_part(state.unit, to, std::move(ran.saved));
+    const bool has_all = !piece_ && state.unit <= begin && to == end;
+    if (!has_all && to > begin) put_together(part);
+    if (has_all || state.unit < begin) parts_.push_back(std::move(part));
     state = {to, std::move(ran.carries)};
   }
-  parts_.insert(parts_.begin(), std::make_move_iterator(made.begin()),
-                std::make_move_iterator(made.end()));
+  return first;
 }
 
 Recalled::Part Recalled::as_part(std::int64_t begin, std::int64_t end, Tensors saved) const {
@@ -187,19 +186,34 @@ Recalled::Part Recalled::as_part(std::int64_t begin, std::int64_t end, Tensors s
   return part;
 }
 
-/// Of a part, the units before `last` alone, in memory of their own: under a budget the rest goes.
-void Recalled::keep_next_steps(Part& part, std::int64_t last) {
-  if (part.end <= last) return;
-  const std::int64_t count = step_of(last) - step_of(part.begin);
-  for (std::size_t i = 0; i < types_.size(); ++i)
-    if (is_dense(i)) {
-      part.whole[i] = next_steps(part.whole[i], count);
-    } else {
-      Tensors& steps = part.elements[i];
-      const auto first = loop().is_reverse ? steps.end() - count : steps.begin();
-      steps = Tensors(first, first + count);
+/// What of a part was asked for goes to the rest of that.
+void Recalled::put_together(const Part& part) {
+  const std::int64_t first = first_position(part.begin, part.end), begin = std::max(first, first_),
+                     end =
+                         std::min(first + step_of(part.end) - step_of(part.begin), first_ + count_);
+  if (!piece_) {
+    piece_ = Part{0, 0, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+    for (std::size_t i = 0; i < types_.size(); ++i)
+      if (is_dense(i)) {
+        const Dim& dim = part.whole[i].dims()[0];
+        const Dim of_piece = dim.is_named() ? Dim(dim.name(), count_) : Dim(count_);
+        piece_->whole[i] = Tensor(allocate_block(chunk_type(part.whole[i].type(), of_piece)));
+        count_as(piece_->whole[i], MemoryClass::saved);
+      } else {
+        piece_->elements[i].resize(static_cast<std::size_t>(count_));
+      }
+  }
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    if (!is_dense(i)) {
+      std::copy_n(part.elements[i].begin() + (begin - first), end - begin,
+                  piece_->elements[i].begin() + (begin - first_));
+      continue;
     }
-  part.end = last;
+    const std::int64_t bytes = slice_type(part.whole[i].type()).bytes();
+    std::memcpy(piece_->whole[i].data<char>() + (begin - first_) * bytes,
+                part.whole[i].data<char>() + (begin - first) * bytes,
+                static_cast<std::size_t>((end - begin) * bytes));
+  }
 }
 
 /// Steps by position, one behind the other; each goes when it is copied.
@@ -220,86 +234,17 @@ Tensor Recalled::in_one_piece(Tensors steps) {
   return all;
 }
 
-/// Of steps one behind the other by position, those that come first as the loop goes.
-Tensor Recalled::next_steps(const Tensor& steps, std::int64_t count) const {
-  const Dim& dim = steps.dims()[0];
-  const TensorType type =
-      chunk_type(steps.type(), dim.is_named() ? Dim(dim.name(), count) : Dim(count));
-  const Tensor copy(allocate_block(type));
-  const std::int64_t bytes = slice_type(type).bytes(),
-                     first = loop().is_reverse ? steps.type().sizes()[0] - count : 0;
-  std::memcpy(copy.data<char>(), steps.data<char>() + first * bytes,
-              static_cast<std::size_t>(count * bytes));
-  count_as(copy, MemoryClass::saved);
-  return copy;
-}
-
-/// Steps that come one behind the other as the loop goes, by position.
-Tensor Recalled::joined(Tensors parts) const {
-  if (parts.size() == 1) return std::move(parts[0]);
-  if (loop().is_reverse) std::reverse(parts.begin(), parts.end());
-  if (parts[0].type().is_list()) {
-    Tensors steps;
-    for (const Tensor& part : parts) {
-      const Tensors more = list_elements(part);
-      steps.insert(steps.end(), more.begin(), more.end());
-    }
-    return make_list(parts[0].type().element(), steps);
-  }
-  std::int64_t count = 0;
-  for (const Tensor& part : parts) count += part.type().sizes()[0];
-  const Dim& dim = parts[0].dims()[0];
-  const Tensor all(allocate_block(
-      chunk_type(parts[0].type(), dim.is_named() ? Dim(dim.name(), count) : Dim(count))));
-  char* to = all.data<char>();
-  for (const Tensor& part : parts) {
-    std::memcpy(to, part.data<char>(), static_cast<std::size_t>(part.type().bytes()));
-    to += part.type().bytes();
-  }
-  return all;
-}
-
-/// The part that a step is in.
-const Recalled::Part& Recalled::part_of(std::int64_t position) const {
-  const std::int64_t unit = loop().is_reverse ? units_ - 1 - position / unit_ : position / unit_;
-  auto part = parts_.begin();
-  while (part->end <= unit) ++part;
-  return *part;
-}
-std::int64_t Recalled::first_position(const Part& part) const {
-  return loop().is_reverse ? segments_.steps() - step_of(part.end) : step_of(part.begin);
-}
-
 char* Recalled::data(std::size_t i, std::int64_t position) {
-  const Part& part = part_of(position);
-  const std::int64_t first = first_position(part);
+  const auto [part, first] = place();
   if (!is_dense(i))
     return part.elements[i][static_cast<std::size_t>(position - first)].data<char>();
-  const std::int64_t bytes = slice_type(part.whole[i].type()).bytes();
-  if (position != first_ || &part_of(first_ + count_ - 1) == &part)
-    return part.whole[i].data<char>() + (position - first) * bytes;
-  // What was asked for lies in several parts.
-  Tensor& piece = pieces_[i];
-  if (!piece.is_defined()) {
-    piece = Tensor(allocate_block(TensorType(boolean, {count_ * bytes})));
-    count_as(piece, MemoryClass::saved);
-    char* to = piece.data<char>();
-    for (std::int64_t k = first_; k < first_ + count_;) {
-      const Part& from = part_of(k);
-      const std::int64_t begin = first_position(from),
-                         end = std::min(begin + from.whole[i].type().sizes()[0], first_ + count_);
-      std::memcpy(to, from.whole[i].data<char>() + (k - begin) * bytes,
-                  static_cast<std::size_t>((end - k) * bytes));
-      to += (end - k) * bytes;
-      k = end;
-    }
-  }
-  return piece.data<char>();
+  const Tensor& whole = part.whole[i];
+  return whole.data<char>() + (position - first) * slice_type(whole.type()).bytes();
 }
 
 Tensor Recalled::tensor(std::size_t i, std::int64_t position) {
-  const Part& part = part_of(position);
-  const std::int64_t at = position - first_position(part);
+  const auto [part, first] = place();
+  const std::int64_t at = position - first;
   if (!is_dense(i)) return part.elements[i][static_cast<std::size_t>(at)];
   const Tensor& whole = part.whole[i];
   return Tensor(allocate_view(slice_type(types_[i]), whole.ref(),

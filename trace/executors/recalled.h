@@ -8,8 +8,8 @@
 
 #include "reel/core/ops/recall.h"
 #include "reel/core/saved_steps.h"
-#include "reel/trace/executors/revolve.h"
 #include "reel/trace/executors/segments.h"
+#include "reel/trace/executors/way_back.h"
 
 namespace reel {
 
@@ -27,6 +27,11 @@ RecalledSteps recalled_steps();
 /// Revolve says which are run to come to them. What the loop did in chunks is done in the same
 /// chunks again, so that it has the same bits: units here are such, or else steps, and are numbered
 /// as the loop went.
+///
+/// A gradient in chunks asks for many steps at a time. Under a budget, those of a loop that went
+/// step by step are run in one go, over checkpoints if need be. What comes of several runs is put
+/// together as they come, and each of them goes at once, but for what lies before: so beside what
+/// was asked for, one run is in memory.
 class Recalled final : public SavedSteps {
  public:
   /// inputs: those of the op. types: of the saved values, for all steps.
@@ -51,11 +56,15 @@ class Recalled final : public SavedSteps {
   Tensor carry_at(std::size_t carry, std::size_t checkpoint) const;
   std::int64_t step_of(std::int64_t unit) const;
   std::int64_t unit_at(std::int64_t step) const;
+  std::int64_t first_position(std::int64_t begin, std::int64_t end) const {
+    return loop().is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
+  }
   Segments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
-  void find_gap(std::int64_t end, std::int64_t together);
+  void enter(std::size_t checkpoint);
+  WayBack::Bytes bytes_behind(std::size_t checkpoint);
   std::int64_t bytes_of_step();
-  void make_part(std::int64_t end, std::int64_t last, std::int64_t together);
-  void keep_next_steps(Part& part, std::int64_t last);
+  std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
+  void put_together(const Part& part);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
   /// The loop's stack that value i is of.
   std::size_t stack_of(std::size_t i) const {
@@ -63,25 +72,29 @@ class Recalled final : public SavedSteps {
   }
   Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
   static Tensor in_one_piece(Tensors steps);
-  Tensor next_steps(const Tensor& steps, std::int64_t count) const;
-  Tensor joined(Tensors parts) const;
-  const Part& part_of(std::int64_t position) const;
-  std::int64_t first_position(const Part& part) const;
+  /// What has the steps that were asked for, and the position of the first that it has.
+  struct Place {
+    const Part& part;
+    std::int64_t first;
+  };
+  Place place() const {
+    if (piece_) return {*piece_, first_};
+    return {parts_.back(), first_position(parts_.back().begin, parts_.back().end)};
+  }
 
   const std::uint64_t begin_ = next_block_id();  ///< what has a later id was made here
   RecallAttrs attrs_;
   std::vector<TensorType> types_;
   Segments segments_;
-  std::int64_t unit_ = 1, units_ = 0;    ///< steps of a unit, and how many there are
-  std::vector<std::int64_t> kept_;       ///< the unit behind each checkpoint
-  Tensors checkpoints_;                  ///< of each carry, the list of what it was at each
-  std::vector<Tensors> in_memory_;       ///< the elements of those lists that do not lie in a file
-  std::size_t gap_ = 0;                  ///< the checkpoint that the window lies behind
-  std::optional<Revolve> revolve_;       ///< over the units behind it
-  std::vector<State> states_;            ///< at the checkpoints of that
+  std::int64_t unit_ = 1, units_ = 0;  ///< steps of a unit, and how many there are
+  Tensors checkpoints_;                ///< of each carry, the list of what it was at each
+  std::vector<Tensors> in_memory_;     ///< the elements of those lists that do not lie in a file
+  std::optional<WayBack> way_;
+  std::vector<State> states_;            ///< to run units from
   std::deque<Part> parts_;               ///< the window, one behind the other
   std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
-  Tensors pieces_;                       ///< of each value, that, where it lies in several parts
+  bool is_there_ = false;                ///< that, whatever was thrown meanwhile
+  std::optional<Part> piece_;            ///< that, where it was put together
 };
 
 }  // namespace reel

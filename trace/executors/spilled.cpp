@@ -29,9 +29,7 @@ char* Spilled::place(const TensorType& step, std::int64_t position) {
       const std::int64_t runs = (*limit_ + together_ - 1) / together_;
       steps_ = std::clamp<std::int64_t>(runs * together_, together_, steps_);
     }
-    const std::int64_t window = are_blocks_small ? 0 : bytes_in_memory_;
-    most_ = static_cast<std::size_t>(
-        std::max<std::int64_t>(window / std::max<std::int64_t>(steps_ * bytes_, 1), 2));
+    most_ = most_beside(0);
   }
   Block& block = use(position / steps_);
   block.is_changed = true;
@@ -153,6 +151,21 @@ void Spilled::make_room() {
   }
 }
 
+/// Blocks in memory beside a copy of so many steps.
+std::size_t Spilled::most_beside(std::int64_t copied) const {
+  const std::int64_t window = are_blocks_small ? 0 : bytes_in_memory_,
+                     block = std::max<std::int64_t>(steps_ * bytes_, 1);
+  return static_cast<std::size_t>(std::max<std::int64_t>((window - copied * bytes_) / block, 2));
+}
+
+/// For steps of several blocks in one piece: the window has room for it, unless all blocks are in
+/// it.
+void Spilled::make_room_for(std::int64_t copied) {
+  if (blocks_.size() <= most_) return;
+  most_ = most_beside(copied);
+  make_room();
+}
+
 void Spilled::need(std::int64_t first, std::int64_t count) {
   const std::int64_t before = first_;
   if (!have(first, count)) return;
@@ -182,6 +195,7 @@ bool Spilled::have(std::int64_t first, std::int64_t count) {
   piece_ = Tensor();
   if (number == used_ && number == last) return false;
   if (number != last) {
+    make_room_for(count);
     piece_ = new_memory(count * bytes_);
     char* to = piece_.data<char>();
     for (std::int64_t k = first; k < first + count; ++k, to += bytes_)

@@ -20,7 +20,8 @@ namespace reel {
 
 /// One value of every step of a loop, in blocks of a MiB and more. As many blocks as are to stay in
 /// memory do, those used last; others are written to the file, and read again ahead of the loop
-/// that runs back.
+/// that runs back. Where that asks for steps of several blocks, it gets a copy of these, and the
+/// copy takes the place of blocks.
 class Spilled final : public SavedSteps {
  public:
   /// together: so many steps are asked for, one behind the other, at a time; first positions of
@@ -74,7 +75,9 @@ class Spilled final : public SavedSteps {
   void settle(Block& block);
   Tensor new_memory(std::int64_t bytes) const;
   std::int64_t first_room(std::int64_t number) const;
+  std::size_t most_beside(std::int64_t copied) const;
   void make_room();
+  void make_room_for(std::int64_t copied);
   void make_longer(Block& block, std::int64_t steps);
   char* at(const Block& block, std::int64_t position) const {
     return block.memory.data<char>() + position % steps_ * bytes_;

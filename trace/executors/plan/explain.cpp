@@ -367,6 +367,17 @@ class PlanText {
     }
     return FileOfCheckpoints(attrs, std::move(carries)).is_used();
   }
+  /// Steps that the loop which takes v as its slices does at a time.
+  static std::int64_t unit_of_reader(const Plan& plan, ValueId v) {
+    std::int64_t most = 1;
+    for (const Instruction& at : PlanView::instructions(plan)) {
+      if (at.kind != PlanView::Kind::loop) continue;
+      const auto in = plan.graph().inputs_of(plan.graph().records[at.record]);
+      if (std::find(in.begin(), in.end(), v) != in.end())
+        most = std::max(most, unit_of(PlanView::attrs_of(plan, at), PlanView::loop_of(plan, at)));
+    }
+    return most;
+  }
   /// What of that is in memory where it is more than the window.
   static std::string spilled_text(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs,
                                   const LoopPlan& loop) {
@@ -379,8 +390,10 @@ class PlanText {
       const TensorType step = all.is_list() ? all.element() : slice_type(all);
       if (step.is_list() || !step.is_known()) return {};
       const bool is_of_few = attrs.is_checkpoint(j);
-      in_memory += spilled_bytes_in_memory(attrs, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
-                                           is_of_few ? 1 : unit_of(attrs, loop));
+      in_memory += spilled_bytes_in_memory(
+          attrs, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
+          is_of_few ? 1 : unit_of(attrs, loop),
+          is_of_few ? 1 : unit_of_reader(plan, out[attrs.first_stack() + j]));
     }
     return str(", with what is on its way at most ", bytes_text(in_memory));
   }
