@@ -436,6 +436,8 @@ TEST(StepsOfChunkTest, FollowTheBytesOfAStepAndOfMatrices) {
   EXPECT_EQ(steps_of_chunk(kMany, kMany), 16);
   EXPECT_EQ(steps_of_chunk(kMany, 4 * kMany), 48);
   EXPECT_EQ(steps_of_chunk(1, kMany), 128);
+  EXPECT_EQ(steps_of_chunk(1 << 17, kMany), 128);
+  EXPECT_EQ(steps_of_chunk(1 << 18, kMany), 64) << "more than 16 MiB";
 }
 
 }  // namespace

@@ -12,6 +12,9 @@ namespace {
 constexpr std::int64_t kFewest = 16, kMost = 64;
 /// Where matrices do not stay in the second cache: the bytes of a chunk's steps over theirs.
 constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
+/// More than kMost steps are of use where each has few rows; where they have not, a chunk of these
+/// takes much memory, under whatever policy.
+constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
 
 /// Beside so many chunks a shorter one does not count.
 constexpr std::int64_t kFewChunks = 8;
@@ -66,7 +69,8 @@ std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices) {
   step = std::max<std::int64_t>(step, 1);
   const std::int64_t steps = std::clamp(2 * second_cache() / step, kFewest, kMost);
   if (matrices <= second_cache()) return steps;
-  return std::max(steps, std::min(kOverMatrices * matrices / step, kMostOfLarge));
+  const std::int64_t most = std::clamp(kMostBytes / step, kMost, kMostOfLarge);
+  return std::max(steps, std::min(kOverMatrices * matrices / step, most));
 }
 
 std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs) {

@@ -51,7 +51,8 @@ Dim part_symbol(const Dim& time);
 /// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads
 /// and writes `matrices` bytes besides (weights that it reads outside of the inner loop, sums):
 /// what it makes is read again while it is in the second cache, or else it is much beside matrices
-/// that are not. It depends on nothing else, least of all on threads or on what is saved.
+/// that are not, as far as that takes no more memory than it is worth. It depends on nothing else,
+/// least of all on threads or on what is saved.
 std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices);
 
 }  // namespace reel
