@@ -17,20 +17,17 @@ class CouplingBodies : public InEveryMode {
   const Tensor x = tensor({.1, .2, .3, kNan}, {batch, time}, f64);
 
   using Body = std::function<Tensor(const Tensor& x, const Tensor& s)>;
+  /// What a body's terms add up to.
+  auto total_of(const Body& body) const {
+    return [this, body](const Tensor& x) {
+      const auto step = [&](const Tensor& s) { return std::pair{None{}, s + body(x, s)}; };
+      return sum(
+          scan(Scan{.spatial_dim = outer, .initial = zeros({batch}, f64), .body = step}).state);
+    };
+  }
   /// Value and gradient are those of eager mode, to the bit.
   void expect_as_eager(const Body& body) const {
-    const auto f = [&](const Tensor& x) {
-      return sum(scan(Scan{
-                          .spatial_dim = outer,
-                          .initial = zeros({batch}, f64),
-                          .body =
-                              [&](const Tensor& s) {
-                                return std::pair{None{}, s + body(x, s)};
-                              },
-                      })
-                     .state);
-    };
-    const auto both = value_and_grad(f);
+    const auto both = value_and_grad(total_of(body));
     const auto [value, gradient] = both(x);
     const auto [same_value, same_gradient] = run([&](const Tensor& x) { return both(x); })(x);
     expect_same_bits(value, same_value);
@@ -40,17 +37,7 @@ class CouplingBodies : public InEveryMode {
 REEL_IN_EVERY_MODE(CouplingBodies);
 
 TEST_P(CouplingBodies, ASumOverTheBatch) {
-  const auto f = [&](const Tensor& x) {
-    return sum(scan(Scan{
-                        .spatial_dim = outer,
-                        .initial = zeros({batch}, f64),
-                        .body =
-                            [&](const Tensor& s) {
-                              return std::pair{None{}, s + sum(x)};
-                            },
-                    })
-                   .state);
-  };
+  const auto f = total_of([](const Tensor& x, const Tensor&) { return sum(x); });
   // 0.6 for both entries, then 0.3 + 0.3 for the second one, whose frame the first one shows.
   expect_values(run(f)(x), {0.6 + 0.6 + 0.6});
   expect_values(mask_padding(run(grad(f))(x)), {2, 2, 4, 0});

@@ -27,6 +27,31 @@ inline std::string text_of(const Checkpoint& policy) {
   return str("every ", policy.steps(), ", budget ", policy.bytes());
 }
 
+/// The squares of an LSTM's states, added up as they are made. x: over time, batch and features.
+inline Tensor squares_of_states(const LstmCell& cell, const Tensor& x, const LoopPolicy& policy,
+                                bool reverse = false) {
+  const auto body = [&](const Tensor& x, const LstmCell::State& state) {
+    const LstmCell::State next = cell(x, state).second;
+    return std::pair{sum(square(next.h)), next};
+  };
+  return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                       .initial = cell.initial_state({x.dim("batch")}),
+                       .xs = x,
+                       .body = body,
+                       .reverse = reverse,
+                       .checkpoint = policy.checkpoint,
+                       .swap_memory = policy.swap_memory})
+                 .ys);
+}
+
+/// Of the tensors of two trees.
+template <class T>
+void expect_same_leaves(const T& actual, const T& expected) {
+  const TreeLeaves all = flatten(expected), mine = flatten(actual);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].kind == TreeLeaf::Kind::tensor) expect_same_bits(mine[i].tensor, all[i].tensor);
+}
+
 class UnderPolicies : public InEveryMode {
  protected:
   /// form(make(policy)) gives the same tensors at the arguments with every policy.

@@ -45,6 +45,16 @@ class ChunkLoopsTest : public ::testing::Test {
     };
   }
 
+  /// Of a value and its gradient.
+  static void expect_close(const std::pair<Tensor, Problem>& actual,
+                           const std::pair<Tensor, Problem>& expected) {
+    EXPECT_NEAR(actual.first.item<double>(), expected.first.item<double>(), 1e-12);
+    const Problem &mine = actual.second, &theirs = expected.second;
+    expect_all_close(mine.weights.recurrent, theirs.weights.recurrent, 1e-12);
+    expect_all_close(mine.weights.in, theirs.weights.in, 1e-12);
+    expect_all_close(mine.x, theirs.x, 1e-12);
+  }
+
   template <class F, class... Args>
   static std::string ops_in_chunks(int steps, const F& f, const Args&... args) {
     const auto jitted = jit(f);
@@ -135,12 +145,7 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
                          {.executor = Executor::plan, .passes = {.chunk_loops = false}});
   for (const int steps : {7, 3, 0, 1, 6, 8}) {
     const Problem problem = named_problem(Dim("time", scalar(steps, i32)));
-    const auto [value, gradient] = in_chunks(problem);
-    const auto [expected, slope] = whole(problem);
-    EXPECT_NEAR(value.item<double>(), expected.item<double>(), 1e-12);
-    expect_all_close(gradient.weights.recurrent, slope.weights.recurrent, 1e-12);
-    expect_all_close(gradient.weights.in, slope.weights.in, 1e-12);
-    expect_all_close(gradient.x, slope.x, 1e-12);
+    expect_close(in_chunks(problem), whole(problem));
   }
   EXPECT_EQ(in_chunks.trace_count(), 1);
 }
@@ -199,12 +204,7 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsOfEntries) {
            {7, 2}, {2, 7}, {7, 7}, {3, 3}, {0, 0}, {1, 0}, {6, 4}, {4, 8}, {7, 2}}) {
     SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1]));
     const Problem problem = named_problem(Dim("time", tensor(lengths, {batch})));
-    const auto [value, gradient] = in_chunks(problem);
-    const auto [expected, slope] = whole(problem);
-    EXPECT_NEAR(value.item<double>(), expected.item<double>(), 1e-12);
-    expect_all_close(gradient.weights.recurrent, slope.weights.recurrent, 1e-12);
-    expect_all_close(gradient.weights.in, slope.weights.in, 1e-12);
-    expect_all_close(gradient.x, slope.x, 1e-12);
+    expect_close(in_chunks(problem), whole(problem));
   }
   EXPECT_EQ(in_chunks.trace_count(), 1);
 }

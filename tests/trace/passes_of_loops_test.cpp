@@ -27,6 +27,22 @@ std::vector<const LoopAttrs*> loops_of(const Graph& graph) {
   return result;
 }
 
+std::ptrdiff_t count_fills(const LoopAttrs& loop, Fill fill) {
+  return std::count(loop.fills.begin(), loop.fills.end(), fill);
+}
+
+/// Three entries of up to four steps, of which two end before.
+class SavedOfEndedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch}, i32));
+    manual_seed(2);
+    x = random_normal({batch, time}, f64);
+  }
+  Tensor x;
+  const Tensor w = scalar(0.7, f64);
+};
+
 TEST(JoinLoopsTest, ATangentRunsBesideItsValue) {
   const auto last = [](const Tensor& x) {
     return scan(Scan{.initial = zeros({2}, f64),
@@ -70,8 +86,7 @@ TEST(JoinLoopsTest, LoopsThatAUserWroteStayApart) {
   EXPECT_EQ(count_loops(*join_loops(*graph)), 2);
 }
 
-TEST(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
-  const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch}, i32));
+TEST_F(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
   const auto loss = [](const Tensor& x, const Tensor& w) {
     return sum(scan(Scan{.spatial_dim = x.dim("time"),
                          .initial = zeros({x.dim("batch")}, f64),
@@ -87,14 +102,9 @@ TEST(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
     return grad([&](std::pair<Tensor, Tensor> xw) { return loss(xw.first, xw.second); })(
         std::pair{x, w});
   });
-  manual_seed(2);
-  const Tensor x = random_normal({batch, time}, f64), w = scalar(0.7, f64);
   gradient(x, w);
   const Graph& before = gradient.graph();
   const Ref<Graph> after = saved_of_ended(before);
-  const auto count_fills = [](const LoopAttrs& loop, Fill fill) {
-    return std::count(loop.fills.begin(), loop.fills.end(), fill);
-  };
   ASSERT_EQ(loops_of(before).size(), 2u);
   EXPECT_GT(count_fills(*loops_of(before)[1], Fill::as_is), 0) << str(before);
   EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::as_is), 0) << str(*after);
@@ -108,10 +118,7 @@ TEST(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
   EXPECT_LT(collected(*after), collected(before));
 }
 
-TEST(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
-  const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch}, i32));
-  manual_seed(2);
-  const Tensor x = random_normal({batch, time}, f64), w = scalar(0.7, f64);
+TEST_F(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
   for (const bool swaps : {false, true}) {
     const auto gradient = jit([&](Tensor x, Tensor w) {
       return grad([&](Tensor w) {
@@ -131,9 +138,6 @@ TEST(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
     gradient(x, w);
     const Graph& before = gradient.graph();
     const Ref<Graph> after = saved_of_ended(before);
-    const auto count_fills = [](const LoopAttrs& loop, Fill fill) {
-      return std::count(loop.fills.begin(), loop.fills.end(), fill);
-    };
     ASSERT_EQ(loops_of(before).size(), 2u);
     EXPECT_GT(count_fills(*loops_of(before)[1], Fill::recalled), 0) << str(before);
     EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::recalled), 0) << str(*after);

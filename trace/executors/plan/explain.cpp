@@ -10,11 +10,11 @@
 #include "reel/core/ops/products.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
+#include "reel/trace/executors/plan/explain_saved.h"
 #include "reel/trace/executors/plan/plan_times.h"
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/rates.h"
 #include "reel/trace/executors/plan/words.h"
-#include "reel/trace/executors/policy_costs.h"
 #include "reel/trace/passes/notes.h"
 
 namespace reel {
@@ -135,8 +135,8 @@ class PlanText {
     add_loops(plan, loops);
     for (const Instruction& at : PlanView::instructions(plan)) {
       if (at.kind != PlanView::Kind::loop) continue;
-      loops.stacks += sum_of_bytes(stacks_of(plan, at, false));
-      loops.saved += sum_of_bytes(stacks_of(plan, at, true));
+      loops.stacks += dense_bytes(stacks_of(plan, at, false));
+      loops.saved += dense_bytes(stacks_of(plan, at, true));
     }
     line("", "bytes:");
     line("  ", "arguments that are read: ", bytes_text(arguments));
@@ -154,24 +154,6 @@ class PlanText {
   }
 
   // ---- Loops ------------------------------------------------------------------------------------
-
-  /// What a loop stacks up; those that are there for its gradient's sake, or all.
-  static std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at,
-                                           bool only_saved) {
-    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
-    std::vector<TensorType> result;
-    for (int j = 0; j < attrs.stacks; ++j)
-      if (!only_saved || attrs.memory_of(static_cast<std::size_t>(j)) == MemoryClass::saved)
-        result.push_back(
-            PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
-    return result;
-  }
-  static std::int64_t sum_of_bytes(const std::vector<TensorType>& types) {
-    std::int64_t sum = 0;
-    for (const TensorType& type : types) sum += dense_bytes(type);
-    return sum;
-  }
 
   /// times: how often the plan runs in a call, if that is known.
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
@@ -244,10 +226,8 @@ class PlanText {
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
     if (!attrs.in_chunks) write_moves(inner, attrs);  // the loop inside tells
-    if (!attrs.has_chunk) {
-      write_saved(inner, plan, at);
-      write_policy(inner, plan, at);
-    }
+    if (!attrs.has_chunk)
+      for (const std::string& text : lines_of_saved(plan, at)) line(inner, text);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
       out_ << explain_op_by_op(*attrs.body.graph, inner);
@@ -299,134 +279,6 @@ class PlanText {
     write(LoopNote::Kind::sunk, "sunk");
     if (!any) line(indent, "hoisted, sunk: nothing");
     write(LoopNote::Kind::stays, "not moved");
-  }
-
-  void write_saved(const std::string& indent, const Plan& plan, const Instruction& at) {
-    const std::vector<TensorType> saved = stacks_of(plan, at, true);
-    if (saved.empty()) return;
-    std::int64_t step = 0;
-    bool is_known = true, knows_steps = true;
-    for (const TensorType& type : saved) {
-      is_known = is_known && !type.is_list() && slice_type(type).is_known();
-      knows_steps = knows_steps && is_known && type.is_known();
-      if (is_known) step += dense_bytes(slice_type(type));
-    }
-    line(indent, "saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
-         is_known ? bytes_text(step) : std::string("as many bytes as a run tells"), " a step, ",
-         knows_steps ? bytes_text(sum_of_bytes(saved)) : std::string("as many as there are"),
-         " in all: ", types_text(saved));
-  }
-
-  /// What a loop keeps for its gradient where that is not all, and what it reads that was not kept.
-  void write_policy(const std::string& indent, const Plan& plan, const Instruction& at) {
-    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    const OpRecord& record = plan.graph().records[at.record];
-    if (attrs.takes_checkpoints()) {
-      std::vector<TensorType> state;
-      const Graph& body = *attrs.body.graph;
-      for (std::size_t j = 0; j < static_cast<std::size_t>(attrs.stacks); ++j)
-        if (attrs.is_checkpoint(j) && !attrs.is_steps(j))
-          state.push_back(body.types[body.outputs[attrs.first_stack() + j]]);
-      line(indent, "checkpoints: ", types_text(state), ", ",
-           attrs.checkpoint_steps
-               ? str("before every ", counted(attrs.checkpoint_steps, "step"))
-               : str("as many as fit into half of ", bytes_text(attrs.checkpoint_bytes)),
-           "; the gradient runs the steps between them again");
-    }
-    if (attrs.swaps && attrs.takes_checkpoints() && !uses_file(plan, record, attrs))
-      line(indent, "in a file: nothing: the checkpoints of this budget take less than a file's ",
-           "window would");
-    else if (attrs.swaps && attrs.keeps_few_steps())
-      line(indent, "in a file: what it keeps, but for ", bytes_text(attrs.spill_window),
-           spilled_text(plan, record, attrs, PlanView::loop_of(plan, at)));
-    else if (attrs.swaps && saves(plan, at))
-      line(indent,
-           "in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
-           "in a branch, and what it saves is in a file where the outermost loop swaps");
-    if (attrs.recalls()) {
-      line(indent, "steps that were not kept: run again, or read from the file");
-      write_runs(indent, plan, record, unit_of(attrs, PlanView::loop_of(plan, at)));
-    }
-  }
-
-  static bool saves(const Plan& plan, const Instruction& at) {
-    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    return attrs.takes_checkpoints() || !stacks_of(plan, at, true).empty();
-  }
-  /// Steps that the loop does at a time.
-  static std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
-    return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
-  }
-  /// Whether checkpoints lie in one; so where only a run tells.
-  static bool uses_file(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs) {
-    const std::vector<TensorType> in = PlanView::types(plan, plan.graph().inputs_of(record));
-    std::vector<std::int64_t> carries;
-    for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i) {
-      if (in[i].is_list() || !in[i].is_known()) return true;
-      carries.push_back(in[i].bytes());
-    }
-    return FileOfCheckpoints(attrs, std::move(carries)).is_used();
-  }
-  /// Steps that the loop which takes v as its slices does at a time.
-  static std::int64_t unit_of_reader(const Plan& plan, ValueId v) {
-    std::int64_t most = 1;
-    for (const Instruction& at : PlanView::instructions(plan)) {
-      if (at.kind != PlanView::Kind::loop) continue;
-      const auto in = plan.graph().inputs_of(plan.graph().records[at.record]);
-      if (std::find(in.begin(), in.end(), v) != in.end())
-        most = std::max(most, unit_of(PlanView::attrs_of(plan, at), PlanView::loop_of(plan, at)));
-    }
-    return most;
-  }
-  /// What of that is in memory where it is more than the window.
-  static std::string spilled_text(const Plan& plan, const OpRecord& record, const LoopAttrs& attrs,
-                                  const LoopPlan& loop) {
-    std::int64_t in_memory = 0;
-    const auto steps = steps_of(attrs, PlanView::types(plan, plan.graph().inputs_of(record)));
-    const auto out = plan.graph().outputs_of(record);
-    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs.stacks); ++j) {
-      if (!attrs.is_spilled(j)) continue;
-      const TensorType& all = PlanView::types(plan).types[out[attrs.first_stack() + j]];
-      const TensorType step = all.is_list() ? all.element() : slice_type(all);
-      if (step.is_list() || !step.is_known()) return {};
-      const bool is_of_few = attrs.is_checkpoint(j);
-      in_memory += spilled_bytes_in_memory(
-          attrs, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
-          is_of_few ? 1 : unit_of(attrs, loop),
-          is_of_few ? 1 : unit_of_reader(plan, out[attrs.first_stack() + j]));
-    }
-    return str(", with what is on its way at most ", bytes_text(in_memory));
-  }
-  /// How often each step runs that is not kept. record: of the loop that goes back over them, so
-  /// many at a time.
-  void write_runs(const std::string& indent, const Plan& plan, const OpRecord& record,
-                  std::int64_t asked) {
-    const OpRecord* const recall = maker_of_any(plan, plan.graph().inputs_of(record), recall_op);
-    if (!recall) return;
-    const auto& attrs = get<RecallAttrs>(recall->attrs.get());
-    const auto in = plan.graph().inputs_of(*recall);
-    const OpRecord* const forwards = maker_of_any(plan, in.last(1), loop_op);
-    std::int64_t unit = 1;
-    for (const Instruction& at : PlanView::instructions(plan))
-      if (at.kind == PlanView::Kind::loop && &plan.graph().records[at.record] == forwards)
-        unit = unit_of(PlanView::attrs_of(plan, at), PlanView::loop_of(plan, at));
-    const std::vector<TensorType> types = PlanView::types(plan, in);
-    const PolicyCosts costs =
-        policy_costs(attrs, types, PlanView::types(plan, plan.graph().outputs_of(*recall)),
-                     steps_of(attrs.saving(), types), unit, asked);
-    if (costs.runs >= 0)
-      line(indent, "of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",
-           bytes_text(costs.bytes), "; each step runs ", runs_text(costs.runs));
-  }
-  /// What makes the first of the values that such an op makes.
-  static const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values,
-                                      const Op& op) {
-    for (const ValueId v : values)
-      for (const OpRecord& record : plan.graph().records) {
-        const auto out = plan.graph().outputs_of(record);
-        if (record.op == &op && std::find(out.begin(), out.end(), v) != out.end()) return &record;
-      }
-    return nullptr;
   }
 
   static std::string why_not_planned(const LoopPlan& loop) {

@@ -22,6 +22,11 @@ std::string types_text(const std::vector<TensorType>& types) {
 std::int64_t dense_bytes(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
 }
+std::int64_t dense_bytes(const std::vector<TensorType>& types) {
+  std::int64_t sum = 0;
+  for (const TensorType& type : types) sum += dense_bytes(type);
+  return sum;
+}
 
 std::string runs_text(double runs) {
   std::ostringstream out;

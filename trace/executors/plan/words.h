@@ -17,6 +17,8 @@ std::string types_text(const std::vector<TensorType>& types);
 
 /// Bytes of a tensor whose sizes are known; else 0.
 std::int64_t dense_bytes(const TensorType& type);
+/// Of all of them.
+std::int64_t dense_bytes(const std::vector<TensorType>& types);
 
 /// What a loop takes and gives, by kind; of captures, those that its body reads.
 struct LoopTypes {
