@@ -409,7 +409,6 @@ Tensor full(const Dims& dims, const NestedList& value, DType dtype) {
 Tensor zeros_like(const Tensor& x) { return full_like("zeros_like", x, 0); }
 Tensor ones_like(const Tensor& x) { return full_like("ones_like", x, 1); }
 
-extern const Op one_hot_op;  // of range.cpp
 namespace {
 const Op* const kCreationOps[] = {&full_op, &full_like_op, &constant_op, &range_op, &one_hot_op};
 }

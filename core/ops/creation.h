@@ -36,6 +36,7 @@ extern const Op full_op;       ///< of a given type
 extern const Op full_like_op;  ///< with the dims and dtype of an input
 extern const Op constant_op;
 extern const Op range_op;  ///< 0, 1, 2, ...
+extern const Op one_hot_op;
 
 /// Whether an op of these gives nothing but zeros.
 bool makes_zeros(const Op& op, const Attrs* attrs);

@@ -15,16 +15,6 @@
 namespace reel {
 namespace {
 
-struct CumulativeAttrs {
-  int axis = 0;
-  bool exclusive = false, reverse = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &CumulativeAttrs::axis);
-    f("exclusive", &CumulativeAttrs::exclusive);
-    f("reverse", &CumulativeAttrs::reverse);
-  }
-};
 AttrsRef along(int axis, bool reverse) { return make_attrs(CumulativeAttrs{axis, true, reverse}); }
 
 constexpr std::string_view kRepair = "cast it to i32";
@@ -122,8 +112,6 @@ OpSamples samples(std::size_t inputs, bool may_be_inclusive) {
 }
 
 }  // namespace
-
-extern const Op product_before_op, recurrence_op;
 
 // x̄ is the running sum of ȳ from the other end.
 const Op cumsum_op{

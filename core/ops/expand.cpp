@@ -14,17 +14,6 @@
 namespace reel {
 namespace {
 
-struct ExpandAttrs {
-  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not
-                          ///< listed have one element
-  Dims added;             ///< the dims of the result axes that are -1, in order
-  template <class F>
-  static void fields(F&& f) {
-    f("from", &ExpandAttrs::from);
-    f("added", &ExpandAttrs::added);
-  }
-};
-
 /// The elements stay where they are: nothing is repeated, nothing moves.
 bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out) {
   int last = -1;

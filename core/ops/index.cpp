@@ -282,6 +282,8 @@ void add_gathered_rows(Vjp& at) {
               row_numbers(at.input(1), table.sizes()[0], at.attr<GatherAttrs>()));
 }
 
+}  // namespace
+
 const Op gather_op{
     .name = "gather",
     .type = gather_type,
@@ -307,7 +309,6 @@ const Op gather_op{
     .over_time = gather_over_time,
 };
 
-/// gather from a tensor with plain sizes that only a run knows: its vjp asks x for them.
 const Op gather_unknown_op{
     .name = "gather_unknown",
     .type = gather_type,
@@ -324,8 +325,6 @@ const Op gather_unknown_op{
                             make_attrs(GatherAttrs{0, {-1}})}};
         },
 };
-
-}  // namespace
 
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs) {
   return bind(has_unknown_size(x.type()) ? gather_unknown_op : gather_op, {x, indices}, attrs);

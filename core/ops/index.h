@@ -42,6 +42,12 @@ struct GatherAttrs {
   bool is_indexed(int i) const { return i >= axis && i < axis + count; }
 };
 
+extern const Op gather_op;
+/// gather from a tensor with plain sizes that only a run knows: its vjp asks x for them.
+extern const Op gather_unknown_op;
+/// Updates added to a tensor where gather takes them from.
+extern const Op scatter_add_op;
+
 /// Named dims of the indices go along with the same dims of x, but for those that are indexed:
 /// there they stand for new places.
 GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAttrs attrs);

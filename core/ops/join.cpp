@@ -92,16 +92,6 @@ void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
 
 // ---- concat -------------------------------------------------------------------------------------
 
-struct UnconcatAttrs {
-  int axis = 0;
-  Dims parts;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &UnconcatAttrs::axis);
-    f("parts", &UnconcatAttrs::parts);
-  }
-};
-
 void concat_type(TypeArgs& a) {
   const ConcatAttrs& attrs = a.attr<ConcatAttrs>();
   const int axis = attrs.axis;
@@ -136,8 +126,6 @@ Tensors concat_over_time(const OverTime& at) {
   for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
   return {reel::bind(at.op, parts, make_attrs(std::move(attrs)))};
 }
-
-extern const Op unconcat_op;
 
 }  // namespace
 
@@ -176,6 +164,8 @@ namespace {
 Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
   return reel::bind(concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
 }
+
+}  // namespace
 
 const Op unconcat_op{
     .name = "unconcat",
@@ -222,6 +212,8 @@ const Op unconcat_op{
 };
 
 // ---- split --------------------------------------------------------------------------------------
+
+namespace {
 
 Tensors split_over_time(const OverTime& at) {
   SplitAttrs attrs = at.attr<SplitAttrs>();

@@ -34,6 +34,18 @@ struct ConcatAttrs {
 };
 extern const Op concat_op;
 
+/// The inverse: parts of those dims.
+struct UnconcatAttrs {
+  int axis = 0;
+  Dims parts;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &UnconcatAttrs::axis);
+    f("parts", &UnconcatAttrs::parts);
+  }
+};
+extern const Op unconcat_op;
+
 /// Equal parts along an axis.
 struct SplitAttrs {
   int axis = 0;

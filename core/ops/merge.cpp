@@ -18,26 +18,6 @@
 namespace reel {
 namespace {
 
-struct MergeAttrs {
-  int axis = 0, count = 1;  ///< axes axis..axis+count-1
-  std::optional<Dim> to;    ///< none for plain axes
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &MergeAttrs::axis);
-    f("count", &MergeAttrs::count);
-    f("to", &MergeAttrs::to);
-  }
-};
-struct SplitAttrs {
-  int axis = 0;
-  Dims parts;  ///< one plain size may be unknown: it is what the others leave
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &SplitAttrs::axis);
-    f("parts", &SplitAttrs::parts);
-  }
-};
-
 /// -1 where only a run knows it.
 std::int64_t product(const Dims& dims, std::size_t first, std::size_t count) {
   std::int64_t result = 1;
@@ -63,7 +43,7 @@ std::vector<int> positions(int axis, std::size_t count) {
 // ---- merge_dims ---------------------------------------------------------------------------------
 
 void merge_type(TypeArgs& a) {
-  const auto& [axis, count, to] = a.attr<MergeAttrs>();
+  const auto& [axis, count, to] = a.attr<MergeDimsAttrs>();
   const TensorType& x = a.in[0];
   const std::int64_t size =
       product(x.dims(), static_cast<std::size_t>(axis), static_cast<std::size_t>(count));
@@ -73,11 +53,11 @@ void merge_type(TypeArgs& a) {
   a.out.push_back(x.with(with_dims(x.dims(), axis, count, {dim})));
 }
 
-Tensor merge_positions(const Tensor& x, MergeAttrs attrs) {
+Tensor merge_positions(const Tensor& x, MergeDimsAttrs attrs) {
   return bind(has_unknown_size(x.type()) ? merge_dims_unknown_op : merge_dims_op, {x},
               make_attrs(std::move(attrs)));
 }
-Tensor split_positions(const Tensor& x, SplitAttrs attrs) {
+Tensor split_positions(const Tensor& x, SplitDimAttrs attrs) {
   return bind(has_unknown_size(x.type()) ? split_dim_unknown_op : split_dim_op, {x},
               make_attrs(std::move(attrs)));
 }
@@ -85,7 +65,7 @@ Tensor split_positions(const Tensor& x, SplitAttrs attrs) {
 // ---- split_dim ----------------------------------------------------------------------------------
 
 /// The parts, the one that is left open filled in where it can be known.
-Dims closed_parts(const TensorType& x, const SplitAttrs& attrs) {
+Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
   const Dim& dim = dim_at(x, attrs.axis);
   Dims parts = attrs.parts;
   std::int64_t others = 1, open = -1;
@@ -110,7 +90,7 @@ Dims closed_parts(const TensorType& x, const SplitAttrs& attrs) {
 }
 
 void split_type(TypeArgs& a) {
-  const SplitAttrs& attrs = a.attr<SplitAttrs>();
+  const SplitDimAttrs& attrs = a.attr<SplitDimAttrs>();
   const TensorType& x = a.in[0];
   a.out.push_back(x.with(with_dims(x.dims(), attrs.axis, 1, closed_parts(x, attrs))));
 }
@@ -133,7 +113,7 @@ const Op merge_dims_op{
     .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
-          const auto& [axis, count, to] = at.attr<MergeAttrs>();
+          const auto& [axis, count, to] = at.attr<MergeDimsAttrs>();
           const Dims& dims = at.input_type(0).dims();
           at.add(0,
                  split_positions(without_padding(at.cotangent(), axis),
@@ -143,21 +123,21 @@ const Op merge_dims_op{
         [] {
           const Dims& dims = sample_dims();
           const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 12), beam("beam", 2);
-          return OpSamples{
-              {{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeAttrs{0, 2, {}})},
-              {{{TensorType(f32, {2, 0, 3})}}, make_attrs(MergeAttrs{1, 2, {}})},
-              {{{TensorType(f32, {3})}}, make_attrs(MergeAttrs{0, 1, {}})},
-              {{{TensorType(f32, dims)}}, make_attrs(MergeAttrs{1, 2, wider})},
-              {{{TensorType(f32, {beam, dims[2]})}}, make_attrs(MergeAttrs{0, 2, Dim("both", 4)})},
-              {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
-               make_attrs(MergeAttrs{0, 3, all})}};
+          return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})},
+                           {{{TensorType(f32, {2, 0, 3})}}, make_attrs(MergeDimsAttrs{1, 2, {}})},
+                           {{{TensorType(f32, {3})}}, make_attrs(MergeDimsAttrs{0, 1, {}})},
+                           {{{TensorType(f32, dims)}}, make_attrs(MergeDimsAttrs{1, 2, wider})},
+                           {{{TensorType(f32, {beam, dims[2]})}},
+                            make_attrs(MergeDimsAttrs{0, 2, Dim("both", 4)})},
+                           {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
+                            make_attrs(MergeDimsAttrs{0, 3, all})}};
         },
-    .over_time = axis_over_time<MergeAttrs>,
+    .over_time = axis_over_time<MergeDimsAttrs>,
 };
 
 constinit const Op merge_dims_unknown_op =
     same_elements_unknown("merge_dims_unknown", merge_type, [] {
-      return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeAttrs{0, 2, {}})}};
+      return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})}};
     });
 
 const Op split_dim_op{
@@ -167,7 +147,7 @@ const Op split_dim_op{
     .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
-          const SplitAttrs& attrs = at.attr<SplitAttrs>();
+          const SplitDimAttrs& attrs = at.attr<SplitDimAttrs>();
           // Without what is padding among the parts only.
           Tensor g = at.cotangent();
           if (reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())))
@@ -180,21 +160,21 @@ const Op split_dim_op{
           const Dims& dims = sample_dims();
           const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 6), gate("gate", 4);
           return OpSamples{
-              {{{TensorType(f32, {2, 6})}}, make_attrs(SplitAttrs{1, {3, 2}})},
-              {{{TensorType(f32, {0, 2})}}, make_attrs(SplitAttrs{0, {3, 0}})},
-              {{{TensorType(f32, {4})}}, make_attrs(SplitAttrs{0, {2, Dim::unknown()}})},
-              {{{TensorType(f32, {all})}}, make_attrs(SplitAttrs{0, {dims[0], dims[1]}})},
+              {{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})},
+              {{{TensorType(f32, {0, 2})}}, make_attrs(SplitDimAttrs{0, {3, 0}})},
+              {{{TensorType(f32, {4})}}, make_attrs(SplitDimAttrs{0, {2, Dim::unknown()}})},
+              {{{TensorType(f32, {all})}}, make_attrs(SplitDimAttrs{0, {dims[0], dims[1]}})},
               {{{TensorType(f32, {dims[0], wider})}},
-               make_attrs(SplitAttrs{1, {dims[1], dims[2]}})},
+               make_attrs(SplitDimAttrs{1, {dims[1], dims[2]}})},
               {{{TensorType(f32, {gate, dims[1]})}},
-               make_attrs(SplitAttrs{0, {dims[0], dims[2]}})}};
+               make_attrs(SplitDimAttrs{0, {dims[0], dims[2]}})}};
         },
-    .over_time = axis_over_time<SplitAttrs>,
+    .over_time = axis_over_time<SplitDimAttrs>,
 };
 
 constinit const Op split_dim_unknown_op =
     same_elements_unknown("split_dim_unknown", split_type, [] {
-      return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitAttrs{1, {3, 2}})}};
+      return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})}};
     });
 
 // ---- Public functions ---------------------------------------------------------------------------
@@ -280,7 +260,7 @@ Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
 Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
   const int axis = along.in(x.type(), "split_dim");
   const Dim dim = dim_at(x.type(), axis);
-  SplitAttrs attrs{axis, canonical(dims)};
+  SplitDimAttrs attrs{axis, canonical(dims)};
   std::size_t open = attrs.parts.size();
   for (std::size_t i = 0; i < attrs.parts.size(); ++i) {
     if (!attrs.parts[i].is_undefined()) continue;

@@ -1,12 +1,36 @@
 // core/ops/merge.h — ops that make one axis of several, and several of one.
 #pragma once
 
+#include <optional>
+
+#include "reel/core/attrs.h"
 #include "reel/core/op.h"
 
 namespace reel {
 
+struct MergeDimsAttrs {
+  int axis = 0, count = 1;  ///< axes axis..axis+count-1
+  std::optional<Dim> to;    ///< none for plain axes
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &MergeDimsAttrs::axis);
+    f("count", &MergeDimsAttrs::count);
+    f("to", &MergeDimsAttrs::to);
+  }
+};
 extern const Op merge_dims_op;
+
+struct SplitDimAttrs {
+  int axis = 0;
+  Dims parts;  ///< one plain size may be unknown: it is what the others leave
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &SplitDimAttrs::axis);
+    f("parts", &SplitDimAttrs::parts);
+  }
+};
 extern const Op split_dim_op;
+
 /// The same of tensors with plain sizes that only a run knows.
 extern const Op merge_dims_unknown_op;
 extern const Op split_dim_unknown_op;

@@ -24,8 +24,6 @@ struct DimAttrs {
 
 }  // namespace
 
-extern const Op one_hot_op;
-
 const Op range_op{
     .name = "range",
     .type =

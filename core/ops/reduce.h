@@ -16,7 +16,7 @@ namespace reel {
 const ReductionTable& reduction_table();
 
 // Of reductions.cpp, extremes.cpp, averages.cpp and softmax.cpp.
-extern const Op sum_op, prod_op, max_op, min_op, argmax_op, argmin_op, axes_size_op;
+extern const Op sum_op, prod_op, max_op, min_op, argmax_op, argmin_op, any_op, all_op, axes_size_op;
 extern const Op logsumexp_op, softmax_op, log_softmax_op;
 
 struct ReduceAttrs {

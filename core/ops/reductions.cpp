@@ -366,6 +366,8 @@ void truth_rule(TypeArgs& a) {
         str(a.op.name, ": takes booleans, got ", a.in[0], "; compare first, as in x != 0"));
   reduced_rule(a);
 }
+}  // namespace
+
 const Op any_op{
     .name = "any",
     .type = truth_rule,
@@ -382,8 +384,6 @@ const Op all_op{
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
 };
-
-}  // namespace
 
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims) {
   return bind(spread_op, {x}, make_attrs(SpreadAttrs{axes, dims}));

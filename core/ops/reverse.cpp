@@ -12,18 +12,6 @@
 namespace reel {
 namespace {
 
-struct ReverseAttrs {
-  int axis = 0;
-  /// Lengths of other dims over this one are not those of the rows any more: what the type takes
-  /// for padding counts.
-  bool is_shown = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &ReverseAttrs::axis);
-    f("is_shown", &ReverseAttrs::is_shown);
-  }
-};
-
 /// Each entry within its own length; padding stays where it is.
 void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
   const AxisView view = view_axis(x.type(), axis);

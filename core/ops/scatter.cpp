@@ -133,6 +133,8 @@ Tensors scatter_add_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0] * steps, at.many(1), at.in[2]}, make_attrs(std::move(attrs)))};
 }
 
+}  // namespace
+
 const Op scatter_add_op{
     .name = "scatter_add",
     .type = [](TypeArgs& a) { scatter_type(a, "added to"); },
@@ -151,6 +153,8 @@ const Op scatter_add_op{
     .over_time = scatter_add_over_time,
     .gains_over_time = true,
 };
+
+namespace {
 
 // Shared among ties: what was there, and all updates of one place that are as large as the result,
 // or NaN as it is.

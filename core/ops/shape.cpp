@@ -21,14 +21,6 @@ namespace {
 
 // ---- transpose ----------------------------------------------------------------------------------
 
-struct TransposeAttrs {
-  std::vector<int> order;  ///< result axis i is axis order[i] of x
-  template <class F>
-  static void fields(F&& f) {
-    f("order", &TransposeAttrs::order);
-  }
-};
-
 std::vector<int> inverse(const std::vector<int>& order) {
   std::vector<int> result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -52,6 +44,8 @@ Tensors transpose_over_time(const OverTime& at) {
   order.insert(order.begin(), 0);
   return {bind(at.op, {at.in[0]}, make_attrs(TransposeAttrs{std::move(order)}))};
 }
+
+}  // namespace
 
 const Op transpose_op{
     .name = "transpose",
@@ -109,15 +103,7 @@ const Op transpose_op{
 
 // ---- reshape ------------------------------------------------------------------------------------
 
-struct ReshapeAttrs {
-  std::vector<std::int64_t> sizes;  ///< plain; one may be -1
-  std::optional<Dims> dims;         ///< or these
-  template <class F>
-  static void fields(F&& f) {
-    f("sizes", &ReshapeAttrs::sizes);
-    f("dims", &ReshapeAttrs::dims);
-  }
-};
+namespace {
 
 /// Plain dims of these sizes, for so many elements (-1: only a run knows).
 Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
@@ -188,6 +174,8 @@ Tensors reshape_over_time(const OverTime& at) {
       bind(at.op, {at.in[0]}, make_attrs(ReshapeAttrs{{}, at.with_time(at.step_out[0].dims())}))};
 }
 
+}  // namespace
+
 const Op reshape_op{
     .name = "reshape",
     .type = reshape_type,
@@ -211,6 +199,8 @@ const Op reshape_op{
         },
     .over_time = reshape_over_time,
 };
+
+namespace {
 
 /// g with the dims of x, of which only the shape counts.
 const Op reshape_like_op{

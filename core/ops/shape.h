@@ -1,6 +1,8 @@
 // core/ops/shape.h — ops that arrange the same elements otherwise.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "reel/core/attrs.h"
@@ -8,6 +10,36 @@
 
 namespace reel {
 
+struct TransposeAttrs {
+  std::vector<int> order;  ///< result axis i is axis order[i] of x
+  template <class F>
+  static void fields(F&& f) {
+    f("order", &TransposeAttrs::order);
+  }
+};
+extern const Op transpose_op;
+
+struct ReshapeAttrs {
+  std::vector<std::int64_t> sizes;  ///< plain; one may be -1
+  std::optional<Dims> dims;         ///< or these
+  template <class F>
+  static void fields(F&& f) {
+    f("sizes", &ReshapeAttrs::sizes);
+    f("dims", &ReshapeAttrs::dims);
+  }
+};
+extern const Op reshape_op;
+
+struct ExpandAttrs {
+  std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not
+                          ///< listed have one element
+  Dims added;             ///< the dims of the result axes that are -1, in order
+  template <class F>
+  static void fields(F&& f) {
+    f("from", &ExpandAttrs::from);
+    f("added", &ExpandAttrs::added);
+  }
+};
 extern const Op expand_op;
 
 /// Another name for an axis: the same elements.

@@ -200,21 +200,6 @@ void check_fits(std::string_view op, double value, const TensorType& x) {
     throw DTypeError(str(op, ": ", value, " does not fit ", x, ", which holds no fractions"));
 }
 
-struct PadAttrs {
-  int axis = 0;
-  std::int64_t before = 0, after = 0;
-  double value = 0;
-  std::optional<Dim> to;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &PadAttrs::axis);
-    f("before", &PadAttrs::before);
-    f("after", &PadAttrs::after);
-    f("value", &PadAttrs::value);
-    f("to", &PadAttrs::to);
-  }
-};
-
 }  // namespace
 
 const Op pad_op{
@@ -279,22 +264,6 @@ const Op pad_op{
 };
 
 // ---- shift --------------------------------------------------------------------------------------
-
-namespace {
-
-struct ShiftAttrs {
-  int axis = 0;
-  Dim to{0};
-  double value = 0;  ///< where nothing comes from
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &ShiftAttrs::axis);
-    f("to", &ShiftAttrs::to);
-    f("value", &ShiftAttrs::value);
-  }
-};
-
-}  // namespace
 
 const Op shift_op{
     .name = "shift",

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "reel/core/attrs.h"
 #include "reel/core/op.h"
 
 namespace reel {
@@ -27,8 +28,49 @@ extern const Op slice_unknown_op;
 /// The inverse: zeros, where x lies at begin..end-1 of an axis with dim `to`; without one, of the
 /// dims of a second input.
 extern const Op unslice_op;
+
+/// So many elements more along an axis.
+struct PadAttrs {
+  int axis = 0;
+  std::int64_t before = 0, after = 0;
+  double value = 0;
+  std::optional<Dim> to;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &PadAttrs::axis);
+    f("before", &PadAttrs::before);
+    f("after", &PadAttrs::after);
+    f("value", &PadAttrs::value);
+    f("to", &PadAttrs::to);
+  }
+};
 extern const Op pad_op;
+
+/// shift, below.
+struct ShiftAttrs {
+  int axis = 0;
+  Dim to{0};
+  double value = 0;  ///< where nothing comes from
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &ShiftAttrs::axis);
+    f("to", &ShiftAttrs::to);
+    f("value", &ShiftAttrs::value);
+  }
+};
 extern const Op shift_op;
+
+struct ReverseAttrs {
+  int axis = 0;
+  /// Lengths of other dims over this one are not those of the rows any more: what the type takes
+  /// for padding counts.
+  bool is_shown = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &ReverseAttrs::axis);
+    f("is_shown", &ReverseAttrs::is_shown);
+  }
+};
 extern const Op reverse_op;
 
 /// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and

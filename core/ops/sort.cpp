@@ -1,4 +1,6 @@
 // argsort and top_k: positions in the order of the elements.
+#include "reel/core/ops/sort.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -80,16 +82,6 @@ class Validity {
 
 // ---- argsort ------------------------------------------------------------------------------------
 
-struct SortAttrs {
-  int axis = 0;
-  bool descending = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &SortAttrs::axis);
-    f("descending", &SortAttrs::descending);
-  }
-};
-
 /// Sorts what is no padding into the places of what is no padding; padding stays where it is.
 template <class T>
 void argsort_line(const T* x, std::int32_t* out, std::int64_t first, const AxisView& view,
@@ -107,6 +99,8 @@ void argsort_line(const T* x, std::int32_t* out, std::int64_t first, const AxisV
     out[at] = is_valid(at) ? (next++)->position() : static_cast<std::int32_t>(p);
   }
 }
+
+}  // namespace
 
 const Op argsort_op{
     .name = "argsort",
@@ -144,22 +138,7 @@ const Op argsort_op{
 
 // ---- top_k --------------------------------------------------------------------------------------
 
-struct TopKAttrs {
-  int axis = 0;   ///< the first
-  int count = 1;  ///< of adjacent axes, which are taken as one
-  Dim k{1};
-  template <class F>
-  static void fields(F&& f) {
-    f("axis", &TopKAttrs::axis);
-    f("count", &TopKAttrs::count);
-    f("k", &TopKAttrs::k);
-  }
-  std::vector<int> axes() const {
-    std::vector<int> result;
-    for (int i = axis; i < axis + count; ++i) result.push_back(i);
-    return result;
-  }
-};
+namespace {
 
 Dims top_k_dims(const TensorType& x, const TopKAttrs& attrs) {
   Dims dims = x.dims();
@@ -251,6 +230,8 @@ void top_k_kernel(KernelArgs& a) {
   });
 }
 
+}  // namespace
+
 /// Of the k largest elements along adjacent axes: the position along all of them together, -1 if
 /// there is none, and the position along each, 0 if there is none.
 const Op top_k_op{
@@ -280,6 +261,8 @@ const Op top_k_op{
                            sample(dims, 2, 1, none)};
         },
 };
+
+namespace {
 
 /// The axes in the order in which they are listed, side by side where the foremost of them is: ties
 /// then do not depend on the order of x's dims.

@@ -1,0 +1,40 @@
+// core/ops/sort.h — ops that say in which order elements of an axis are.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/attrs.h"
+#include "reel/core/op.h"
+
+namespace reel {
+
+struct SortAttrs {
+  int axis = 0;
+  bool descending = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &SortAttrs::axis);
+    f("descending", &SortAttrs::descending);
+  }
+};
+extern const Op argsort_op;
+
+struct TopKAttrs {
+  int axis = 0;   ///< the first
+  int count = 1;  ///< of adjacent axes, which are taken as one
+  Dim k{1};
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &TopKAttrs::axis);
+    f("count", &TopKAttrs::count);
+    f("k", &TopKAttrs::k);
+  }
+  std::vector<int> axes() const {
+    std::vector<int> result;
+    for (int i = axis; i < axis + count; ++i) result.push_back(i);
+    return result;
+  }
+};
+extern const Op top_k_op;
+
+}  // namespace reel
