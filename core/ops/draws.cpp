@@ -1,4 +1,6 @@
 // Random tensors: ops that draw from a key, and functions made of them.
+#include "reel/core/ops/draws.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +17,7 @@
 #include "reel/core/ops/philox_table.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/strided.h"
 #include "reel/core/random.h"
 #include "reel/core/str.h"
 
@@ -31,19 +34,6 @@ double normal(const std::array<std::uint32_t, 4>& words) {
   const double radius = std::sqrt(-2 * std::log(open_unit(words[0], words[1])));
   return radius * std::cos(2 * M_PI * open_unit(words[2], words[3]));
 }
-
-struct DrawAttrs {
-  TensorType type{f32};
-  std::int64_t number = 0;
-  double low = 0, high = 1;  ///< of truncated_normal the mean and the standard deviation
-  template <class F>
-  static void fields(F&& f) {
-    f("type", &DrawAttrs::type);
-    f("number", &DrawAttrs::number);
-    f("low", &DrawAttrs::low);
-    f("high", &DrawAttrs::high);
-  }
-};
 
 /// A second input, of which only the shape is read, says what dims a trace does not know.
 void draw_type(TypeArgs& a) {
@@ -123,9 +113,9 @@ class DrawBlock {
 
 /// Sets every element to element(draws, attrs, T{}); draws(0), draws(1), ... are 128 bits each, all
 /// of them independent.
-template <class Fn>
-void draw(KernelArgs& a, Fn&& element) {
-  const DrawAttrs& attrs = a.attr<DrawAttrs>();
+/// numbers: calls its argument with the number of every element of the result.
+template <class Numbers, class Fn>
+void draw(KernelArgs& a, const DrawAttrs& attrs, const Numbers& numbers, Fn&& element) {
   const auto* key = a.input(0).data<std::int64_t>();
   const auto high = static_cast<std::uint64_t>(key[1] + attrs.number);
   const Tensor& out = a.make();
@@ -142,13 +132,66 @@ void draw(KernelArgs& a, Fn&& element) {
         }
         block.clear();
       };
-      each_number(out.type(), [&](std::uint64_t number) {
+      numbers([&](std::uint64_t number) {
         block.push(number);
         if (block.is_full()) flush();
       });
       flush();
     }
   });
+}
+
+struct Uniform {
+  template <class Draws, class T>
+  T operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
+    const auto words = draws(0);
+    T unit;
+    if constexpr (sizeof(T) == 4)
+      unit = static_cast<T>(words[0] >> 8) * 0x1p-24f;
+    else
+      unit = static_cast<T>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
+    const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high);
+    const T value = low + static_cast<T>(attrs.high - attrs.low) * unit;
+    return value < high ? value : low;  // it may have been rounded up
+  }
+};
+struct Normal {
+  template <class Draws, class T>
+  double operator()(const Draws& draws, const DrawAttrs&, T) const {
+    return normal(draws(0));
+  }
+};
+struct TruncatedNormal {
+  template <class Draws, class T>
+  double operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
+    double z = normal(draws(0));  // nineteen of twenty are taken at once
+    for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
+    return attrs.low + attrs.high * z;
+  }
+};
+
+template <class Element>
+void draw_kernel(KernelArgs& a) {
+  const auto numbers = [&](const auto& fn) { each_number(a.types[0], fn); };
+  draw(a, a.attr<DrawAttrs>(), numbers, Element());
+}
+
+/// Those of some rows among all.
+template <class Element>
+void draw_rows(KernelArgs& a) {
+  const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
+  const AxisView view = view_axis(a.types[0], attrs.axis);
+  const auto* row = a.input(1).data<std::int64_t>();
+  const std::int64_t all = row[view.size];
+  draw(
+      a, attrs,
+      [&](const auto& fn) {
+        for (std::int64_t outer = 0; outer < view.outer; ++outer)
+          for (std::int64_t r = 0; r < view.size; ++r)
+            for (std::int64_t i = 0; i < view.inner; ++i)
+              fn(static_cast<std::uint64_t>((outer * all + row[r]) * view.inner + i));
+      },
+      Element());
 }
 
 OpSamples draw_samples() {
@@ -161,24 +204,12 @@ OpSamples draw_samples() {
            make_attrs(DrawAttrs{TensorType(f32, {unknown, 3}), 0, 0, 1})}};
 }
 
+}  // namespace
+
 const Op random_uniform_op{
     .name = "random_uniform",
     .type = draw_type,
-    .kernel =
-        [](KernelArgs& a) {
-          draw(a, [](const auto& draws, const DrawAttrs& attrs, auto zero) {
-            using T = decltype(zero);
-            const auto words = draws(0);
-            T unit;
-            if constexpr (sizeof(T) == 4)
-              unit = static_cast<T>(words[0] >> 8) * 0x1p-24f;
-            else
-              unit = static_cast<T>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
-            const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high);
-            const T value = low + static_cast<T>(attrs.high - attrs.low) * unit;
-            return value < high ? value : low;  // it may have been rounded up
-          });
-        },
+    .kernel = draw_kernel<Uniform>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
 };
@@ -186,10 +217,7 @@ const Op random_uniform_op{
 const Op random_normal_op{
     .name = "random_normal",
     .type = draw_type,
-    .kernel =
-        [](KernelArgs& a) {
-          draw(a, [](const auto& draws, const DrawAttrs&, auto) { return normal(draws(0)); });
-        },
+    .kernel = draw_kernel<Normal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
 };
@@ -197,18 +225,60 @@ const Op random_normal_op{
 const Op truncated_normal_op{
     .name = "truncated_normal",
     .type = draw_type,
-    // Nineteen of twenty are taken at once.
-    .kernel =
-        [](KernelArgs& a) {
-          draw(a, [](const auto& draws, const DrawAttrs& attrs, auto) {
-            double z = normal(draws(0));
-            for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
-            return attrs.low + attrs.high * z;
-          });
-        },
+    .kernel = draw_kernel<TruncatedNormal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
 };
+
+namespace {
+const Op* const kDraws[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op};
+}
+
+bool is_draw(const Op& op) {
+  return std::find(std::begin(kDraws), std::end(kDraws), &op) != std::end(kDraws);
+}
+
+DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis) {
+  const auto kind = std::find(std::begin(kDraws), std::end(kDraws), draw.op) - std::begin(kDraws);
+  return {get<DrawAttrs>(draw.attrs.get()), axis, static_cast<int>(kind)};
+}
+
+const Op draw_rows_op{
+    .name = "draw_rows",
+    .type =
+        [](TypeArgs& a) {
+          const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
+          const Dim& numbers = dim_at(a.in[1], 0);
+          TensorType type = attrs.type;
+          if (!type.is_named())
+            type =
+                type.with(with_dim(type.dims(), attrs.axis,
+                                   numbers.has_size() ? Dim(numbers.size() - 1) : Dim::unknown()));
+          a.out.push_back(std::move(type));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          constexpr OpKernel kKernels[] = {draw_rows<Uniform>, draw_rows<Normal>,
+                                           draw_rows<TruncatedNormal>};
+          kKernels[a.attr<DrawRowsAttrs>().kind](a);
+        },
+    .no_vjp = "random numbers depend on nothing but keys",
+    .samples =
+        [] {
+          // Row numbers, and their count in all, are all 5.
+          const SampleInput key{TensorType(i64, {2}), 0, 100, false};
+          const auto sample = [&](const Dims& dims, int axis, std::int64_t rows, int kind) {
+            return OpSample{
+                {key, {TensorType(i64, {Dim(rows + 1)}), 5, 5, false}},
+                make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, kind})};
+          };
+          const Dim batch("batch", 2), feature("feature", 3);
+          return OpSamples{sample({4, 3}, 0, 2, 0), sample({3, 4}, 1, 2, 1),
+                           sample({batch, feature}, 0, 2, 2), sample({feature, batch}, 1, 2, 0)};
+        },
+};
+
+namespace {
 
 /// Before a number is taken from the stream.
 TensorType type_to_draw(const Dims& dims, DType dtype, const char* op) {
@@ -337,7 +407,8 @@ Tensor dropout(const Tensor& x, double rate, const Axes& axes) {
 }
 
 namespace {
-const Op* const kDrawOps[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op};
+const Op* const kDrawOps[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op,
+                              &draw_rows_op};
 }
 std::span<const Op* const> draw_ops() { return kDrawOps; }
 

@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "reel/core/ops/creation.h"
+#include "reel/core/ops/cumulative.h"
+#include "reel/core/ops/draws.h"
 #include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/index.h"
+#include "reel/core/ops/slice.h"
 
 namespace reel {
 
@@ -12,7 +16,10 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
       entry_(entry_dim(attrs, inputs)),
       rows_(entry_rows(attrs, inputs)),
       is_live_(body_.types.size(), 1),
-      is_zero_(body_.types.size(), 0) {
+      is_zero_(body_.types.size(), 0),
+      is_drawn_(body_.types.size(), 0) {
+  const bool has_sums = attrs.sums || std::count(attrs.collects.begin(), attrs.collects.end(), 1);
+  draws_count_for_nothing_ = !has_sums;
   for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
     const ValueId v = body_.inputs[i];
     if (rows_[v] == RowAxes::kNone) continue;
@@ -24,8 +31,15 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const auto in = body_.inputs_of(record);
     const bool is_live = std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
     const bool is_zero = is_zero_in_ended(record);
-    for (const ValueId v : body_.outputs_of(record)) {
+    // Each entry draws its own, of whatever is the same for all.
+    const auto out = body_.outputs_of(record);
+    const bool is_drawn =
+        (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
+        std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
+    for (const ValueId v : out) {
+      draws_count_for_nothing_ = draws_count_for_nothing_ && !is_mixed(v);
       is_live_[v] = is_live;
+      is_drawn_[v] = is_drawn;
       is_zero_[v] = is_zero && (rows_[v] >= 0 || makes_zeros(*record.op, record.attrs.get()));
     }
   }
@@ -40,6 +54,10 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
   if (&op == &div_op) return is_zero_[in[0]];
   if (&op == &tanh_grad_op || &op == &sigmoid_grad_op || &op == &gelu_grad_op)
     return is_zero_[in[1]];
+  if (&op == &shift_op) return is_zero_[in[0]] && get<ShiftAttrs>(record.attrs.get()).value == 0;
+  if (&op == &gather_op) return is_zero_[in[0]];
+  if (&op == &scatter_add_op) return is_zero_[in[0]] && is_zero_[in[2]];
+  if (&op == &recurrence_op) return is_zero_[in[1]];
   if (&op == &where_op) return is_zero_[in[1]] && is_zero_[in[2]];
   // Linear with constant coefficients: its gradient reads nothing.
   const OpReads reads = reads_of(op, record.attrs.get(), ~0u);
@@ -50,7 +68,12 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
 std::optional<Fill> EndedValues::fill(ValueId v) const {
   if (is_mixed(v)) return std::nullopt;
   if (is_zero_[v]) return Fill::zero;
-  return is_live_[v] ? std::optional(Fill::live) : std::nullopt;
+  return is_live_[v] && !is_drawn_[v] ? std::optional(Fill::live) : std::nullopt;
+}
+
+std::optional<Fill> EndedValues::fill_of_saved(ValueId v) const {
+  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_) return Fill::live;
+  return fill(v);
 }
 
 }  // namespace reel

@@ -25,6 +25,10 @@ class EndedValues {
   /// The fill that gives ended entries the value that the body computed for them; none where no
   /// fill does.
   std::optional<Fill> fill(ValueId v) const;
+  /// The same for a gradient that reads what was saved. What an ended entry drew is its own, and
+  /// not that of the live one; but where no op mixes entries, all that it was for was thrown away,
+  /// and its cotangent is zero, whichever of the two it is multiplied by.
+  std::optional<Fill> fill_of_saved(ValueId v) const;
 
   /// The record gives zero for entries that have ended; a sum over entries, that they add nothing.
   bool is_zero_in_ended(const OpRecord& record) const;
@@ -33,7 +37,8 @@ class EndedValues {
   const Graph& body_;
   Dim entry_;
   RowAxes rows_;
-  std::vector<std::uint8_t> is_live_, is_zero_;  // by value
+  std::vector<std::uint8_t> is_live_, is_zero_, is_drawn_;  // by value
+  bool draws_count_for_nothing_ = false;
 };
 
 }  // namespace reel

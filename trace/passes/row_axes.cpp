@@ -1,15 +1,20 @@
 #include "reel/trace/passes/row_axes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reel/core/ops/creation.h"
+#include "reel/core/ops/draws.h"
 #include "reel/core/ops/element_loop.h"
 #include "reel/core/ops/fused.h"
+#include "reel/core/ops/index.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/shape.h"
+#include "reel/core/ops/slice.h"
+#include "reel/trace/passes/row_rules.h"
 
 namespace reel {
 
@@ -23,9 +28,24 @@ RowAxes::RowAxes(const Graph& graph, const Dim& rows)
     : graph_(graph),
       rows_(rows),
       axes_(graph.types.size(), kNone),
-      is_uniform_(graph.types.size(), 0) {}
+      is_uniform_(graph.types.size(), 0),
+      drawn_(graph.types.size(), nullptr) {}
 
 void RowAxes::follow() {
+  const std::vector<int> seeds = axes_;
+  follow_records();
+  if (!first_mixing_ || rows_.is_named()) return;
+  // A plain axis does not say what it counts: what is drawn has rows if nothing is mixed then.
+  const std::vector<int> found = std::exchange(axes_, seeds);
+  const Op* const mixing = std::exchange(first_mixing_, nullptr);
+  draws_have_rows_ = true;
+  follow_records();
+  if (!first_mixing_) return;
+  axes_ = found;
+  first_mixing_ = mixing;
+}
+
+void RowAxes::follow_records() {
   for (const OpRecord& record : graph_.records) {
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
     if (record.op == &full_op) is_uniform_[out[0]] = 1;
@@ -35,7 +55,9 @@ void RowAxes::follow() {
     };
     if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed))
       axis = kMixed;
-    else if (!std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
+    else if (std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
+      axis = axis_made(record);
+    else
       axis = axis_of(record);
     for (const ValueId v : out) {
       // What has rows without being made of such may be anything, unless it is one number.
@@ -43,11 +65,31 @@ void RowAxes::follow() {
                               rows_.is_named() && contains(type(v).dims(), rows_);
       axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
     }
+    const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
+    const Op* const drawn = drawing_op(record);
+    for (const ValueId v : out) drawn_[v] = axes_[v] == kNone ? drawn : nullptr;
     const bool is_mixed =
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
-    if (is_mixed && !first_mixing_) first_mixing_ = is(kSummed) ? summing_op(in) : record.op;
+    if (!is_mixed || mixing) continue;
+    if (is(kSummed))
+      first_mixing_ = summing_op(in);
+    else if (drawn)
+      first_mixing_ = drawn;
+    else if (!first_mixing_)
+      first_mixing_ = record.op;
   }
+}
+
+/// Of what a record takes that has no rows, the op that drew as many of something else, as far as
+/// anyone can tell: that is what keeps the rows from being told apart.
+const Op* RowAxes::drawing_op(const OpRecord& record) const {
+  if (rows_.is_named()) return nullptr;
+  if (is_draw(*record.op))
+    return contains(type(graph_.outputs_of(record)[0]).dims(), rows_) ? record.op : nullptr;
+  for (const ValueId v : graph_.inputs_of(record))
+    if (drawn_[v]) return drawn_[v];
+  return nullptr;
 }
 
 /// The op that made a sum over rows, of which something else was made: that is what mixes them.
@@ -58,35 +100,48 @@ const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
   return nullptr;
 }
 
+/// Of an op none of whose inputs has rows: of what is drawn, and of what is repeated along them.
+int RowAxes::axis_made(const OpRecord& record) const {
+  const auto out = graph_.outputs_of(record);
+  if (is_draw(*record.op)) {
+    const TensorType& drawn = type(out[0]);
+    if (record.input_count != 1 || drawn.is_ragged()) return kNone;
+    if (rows_.is_named()) return find(drawn.dims(), rows_);
+    return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
+  }
+  if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op))
+    return find(type(out[0]).dims(), rows_);
+  return kNone;
+}
+
 /// Of an op whose inputs have rows, or not, and whose outputs all have them in one place.
 int RowAxes::axis_of(const OpRecord& record) const {
   const auto in = graph_.inputs_of(record);
+  const Op* const op = record.op;
   const TensorType& result = type(graph_.outputs_of(record)[0]);
-  if (element_loop(*record.op)) return of_elements(in, result);
-  if (record.op == &fused_op) return kNone;  // follow_fused() says where
-  if (record.op == &dot_op || is_packed_dot(*record.op)) return of_product(record, in);
-  if (record.op == &concat_op) return of_concat(record, in);
+  if (op == &fused_op) return kNone;  // follow_fused() says where
+  if (op == &dot_op || is_packed_dot(*op)) return of_product(record, in);
+  if (op == &gather_op || op == &gather_unknown_op)
+    return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
+  if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
+  if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
+  const int axis = axis_of_all(record, in);
+  return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
+}
+
+/// Where the inputs have rows, if that is the same axis of all.
+int RowAxes::axis_of_all(const OpRecord& record, std::span<const ValueId> in) const {
   const int axis = axes_[in[0]];
-  if (record.op == &full_like_op) return axis;
-  if (record.op == &split_op)
-    return get<SplitAttrs>(record.attrs.get()).axis == axis ? kMixed : axis;
-  if (record.op == &rename_op)
-    return get<RenameAttrs>(record.attrs.get()).axis == axis ? kMixed : axis;
-  if (record.op == &spread_op) {
-    int place = axis;
-    for (const int added : get<SpreadAttrs>(record.attrs.get()).axes) place += added <= place;
-    return place;
+  if (record.op == &shift_op && type(in[0]).is_named()) return axis;  // offsets go along by name
+  const bool joins = record.op == &concat_op || record.op == &stack_op;
+  int place = kNone;
+  for (const ValueId v : in) {
+    const bool is_same_for_all = joins && rows_.is_named() && is_uniform_[v];
+    if (axes_[v] == kNone && is_same_for_all) continue;
+    if (axes_[v] < 0 || (place != kNone && axes_[v] != place)) return kMixed;
+    place = axes_[v];
   }
-  for (const Op* op : {&sum_op, &prod_op, &max_op, &min_op, &logsumexp_op})
-    if (record.op == op) {
-      const std::vector<int>& reduced = get<ReduceAttrs>(record.attrs.get()).axes;
-      if (has(reduced, axis)) return op == &sum_op ? kSummed : kMixed;
-      return axis - static_cast<int>(std::count_if(reduced.begin(), reduced.end(),
-                                                   [&](int other) { return other < axis; }));
-    }
-  if (record.op == &softmax_op || record.op == &log_softmax_op)
-    return has(get<ReduceAttrs>(record.attrs.get()).axes, axis) ? kMixed : axis;
-  return kMixed;
+  return place;
 }
 
 /// Element-wise ops: rows meet rows, or what is the same along them.
@@ -137,11 +192,31 @@ int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) con
   return place;
 }
 
-int RowAxes::of_concat(const OpRecord& record, std::span<const ValueId> in) const {
-  const int axis = axes_[in[0]];
-  const bool is_same =
-      std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == axis; });
-  return is_same && get<ConcatAttrs>(record.attrs.get()).axis != axis ? axis : kMixed;
+/// Of a table that all rows look up, or of a tensor that has them too.
+int RowAxes::of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const {
+  const auto added = [&](std::size_t end) {
+    return static_cast<int>(
+        std::count(attrs.matched.begin(), attrs.matched.begin() + static_cast<int>(end), -1));
+  };
+  if (in_x == kNone) {
+    const auto k = static_cast<std::size_t>(in_indices);
+    return attrs.matched[k] < 0 ? attrs.axis + added(k) : kMixed;
+  }
+  if (attrs.is_indexed(in_x)) return kMixed;
+  const auto found = std::find(attrs.matched.begin(), attrs.matched.end(), in_x);
+  const int along =
+      found == attrs.matched.end() ? kNone : static_cast<int>(found - attrs.matched.begin());
+  if (along != in_indices) return kMixed;
+  return in_x < attrs.axis ? in_x : in_x - attrs.count + added(attrs.matched.size());
+}
+
+/// Updates go where gather would have taken them from: from the same rows.
+int RowAxes::of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const {
+  int axis = axes_[in[0]];
+  if (axis == kNone && is_uniform_[in[0]] && rows_.is_named())
+    axis = find(type(in[0]).dims(), rows_);
+  if (axis < 0) return kMixed;
+  return of_gather(attrs, axis, axes_[in[1]]) == axes_[in[2]] && axes_[in[2]] >= 0 ? axis : kMixed;
 }
 
 void RowAxes::follow_fused(const OpRecord& record) {

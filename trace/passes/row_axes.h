@@ -8,6 +8,8 @@
 
 namespace reel {
 
+struct GatherAttrs;  // core/ops/index.h
+
 /// Follows one dim, that of the rows, through the values of a graph: row r of a value depends on
 /// row r of the inputs that have rows, and on inputs without, for as long as every op on the way
 /// treats rows each for itself.
@@ -30,11 +32,16 @@ class RowAxes {
   const Op* first_mixing() const { return first_mixing_; }
 
  private:
+  void follow_records();
   const Op* summing_op(std::span<const ValueId> in) const;
+  const Op* drawing_op(const OpRecord& record) const;
+  int axis_made(const OpRecord& record) const;
   int axis_of(const OpRecord& record) const;
+  int axis_of_all(const OpRecord& record, std::span<const ValueId> in) const;
   int of_elements(std::span<const ValueId> in, const TensorType& result) const;
   int of_product(const OpRecord& record, std::span<const ValueId> in) const;
-  int of_concat(const OpRecord& record, std::span<const ValueId> in) const;
+  int of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const;
+  int of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const;
   void follow_fused(const OpRecord& record);
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
@@ -42,6 +49,8 @@ class RowAxes {
   Dim rows_;
   std::vector<int> axes_;                 // by value
   std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
+  std::vector<const Op*> drawn_;          // by value without rows: what drew it
+  bool draws_have_rows_ = false;          // their first axis is that, where it is as long
   const Op* first_mixing_ = nullptr;
 };
 

@@ -46,7 +46,8 @@ void mark_stacks(LoopAttrs& loop, const EndedValues& ended, std::span<const Valu
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const std::size_t j = first + i;
     if (!loop.is_raw(j) || loop.is_list(j)) continue;
-    const std::optional<Fill> fill = ended.fill(loop.body.graph->outputs[loop.first_stack() + j]);
+    const std::optional<Fill> fill =
+        ended.fill_of_saved(loop.body.graph->outputs[loop.first_stack() + j]);
     if (!fill) continue;
     if (is_slices_only[saved[i]]) loop.stack_kinds[j] |= LoopAttrs::kUnread;
     known[saved[i]] = *fill;

@@ -40,6 +40,11 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       slices_.push_back(std::move(part));
     }
   }
+  if (block.input_types.size() > in.size()) {  // of a body that takes row numbers
+    std::vector<std::int64_t> numbers = rows_;
+    numbers.push_back(all_);
+    inputs_.push_back(tensor(numbers));
+  }
   if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
   for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i) {
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;

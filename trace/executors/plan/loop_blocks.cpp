@@ -10,11 +10,18 @@ namespace reel {
 void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
   cut_ = find_row_cut(whole.loop(), whole.input_types, whole.context.passes);
+  if (cut_) find_body();
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(number)) blocks_.clear();
   make_partial_sums();
   joined_.reset();
+}
+
+void LoopBlocks::find_body() {
+  const GraphRef& whole = whole_->loop().body.graph;
+  if (body_.whole != whole || body_.axes != cut_->axes)
+    body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes)};
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -30,7 +37,7 @@ void LoopBlocks::make_partial_sums() {
 
 bool LoopBlocks::plan(std::size_t number) {
   const std::int64_t rows = cut_->blocks[number];
-  const LoopAttrs& loop = whole_->loop();
+  const LoopAttrs loop = on_body(whole_->loop(), whole_->input_types.size(), body_.on_rows);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
@@ -41,6 +48,7 @@ bool LoopBlocks::plan(std::size_t number) {
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
+  if (body_.on_rows.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
   std::unique_ptr<PlannedLoop>& block = blocks_[number];
   if (!block)  // else of other dims: most of it stays
     block = std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + number));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/core/parallel.h"
+#include "reel/trace/executors/plan/body_on_rows.h"
 #include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/row_cut.h"
@@ -30,10 +31,16 @@ class LoopBlocks {
   bool plan(std::size_t number);
   /// On one thread, once that has been planned.
   bool runs_joined() const { return joined_ && cut_->can_join && threads() == 1; }
+  void find_body();
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
+  struct Body {
+    GraphRef whole;
+    std::vector<int> axes;  // of its values' rows
+    BodyOnRows on_rows;     // that of all blocks
+  } body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
   std::vector<Tensors> partial_sums_;   ///< by block but the first, which has the loop's outputs
   std::optional<JoinedBlocks> joined_;  ///< once it was asked for

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "reel/core/ops/index.h"
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/joined_blocks.h"
@@ -38,6 +40,11 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   return work;
 }
 
+bool is_reduction(const Op& op) {
+  const auto all = reduction_ops();
+  return std::find(all.begin(), all.end(), &op) != all.end();
+}
+
 /// Whether nothing of a row's bits depends on how many rows there are, but for sums over them that
 /// can be taken block by block.
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
@@ -47,6 +54,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
+    if (is_reduction(*record.op) && axes[in[0]] > 0) return false;  // rows lie side by side
     const bool is_packed = is_packed_dot(*record.op);
     if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
     if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
@@ -62,6 +70,17 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
     if (!record || axes[body.inputs_of(*record)[0]] != 0) return false;
   }
   return true;
+}
+
+/// An op that throws for some indices, which rows of entries that have ended may have.
+const Op* failing_op(const Graph& body, const RowAxes& axes) {
+  for (const OpRecord& record : body.records) {
+    if (record.op != &gather_op && record.op != &gather_unknown_op && record.op != &scatter_add_op)
+      continue;
+    const IndexRule rule = get<GatherAttrs>(record.attrs.get()).rule;
+    if (axes[body.inputs_of(record)[1]] >= 0 && rule != IndexRule::clip) return record.op;
+  }
+  return nullptr;
 }
 
 /// How many rows each block has: those that are asked for, or as many as are worth a walk through
@@ -160,6 +179,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     if (has_rows[i]) axes.seed(body.inputs[i], 0);
   axes.follow();
   if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
+  if (const Op* op = ends ? failing_op(body, axes) : nullptr)
+    return no("op ", op->name, " may fail for what entries that have ended compute");
   for (int i = 0; i < attrs.carries; ++i) {
     const int axis = axes[body.outputs[static_cast<std::size_t>(i)]];
     if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]])
@@ -183,6 +204,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
                        : axis == RowAxes::kSummed ? RowCut::Sum::over_rows
                                                   : RowCut::Sum::same);
   }
+  for (ValueId v = 0; v < body.types.size(); ++v) cut.axes.push_back(axes[v]);
   const PlannedTypes planned = plan_types(body, types, attrs.body.env());
   const std::int64_t work = work_of(body, planned);
   cut.blocks = blocks_of(rows->size(), work, ends, passes);

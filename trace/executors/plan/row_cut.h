@@ -35,6 +35,8 @@ struct RowCut {
   /// All rows can be run as if they were one block, and have the bits of blocks none the less
   /// (joined_blocks.h): where one thread runs all of them, products of more rows are faster.
   bool can_join = false;
+  /// Where each value of the body has its rows (trace/passes/row_axes.h).
+  std::vector<int> axes = {};
 
   /// Which rows are in each block, in a run with these inputs; the first block is the one that runs
   /// longest.
