@@ -1,6 +1,7 @@
 #include "reel/trace/passes/fuse_pointwise.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -59,13 +60,22 @@ class Relation {
   void add_all(std::size_t to, std::size_t from) {
     for (std::size_t w = 0; w < words_; ++w) bits_[to * words_ + w] |= bits_[from * words_ + w];
   }
+  /// Asks for those that the row has.
+  template <class Predicate>
+  bool any_of(std::size_t row, const Predicate& is) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      for (std::uint64_t rest = bits_[row * words_ + w]; rest; rest &= rest - 1)
+        if (is(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)))) return true;
+    return false;
+  }
 
  private:
   std::size_t words_;
   std::vector<std::uint64_t> bits_;
 };
 
-/// Finds out what can be done together.
+/// Finds out what can be done together. What a merge asks for is kept by group, not found again in
+/// its records: an unrolled loop is one group of thousands, which grows by one record at a time.
 class Grouping {
  public:
   explicit Grouping(const Graph& graph)
@@ -73,6 +83,7 @@ class Grouping {
         made_by_(graph.types.size(), kNone),
         head_(graph.records.size()),
         needs_(graph.records.size()),
+        apart_(graph.records.size()),
         groups_(graph.records.size()) {
     std::iota(head_.begin(), head_.end(), 0);
     std::size_t effect = kNone;
@@ -80,6 +91,7 @@ class Grouping {
       for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
     for (std::size_t r = 0; r < graph.records.size(); ++r) {
       const OpRecord& record = graph.records[r];
+      heads_.push_back(r);
       for (const ValueId v : graph.inputs_of(record))
         if (made_by_[v] != kNone) depend(r, head(made_by_[v]));
       depend_on_dims(r);
@@ -90,6 +102,9 @@ class Grouping {
       for (const ValueId v : graph.outputs_of(record)) made_by_[v] = r;
       join(r);
     }
+    for (std::size_t r = 0; r < head_.size(); ++r) head_[r] = head(r);
+    for (const std::size_t each : heads_)
+      if (groups_[each]) std::sort(groups_[each]->records.begin(), groups_[each]->records.end());
   }
 
   std::size_t head(std::size_t r) const {
@@ -172,26 +187,25 @@ class Grouping {
   /// Into the groups of what it reads, as far as they go together.
   void join(std::size_t r) {
     groups_[r] = alone(r);
-    if (!groups_[r] || graph_.records[r].op == &spread_op) return;
+    if (!groups_[r]) return;
+    for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+      if (made_by_[v] != kNone && !may_read(v, r)) keep_apart(r, head(made_by_[v]));
+    if (graph_.records[r].op == &spread_op) return;
     for (const ValueId v : graph_.inputs_of(graph_.records[r])) {
       if (made_by_[v] == kNone) continue;
       const std::size_t from = head(made_by_[v]), to = head(r);
       if (from == to || !groups_[from]) continue;
-      const std::optional<Group> both = together(*groups_[from], *groups_[to]);
-      if (both && !is_between(from, to) && may_read_all(*both, from, to)) merge(from, to, *both);
+      if (apart_.has(to, from) || !go_together(*groups_[from], *groups_[to]) ||
+          is_between(from, to))
+        continue;
+      merge(from, to);
     }
   }
-  /// Within a group values have the size that their reader walks over, and are not repeated.
-  bool may_read_all(const Group& both, std::size_t a, std::size_t b) const {
-    return std::all_of(both.records.begin(), both.records.end(), [&](std::size_t r) {
-      const auto in = graph_.inputs_of(graph_.records[r]);
-      return std::all_of(in.begin(), in.end(), [&](ValueId v) {
-        if (made_by_[v] == kNone) return true;
-        const std::size_t maker = head(made_by_[v]);
-        return (maker != a && maker != b) || may_read(v, r);
-      });
-    });
+  void keep_apart(std::size_t a, std::size_t b) {
+    apart_.set(a, b);
+    apart_.set(b, a);
   }
+  /// Within a group values have the size that their reader walks over, and are not repeated.
   bool may_read(ValueId v, std::size_t r) const {
     const OpRecord& record = graph_.records[r];
     if (record.op == &split_op || record.op == &concat_op) return true;
@@ -200,58 +214,59 @@ class Grouping {
   }
 
   static bool has_dims(const Group& group, const Dims& dims) { return same_dims(group.dims, dims); }
-  static std::optional<Group> together(const Group& a, const Group& b) {
-    Group result = a;
-    if (a.whole && b.whole) {
-      if (!has_dims(a, b.dims) || !same_dims(*a.whole, *b.whole) || a.axis != b.axis ||
-          a.parts != b.parts)
-        return std::nullopt;
-    } else if (b.whole) {
-      if (!has_dims(a, b.dims) && !has_dims(a, *b.whole)) return std::nullopt;
-      result = b;
-      result.records = a.records;
-      result.walks = a.walks;
-    } else if (a.whole) {
-      if (!has_dims(b, a.dims) && !has_dims(b, *a.whole)) return std::nullopt;
-    } else if (!has_dims(a, b.dims)) {
-      return std::nullopt;
+  static bool go_together(const Group& a, const Group& b) {
+    if (a.whole && b.whole)
+      return has_dims(a, b.dims) && same_dims(*a.whole, *b.whole) && a.axis == b.axis &&
+             a.parts == b.parts;
+    if (b.whole) return has_dims(a, b.dims) || has_dims(a, *b.whole);
+    if (a.whole) return has_dims(b, a.dims) || has_dims(b, *a.whole);
+    return has_dims(a, b.dims);
+  }
+  /// a is among the records of the result, in any order.
+  static Group together(Group a, Group b) {
+    if (a.records.size() < b.records.size()) a.records.swap(b.records);
+    a.records.insert(a.records.end(), b.records.begin(), b.records.end());
+    a.walks += b.walks;
+    if (!a.whole && b.whole) {
+      a.dims = b.dims;
+      a.whole = b.whole;
+      a.axis = b.axis;
+      a.parts = b.parts;
     }
-    result.records.insert(result.records.end(), b.records.begin(), b.records.end());
-    result.walks += b.walks;
-    return result;
+    return a;
   }
 
   /// Something else reads the one and is read by the other.
   bool is_between(std::size_t a, std::size_t b) const {
-    for (std::size_t x = 0; x < head_.size(); ++x) {
-      if (head_[x] != x || x == a || x == b) continue;
-      if ((needs_.has(x, a) && needs_.has(b, x)) || (needs_.has(x, b) && needs_.has(a, x)))
-        return true;
-    }
-    return false;
+    return needs_.any_of(b, [&](std::size_t x) { return needs_.has(x, a); }) ||
+           needs_.any_of(a, [&](std::size_t x) { return needs_.has(x, b); });
   }
 
-  void merge(std::size_t from, std::size_t to, Group both) {
+  void merge(std::size_t from, std::size_t to) {
     head_[from] = to;
+    heads_.erase(std::lower_bound(heads_.begin(), heads_.end(), from));
     needs_.add_all(to, from);
     needs_.clear(to, from);
     needs_.clear(to, to);
-    for (std::size_t x = 0; x < head_.size(); ++x) {
-      if (head_[x] != x || x == to) continue;
+    apart_.add_all(to, from);
+    for (const std::size_t x : heads_) {
+      if (x == to) continue;
+      if (apart_.has(from, x)) apart_.set(x, to);
       if (needs_.has(x, from)) needs_.set(x, to);
       needs_.clear(x, from);
       if (needs_.has(x, to)) needs_.add_all(x, to);
     }
-    std::sort(both.records.begin(), both.records.end());
+    groups_[to] = together(std::move(*groups_[from]), std::move(*groups_[to]));
     groups_[from].reset();
-    groups_[to] = std::move(both);
   }
 
   const Graph& graph_;
   std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< kNone: by an input
   std::vector<std::size_t> made_by_;                          ///< by value
-  std::vector<std::size_t> head_;  ///< by record: the one that stands for its group, or next to it
-  Relation needs_;                 ///< by head: the heads that must be done before
+  std::vector<std::size_t> head_;   ///< by record: the one that stands for its group, or next to it
+  std::vector<std::size_t> heads_;  ///< in their order
+  Relation needs_;                  ///< by head: the heads that must be done before
+  Relation apart_;  ///< by head: those of which one reads a value of the other that it may not
   std::vector<std::optional<Group>> groups_;
 };
 
