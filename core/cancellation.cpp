@@ -9,8 +9,30 @@ namespace {
 constinit thread_local const std::stop_token* innermost = nullptr;
 }
 
+/// Asked to stop as soon as one of two tokens is.
+struct CancellationScope::Both {
+  struct Ask {
+    std::stop_source& source;
+    void operator()() const { source.request_stop(); }
+  };
+  Both(const std::stop_token& a, const std::stop_token& b)
+      : of_a(a, Ask{source}), of_b(b, Ask{source}) {}
+  std::stop_source source;
+  std::stop_callback<Ask> of_a, of_b;
+};
+
 CancellationScope::CancellationScope(std::stop_token token)
-    : token_(std::move(token)), outer_(std::exchange(innermost, &token_)) {}
+    : token_(std::move(token)), outer_(innermost) {
+  if (outer_ && outer_->stop_possible() && *outer_ != token_) {
+    if (token_.stop_possible()) {
+      both_ = std::make_unique<Both>(token_, *outer_);
+      token_ = both_->source.get_token();
+    } else {
+      token_ = *outer_;
+    }
+  }
+  innermost = &token_;
+}
 CancellationScope::~CancellationScope() { innermost = outer_; }
 
 void check_cancellation() {

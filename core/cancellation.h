@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <stop_token>
 
 #include "reel/core/errors.h"
@@ -32,7 +33,8 @@ class CancelledError : public Error {
 ///
 /// A loop looks at the token in every iteration; the dataflow executor at every op, of graphs
 /// without loops, too. Ops that run already run to their end. The function can be called again
-/// afterwards. Scopes nest; the innermost counts.
+/// afterwards. Scopes nest, and each counts: inside of a helper's own deadline, a loop ends with
+/// the caller's token too.
 class CancellationScope {
  public:
   explicit CancellationScope(std::stop_token token);
@@ -41,13 +43,15 @@ class CancellationScope {
   CancellationScope& operator=(const CancellationScope&) = delete;
 
  private:
+  struct Both;
+  std::unique_ptr<Both> both_;  ///< where the scope around it can stop, too
   std::stop_token token_;
   const std::stop_token* outer_;
 };
 
-/// The token of this thread's innermost scope; one that never stops where there is none.
+/// Asked to stop with any of the tokens of this thread's scopes; never where there is none.
 std::stop_token cancellation_token();
-/// Throws CancelledError where that token was asked to stop.
+/// Throws CancelledError where one of those tokens was asked to stop.
 void check_cancellation();
 /// failure: of an op, which the call would have thrown later; the message has it, too.
 [[noreturn]] void throw_cancelled(std::exception_ptr failure = {});

@@ -2,6 +2,7 @@
 #include "reel/core/cancellation.h"
 
 #include <atomic>
+#include <optional>
 
 #include "reel/core/bind.h"
 #include "reel/core/memory.h"
@@ -179,6 +180,44 @@ TEST_P(CancellationTest, WhereStepsAreRunAgain) {
     EXPECT_EQ(memory().checkpoints.current, before.checkpoints.current);
     EXPECT_EQ(memory().saved.current, before.saved.current);
   }
+}
+
+// A helper that sets a deadline of its own does not take the caller's away.
+TEST_P(CancellationTest, EveryScopeThatIsAliveCounts) {
+  const auto f = run(squash_plainly);
+  const Tensor x = ones({2});
+  f(scalar(3), x);
+  for (const bool by_outer : {true, false})
+    for (const bool has_innermost : {true, false}) {
+      runs = 0;
+      stops_at = 20;
+      source = std::stop_source();
+      const std::stop_source other;
+      const CancellationScope outer((by_outer ? source : other).get_token());
+      const CancellationScope inner((by_outer ? other : source).get_token());
+      std::optional<CancellationScope> innermost;
+      if (has_innermost) innermost.emplace(std::stop_token());  // one that never stops
+      EXPECT_THROW(f(scalar(kForEver), x), CancelledError);
+    }
+  stops_at = 0;
+}
+
+TEST(CancellationScopes, AreOverInTheirOrder) {
+  std::stop_source outer, inner;
+  EXPECT_FALSE(cancellation_token().stop_possible());
+  {
+    const CancellationScope outer_scope(outer.get_token());
+    {
+      const CancellationScope inner_scope(inner.get_token());
+      inner.request_stop();
+      EXPECT_TRUE(cancellation_token().stop_requested());
+    }
+    EXPECT_FALSE(cancellation_token().stop_requested());
+    outer.request_stop();
+    const CancellationScope later((std::stop_source()).get_token());  // it was asked before
+    EXPECT_TRUE(cancellation_token().stop_requested());
+  }
+  EXPECT_NO_THROW(check_cancellation());
 }
 
 TEST(CancellationErrors, SayThatItWasAsked) {
