@@ -1,13 +1,22 @@
-// core/memory.h — memory, how many bytes tensors take, by what they are for.
+// core/memory.h — memory, how many bytes tensors take, by what they are for; MemoryError.
 #pragma once
 
 #include <cstdint>
 #include <iosfwd>
 
 #include "reel/core/block.h"
+#include "reel/core/errors.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
+
+/// There is no memory for a tensor, or for what a plan works in.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+/// bytes: of all that was asked for at once.
+[[noreturn]] void throw_no_memory(std::int64_t bytes);
 
 /// Bytes of data: now, and the most there were at a time since reset_peak_memory.
 struct MemoryUse {

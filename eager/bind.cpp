@@ -3,6 +3,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -64,14 +65,16 @@ inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   apply_type_rule(rule);
   Tensor result;
   KernelArgs args{op, attrs.get(), inputs, may_reuse, out, {&result, 1}};
-  op.kernel(args);
+  as_op(op, [&] { op.kernel(args); });
   return result;
 }
 
 [[gnu::always_inline]] inline Tensor compute(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                                              bool may_reuse) {
   if (op.of_one_type)
-    if (Tensor result = op.of_one_type(inputs, may_reuse); result.is_defined()) return result;
+    if (Tensor result = as_op(op, [&] { return op.of_one_type(inputs, may_reuse); });
+        result.is_defined())
+      return result;
   return compute_one(op, attrs, inputs, may_reuse);
 }
 
@@ -96,7 +99,7 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool m
     {
       ModeScope plain({});  // such kernels apply ops themselves, which concern no tape
       KernelArgs args{op, attrs.get(), inputs, may_reuse, {}, {}, &outputs};
-      op.kernel(args);
+      as_op(op, [&] { op.kernel(args); });
     }
     if (thread_mode.tape) make_own(outputs);
     return outputs;
@@ -106,7 +109,7 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool m
   apply_type_rule(rule);
   outputs.resize(out.size());
   KernelArgs args{op, attrs.get(), inputs, may_reuse, out, outputs};
-  op.kernel(args);
+  as_op(op, [&] { op.kernel(args); });
   return outputs;
 }
 

@@ -9,6 +9,7 @@
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
+#include "reel/core/memory.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 #include "reel/eager/memory_counts.h"
@@ -124,7 +125,7 @@ constinit thread_local std::uint64_t last_id = 0;
   }
   if (!local.opened) open();  // so that a thread that frees nothing publishes what it took, too
   void* memory = allocate_memory(bytes);
-  if (!memory) throw std::bad_alloc();
+  if (!memory) throw_no_memory(static_cast<std::int64_t>(bytes));
   return memory;
 }
 

@@ -73,6 +73,9 @@ std::set<std::string> flags_given(const CLI::App& app) {
   return names;
 }
 
+constexpr const char* kNoMemory =
+    "not enough memory for sequences, --batch, --layers and --hidden of this size";
+
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& run) {
   // A file that grows too large is an error like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -86,9 +89,9 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   try {
     return run();
   } catch (const std::bad_alloc&) {
-    return fail(name,
-                "not enough memory for sequences, --batch, --layers and --hidden of this size",
-                kFailed);
+    return fail(name, kNoMemory, kFailed);
+  } catch (const reel::MemoryError&) {
+    return fail(name, kNoMemory, kFailed);
   } catch (const std::exception& error) {
     return fail(name, error.what(), kFailed);
   }

@@ -247,7 +247,9 @@ void LoopRun::run_iteration(Plan& plan) {
 
 void LoopRun::step_with_all() {
   if (attrs_.in_chunks) loop_.chunks.show_lengths(position_);
-  Plan& body = *loop_.body_at(position_);
+  const auto planned = [&] { return &*loop_.body_at(position_); };  // for sizes that change
+  Plan& body =
+      attrs_.in_chunks ? *planned() : *in_iteration(iterations_.number(), attrs_.name, planned);
   set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)

@@ -96,7 +96,7 @@ PlanMemory take_plan_memory(std::int64_t bytes) {
   make_room(bytes);
   PlanMemory memory{
       {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {bytes}}};
-  if (!memory.data) throw std::bad_alloc();
+  if (!memory.data) throw_no_memory(bytes);
   count_bytes(MemoryClass::buffers, bytes);
   return memory;
 }

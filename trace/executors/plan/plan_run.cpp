@@ -3,6 +3,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/cond_plan.h"
@@ -101,7 +102,7 @@ void Plan::run_all() {
             slots_[s].block()->data = own_data_[s];
         KernelArgs args = args_of(false);
         args.adds = at.adds;
-        at.op->kernel(args);
+        as_op(*at.op, [&] { at.op->kernel(args); });
         break;
       }
       case Kind::flat:
@@ -110,17 +111,19 @@ void Plan::run_all() {
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = Tensor();
         KernelArgs args = args_of(true);
-        at.op->kernel(args);
+        as_op(*at.op, [&] { at.op->kernel(args); });
         break;
       }
       case Kind::untyped:
-        run_untyped(at, env);
+        as_op(*at.op, [&] { run_untyped(at, env); });
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
           if (places_[s] == Place::block) slots_[s] = Tensor();
-        tiles_[static_cast<std::size_t>(at.child)]->run(
-            inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+        as_op(*at.op, [&] {
+          tiles_[static_cast<std::size_t>(at.child)]->run(
+              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+        });
         break;
       case Kind::loop:
       case Kind::cond: {

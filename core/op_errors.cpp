@@ -1,0 +1,35 @@
+#include "reel/core/op_errors.h"
+
+#include <exception>
+#include <new>
+
+#include "reel/core/errors.h"
+#include "reel/core/memory.h"
+#include "reel/core/op.h"
+#include "reel/core/quantities.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+void rethrow_of(const Op& op) {
+  try {
+    throw;
+  } catch (MemoryError& error) {
+    if (!error.names_function()) error.name_function(op.name);
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    std::throw_with_nested(MemoryError(str(op.name, ": there is no memory for what it works in")));
+  } catch (const std::exception& error) {
+    std::throw_with_nested(Error(str(op.name, ": ", error.what())));
+  }
+}
+
+void throw_no_memory(std::int64_t bytes) {
+  throw MemoryError(str("there is no memory for ", bytes_text(bytes)));
+}
+
+}  // namespace reel
