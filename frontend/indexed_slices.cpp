@@ -67,7 +67,9 @@ Tensor to_dense(const IndexedSlices& slices, const Dims& dims) {
 
 IndexedSlices coalesced(const IndexedSlices& slices) {
   Coalesced once = coalesce_rows(slices.values, checked_indices(slices), -1);
-  return {std::move(once.values), std::move(once.numbers), slices.dense_shape};
+  const DType dtype = slices.indices.dtype();
+  return {std::move(once.values),
+          dtype == i64 ? std::move(once.numbers) : cast(once.numbers, dtype), slices.dense_shape};
 }
 
 }  // namespace reel

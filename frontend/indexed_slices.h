@@ -14,9 +14,10 @@ namespace reel {
 /// A plain struct, which may be state of a loop: one iteration may have more rows than the one
 /// before where the invariant lets it. Source: tf.IndexedSlices.
 struct IndexedSlices {
-  Tensor values;       ///< [n, ...], plain sizes: row i of these is added to row indices[i]
-  Tensor indices;      ///< i32 or i64, [n]; a negative one stands for no row
-  Tensor dense_shape;  ///< i32 or i64, [rank of values]: the sizes of the whole tensor
+  Tensor values;   ///< [n, ...], plain sizes: row i of these is added to row indices[i]
+  Tensor indices;  ///< i32 or i64, [n]; a negative one stands for no row
+  /// i32 or i64, [rank of values]: the sizes of the whole tensor. A state of a loop needs one.
+  Tensor dense_shape;
 };
 
 /// The whole tensor: zeros, to which the rows are added in their order. Traced, its sizes are known
@@ -29,7 +30,8 @@ Tensor to_dense(const IndexedSlices& slices);
 Tensor to_dense(const IndexedSlices& slices, const Dims& dims);
 
 /// The same with each index once, in ascending order, and its rows added up. There are as many
-/// places as before; those not needed are at the end, with index -1 and zeros as values.
+/// places as before; those not needed are at the end, with index -1 and zeros as values. Indices
+/// keep their dtype.
 ///
 /// Throws DTypeError or ShapeError where values and indices do not fit.
 IndexedSlices coalesced(const IndexedSlices& slices);

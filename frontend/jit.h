@@ -6,10 +6,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "reel/core/mode.h"
 #include "reel/core/passes.h"
 #include "reel/frontend/run_profile.h"
+#include "reel/frontend/sparse_invariants.h"
 #include "reel/frontend/tree.h"
 #include "reel/trace/traced_function.h"
 
@@ -62,7 +64,9 @@ class Jitted {
       : f_(std::move(f)), options_(options), traced_(detail::make_traced_function(options)) {}
 
   /// The result of f. Records it first where the arguments have a new signature: dtypes, static
-  /// sizes, which axes share a Dim, and numbers that are no tensors. Inside another trace f is
+  /// sizes, which axes share a Dim, and numbers that are no tensors. How many elements a
+  /// SparseTensor has, and how many rows IndexedSlices have, is not in it: one trace serves any
+  /// number, and does not know it. Inside another trace f is
   /// simply recorded as part of that. Throws what f throws; ShapeError when f names a Dim that is
   /// another one in this call's arguments; TraceError where f asks for a value that only a run of
   /// the graph knows.
@@ -76,6 +80,7 @@ class Jitted {
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
     if (is_tracing()) return R(f_(args...));
     std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
+    const std::vector<std::size_t> of_any_length = detail::leaves_of_any_length(arguments);
     TreeLeaves leaves = take_leaves(arguments);  // what was moved in is nobody else's then
     const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(arguments, promises);
@@ -84,7 +89,7 @@ class Jitted {
                                       leaf_paths(arguments),
                                       leaf_paths(result)};
     };
-    const TracedFunction::Traced result = (*traced_)(std::move(leaves), function);
+    const TracedFunction::Traced result = (*traced_)(std::move(leaves), function, of_any_length);
     return unflatten(*static_cast<const R*>(result.prototype.get()), result.leaves);
   }
 

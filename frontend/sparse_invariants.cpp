@@ -54,4 +54,15 @@ Invariants invariants_of_tensors(const std::string& loop, const std::vector<Coun
   return result;
 }
 
+void ForgetLengths::forget(Tensor& values, Tensor& indices) {
+  for (Tensor* x : {&values, &indices}) {
+    if (!x->is_defined() || x->rank() == 0 || x->type().is_named()) continue;
+    Dims dims = x->dims();
+    if (dims[0].has_size()) {
+      dims[0] = Dim::unknown();
+      *x = relax_shape(*x, dims);
+    }
+  }
+}
+
 }  // namespace reel::detail

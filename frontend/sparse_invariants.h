@@ -1,5 +1,6 @@
-// frontend/sparse_invariants.h — shape invariants of loops whose state has IndexedSlices or
-// SparseTensors: one for each, said of all of its tensors.
+// frontend/sparse_invariants.h — what traces know of the IndexedSlices and SparseTensors in a tree:
+// shape invariants of loops, one for each, said of all of its tensors; and how many rows or
+// elements there are, which arguments and branches leave to runs.
 #pragma once
 
 #include <optional>
@@ -59,6 +60,46 @@ Invariants invariants_for(const std::string& loop, const State& state, const Inv
   CountLeaves fn{leaves};
   walk<false>(state, {}, fn);
   return invariants_of_tensors(loop, leaves, given);
+}
+
+struct FindLengths {
+  std::vector<std::size_t>& found;
+  std::size_t leaves = 0;
+  template <class Leaf>
+  void operator()(const Leaf&, const std::string&) {
+    ++leaves;
+  }
+  void size(std::size_t, const std::string&) { ++leaves; }
+  void key(const std::string&, const std::string&) { ++leaves; }
+  void enter(const IndexedSlices&) { found.insert(found.end(), {leaves, leaves + 1}); }
+  void enter(const SparseTensor&) { found.insert(found.end(), {leaves, leaves + 1}); }
+};
+
+/// The leaves that are as long as there are rows, or elements: values and their indices.
+template <class Tree>
+std::vector<std::size_t> leaves_of_any_length(const Tree& tree) {
+  std::vector<std::size_t> found;
+  FindLengths fn{found};
+  walk<false>(tree, {}, fn);
+  return found;
+}
+
+struct ForgetLengths {
+  template <class Leaf>
+  void operator()(const Leaf&, const std::string&) {}
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+  void enter(IndexedSlices& slices) { forget(slices.values, slices.indices); }
+  void enter(SparseTensor& sparse) { forget(sparse.values, sparse.indices); }
+  static void forget(Tensor& values, Tensor& indices);
+};
+
+/// The same; a trace forgets how many rows, or elements, there are.
+template <class Tree>
+Tree with_any_length(Tree tree) {
+  ForgetLengths fn;
+  walk<false>(tree, {}, fn);
+  return tree;
 }
 
 }  // namespace reel::detail

@@ -122,8 +122,10 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
 /// taken is called; traced, both are recorded and one runs. The gradient of what the other one
 /// reads is exact zeros. Named dims of the branches may differ where each branch makes its own, or
 /// where the tree has the Dim as a leaf: the result then has the Dim of the branch taken, a new one
-/// in a trace. Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced, where
-/// both can be seen) StructureError, DTypeError or ShapeError when the branches' types differ.
+/// in a trace; so may the numbers of elements of SparseTensors and of rows of IndexedSlices, which
+/// a trace does not know then. Throws DTypeError or ShapeError when pred is no boolean scalar, and
+/// (traced, where both can be seen) StructureError, DTypeError or ShapeError when the branches'
+/// types differ.
 template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
@@ -137,7 +139,7 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
     return [&] {
       returned = detail::as_state(branch());
-      return flatten(*returned);
+      return flatten(detail::with_any_length(*returned));
     };
   };
   const TreeLeaves leaves = cond_leaves(

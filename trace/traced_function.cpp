@@ -108,9 +108,21 @@ void describe(std::ostream& out, DimTable& table, const Dim& dim) {
   out << ',';
 }
 
-std::string signature(const TreeLeaves& leaves, DimTable& table) {
+/// The dims of a tensor among the leaves, as a trace sees them.
+Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
+                   const std::vector<std::size_t>& of_any_length) {
+  Dims dims = leaves[place].tensor.dims();
+  const bool has_any_length =
+      std::find(of_any_length.begin(), of_any_length.end(), place) != of_any_length.end();
+  if (has_any_length && !dims.empty() && !dims[0].is_named()) dims[0] = Dim::unknown();
+  return dims;
+}
+
+std::string signature(const TreeLeaves& leaves, DimTable& table,
+                      const std::vector<std::size_t>& of_any_length) {
   std::ostringstream out;
-  for (const TreeLeaf& leaf : leaves) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const TreeLeaf& leaf = leaves[i];
     switch (leaf.kind) {
       case TreeLeaf::Kind::tensor:
         if (!leaf.tensor.is_defined()) {
@@ -118,7 +130,7 @@ std::string signature(const TreeLeaves& leaves, DimTable& table) {
           break;
         }
         out << (leaf.tensor.type().is_list() ? "list of " : "") << leaf.tensor.dtype() << '[';
-        for (const Dim& dim : leaf.tensor.dims()) describe(out, table, dim);
+        for (const Dim& dim : dims_in_trace(leaves, i, of_any_length)) describe(out, table, dim);
         out << "];";
         break;
       case TreeLeaf::Kind::dim:
@@ -216,11 +228,12 @@ std::vector<std::string> names_of_inputs(const Dims& dims, const TreeLeaves& arg
 
 }  // namespace
 
-std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& arguments,
-                                                             const Function& function) {
+std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
+    const TreeLeaves& arguments, const Function& function,
+    const std::vector<std::size_t>& of_any_length) {
   auto entry = std::make_shared<Entry>();
   DimTable table(arguments);
-  signature(arguments, table);
+  signature(arguments, table, of_any_length);
   entry->dims = table.dims();
   entry->number = trace_count_;
   entry->sizes = StaticSizes(arguments, entry->dims);
@@ -250,11 +263,12 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(const TreeLeaves& a
   for (const Dim& symbol : symbols)
     if (!symbol.is_undefined()) builder.add_input(token_type(symbol));
   TreeLeaves promises = arguments;
-  for (TreeLeaf& leaf : promises) {
+  for (std::size_t i = 0; i < promises.size(); ++i) {
+    TreeLeaf& leaf = promises[i];
     if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
     Dims dims;
-    for (const Dim& dim : leaf.tensor.dims()) dims.push_back(symbol_of(dim));
+    for (const Dim& dim : dims_in_trace(promises, i, of_any_length)) dims.push_back(symbol_of(dim));
     leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
   }
   const Tensor stream = builder.add_input(TensorType(i64, {2}));
@@ -357,13 +371,14 @@ void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
                 << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
 }
 
-TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Function& function) {
+TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Function& function,
+                                                  const std::vector<std::size_t>& of_any_length) {
   DimTable table(arguments);
-  const std::string key = signature(arguments, table);
+  const std::string key = signature(arguments, table, of_any_length);
   auto found = entries_.find(key);
   if (found == entries_.end()) {
     warn_of_fixed_values(arguments);
-    found = entries_.emplace(key, trace(arguments, function)).first;
+    found = entries_.emplace(key, trace(arguments, function, of_any_length)).first;
   }
   const std::shared_ptr<Entry> entry = last_ = found->second;
 

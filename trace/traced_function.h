@@ -49,7 +49,11 @@ class TracedFunction {
 
   /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
   /// the arguments that nobody else holds may be used up.
-  Traced operator()(TreeLeaves arguments, const Function& function);
+  ///
+  /// of_any_length: places of tensors whose first axis, where it is a plain one, is not in the
+  /// signature: the trace does not know its size.
+  Traced operator()(TreeLeaves arguments, const Function& function,
+                    const std::vector<std::size_t>& of_any_length = {});
 
   int trace_count() const { return trace_count_; }
   /// The graph of the last call. Throws ArgumentError before the first one.
@@ -61,7 +65,8 @@ class TracedFunction {
 
  private:
   struct Entry;
-  std::shared_ptr<Entry> trace(const TreeLeaves& arguments, const Function& function);
+  std::shared_ptr<Entry> trace(const TreeLeaves& arguments, const Function& function,
+                               const std::vector<std::size_t>& of_any_length);
   void warn_of_fixed_values(const TreeLeaves& arguments);
 
   std::string name_;
