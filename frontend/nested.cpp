@@ -103,24 +103,27 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
 
 namespace {
 
-/// Moves entries of a tree: `move` a tensor that has the dims, and new lengths of Dims that have.
+/// Moves entries of a tree: `move` a tensor of leaf i that has the dims, and new lengths of Dims
+/// that have.
 ///
 /// While they move, ragged dims whose lengths run over the entries stand as full ones: what of a
 /// row is padding goes by the entry it belongs to then.
 template <class Has, class Move>
 TreeLeaves moved(TreeLeaves tree, const Has& has, const Move& move) {
   DimChanges to_full, to_new;
-  for (TreeLeaf& leaf : tree) {
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    TreeLeaf& leaf = tree[i];
     if (!is_sized_dim(leaf) || !leaf.dim.is_ragged() || !has(leaf.dim.length_dims())) continue;
     const Dim full = longest(leaf.dim.name(), leaf.dim.lengths());
-    const Dim next(leaf.dim.name(), computed_plainly([&] { return move(leaf.dim.lengths()); }));
+    const Dim next(leaf.dim.name(), computed_plainly([&] { return move(leaf.dim.lengths(), i); }));
     to_full.add(leaf.dim, full);
     to_new.add(full, next);
     leaf.dim = next;
   }
-  for (TreeLeaf& leaf : tree) {
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    TreeLeaf& leaf = tree[i];
     if (!is_tensor(leaf) || !has(leaf.tensor.dims())) continue;
-    const Tensor result = move(resized(leaf.tensor, to_full(leaf.tensor.dims())));
+    const Tensor result = move(resized(leaf.tensor, to_full(leaf.tensor.dims())), i);
     leaf.tensor = resized(result, to_new(result.dims()));
   }
   return tree;
@@ -143,13 +146,22 @@ Dim place_of(const TreeLeaves& tree, const Tensor& indices, const Dim& dim) {
 
 }  // namespace
 
-TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim) {
+TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
+                         const PathsFn& paths) {
   for (TreeLeaf& leaf : tree)
     if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim == dim)
       leaf.dim = place_of(tree, indices, dim);
   return moved(
       std::move(tree), [&](const Dims& dims) { return contains(dims, dim); },
-      [&](const Tensor& x) { return gather(x, indices, dim); });
+      [&](const Tensor& x, std::size_t place) {
+        try {
+          return gather(x, indices, dim);
+        } catch (Error& error) {
+          error.name_function("gather_nested");
+          error.add_line(str("of the leaf ", paths()[place]));
+          throw;
+        }
+      });
 }
 
 Dim packed_dim(const Tensor& mask) {
@@ -169,7 +181,7 @@ TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed) {
   const Axes axes(mask.dims());
   return moved(
       std::move(tree), [&](const Dims& dims) { return share_a_dim(dims, mask.dims()); },
-      [&](const Tensor& x) { return pack(x, mask, axes, packed); });
+      [&](const Tensor& x, std::size_t) { return pack(x, mask, axes, packed); });
 }
 
 TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask,

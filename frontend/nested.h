@@ -17,7 +17,8 @@ namespace reel {
 namespace detail {
 TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
                         const PathsFn& paths);
-TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim);
+TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
+                         const PathsFn& paths);
 TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed);
 /// backup: empty for zeros.
 TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask, TreeLeaves backup);
@@ -44,7 +45,8 @@ T where_nested(const Tensor& mask, const T& a, const T& b) {
 /// RETURNN's gather_nested.
 template <class T>
 T gather_nested(const T& tree, const Tensor& indices, const Dim& dim) {
-  return unflatten(tree, detail::gather_leaves(flatten(tree), indices, dim));
+  return unflatten(tree, detail::gather_leaves(flatten(tree), indices, dim,
+                                               [&] { return leaf_paths(tree, "state"); }));
 }
 
 /// pack(x, mask) of every tensor that has dims of the mask -> {tree, the dim that the selected

@@ -7,6 +7,7 @@
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/leaves.h"
 
 namespace reel {
 
@@ -59,9 +60,10 @@ Tensor TensorArray::checked(const Tensor& x, const char* op) const {
   }
   if (!fits)
     throw ShapeError(str("TensorArray ", op, ": an element of type ", x.type(),
-                         " does not fit an array of ", element,
-                         ": dims differ; give every element the dims of the array's, in which "
-                         "sizes that differ are unknown"));
+                         " does not fit an array of ", element, ": ",
+                         detail::dims_differ(x.type(), element),
+                         "; give every element the dims of the array's, in which sizes that differ "
+                         "are unknown"));
   return permuted ? transpose(x, element.dims()) : x;
 }
 

@@ -1,4 +1,6 @@
 // where, gather, pack and unpack on whole states, with Dims among their leaves.
+#include <cstring>
+
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -26,6 +28,18 @@ TEST_P(ReturnnNested, Case87_gather_nested_state) {
   EXPECT_EQ(s.a.dims(), (Dims{batch, beam}));
   expect_values(s.t, {7});
   expect_values(s.ended, {1, 0, 1});
+}
+
+TEST_P(ReturnnNested, GatherNestedNamesTheLeafWhereTheIndexIsTooLarge) {
+  const Dim batch("batch", 2), beam("beam", 2);
+  const auto f = run(
+      [&](const Search& s, const Tensor& backrefs) { return gather_nested(s, backrefs, beam); });
+  const Search s{ones({batch, beam}), scalar(7), tensor({true, false}, {batch})};
+  const Tensor backrefs = tensor({{1, 9}, {0, 1}}, {batch, beam});
+  const std::string reason =
+      message_of<IndexError>([&] { gather(s.a, backrefs, beam); }).substr(std::strlen("gather"));
+  EXPECT_EQ(message_of<IndexError>([&] { f(s, backrefs); }),
+            is_eager() ? "gather_nested" + reason + "\nof the leaf state.a" : "gather" + reason);
 }
 
 struct Hypotheses {

@@ -226,6 +226,10 @@ TEST_P(ReturnnTensorArray, Case116_PushesOfWhatDoesNotFit) {
             "of f32[batch=2]: dims differ; give every element the dims of the array's, in which "
             "sizes that "
             "differ are unknown");
+  EXPECT_EQ(message_of<ShapeError>([&] { push(ones({Dim("batch", 2)})); }),
+            "TensorArray push_back: an element of type f32[batch=2] does not fit an array of "
+            "f32[batch=2]: dims differ: the two called batch are not one Dim; give every element "
+            "the dims of the array's, in which sizes that differ are unknown");
   EXPECT_EQ(message_of<DTypeError>([&] { push(ones({batch}, i32)); }),
             "TensorArray push_back: an element of type i32[batch=2] does not fit an array of "
             "f32[batch=2]: dtypes differ; cast it to f32");
