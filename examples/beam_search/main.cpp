@@ -163,7 +163,11 @@ int main(int argc, char** argv) {
   app.add_option("--best", options.best, "so many of them are shown")->check(CLI::Range(1, 10'000));
   app.add_option("--length-exponent", options.length_exponent,
                  "they are compared by log p / length^exponent: 0 favours short ones")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(CLI::Range(0.0, 10.0))
+      ->check(CLI::Number)
+      ->check([](const std::string& text) {
+        return std::isnan(std::stod(text)) ? "nan is no exponent" : "";
+      });
   app.add_option("--end", options.end, "the character that ends a text")
       ->type_name("CHARACTER")
       ->default_str("the end of a line");

@@ -118,6 +118,8 @@ TEST_F(BeamSearchTest, Errors) {
         "there are 2 prompts, and --limit has 3 numbers; give one, or one for each");
   fails({"--prompt", "line", "--end", "ab"}, "--end must be one character that the model has seen");
   fails({"--beam", "0"}, "--beam: Value 0 not in range 1 to 10000; --help lists the options", 2);
+  fails({"--length-exponent", "nan"},
+        "--length-exponent: nan is no exponent; --help lists the options", 2);
   train_model({"--task", "adding"});
   fails({}, "model holds a model that writes no text: it has no alphabet");
 }
