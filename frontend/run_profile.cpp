@@ -7,6 +7,7 @@
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
+#include "reel/frontend/pictures/source_lines.h"
 #include "reel/frontend/replace_file.h"
 #include "reel/trace/executors/plan/words.h"
 
@@ -29,9 +30,6 @@ std::string words_of(const PictureNode& node) {
   if (node.kind == Kind::op && !node.types.empty()) result += " -> " + join(node.types);
   return result;
 }
-
-/// The first line, that of the op itself.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;

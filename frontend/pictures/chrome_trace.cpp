@@ -7,6 +7,7 @@
 #include <set>
 
 #include "reel/core/str.h"
+#include "reel/frontend/pictures/source_lines.h"
 
 namespace reel {
 namespace {
@@ -20,9 +21,6 @@ double microseconds(std::int64_t nanoseconds) {
   constexpr double kSteps = 1 << 20;
   return std::round(static_cast<double>(nanoseconds) * 1e-3 * kSteps) / kSteps;
 }
-
-/// The first line, that of the op itself.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// What a viewer shows of a span, its name first.
 void describe(json& event, const Picture& picture, const PictureSpan& span) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reel/core/ops/checkpointed.h"
-#include "reel/core/ops/creation.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/source_lines.h"
@@ -198,15 +197,7 @@ Draughtsman::Ends Draughtsman::draw_record(const Graph& graph, std::size_t r, in
   if (record.op == &checkpointed_op)
     return draw_group(record, get<CheckpointedAttrs>(record.attrs.get()).body, types, box, in);
   const int node = add(Kind::op, box, Role::plain, std::string(record.op->name), types);
-  if (record.op == &full_op) {
-    at(node).role = Role::constant;
-    at(node).label = constant_text(record);
-  }
-  if (record.attrs) {
-    std::ostringstream text;
-    record.attrs->print(text);
-    if (!text.str().empty()) at(node).attributes.emplace_back("attributes", text.str());
-  }
+  describe(at(node), record);
   for (std::size_t k = 0; k < in.size(); ++k) connect(in[k], node, static_cast<int>(k), box);
   Ends out;
   for (std::size_t k = 0; k < types.size(); ++k) out.push_back({node, static_cast<int>(k)});

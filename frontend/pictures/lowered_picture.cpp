@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/source_lines.h"
@@ -193,14 +192,8 @@ class LoweredDraughtsman {
       drawn.attributes.emplace_back("does", words_of(node.role));
       return;
     }
-    if (node.op == &full_op && node.record >= 0) {
-      drawn.role = Role::constant;
-      drawn.label = constant_text(node.graph->records[static_cast<std::size_t>(node.record)]);
-    }
-    if (!node.attrs || node.op == &loop_op || node.op == &cond_op) return;
-    std::ostringstream text;
-    node.attrs->print(text);
-    if (!text.str().empty()) drawn.attributes.emplace_back("attributes", text.str());
+    if (node.record < 0 || node.op == &loop_op || node.op == &cond_op) return;
+    reel::describe(drawn, node.graph->records[static_cast<std::size_t>(node.record)]);
   }
 
   void connect(std::size_t i) {

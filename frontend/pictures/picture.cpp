@@ -45,6 +45,13 @@ void drop_unconnected(Picture& picture) {
   picture.nodes = std::move(nodes);
 }
 
+std::string number_of(const FullAttrs& attrs) {
+  const DType dtype = attrs.type.dtype();
+  if (is_float(dtype)) return str(attrs.number);
+  if (dtype == DType::boolean) return attrs.number != 0 || attrs.integer != 0 ? "true" : "false";
+  return str(attrs.integer);
+}
+
 }  // namespace
 
 bool is_dim_token(const TensorType& type) {
@@ -52,12 +59,15 @@ bool is_dim_token(const TensorType& type) {
          type == token_type(type.dims()[1]);
 }
 
-std::string constant_text(const OpRecord& record) {
-  const FullAttrs& attrs = get<FullAttrs>(record.attrs.get());
-  const DType dtype = attrs.type.dtype();
-  if (is_float(dtype)) return str(attrs.number);
-  if (dtype == DType::boolean) return attrs.number != 0 || attrs.integer != 0 ? "true" : "false";
-  return str(attrs.integer);
+void describe(PictureNode& drawn, const OpRecord& record) {
+  if (record.op == &full_op) {
+    drawn.role = PictureNode::Role::constant;
+    drawn.label = number_of(get<FullAttrs>(record.attrs.get()));
+  }
+  if (!record.attrs) return;
+  std::ostringstream text;
+  record.attrs->print(text);
+  if (!text.str().empty()) drawn.attributes.emplace_back("attributes", text.str());
 }
 
 EndNames names_of_ends(const Graph& graph) {

@@ -108,8 +108,8 @@ Picture picture_of(const Graph& graph, const Profile* profile);
 
 /// Whether a value hands a dim from graph to graph (core/ops/dims.h): nothing that is computed.
 bool is_dim_token(const TensorType& type);
-/// The number of an op that makes a constant.
-std::string constant_text(const OpRecord& record);
+/// Says of an op that is drawn which constant it makes, or what its attributes are.
+void describe(PictureNode& drawn, const OpRecord& record);
 
 /// In Graphviz's language: boxes are clusters.
 std::string dot_of(const Picture& picture);

@@ -132,4 +132,6 @@ std::string source_text(SourceId source) {
   return result;
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 }  // namespace reel

@@ -20,5 +20,7 @@ struct SourceLine {
 std::vector<SourceLine> source_lines(SourceId source);
 /// The same as text, a call in a line: "model.cpp:12 loss".
 std::string source_text(SourceId source);
+/// Of such a text the first line: the innermost call, that of the op itself.
+std::string first_line(const std::string& text);
 
 }  // namespace reel
