@@ -73,6 +73,28 @@ inline constexpr const char* kTokensOverEachOther = R"((() => {
   return count;
 })())";
 
+/// What is wrong with a replay: nodes that fire without tokens at their inputs, or dead where those
+/// are not; in the end, tokens that are no results.
+inline constexpr const char* kReplay = R"((() => {
+  const wrong = [], tokens = page.runBar.tokens;
+  tokens.reset();
+  for (const at of tokens.activations) {
+    const kind = tokens.kind.get(at.node);
+    const here = at.node.reads.map((edge) => {
+      const tags = tokens.onEdge.get(edge) || new Map();
+      return tags.get(`${at.instance} ${at.iteration}`) ?? tags.get(`${at.instance} ∀`);
+    });
+    const isReady = kind === 'Merge' ? here.some((dead) => dead !== undefined)
+      : here.every((dead) => dead !== undefined);
+    if (!isReady) wrong.push(`step ${tokens.at}: ${at.node.label} has no token`);
+    else if (kind !== 'Merge' && here.some((dead) => dead) !== at.isDead) wrong.push(`step ${tokens.at}: ${at.node.label} is ${at.isDead ? '' : 'not '}dead`);
+    tokens.goTo(tokens.at + 1);
+  }
+  for (const [edge, tags] of tokens.onEdge) for (const tag of tags.keys())
+    if (edge.to.role !== 'result') wrong.push(`a token ${tag} stays between ${edge.from.label} and ${edge.to.label}`);
+  return wrong.join('\n');
+})())";
+
 /// Layouts take a third of a second longer.
 inline constexpr const char* kSlowLayouts = R"((() => {
   const layout = Elk.prototype.layout;
