@@ -84,6 +84,9 @@ void summarise(std::ostream& out, const Picture& picture) {
     out << '\n';
   }
   if (order.size() > shown) out << "and " << order.size() - shown << " more\n";
+  if (picture.spans_left_out)
+    out << "all of it is counted; the time line leaves out " << picture.spans_left_out
+        << (picture.spans_left_out == 1 ? " span\n" : " spans\n");
 }
 
 }  // namespace

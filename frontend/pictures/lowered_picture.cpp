@@ -108,10 +108,8 @@ const char* words_of(LoweredKind kind) {
 
 class LoweredDraughtsman {
  public:
-  LoweredDraughtsman(const LoweredGraph& graph, int parallel_iterations)
-      : graph_(graph),
-        parallel_iterations_(parallel_iterations),
-        names_(names_of_ends(*graph.scopes.front().graph)) {}
+  explicit LoweredDraughtsman(const LoweredGraph& graph)
+      : graph_(graph), names_(names_of_ends(*graph.scopes.front().graph)) {}
 
   LoweredPicture run() {
     for (const LoweredFrame& frame : graph_.frames) draw(frame);
@@ -141,7 +139,7 @@ class LoweredDraughtsman {
       return;
     }
     PictureNode box{Kind::box, box_of(frame.parent), Role::frame, frame.name};
-    const int most = parallel_iterations_ ? parallel_iterations_ : frame.parallel_iterations;
+    const int most = frame.parallel_iterations;
     box.note = str("at most ", most, most == 1 ? " iteration" : " iterations", " at once");
     box.attributes.emplace_back("frame of", frame.title);
     box.source = source_text(frame.source);
@@ -214,16 +212,13 @@ class LoweredDraughtsman {
   }
 
   const LoweredGraph& graph_;
-  const int parallel_iterations_;
   const EndNames names_;
   LoweredPicture result_;
 };
 
 }  // namespace
 
-LoweredPicture picture_of(const LoweredGraph& graph, int parallel_iterations) {
-  return LoweredDraughtsman(graph, parallel_iterations).run();
-}
+LoweredPicture picture_of(const LoweredGraph& graph) { return LoweredDraughtsman(graph).run(); }
 
 bool has_control_flow(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {

@@ -12,10 +12,10 @@ struct LoweredPicture {
   std::vector<int> nodes;   ///< of the picture, by node of the lowered graph
   std::vector<int> frames;  ///< boxes of the picture, by frame; -1 for what is around all loops
 };
-/// parallel_iterations: that every loop has; 0: as many as each says.
-LoweredPicture picture_of(const LoweredGraph& graph, int parallel_iterations = 0);
-/// The same with what the nodes of a run took, and when: threads have rows of the time line, and so
-/// have the loops and those of their iterations that were in flight beside each other.
+LoweredPicture picture_of(const LoweredGraph& graph);
+/// The same with what the nodes of a run took, and when, and how many iterations ran: threads have
+/// rows of the time line, and so have the loops and those of their iterations that were in flight
+/// beside each other.
 LoweredPicture picture_of(const RecordedRun& run);
 
 /// A graph has loops or conds, which lowering takes apart.

@@ -37,7 +37,7 @@ class Rows {
 class RunDraughtsman {
  public:
   explicit RunDraughtsman(const RecordedRun& run)
-      : run_(run), result_(reel::picture_of(*run.graph, run.parallel_iterations)) {}
+      : run_(run), result_(reel::picture_of(*run.graph)) {}
 
   LoweredPicture draw() {
     finish_ = run_.nanoseconds;
@@ -74,9 +74,15 @@ class RunDraughtsman {
     for (std::size_t i = 0; i < run_.node_totals.size(); ++i)
       if (const auto& [count, nanoseconds] = run_.node_totals[i]; count.live)
         node(result_.nodes[i]).count = {count.live, nanoseconds};
-    for (std::size_t frame = 1; frame < run_.frame_totals.size(); ++frame)
-      if (const auto& total = run_.frame_totals[frame]; total.executions)
-        node(result_.frames[frame]).count = {total.executions, total.nanoseconds};
+    for (std::size_t frame = 1; frame < run_.frame_totals.size(); ++frame) {
+      const RecordedRun::FrameTotal& total = run_.frame_totals[frame];
+      PictureNode& box = node(result_.frames[frame]);
+      if (total.executions) box.count = {total.executions, total.nanoseconds};
+      const int most = run_.parallel_iterations ? run_.parallel_iterations
+                                                : run_.graph->frames[frame].parallel_iterations;
+      box.note = str(total.bodies, total.bodies == 1 ? " iteration" : " iterations", ", at most ",
+                     most, " at once");
+    }
   }
 
   void draw_activations() {
@@ -115,7 +121,8 @@ class RunDraughtsman {
     const std::string& name = node(box).label;
     std::vector<Part> wholes, parts;  // executions of the frame, and all their iterations
     for (std::size_t i = 0; i < run_.instances.size(); ++i) {
-      if (run_.instances[i].frame != frame || all_[i].empty()) continue;
+      const FrameInstance& instance = run_.instances[i];
+      if (instance.frame != frame || !instance.has_run || all_[i].empty()) continue;
       Part whole{-1, all_[i].front().begin, 0};
       for (const Part& part : all_[i]) whole.end = std::max(whole.end, part.end);
       wholes.push_back(whole);

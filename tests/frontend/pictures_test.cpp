@@ -187,14 +187,14 @@ auto counter_run_with(int own, int of_caller) {
   return last_recorded_run(f.graph());
 }
 
-TEST(PictureTest, ABoxSaysHowManyIterationsItsRunHadAtOnce) {
+TEST(PictureTest, ABoxSaysHowManyIterationsRanAndHowManyAtOnce) {
   const auto note = [](int own, int of_caller) {
     const LoweredPicture drawn = picture_of(*counter_run_with(own, of_caller));
     return drawn.picture.nodes.at(static_cast<std::size_t>(drawn.frames.at(1))).note;
   };
-  EXPECT_EQ(note(4, 0), "at most 4 iterations at once");
-  EXPECT_EQ(note(4, 7), "at most 7 iterations at once");
-  EXPECT_EQ(note(4, 1), "at most 1 iteration at once");
+  EXPECT_EQ(note(4, 0), "5 iterations, at most 4 at once");
+  EXPECT_EQ(note(4, 7), "5 iterations, at most 7 at once");
+  EXPECT_EQ(note(4, 1), "5 iterations, at most 1 at once");
 }
 
 TEST(PictureTest, NodesOfALoweredLoopComeFromItsLine) {

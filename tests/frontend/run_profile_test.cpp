@@ -99,8 +99,8 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
   // Nothing takes longer than the loop, which comes with the line it is written in.
   const auto lines = timed_lines(text);
   ASSERT_EQ(lines.size(), 10u) << text;
-  EXPECT_TRUE(
-      std::regex_search(lines[0], std::regex("% +1  rnn, at most 4 iterations at once  \\(.+\\)$")))
+  EXPECT_TRUE(std::regex_search(
+      lines[0], std::regex("% +1  rnn, 5 iterations, at most 4 at once  \\(.+\\)$")))
       << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in rnn  \\(")))
       << text;
@@ -111,6 +111,71 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
                     [](const PictureNode& node) { return node.count && node.count->calls > 0; });
   EXPECT_GT(ran, 20);
   EXPECT_TRUE(text.ends_with(str("\nand ", ran - 10, " more\n"))) << text;
+}
+
+TEST_F(RunProfileTest, LoopsInLoopsTakeNoLongerThanTheRun) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto inner = [](const Tensor&, const Tensor& x) { return tanh(matmul(x, x)); };
+        const auto outer = [&](const Tensor&, const Tensor& x) {
+          return fori_loop(0, 10, inner, x * 0.5f, {.name = "inner"});
+        };
+        return fori_loop(0, 10, outer, x, {.name = "outer"});
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true});
+  f(ones({16, 16}));
+  const std::string text = f.profile().summary();
+  for (const std::string& line : timed_lines(text)) {
+    const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
+    EXPECT_LE(std::stod(line.substr(begin, end - begin)), 100.0) << text;
+  }
+  // What the executions that ran did, not that of a last iteration of dead tokens.
+  const std::regex outer(" +1  outer, 10 iterations, at most 10 at once  "),
+      inner(" +10  outer/inner, 100 iterations, at most 10 at once, in outer  ");
+  EXPECT_TRUE(std::regex_search(text, outer)) << text;
+  EXPECT_TRUE(std::regex_search(text, inner)) << text;
+}
+
+TEST_F(RunProfileTest, ALoopInABranchThatIsNotTakenHasNotRun) {
+  const auto f = jit(
+      [](const Tensor& p, const Tensor& x) {
+        const auto below = [](const Tensor& i) { return i < 10; };
+        const auto loop = [&] {
+          return while_loop(below, [](const Tensor& i) { return i + 4; }, x, {.name = "never"});
+        };
+        return cond(p > 0, loop, [&] { return x * 2; });
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true});
+  f(scalar(0), scalar(3));
+  EXPECT_EQ(f.profile().summary().find("never"), std::string::npos) << f.profile().summary();
+  EXPECT_EQ(spans(written(f.profile()), "never").size(), 0u);
+  EXPECT_EQ(spans(written(f.profile()), "iteration").size(), 0u);
+  for (const PictureNode& node : picture_of(*last_recorded_run(f.graph())).picture.nodes)
+    if (node.label == "never") {
+      EXPECT_FALSE(node.count);
+    }
+  f(scalar(1), scalar(3));
+  EXPECT_NE(f.profile().summary().find(" 1  never, 2 iterations, "), std::string::npos);
+  EXPECT_EQ(spans(written(f.profile()), "iteration").size(), 3u);  // the last asks only
+}
+
+TEST_F(RunProfileTest, TheSummarySaysWhatTheTimeLineLeavesOut) {
+  const auto run = [](Executor executor, int steps) {
+    const auto f = jit(
+        [=](const Tensor& x) {
+          return fori_loop(
+              0, steps, [](const Tensor&, const Tensor& x) { return tanh(x); }, x);
+        },
+        {.name = "f", .executor = executor, .profile = true});
+    f(ones({2}));
+    return f.profile().summary();
+  };
+  const std::regex left_out("\nall of it is counted; the time line leaves out [0-9]+ spans\n$");
+  for (const Executor executor : {Executor::plan, Executor::dataflow}) {
+    EXPECT_FALSE(std::regex_search(run(executor, 5), left_out));
+    const std::string text = run(executor, 40'000);
+    EXPECT_TRUE(std::regex_search(text, left_out)) << text;
+  }
 }
 
 TEST_F(RunProfileTest, TheSummaryNamesTheTenCostliestAndCountsTheOthers) {

@@ -20,8 +20,8 @@ RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   RecordedRun run;
   run.graph = graph;
   RunRecorder recorder(run, {});
-  recorder.enter({0, -1, 0}, 0);
-  recorder.enter({1, 0, 0}, 0);
+  recorder.enter({0, -1, 0});
+  recorder.enter({1, 0, 0});
   std::vector<std::uint8_t> is_done(graph->nodes.size(), 0);
   const auto fire = [&](std::size_t i, int instance, int k, bool is_dead, int taken) {
     recorder.note({static_cast<int>(i), instance, k, is_dead, taken});

@@ -123,6 +123,53 @@ TEST(RunRecorderTest, ALongRunKeepsItsEndsAndTheCountsOfAll) {
   EXPECT_EQ(in_flight(*run).rbegin()->second, InFlight());
 }
 
+/// A Merge of a frame's loop.
+int merge_of(const LoweredGraph& graph, int frame) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].kind == LoweredKind::merge && graph.nodes[i].frame == frame)
+      return static_cast<int>(i);
+  return -1;
+}
+
+TEST(RunRecorderTest, TotalsOfALoopAreThoseOfItsExecutionsThatRan) {
+  const RecordedRun run = nested_run();  // five times three
+  const RecordedRun::FrameTotal &outer = run.frame_totals.at(1), &inner = run.frame_totals.at(2);
+  EXPECT_EQ(outer.executions, 1);
+  EXPECT_EQ(outer.iterations, 6);  // in the last only the condition runs
+  EXPECT_EQ(outer.bodies, 5);
+  EXPECT_EQ(inner.executions, 5);
+  EXPECT_EQ(inner.iterations, 20);
+  EXPECT_EQ(inner.bodies, 15);
+  EXPECT_LE(inner.nanoseconds, outer.nanoseconds);
+  EXPECT_LE(outer.nanoseconds, run.nanoseconds);
+}
+
+TEST(RunRecorderTest, ExecutionsBesideEachOtherAreTimedOnce) {
+  RecordedRun run;
+  run.graph = nested_run().graph;
+  RunRecorder recorder(run, {});
+  recorder.begin(0, 0);
+  recorder.enter({});
+  recorder.enter({1, 0, 0});
+  const auto enter = [&](std::int64_t iteration) { return recorder.enter({2, 1, iteration}); };
+  const auto begin = [&](int instance, std::int64_t time, bool is_dead = false) {
+    recorder.note({merge_of(*run.graph, 2), instance, 0, is_dead, 0, time, time});
+  };
+  const int first = enter(0), second = enter(1), dead = enter(2);
+  begin(first, 10);
+  begin(second, 20);
+  begin(dead, 30, true);
+  recorder.leave(first, 40);
+  recorder.leave(second, 50);
+  recorder.leave(dead, 90);
+  const int alone = enter(3);
+  begin(alone, 100);
+  recorder.leave(alone, 130);
+  recorder.finish();
+  EXPECT_EQ(run.frame_totals.at(2).executions, 3);
+  EXPECT_EQ(run.frame_totals.at(2).nanoseconds, 40 + 30);
+}
+
 TEST(RunRecorderTest, AnOpThatFailsIsInTheRecordWithItsMessage) {
   const auto f = jit(
       [](const Tensor& x, const Tensor& n) {

@@ -18,6 +18,9 @@ struct FrameInstance {
   int frame = 0;
   int parent = -1;                    ///< FrameInstance; -1 for that of frame 0
   std::int64_t parent_iteration = 0;  ///< of that
+  /// A live value came into its loop. Else it is of a branch that was not taken, or of a body that
+  /// did not run: one iteration of dead tokens.
+  bool has_run = false;
 };
 
 /// A node that fired: took its inputs and gave its outputs. A dead one computed nothing; one that
@@ -60,9 +63,13 @@ struct RecordedRun {
     ActivationCount count;
     std::int64_t nanoseconds = 0;
   };
-  /// What a frame took: an execution, as long as any of its iterations was in flight.
+  /// What the executions of a frame took that have run: the time in which some was, once.
   struct FrameTotal {
-    std::int64_t executions = 0, iterations = 0, nanoseconds = 0;
+    std::int64_t executions = 0;
+    std::int64_t iterations =
+        0;                    ///< that began; in the last of an execution only the condition runs
+    std::int64_t bodies = 0;  ///< iterations in which the body ran
+    std::int64_t nanoseconds = 0;
   };
   /// What is not kept: it is missing before these places of the lists. Events behind say what of
   /// the iterations in flight changed meanwhile.

@@ -3,10 +3,30 @@
 #include <algorithm>
 
 namespace reel {
+namespace {
+
+/// By node: whether it is the first Switch of its frame that asks a LoopCond. It lets a value into
+/// the body in the iterations in which that runs.
+std::vector<std::uint8_t> switches_of_loops(const LoweredGraph& graph) {
+  std::vector<std::uint8_t> result(graph.nodes.size(), 0), has_one(graph.frames.size(), 0);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const LoweredNode& node = graph.nodes[i];
+    if (node.kind != LoweredKind::switch_ || node.inputs.size() < 2) continue;
+    const LoweredNode& asked = graph.nodes[static_cast<std::size_t>(node.inputs[1].node)];
+    std::uint8_t& has = has_one[static_cast<std::size_t>(node.frame)];
+    if (asked.kind != LoweredKind::loop_cond || has) continue;
+    result[i] = has = 1;
+  }
+  return result;
+}
+
+}  // namespace
 
 RunRecorder::RunRecorder(RecordedRun& run, RecordLimits limits) : run_(run), limits_(limits) {
   run_.node_totals.resize(run_.graph->nodes.size());
   run_.frame_totals.resize(run_.graph->frames.size());
+  running_.resize(run_.graph->frames.size());
+  counts_bodies_ = switches_of_loops(*run_.graph);
 }
 
 std::int64_t RunRecorder::begin(std::int64_t now, int parallel_iterations) {
@@ -14,23 +34,35 @@ std::int64_t RunRecorder::begin(std::int64_t now, int parallel_iterations) {
   return run_.began = now;
 }
 
-int RunRecorder::enter(const FrameInstance& instance, std::int64_t time) {
+int RunRecorder::enter(const FrameInstance& instance) {
   if (instances_.size() >= forgets_at_) forget_instances();
-  instances_.emplace(next_instance_, Known{instance, time, true});
+  instances_.emplace(next_instance_, Known{instance, true});
   return next_instance_++;
 }
 
 void RunRecorder::leave(int instance, std::int64_t time) {
   Known& known = instances_.at(instance);
   known.is_open = false;
-  RecordedRun::FrameTotal& total = run_.frame_totals[static_cast<std::size_t>(known.is.frame)];
-  ++total.executions;
-  total.nanoseconds += time - known.begin;
+  if (!known.is.has_run) return;
+  const auto frame = static_cast<std::size_t>(known.is.frame);
+  if (--running_[frame].count == 0)
+    run_.frame_totals[frame].nanoseconds += time - running_[frame].since;
+}
+
+/// The first live value has come into the loop. Its first iteration is there already.
+void RunRecorder::begin_run(int instance, std::int64_t time) {
+  FrameInstance& is = instances_.at(instance).is;
+  if (is.has_run) return;
+  is.has_run = true;
+  const auto frame = static_cast<std::size_t>(is.frame);
+  ++run_.frame_totals[frame].executions;
+  ++run_.frame_totals[frame].iterations;
+  if (running_[frame].count++ == 0) running_[frame].since = time;
 }
 
 void RunRecorder::iteration(int instance, std::int64_t number, bool begins, std::int64_t time) {
   const auto frame = static_cast<std::size_t>(instances_.at(instance).is.frame);
-  if (begins) ++run_.frame_totals[frame].iterations;
+  if (begins && number > 0) ++run_.frame_totals[frame].iterations;  // the first: begin_run
   const IterationEvent event{instance, number, begins, count_, time};
   if (!is_at_first()) return tail_events_.push_back(event);
   run_.iterations.push_back(event);
@@ -45,9 +77,21 @@ void RunRecorder::note(const Activation& at) {
   if (!at.has_failed) {
     RecordedRun::NodeTotal& total = run_.node_totals[static_cast<std::size_t>(at.node)];
     ++(at.is_dead ? total.count.dead : total.count.live);
-    if (!at.is_dead) total.nanoseconds += at.end - at.begin;
+    if (!at.is_dead) {
+      total.nanoseconds += at.end - at.begin;
+      note_loop(at);
+    }
   }
   keep(at);
+}
+
+/// What a live node says of the loop that it is in.
+void RunRecorder::note_loop(const Activation& at) {
+  const LoweredNode& node = run_.graph->nodes[static_cast<std::size_t>(at.node)];
+  if (node.kind == LoweredKind::merge && node.frame && at.iteration == 0)
+    begin_run(at.instance, at.begin);
+  if (counts_bodies_[static_cast<std::size_t>(at.node)] && at.taken == 1)
+    ++run_.frame_totals[static_cast<std::size_t>(node.frame)].bodies;
 }
 
 void RunRecorder::fail(const Activation& at) { run_.failure = {at, count_, {}}; }
@@ -167,7 +211,7 @@ RecordedRun shortened(const RecordedRun& run, RecordLimits limits) {
   result.graph = run.graph;
   RunRecorder recorder(result, limits);
   recorder.begin(run.began, run.parallel_iterations);
-  for (const FrameInstance& instance : run.instances) recorder.enter(instance, 0);
+  for (const FrameInstance& instance : run.instances) recorder.enter(instance);
   std::size_t next = 0;
   const auto hand_events = [&](std::size_t after, std::size_t end) {
     for (; next < end && run.iterations[next].after <= after; ++next) {

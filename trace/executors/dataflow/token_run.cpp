@@ -54,7 +54,7 @@ void TokenRun::start(const Tensors& inputs) {
   if (recorder_) start_time_ = recorder_->begin(now(), parallel_iterations_);
   root_.plan = &plan_.frames[0];
   root_.index = 0;
-  if (recorder_) root_.instance = recorder_->enter({}, 0);
+  if (recorder_) root_.instance = recorder_->enter({});
   results_.resize(graph.outputs.size());
   result_states_.resize(graph.outputs.size(), kMissing);
   Iteration& all = begin_iteration(root_);

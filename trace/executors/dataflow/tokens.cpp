@@ -140,8 +140,7 @@ FrameRun& TokenRun::frame_entered(Iteration& outer, int index) {
   child->outer = &outer;
   child->pending_enters = plan.enters;
   ++outer.child_count;
-  if (recorder_)
-    child->instance = recorder_->enter({index, outer.frame->instance, outer.number}, now());
+  if (recorder_) child->instance = recorder_->enter({index, outer.frame->instance, outer.number});
   begin_iteration(*child);
   return *child;
 }
