@@ -237,6 +237,31 @@ TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
   EXPECT_GT(most, 2);
 }
 
+TEST_F(RunPageTest, ALongNameOfALoopLeavesThePictureReadable) {
+  const std::string name = "begin" + std::string(3000, 'n') + "end";
+  const auto f = jit(
+      [&](const Tensor& x) {
+        return fori_loop(0, 3, [](const Tensor&, const Tensor& x) { return tanh(x); }, x,
+                         {.name = name});
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({2}));
+  open(f.graph());
+  for (const char* view : {"Graph", "Dataflow"}) {
+    ask("page.showView(page.views.find((v) => v.title === '" + std::string(view) + "'))");
+    settle();
+    ask("page.fit()");
+    EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5) << view;
+    click("document.querySelector('#scene .box > .title').parentNode.querySelector('.title')");
+    ask("page.pick(page.model.boxes[0])");
+    EXPECT_NE(details().find(name), std::string::npos);  // there it is whole
+  }
+  ask("page.runBar.goTo(20)");
+  EXPECT_LT(ask("document.getElementById('run').getBoundingClientRect().height").get<double>(),
+            180);
+  EXPECT_EQ(ask(kOverlaps), "");
+}
+
 TEST_F(RunPageTest, IterationsBesideEachOtherAreAllNamed) {
   const Threads one(1);  // then the counter leads as far as it may
   const auto f = jit(

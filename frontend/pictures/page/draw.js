@@ -133,11 +133,11 @@ class Drawing {
     if (isBox) this.boxParts(node, group, left, top);
     else {
       this.warm(group, node);
-      const labelWidth = measureText(node.label, 'label');
+      const labelWidth = measureText(node.shownLabel, 'label');
       const both = labelWidth + (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
       const begin = (node.width - both) / 2;
       const base = node.shapeHeight / 2 + 4.2;
-      group.append(svg('text', { class: 'label', x: begin, y: base }, node.label));
+      group.append(svg('text', { class: 'label', x: begin, y: base }, node.shownLabel));
       if (node.shareText) {
         group.append(svg('text', { class: 'share', x: begin + labelWidth + 6, y: base }, node.shareText));
       }
@@ -155,7 +155,7 @@ class Drawing {
   }
 
   boxParts(box, group, left, top) {
-    group.append(svg('text', { class: 'title', x: 24, y: 16 }, box.label));
+    group.append(svg('text', { class: 'title', x: 24, y: 16 }, box.shownLabel));
     if (box.shownNote) group.append(svg('text', { class: 'note', x: 24, y: 31 }, box.shownNote));
     group.append(svg('path', {
       class: 'fold', d: box.isFolded ? 'M10 8l5 4.5l-5 4.5' : 'M8 10l4.5 5l4.5 -5',

@@ -74,7 +74,7 @@ class Layout {
     const share = this.model.share(node);
     node.shareText = share >= 0.005 ? shareText(share) : '';
     const inputs = Math.max(0, ...node.reads.map((edge) => edge.input + 1));
-    const label = measureText(node.label, 'label') +
+    const label = measureText(node.shownLabel, 'label') +
         (node.shareText ? measureText(node.shareText, 'note') + 6 : 0);
     const typesWidth = types.reduce((sum, type) => sum + type.width + 10, 0);
     node.width = Math.max(label + (isPill ? 18 : 20), typesWidth, 34, this.widthOfPorts(inputs));
@@ -109,7 +109,7 @@ class Layout {
     const share = this.model.share(box);
     box.shownNote = [inside, box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
     const ports = Math.max(box.inputs.length, box.outputs.length) + 1;
-    box.width = Math.max(measureText(box.label, 'title') + 40, measureText(box.shownNote, 'note') + 40,
+    box.width = Math.max(measureText(box.shownLabel, 'title') + 40, measureText(box.shownNote, 'note') + 40,
       Math.min(ports * 9, 600), Math.min((this.typesRead(box).length + 1) * 56, 900), this.widthOfPorts(ports - 1));
     box.shapeHeight = box.height = kSize.title + 4;
     box.inputs.forEach((pill, k) => box.ports.set(
@@ -245,7 +245,7 @@ class Layout {
     const share = isRoot ? 0 : this.model.share(box);
     const note = isRoot ? '' : [box.note, share >= 0.005 ? shareText(share) : ''].filter((x) => x).join(' · ');
     const titleWidth = isRoot ? 0 :
-      Math.max(measureText(box.label, 'title'), note ? measureText(note, 'note') : 0) + 34;
+      Math.max(measureText(box.shownLabel, 'title'), note ? measureText(note, 'note') : 0) + 34;
     const lanes = round.length;
     const laneGap = lanes > 12 ? 72 / lanes : kSize.lane;
     const aside = lanes ? kSize.gap + lanes * laneGap : 0;  // above, below and at the right

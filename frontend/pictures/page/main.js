@@ -250,7 +250,7 @@ class Page {
     this.where = boxes;
     document.getElementById('where').replaceChildren(...boxes.map((box) => {
       const link = document.createElement('a');
-      link.textContent = box.label;
+      link.textContent = box.shownLabel;
       link.addEventListener('click', () => this.goTo(box));
       return link;
     }));

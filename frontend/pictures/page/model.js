@@ -1,6 +1,14 @@
 // model.js — what the page was given, as objects that refer to each other.
 'use strict';
 
+/** A name as the picture has room for it: of a long one both ends. The whole is among the details. */
+function shortName(name) {
+  const kMost = 60;
+  const letters = [...name];
+  if (letters.length <= kMost) return name;
+  return [...letters.slice(0, kMost / 2), '…', ...letters.slice(1 - kMost / 2)].join('');
+}
+
 /** One view: nodes as a tree of boxes, edges by the box that they run in. */
 class Model {
   constructor(data) {
@@ -12,6 +20,7 @@ class Model {
       id: -1, kind: 'root', children: [], inputs: [], outputs: [], edges: [], depth: 0,
     };
     for (const node of this.nodes) {
+      node.shownLabel = shortName(node.label);
       node.parent = node.parent < 0 ? this.root : this.nodes[node.parent];
       node.depth = node.parent.depth + 1;
       const isOnBorder = (node.kind === 'input' || node.kind === 'output') && node.parent !== this.root;

@@ -1,6 +1,11 @@
 // run.js — a slider over a recorded run: tokens on edges, dead ones grey, iterations in flight.
 'use strict';
 
+/** How long the last straight piece of an edge is. */
+function lastPiece({ points }) {
+  return Math.abs(points.at(-1).y - points.at(-2).y);
+}
+
 class RunBar {
   constructor(element, page) {
     Object.assign(this, { element, page });
@@ -107,20 +112,35 @@ class RunBar {
       const port = tokens.kind.get(last.node) === 'Switch' && !last.isDead
         ? `, leaves by its ${last.taken ? 'true' : 'false'} port` : '';
       const how = last.hasFailed ? ': failed' : last.isDead ? ': dead, computes nothing' : '';
-      this.what.textContent = `${last.node.label}${where}${port}${how}`;
+      this.what.textContent = `${last.node.shownLabel}${where}${port}${how}`;
+    }
+    this.sayInFlight(last);
+  }
+
+  /** A line for every loop: of its executions that around what ran last, and how many more there are. */
+  sayInFlight(last) {
+    const { tokens } = this;
+    const around = new Set(last ? tokens.instancesAround(last.instance) : []);
+    const byFrame = new Map();
+    for (const execution of tokens.inFlight()) {
+      const { frame } = tokens.instances[execution[0]];
+      if (tokens.run.frames[frame] < 0) continue;  // outside of all loops
+      if (!byFrame.has(frame)) byFrame.set(frame, []);
+      byFrame.get(frame).push(execution);
     }
     this.frames.replaceChildren();
-    for (const [instance, iterations] of tokens.inFlight()) {
-      const name = this.instanceName(instance);
-      if (!name) continue;
+    for (const [, executions] of [...byFrame].sort(([a], [b]) => a - b)) {
+      const [instance, iterations] = executions.find(([one]) => around.has(one)) ?? executions[0];
       const entry = document.createElement('span');
-      entry.append(`${name}, in flight: `);
+      entry.append(`${this.instanceName(instance)}, in flight: `);
       for (const iteration of iterations.sort((a, b) => a - b)) {
         const flight = document.createElement('span');
         flight.className = 'flight';
         flight.textContent = iteration;
         entry.append(flight);
       }
+      const others = executions.length - 1;
+      if (others) entry.append(` and ${others} more ${others === 1 ? 'execution' : 'executions'} of it`);
       this.frames.append(entry);
     }
   }
@@ -131,7 +151,7 @@ class RunBar {
     this.failure.hidden = !failure;
     if (!failure) return;
     const { at, message } = failure;
-    this.failure.textContent = at ? `Failed here: ${at.node.label}${this.where(at)}\n${message}` : message;
+    this.failure.textContent = at ? `Failed here: ${at.node.shownLabel}${this.where(at)}\n${message}` : message;
     this.failure.title = at ? 'Go to the step and the node that failed' : '';
   }
 
@@ -142,10 +162,10 @@ class RunBar {
     this.page.goTo(at.node);
   }
 
-  /** ", iteration 2 of inner" */
+  /** ", iteration 3.2 of inner" */
   where({ instance, iteration }) {
     const frame = this.frameName(this.tokens.instances[instance].frame);
-    return frame ? `, iteration ${iteration} of ${frame}` : '';
+    return frame ? `, iteration ${this.tokens.tagText(instance, iteration)} of ${frame}` : '';
   }
 
   /** "inner in iteration 2 of outer" */
@@ -158,7 +178,7 @@ class RunBar {
 
   frameName(frame) {
     const box = this.tokens.run.frames[frame];
-    return box < 0 ? '' : this.tokens.model.nodes[box].label;
+    return box < 0 ? '' : this.tokens.model.nodes[box].shownLabel;
   }
 
   /** Marks the nodes that have run, and puts tokens on edges. */
@@ -168,13 +188,22 @@ class RunBar {
     if (!this.tokens || !drawing || drawing.model !== this.tokens.model) return;
     const last = this.last();
     drawing.mark('fired', last ? [drawing.shownFor(last.node)] : []);
-const failure = this.tokens.failure;
+    const failure = this.tokens.failure;
     const hasFailed = failure?.at && this.tokens.at >= failure.step;
     drawing.mark('failed', hasFailed ? [drawing.shownFor(failure.at.node)] : []);
     drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
+    const byEnd = new Map();  // where a value and what only waits come into a loop, two edges end in one
     for (const [edge, tags] of this.tokens.onEdge) {
       const route = (drawing.lines.get(edge) || []).find(({ isStub }) => !isStub);
-      if (route && tags.size) this.put(route, [...tags]);
+      if (!route || !tags.size) continue;
+      const end = route.points.at(-1);
+      const key = `${edge.box.id} ${end.x} ${end.y}`;
+      if (!byEnd.has(key)) byEnd.set(key, { routes: [], tags: [] });
+      byEnd.get(key).routes.push(route);
+      byEnd.get(key).tags.push(...tags);
+    }
+    for (const { routes, tags } of byEnd.values()) {
+      this.put(routes.reduce((a, b) => (lastPiece(b) > lastPiece(a) ? b : a)), tags);
     }
   }
 
@@ -182,25 +211,28 @@ const failure = this.tokens.failure;
    * The tokens of an edge, where they wait: above each other on the last straight piece, as beside it
    * may be those of other edges. As many as there is room for, and how many more there are.
    */
-  put({ line, points }, tags) {
+  put(route, tags) {
+    const { line, points } = route;
     const [from, end] = points.slice(-2);
-    const length = Math.abs(end.y - from.y);
+    const length = lastPiece(route);
+    const first = Math.min(15, Math.max(10, length / 2));
     const room = Math.max(1, Math.min(3, Math.floor((length - 8) / kSize.token)));
     const alone = tags.length > room ? room - 1 : tags.length;
     const groups = tags.slice(0, alone).map((tag) => [tag]);
     if (alone < tags.length) groups.push(tags.slice(alone));
     groups.forEach((group, i) => {
-      const away = Math.min(15 + kSize.token * i, Math.max(10, length / 2));
+      const away = first + kSize.token * i;
       const at = { x: end.x, y: end.y - Math.sign(end.y - from.y) * away };
-      const iterations = group.map(([tag]) => tag.split(' ')[1]);
+      const parts = group.map(([tag]) => tag.split(' '));
       const isDead = group.every(([, dead]) => dead);
       const token = svg('g', { class: `token${isDead ? ' dead' : ''}`, transform: `translate(${at.x} ${at.y})` });
-      const text = group.length > 1 ? `${alone ? '+' : '×'}${group.length}` : iterations[0];
+      const text = group.length > 1 ? `${alone ? '+' : '×'}${group.length}` : parts[0][1];
       token.append(svg('rect', { x: -6.5, y: -6.5, width: 13, height: 13, rx: 6.5 }));
       const narrow = text.length > 1 ? { textLength: 10, lengthAdjust: 'spacingAndGlyphs' } : {};
       token.append(svg('text', { y: 3.2, ...narrow }, text));
       const what = `${isDead ? 'dead token' : 'token'}${group.length > 1 ? 's' : ''}`;
-      token.append(svg('title', {}, `${what} of iteration ${iterations.join(', ')}`));
+      const iterations = parts.map(([instance, iteration]) => this.tokens.tagText(instance, iteration)).join(', ');
+      token.append(svg('title', {}, iterations ? `${what} of iteration ${iterations}` : what));
       line.parentNode.append(token);
     });
   }

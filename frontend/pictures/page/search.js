@@ -44,10 +44,10 @@ class Search {
     const first = Math.max(0, Math.min(this.at - kMost / 2, this.found.length - kMost));
     const items = this.found.slice(first, first + kMost).map((node, i) => {
       const item = document.createElement('li');
-      item.append(node.label);
+      item.append(node.shownLabel);
       const small = document.createElement('small');
       const path = [];
-      for (let box = node.parent; box.kind === 'box'; box = box.parent) path.unshift(box.label);
+      for (let box = node.parent; box.kind === 'box'; box = box.parent) path.unshift(box.shownLabel);
       small.textContent = [path.join(' › '), node.types.join(', ')].filter((x) => x).join(' · ');
       item.append(small);
       if (first + i === this.at) item.setAttribute('aria-selected', 'true');

@@ -159,6 +159,21 @@ class Tokens {
     }
   }
 
+  /** An execution of a frame and those around it. */
+  instancesAround(instance) {
+    const all = [];
+    for (; instance >= 0; instance = this.instances[instance].parent) all.push(instance);
+    return all;
+  }
+
+  /** "3.0": iteration 0 of a loop, in 3 of the one around it; outside of all loops nothing. */
+  tagText(instance, iteration) {
+    const { parent, iteration: outer } = this.instances[instance];
+    if (parent < 0) return '';
+    const around = this.tagText(parent, outer);
+    return around ? `${around}.${iteration}` : `${iteration}`;
+  }
+
   /** By execution of a frame, the iterations that have begun and are not done with. */
   inFlight() {
     const open = new Map();
