@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "reel/autodiff/reverse_call.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
@@ -38,7 +39,7 @@ json json_of(const PictureEdge& edge) {
   return result;
 }
 
-json json_of(const char* title, const Picture& picture) {
+json json_of(const std::string& title, const Picture& picture) {
   json nodes = json::array(), edges = json::array();
   for (const PictureNode& node : picture.nodes) nodes.push_back(json_of(node));
   for (const PictureEdge& edge : picture.edges) edges.push_back(json_of(edge));
@@ -106,19 +107,35 @@ json json_of(const RecordedRun& whole, const LoweredPicture& lowered) {
           {"frames", lowered.frames}};
 }
 
+/// What has run of a graph: its plan, and a recorded run. of: which graph it is.
+void add_views(json& views, const Graph& graph, const RecordedRun* run, const std::string& of) {
+  const Planned planned = planned_graph(graph);
+  if (planned.graph)
+    views.push_back(json_of("Plan" + of, picture_of(*planned.graph, planned.profile)));
+  if (!run) return;
+  const LoweredPicture lowered = picture_of(*run);
+  views.push_back(json_of("Dataflow" + of, lowered.picture));
+  views.back()["run"] = json_of(*run, lowered);
+}
+
 }  // namespace
 
 std::string Graph::to_dot() const { return dot_of(picture_of(*this)); }
 
 void write_html(const Graph& graph, const RecordedRun* run, const std::string& path) {
   json views{json_of("Graph", picture_of(graph))};
-  const Planned planned = planned_graph(graph);
-  if (planned.graph) views.push_back(json_of("Plan", picture_of(*planned.graph, planned.profile)));
-  if (run) {
-    const LoweredPicture lowered = picture_of(*run);
-    views.push_back(json_of("Dataflow", lowered.picture));
-    views.back()["run"] = json_of(*run, lowered);
-  } else if (has_control_flow(graph)) {
+  add_views(views, graph, run, "");
+  bool has_run = run;
+  const auto add = [&](const Graph& part, const char* of) {
+    const auto last = last_recorded_run(part);
+    has_run = has_run || last;
+    add_views(views, part, last.get(), of);
+  };
+  if (const auto reversal = reversal_of(graph)) {
+    add(*reversal->forward, ", under a tape");
+    add(*reversal->reverse, ", its gradient");
+  }
+  if (!has_run && has_control_flow(graph)) {
     const GraphRef copy(new Graph(graph));  // lowered graphs hold what they are made of
     views.push_back(json_of("Dataflow", picture_of(lower(copy)).picture));
   }

@@ -8,8 +8,9 @@
 
 namespace reel {
 
-/// Graph::write_html. run: of the graph's lowered form, to be stepped through; null: none. Of a run
-/// with more than 20,000 activations the page has the first ones.
+/// Graph::write_html. run: of the graph's lowered form, to be stepped through; null: none. What the
+/// graph became under a tape, and its gradient, have views of their own if they have run. Of a run
+/// with more than 20,000 activations the page has the first and the last ones.
 void write_html(const Graph& graph, const RecordedRun* run, const std::string& path);
 
 }  // namespace reel

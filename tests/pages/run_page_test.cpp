@@ -237,6 +237,25 @@ TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
   EXPECT_GT(most, 2);
 }
 
+TEST_F(RunPageTest, ACallUnderATapeHasSlidersForItAndItsGradient) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        return sum(fori_loop(
+            0, 4, [](const Tensor&, const Tensor& x) { return tanh(x); }, x));
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true});
+  grad(f)(ones({3}));
+  open(f.graph());
+  EXPECT_EQ(ask("page.views.map((v) => v.title)"),
+            nlohmann::json({"Graph", "Dataflow, under a tape", "Dataflow, its gradient"}));
+  for (const int view : {1, 2}) {
+    ask("page.showView(page.views[" + std::to_string(view) + "])");
+    settle();
+    EXPECT_EQ(ask("document.getElementById('run').hidden"), false);
+    EXPECT_EQ(ask(kReplay), "");
+  }
+}
+
 TEST_F(RunPageTest, ALongNameOfALoopLeavesThePictureReadable) {
   const std::string name = "begin" + std::string(3000, 'n') + "end";
   const auto f = jit(
