@@ -9,12 +9,16 @@ namespace {
 using Kind = PictureNode::Kind;
 using Role = PictureNode::Role;
 
+/// Graphviz ends a text at a NUL, and what it draws may hold no other control character either.
 std::string quoted(const std::string& text) {
+  constexpr const char* kUnknown = "\xEF\xBF\xBD";  // U+FFFD
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
     if (c == '\n')
       result += "\\n";
+    else if (static_cast<unsigned char>(c) < ' ' && c != '\t')
+      result += kUnknown;
     else
       result += c;
   }

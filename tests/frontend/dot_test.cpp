@@ -74,9 +74,11 @@ TEST_F(DotTest, EveryNodeAndEdgeIsDrawn) {
 }
 
 TEST_F(DotTest, NamesAreWhatTheyAre) {
-  for (const std::string name :
-       {"\"quotes\" and \\backslashes\\", "ends in \\", "two\nlines", "<b>no tags</b> &amp; none",
-        "{braces|and pipes}", "\\N \\G \\l", "no UTF-8: \xff", "größe × ∀"}) {
+  using namespace std::string_literals;
+  for (const std::string& name :
+       {"\"quotes\" and \\backslashes\\"s, "ends in \\"s, "two\nlines"s,
+        "<b>no tags</b> &amp; none"s, "{braces|and pipes}"s, "\\N \\G \\l"s, "no UTF-8: \xff"s,
+        "größe × ∀"s, "a\0NUL"s, "a\abell, an\x1b escape"s}) {
     auto f = jit([](const Tensor& x) { return tanh(x); }, {.name = name});
     f(ones({2}));
     expect_all_drawn(f.graph());
