@@ -310,7 +310,7 @@ void compare_all(Group& group) {
   for (const RnnProblem& problem : kLstms) compare_lstm(group, problem);
   for (const RnnProblem& problem : kLstms)
     if (problem.hidden >= 128) compare_with_two_threads(group, problem);
-  for (const RnnProblem& sizes : {kLstms[0], kLstms[2]})
+  for (const RnnProblem& sizes : {kLstms[0], kLstms[1], kLstms[2], kLstms[4]})
     for (const Cell cell :
          {Cell::gru_reset_after, Cell::gru_reset_before, Cell::layernorm_lstm, Cell::custom}) {
       RnnProblem problem = sizes;

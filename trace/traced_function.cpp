@@ -163,14 +163,16 @@ struct StaticSizes {
   std::vector<std::pair<std::string, std::int64_t>> named;  ///< by dim; -1: of others
 
   StaticSizes() = default;
-  StaticSizes(const TreeLeaves& leaves, const Dims& dims) {
+  /// of_any_length: as of TracedFunction; their first axes are no sizes of a trace.
+  StaticSizes(const TreeLeaves& leaves, const Dims& dims,
+              const std::vector<std::size_t>& of_any_length) {
     std::size_t tensor = 0;
-    for (const TreeLeaf& leaf : leaves) {
-      if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
-      for (int axis = 0; axis < leaf.tensor.type().rank(); ++axis)
-        if (const Dim& dim = leaf.tensor.dims()[static_cast<std::size_t>(axis)];
-            !dim.is_named() && dim.has_size())
-          plain.push_back({tensor, axis, dim.size()});
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i].kind != TreeLeaf::Kind::tensor || !leaves[i].tensor.is_defined()) continue;
+      const Dims seen = dims_in_trace(leaves, i, of_any_length);
+      for (std::size_t axis = 0; axis < seen.size(); ++axis)
+        if (!seen[axis].is_named() && seen[axis].has_size())
+          plain.push_back({tensor, static_cast<int>(axis), seen[axis].size()});
       ++tensor;
     }
     for (const Dim& dim : dims)
@@ -192,8 +194,9 @@ struct StaticSizes {
 }  // namespace
 
 struct TracedFunction::Entry {
-  int number = 0;     ///< of the trace
-  StaticSizes sizes;  ///< that it is for
+  int number = 0;                          ///< of the trace
+  StaticSizes sizes;                       ///< that it is for
+  std::vector<std::size_t> of_any_length;  ///< what has none
   GraphRef graph;
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
@@ -236,7 +239,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
   signature(arguments, table, of_any_length);
   entry->dims = table.dims();
   entry->number = trace_count_;
-  entry->sizes = StaticSizes(arguments, entry->dims);
+  entry->sizes = StaticSizes(arguments, entry->dims, of_any_length);
+  entry->of_any_length = of_any_length;
 
   const Dims shown = canonical(entry->dims);  // in a scan whose entries end, as its body sees them
   GraphBuilder builder(name_);
@@ -317,10 +321,10 @@ namespace {
 
 /// Which sizes of arguments are not those of the first trace, and how one trace would do for all.
 void warn_of_sizes(const std::string& name, const StaticSizes& first, const TreeLeaves& arguments,
-                   const Graph& graph) {
+                   const std::vector<std::size_t>& of_any_length, const Graph& graph) {
   DimTable table(arguments);
-  signature(arguments, table);
-  const StaticSizes now(arguments, table.dims());
+  signature(arguments, table, of_any_length);
+  const StaticSizes now(arguments, table.dims(), of_any_length);
   if (!now.is_like(first)) return;
   const auto warn = [&](const std::string& what, const std::string& dim, std::int64_t size,
                         std::int64_t before) {
@@ -362,7 +366,8 @@ void TracedFunction::warn_of_fixed_values(const TreeLeaves& arguments) {
   if (trace_count_ == 0) first_fixed_ = fixed;
   if (trace_count_ != 8) return;
   for (const auto& [key, entry] : entries_)
-    if (entry->number == 0) warn_of_sizes(name_, entry->sizes, arguments, *entry->graph);
+    if (entry->number == 0)
+      warn_of_sizes(name_, entry->sizes, arguments, entry->of_any_length, *entry->graph);
   if (fixed.size() != first_fixed_.size()) return;
   for (std::size_t i = 0; i < fixed.size(); ++i)
     if (fixed[i] != first_fixed_[i])
