@@ -224,5 +224,28 @@ TEST_P(CheckpointDimsTest, WhereEntriesEnd) {
   expect_first_and_second(make, false);
 }
 
+// A step that runs again reads less than the step did: nothing of a capture but its dim.
+TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
+  const auto make = [](const Checkpoint& policy) {
+    return [policy](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{dropout(w, 0.25), h + x};
+      };
+      const Dim time("time", kSteps);
+      const auto ys = scan(Scan{.spatial_dim = time,
+                                .initial = scalar(0., f64),
+                                .xs = cast(range(time), f64),
+                                .body = body,
+                                .checkpoint = policy})
+                          .ys;
+      return sum(sin(ys));
+    };
+  };
+  for (const int size : {3, 2}) {
+    const Dim n("n", scalar(size));
+    expect_same_gradients(make, false, full({n}, 0.7, f64));
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -47,22 +47,19 @@ SegmentGraphs::SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> i
   LoopAttrs steps = over_chunk(loop, Dim(1));  // the dim of all steps is not for those of some
   steps.cond = SubGraph();
   make_attrs(std::move(steps))->each_symbol(add);
-  // And of computed dims (time + 1) what no input says.
+  // And what no input says that a plan keeps: of computed dims (time + 1), of captures that no step
+  // reads when it runs again.
   Dims given;
-  const auto each_type = [&](const auto& fn) {
-    for (std::size_t i = 0; i < types_.size(); ++i) {
-      const bool is_slices = i >= loop.first_slice() && i < loop.first_capture();
-      fn(is_slices && !types_[i].is_list() ? slice_type(types_[i]) : types_[i]);
-    }
+  const auto type_inside = [&](std::size_t i) {
+    const bool is_slices = i >= loop.first_slice() && i < loop.first_capture();
+    return is_slices && !types_[i].is_list() ? slice_type(types_[i]) : types_[i];
   };
-  each_type([&](const TensorType& type) {
-    for_each_bound(type, [&](const Dim& dim) { given.push_back(dim); });
-  });
-  each_type([&](const TensorType& type) {
-    for_each_symbol(type, [&](const Dim& dim) {
+  for (std::size_t i = 0; i < loop.first_capture(); ++i)
+    for_each_bound(type_inside(i), [&](const Dim& dim) { given.push_back(dim); });
+  for (std::size_t i = 0; i < types_.size(); ++i)
+    for_each_symbol(type_inside(i), [&](const Dim& dim) {
       if (!contains(given, dim)) add(dim);
     });
-  });
 }
 
 Ref<Graph> SegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
