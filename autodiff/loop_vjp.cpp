@@ -141,6 +141,10 @@ class LoopReversal {
     }
     if (attrs_.slices > 0 && !at_.input_type(attrs_.first_slice()).is_list())
       return leading_dim(at_.input_type(attrs_.first_slice()));
+    // Slices that nobody reads are gone: the counter of a fori_loop.
+    if (attrs_.slices == 0 && attrs_.is_full && attrs_.has_bound && thread_mode.builder)
+      if (const auto steps = thread_mode.builder->known_integer(at_.input(0)))
+        return Dim(std::max<std::int64_t>(*steps, 0));
     return std::nullopt;
   }
 

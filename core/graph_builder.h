@@ -1,7 +1,9 @@
 // core/graph_builder.h — GraphBuilder, a graph while it is being recorded.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -28,6 +30,9 @@ class GraphBuilder {
   Tensor lift(const Tensor& tensor);
   /// The value number of a tensor of this graph, lifted first.
   ValueId value(const Tensor& tensor);
+
+  /// The number that a value of this graph is in every run, where it was recorded as one.
+  std::optional<std::int64_t> known_integer(const Tensor& tensor) const;
 
   /// Ends recording. What each capture stands for, in order, is captured().
   Ref<Graph> finish(const Tensors& outputs);

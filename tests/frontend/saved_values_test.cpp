@@ -136,11 +136,25 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
     const std::string inner = is_fori ? "fori_loop \"inner\"" : "scan \"inner\"";
     EXPECT_EQ(str(all), str("scan \"scan\": number of steps: i32[], 4 B\nscan \"scan\": ", inner,
                             ": number of steps: i32[10], 40 B\nscan \"scan\": ", inner,
-                            ": a carry: 50 of f64[2,4], 3.1 KiB\nscan \"scan\": ", inner,
-                            ": tanh: 50 of f64[2,4], 3.1 KiB\nin all: 6.3 KiB\n"));
+                            ": a carry: f64[10,5,2,4], 3.1 KiB\nscan \"scan\": ", inner,
+                            ": tanh: f64[10,5,2,4], 3.1 KiB\nin all: 6.3 KiB\n"));
     EXPECT_FALSE(all.has_unknown());
     EXPECT_EQ(all.bytes(), 2 * 5 * kSteps * kState + 4 * (kSteps + 1));
   }
+  // Tensors with names are in no stack along a plain dim.
+  const Dim time("time", kSteps), batch("batch", 3);
+  const auto of_lists = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto next = [&](const Tensor&, const Tensor& h) { return tanh(h); };
+      return std::pair{None{}, fori_loop(0, 5, next, h + x, {.name = "inner"})};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = zeros({batch}, f64), .xs = x, .body = body})
+            .state);
+  };
+  const KeptValues lists = saved_values(of_lists)(ones({time, batch}, f64));
+  EXPECT_NE(str(lists).find("fori_loop \"inner\": tanh: 50 of f64[batch=3], "), std::string::npos)
+      << lists;
   const auto at_the_top = [](const Tensor& w) {
     return sum(fori_loop(0, 1000, [&](const Tensor&, const Tensor& h) { return tanh(h * w); },
                          ones({2, 4}, f64), {.checkpoint = Checkpoint::every(100)}));
