@@ -65,11 +65,10 @@ class Jitted {
 
   /// The result of f. Records it first where the arguments have a new signature: dtypes, static
   /// sizes, which axes share a Dim, and numbers that are no tensors. How many elements a
-  /// SparseTensor has, and how many rows IndexedSlices have, is not in it: one trace serves any
-  /// number, and does not know it. Inside another trace f is
-  /// simply recorded as part of that. Throws what f throws; ShapeError when f names a Dim that is
-  /// another one in this call's arguments; TraceError where f asks for a value that only a run of
-  /// the graph knows.
+  /// SparseTensor has is not in it: one trace serves any number, and does not know it. Inside
+  /// another trace f is simply recorded as part of that. Throws what f throws; ShapeError when f
+  /// names a Dim that is another one in this call's arguments; TraceError where f asks for a value
+  /// that only a run of the graph knows.
   ///
   /// Tensors that were moved in, and that nobody else holds, may give their memory to results: a
   /// training step called as model = step(std::move(model), batch) updates its parameters in place.

@@ -54,8 +54,8 @@ Invariants invariants_of_tensors(const std::string& loop, const std::vector<Coun
   return result;
 }
 
-void ForgetLengths::forget(Tensor& values, Tensor& indices) {
-  for (Tensor* x : {&values, &indices}) {
+void ForgetLengths::enter(SparseTensor& sparse) {
+  for (Tensor* x : {&sparse.indices, &sparse.values}) {
     if (!x->is_defined() || x->rank() == 0 || x->type().is_named()) continue;
     Dims dims = x->dims();
     if (dims[0].has_size()) {

@@ -1,6 +1,7 @@
 // frontend/sparse_invariants.h — what traces know of the IndexedSlices and SparseTensors in a tree:
-// shape invariants of loops, one for each, said of all of its tensors; and how many rows or
-// elements there are, which arguments and branches leave to runs.
+// shape invariants of loops, one for each, said of all of its tensors; and how many elements a
+// SparseTensor has, which arguments and branches leave to runs. (Rows of IndexedSlices are a size
+// like any other, of which an invariant speaks.)
 #pragma once
 
 #include <optional>
@@ -71,11 +72,11 @@ struct FindLengths {
   }
   void size(std::size_t, const std::string&) { ++leaves; }
   void key(const std::string&, const std::string&) { ++leaves; }
-  void enter(const IndexedSlices&) { found.insert(found.end(), {leaves, leaves + 1}); }
+  void enter(const IndexedSlices&) {}
   void enter(const SparseTensor&) { found.insert(found.end(), {leaves, leaves + 1}); }
 };
 
-/// The leaves that are as long as there are rows, or elements: values and their indices.
+/// The leaves that are as long as a SparseTensor has elements: these and their indices.
 template <class Tree>
 std::vector<std::size_t> leaves_of_any_length(const Tree& tree) {
   std::vector<std::size_t> found;
@@ -89,12 +90,11 @@ struct ForgetLengths {
   void operator()(const Leaf&, const std::string&) {}
   void size(std::size_t, const std::string&) {}
   void key(const std::string&, const std::string&) {}
-  void enter(IndexedSlices& slices) { forget(slices.values, slices.indices); }
-  void enter(SparseTensor& sparse) { forget(sparse.values, sparse.indices); }
-  static void forget(Tensor& values, Tensor& indices);
+  void enter(IndexedSlices&) {}
+  void enter(SparseTensor& sparse);
 };
 
-/// The same; a trace forgets how many rows, or elements, there are.
+/// The same; a trace forgets how many elements there are.
 template <class Tree>
 Tree with_any_length(Tree tree) {
   ForgetLengths fn;

@@ -122,10 +122,9 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
 /// taken is called; traced, both are recorded and one runs. The gradient of what the other one
 /// reads is exact zeros. Named dims of the branches may differ where each branch makes its own, or
 /// where the tree has the Dim as a leaf: the result then has the Dim of the branch taken, a new one
-/// in a trace; so may the numbers of elements of SparseTensors and of rows of IndexedSlices, which
-/// a trace does not know then. Throws DTypeError or ShapeError when pred is no boolean scalar, and
-/// (traced, where both can be seen) StructureError, DTypeError or ShapeError when the branches'
-/// types differ.
+/// in a trace; so may the number of elements of a SparseTensor, which a trace does not know then.
+/// Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced, where both can be
+/// seen) StructureError, DTypeError or ShapeError when the branches' types differ.
 template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,

@@ -224,22 +224,6 @@ TEST_P(SparseOptimisersTest, MoreReadsThanRowsByALoopOfUnknownLength) {
   expect_values(indices, {0, 1, 2, -1, -1});
 }
 
-TEST_P(SparseOptimisersTest, OneTraceTakesGradientsOfAnyNumberOfRows) {
-  Model m = model(), eagerly = model();
-  Adam<Model> adam(m, {.learning_rate = .1}), eager_adam(eagerly, {.learning_rate = .1});
-  const auto update = run([](Model m, Adam<Model> adam, const Model& gradient) {
-    adam.update(m, gradient);
-    return std::pair{m, adam};
-  });
-  for (const Tensor& ids : batches()) {
-    const Model gradient = grad(loss)(eagerly, ids);
-    std::tie(m, adam) = update(m, adam, gradient);
-    eager_adam.update(eagerly, gradient);
-  }
-  expect_all_close(m.words.dense(), eagerly.words.dense());
-  EXPECT_EQ(update.trace_count(), 1);
-}
-
 TEST_P(SparseOptimisersTest, NoReadNoChange) {
   const auto step = run([](Model m, const Tensor& ids) {
     Adam adam(m);
