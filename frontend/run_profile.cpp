@@ -31,6 +31,13 @@ std::string words_of(const PictureNode& node) {
   return result;
 }
 
+/// What users name loops may have line ends, which would begin another line of a table.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  return text;
+}
+
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
@@ -58,13 +65,13 @@ void summarise(std::ostream& out, const Picture& picture) {
   std::vector<int> order;
   for (std::size_t i = 0; i < picture.nodes.size(); ++i) {
     const PictureNode& node = picture.nodes[i];
-    if (!node.count || node.count->calls == 0) continue;
+    if (!node.count || node.count->calls == 0 || node.role == Role::argument) continue;
     order.push_back(static_cast<int>(i));
   }
   const auto nanoseconds = [&](int i) { return node_at(picture, i).count->nanoseconds; };
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return nanoseconds(a) > nanoseconds(b); });
-  out << (picture.name.empty() ? "a graph without a name" : picture.name) << ": ";
+  out << (picture.name.empty() ? "a graph without a name" : one_line(picture.name)) << ": ";
   if (!picture.runs) {
     out << "it has not run to its end\n";
     return;
@@ -78,8 +85,9 @@ void summarise(std::ostream& out, const Picture& picture) {
     const double mean = static_cast<double>(node.count->nanoseconds) / runs;
     out << padded(time_text(mean * 1e-9), 10)
         << padded(percent(mean * runs / std::max(all, 1.0)), 10)
-        << padded(str(static_cast<double>(node.count->calls) / runs), 11) << "  " << words_of(node);
-    if (node.parent >= 0) out << ", in " << node_at(picture, node.parent).label;
+        << padded(str(static_cast<double>(node.count->calls) / runs), 11) << "  "
+        << one_line(words_of(node));
+    if (node.parent >= 0) out << ", in " << one_line(node_at(picture, node.parent).label);
     if (!node.source.empty()) out << "  (" << first_line(node.source) << ')';
     out << '\n';
   }

@@ -107,8 +107,9 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
   // The others are counted.
   const Picture picture = picture_of(*last_recorded_run(f.graph())).picture;
   const auto ran =
-      std::count_if(picture.nodes.begin(), picture.nodes.end(),
-                    [](const PictureNode& node) { return node.count && node.count->calls > 0; });
+      std::count_if(picture.nodes.begin(), picture.nodes.end(), [](const PictureNode& node) {
+        return node.count && node.count->calls > 0 && node.role != PictureNode::Role::argument;
+      });
   EXPECT_GT(ran, 20);
   EXPECT_TRUE(text.ends_with(str("\nand ", ran - 10, " more\n"))) << text;
 }
@@ -290,6 +291,25 @@ TEST_F(RunProfileTest, BlocksOfRowsHaveThreadsOfTheirOwn) {
   const json trace = written(f.profile());
   EXPECT_EQ(spans(trace, "scan \"lstm\"").size(), 1u);
   EXPECT_GT(spans(trace, "iteration").size(), 6u);  // six of each block
+}
+
+// By tokens: one that only waits for the other is not the costliest.
+TEST_F(RunProfileTest, ALoopThatWaitsForAnotherTakesLittle) {
+  const auto f = jit(
+      [](const Tensor& w) {
+        const auto costly = [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, w)); };
+        const auto cheap = [](const Tensor&, const Tensor& h) { return h + 1.; };
+        const Tensor h = fori_loop(0, 20, costly, w, {.name = "costly"});
+        return fori_loop(0, 20, cheap, sum(h), {.name = "cheap\nand small"});
+      },
+      {.name = "f", .executor = Executor::dataflow, .profile = true});
+  f(full({128, 128}, 0.01, f64));
+  const std::string summary = f.profile().summary();
+  const std::size_t of_costly = summary.find("  costly, ");
+  ASSERT_NE(of_costly, std::string::npos) << summary;
+  // One line, whatever the name.
+  EXPECT_LT(of_costly, summary.find("  cheap and small, ")) << summary;
+  EXPECT_EQ(summary.find("argument"), std::string::npos) << summary;
 }
 
 TEST_F(RunProfileTest, WithoutTimesThereIsNothingToSay) {

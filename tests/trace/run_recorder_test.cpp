@@ -152,22 +152,20 @@ TEST(RunRecorderTest, ExecutionsBesideEachOtherAreTimedOnce) {
   recorder.enter({});
   recorder.enter({1, 0, 0});
   const auto enter = [&](std::int64_t iteration) { return recorder.enter({2, 1, iteration}); };
-  const auto begin = [&](int instance, std::int64_t time, bool is_dead = false) {
-    recorder.note({merge_of(*run.graph, 2), instance, 0, is_dead, 0, time, time});
+  const auto works = [&](int instance, std::int64_t begin, std::int64_t end, bool is_dead = false) {
+    recorder.note({merge_of(*run.graph, 2), instance, 0, is_dead, 0, begin, end});
   };
-  const int first = enter(0), second = enter(1), dead = enter(2);
-  begin(first, 10);
-  begin(second, 20);
-  begin(dead, 30, true);
-  recorder.leave(first, 40);
-  recorder.leave(second, 50);
-  recorder.leave(dead, 90);
-  const int alone = enter(3);
-  begin(alone, 100);
-  recorder.leave(alone, 130);
+  const int first = enter(0), second = enter(1), dead = enter(2), alone = enter(3);
+  works(first, 10, 20);
+  works(first, 30, 35);
+  works(dead, 35, 38, true);
+  works(second, 15, 50);  // on another thread
+  works(alone, 100, 130);
+  for (const int instance : {first, second, dead, alone}) recorder.leave(instance);
   recorder.finish();
   EXPECT_EQ(run.frame_totals.at(2).executions, 3);
   EXPECT_EQ(run.frame_totals.at(2).nanoseconds, 40 + 30);
+  EXPECT_EQ(run.frame_totals.at(1).nanoseconds, 40 + 30);
 }
 
 TEST(RunRecorderTest, AnOpThatFailsIsInTheRecordWithItsMessage) {

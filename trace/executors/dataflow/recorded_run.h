@@ -63,7 +63,8 @@ struct RecordedRun {
     ActivationCount count;
     std::int64_t nanoseconds = 0;
   };
-  /// What the executions of a frame took that have run: the time in which some was, once.
+  /// What the executions of a frame took that have run: the time in which a node of some was at
+  /// work, or of a loop inside, once. While it waits for another loop it takes nothing.
   struct FrameTotal {
     std::int64_t executions = 0;
     std::int64_t iterations =

@@ -25,7 +25,7 @@ std::vector<std::uint8_t> switches_of_loops(const LoweredGraph& graph) {
 RunRecorder::RunRecorder(RecordedRun& run, RecordLimits limits) : run_(run), limits_(limits) {
   run_.node_totals.resize(run_.graph->nodes.size());
   run_.frame_totals.resize(run_.graph->frames.size());
-  running_.resize(run_.graph->frames.size());
+  busy_.resize(run_.graph->frames.size());
   counts_bodies_ = switches_of_loops(*run_.graph);
 }
 
@@ -40,24 +40,16 @@ int RunRecorder::enter(const FrameInstance& instance) {
   return next_instance_++;
 }
 
-void RunRecorder::leave(int instance, std::int64_t time) {
-  Known& known = instances_.at(instance);
-  known.is_open = false;
-  if (!known.is.has_run) return;
-  const auto frame = static_cast<std::size_t>(known.is.frame);
-  if (--running_[frame].count == 0)
-    run_.frame_totals[frame].nanoseconds += time - running_[frame].since;
-}
+void RunRecorder::leave(int instance) { instances_.at(instance).is_open = false; }
 
 /// The first live value has come into the loop. Its first iteration is there already.
-void RunRecorder::begin_run(int instance, std::int64_t time) {
+void RunRecorder::begin_run(int instance) {
   FrameInstance& is = instances_.at(instance).is;
   if (is.has_run) return;
   is.has_run = true;
   const auto frame = static_cast<std::size_t>(is.frame);
   ++run_.frame_totals[frame].executions;
   ++run_.frame_totals[frame].iterations;
-  if (running_[frame].count++ == 0) running_[frame].since = time;
 }
 
 void RunRecorder::iteration(int instance, std::int64_t number, bool begins, std::int64_t time) {
@@ -85,13 +77,15 @@ void RunRecorder::note(const Activation& at) {
   keep(at);
 }
 
-/// What a live node says of the loop that it is in.
+/// What a live node says of the loops that it is in.
 void RunRecorder::note_loop(const Activation& at) {
   const LoweredNode& node = run_.graph->nodes[static_cast<std::size_t>(at.node)];
-  if (node.kind == LoweredKind::merge && node.frame && at.iteration == 0)
-    begin_run(at.instance, at.begin);
+  if (node.kind == LoweredKind::merge && node.frame && at.iteration == 0) begin_run(at.instance);
   if (counts_bodies_[static_cast<std::size_t>(at.node)] && at.taken == 1)
     ++run_.frame_totals[static_cast<std::size_t>(node.frame)].bodies;
+  for (int frame = node.frame; frame > 0;
+       frame = run_.graph->frames[static_cast<std::size_t>(frame)].parent)
+    busy_[static_cast<std::size_t>(frame)].add(at.begin, at.end);
 }
 
 void RunRecorder::fail(const Activation& at) { run_.failure = {at, count_, {}}; }
@@ -138,8 +132,8 @@ void RunRecorder::leave_out(std::size_t activations) {
 }
 
 void RunRecorder::finish(std::optional<std::string> message) {
-  for (const auto& [number, known] : instances_)
-    if (known.is_open && known.is.parent >= 0) leave(number, run_.nanoseconds);
+  for (std::size_t frame = 0; frame < busy_.size(); ++frame)
+    run_.frame_totals[frame].nanoseconds = busy_[frame].nanoseconds();
   run_.gap.activations = run_.activations.size();
   if (run_.gap.left_out) {
     run_.gap.iterations = run_.iterations.size();

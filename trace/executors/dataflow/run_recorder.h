@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "reel/trace/executors/dataflow/busy_time.h"
 #include "reel/trace/executors/dataflow/recorded_run.h"
 
 namespace reel {
@@ -27,7 +28,7 @@ class RunRecorder {
   std::int64_t begin(std::int64_t now, int parallel_iterations);
   /// -> the number of the instance.
   int enter(const FrameInstance& instance);
-  void leave(int instance, std::int64_t time);
+  void leave(int instance);
   void iteration(int instance, std::int64_t number, bool begins, std::int64_t time);
   void note(const Activation& at);
   /// The error of that one is the run's, as far as is known.
@@ -42,11 +43,6 @@ class RunRecorder {
     FrameInstance is;
     bool is_open;
   };
-  /// Executions of a frame that run.
-  struct Running {
-    std::int64_t count = 0;
-    std::int64_t since = 0;  ///< when there was none before
-  };
   struct Open {
     std::int64_t time;
     bool is_of_first;  ///< its begin is among the first events
@@ -54,7 +50,7 @@ class RunRecorder {
   using Iteration = std::pair<int, std::int64_t>;  ///< of an instance
 
   void note_loop(const Activation& at);
-  void begin_run(int instance, std::int64_t time);
+  void begin_run(int instance);
   bool is_at_first() const { return tail_.empty() && !run_.gap.left_out; }
   void keep(const Activation& at);
   void drop_first_of_tail();
@@ -72,7 +68,7 @@ class RunRecorder {
   std::map<Iteration, Open> open_;  ///< before what is in the tail
   std::vector<IterationEvent> ended_in_gap_;
   std::map<int, Known> instances_;
-  std::vector<Running> running_;             ///< by frame
+  std::vector<BusyTime> busy_;               ///< by frame
   std::vector<std::uint8_t> counts_bodies_;  ///< by node: a Switch, one of each loop
   int next_instance_ = 0;
   std::size_t forgets_at_ = 1 << 16;  ///< instances

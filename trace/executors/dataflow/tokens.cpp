@@ -280,7 +280,7 @@ void TokenRun::clean_up(Iteration& iteration) {
 
 void TokenRun::end_frame(FrameRun& frame) {
   Iteration& outer = *frame.outer;
-  if (recorder_) recorder_->leave(frame.instance, now());
+  if (recorder_) recorder_->leave(frame.instance);
   for (const int node : frame.dead_exits) send_all(outer, node, true);
   outer.children[static_cast<std::size_t>(frame.plan->child)].reset();
   --outer.child_count;
