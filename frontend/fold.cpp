@@ -83,6 +83,7 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
     loop.xs = {TreeLeaf::of(*counts)};
     loop.xs_paths = [] { return std::vector<std::string>{"i"}; };
     loop.initial = spec.initial;
+    loop.shape_invariants = spec.shape_invariants;
     loop.state_paths = spec.paths;
     loop.returned_paths = spec.returned_paths;
     loop.body = [&](const TreeLeaves& i, const TreeLeaves& s) {
@@ -96,6 +97,9 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
       spec.lower.is_number() ? scalar(spec.lower.number(), dtype) : spec.lower.tensor(what);
   loop.initial = {TreeLeaf::of(first)};
   loop.initial.insert(loop.initial.end(), spec.initial.begin(), spec.initial.end());
+  loop.shape_invariants = spec.shape_invariants;
+  if (!loop.shape_invariants.empty())
+    loop.shape_invariants.insert(loop.shape_invariants.begin(), std::nullopt);
   const auto with_counter = [](const PathsFn& of) {
     return [&of] {
       std::vector<std::string> paths = of();

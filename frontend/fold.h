@@ -29,6 +29,7 @@ struct ForiSpec {
   IterationCount lower, upper;
   const ForiOptions& options;
   TreeLeaves initial;
+  std::vector<std::optional<PartialShape>> shape_invariants;  ///< as those of ScanSpec
   PathsFn paths, returned_paths;
   std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
 };
@@ -101,6 +102,7 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
                                     returned_paths);
   };
   return unflatten(start, detail::fori_loop_leaves({lower, upper, options, first,
+                                                    detail::invariants_for("fori_loop", start, {}),
                                                     [&] { return leaf_paths(start, "state"); },
                                                     [&] { return returned_paths; }, on_leaves}));
 }

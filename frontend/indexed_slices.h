@@ -12,7 +12,8 @@ namespace reel {
 /// belongs at the indices of the argument.
 ///
 /// A plain struct, which may be state of a loop: one iteration may have more rows than the one
-/// before where the invariant lets it. Source: tf.IndexedSlices.
+/// before where the invariant lets it. A trace is for one number of rows: take gradients inside of
+/// the function that jit traces, or fill up with indices of -1. Source: tf.IndexedSlices.
 struct IndexedSlices {
   Tensor values;   ///< [n, ...], plain sizes: row i of these is added to row indices[i]
   Tensor indices;  ///< i32 or i64, [n]; a negative one stands for no row

@@ -70,6 +70,8 @@ struct ScanSpec {
   std::optional<Dims> cond_dims;
   bool cond_before_body = true;
   TreeLeaves initial, xs;
+  /// Of the tensors in `initial`; empty: all keep their shapes.
+  std::vector<std::optional<PartialShape>> shape_invariants;
   PathsFn state_paths, xs_paths;
   PathsFn returned_paths;  ///< of a state that body returned with another structure
   bool has_ys = true;      ///< false: y is None, so that a body that never runs need not be asked

@@ -36,12 +36,12 @@ bool is_more_general(const Dims& dims, const Dims& than) {
 }  // namespace
 
 StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
-                     PathsFn returned_paths, const Invariants* invariants)
+                     PathsFn returned_paths, const Invariants& invariants, Asks asks)
     : what_(std::move(what)),
       initial_(initial),
       paths_(std::move(paths)),
       returned_paths_(std::move(returned_paths)),
-      takes_invariants_(invariants != nullptr),
+      takes_invariants_(asks == Asks::shape_invariants),
       invariants_(initial.size()) {
   find_slots();
   std::size_t tensors = 0;
@@ -54,7 +54,7 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
       empty += str(empty.empty() ? "" : ", ", path);
       is_of_slices = is_of_slices || path.ends_with("dense_shape");
     }
-    if (invariants && tensors < invariants->size()) invariants_[i] = (*invariants)[tensors];
+    if (tensors < invariants.size()) invariants_[i] = invariants[tensors];
     ++tensors;
   }
   if (!empty.empty())
@@ -63,8 +63,8 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
                              is_of_slices ? ". A dense_shape is a vector, the sizes of the whole "
                                             "tensor: tensor({rows, columns})"
                                           : ""));
-  if (invariants && !invariants->empty() && invariants->size() != tensors)
-    throw ArgumentError(str(what_, ": shape_invariants has ", invariants->size(),
+  if (!invariants.empty() && invariants.size() != tensors)
+    throw ArgumentError(str(what_, ": shape_invariants has ", invariants.size(),
                             " entries, but the state has ", tensors,
                             " tensors; give one entry per tensor, std::nullopt for the default"));
   std::string lines;

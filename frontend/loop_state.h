@@ -24,11 +24,12 @@ class StateRule {
  public:
   using Invariants = std::vector<std::optional<PartialShape>>;
   /// `what` names the loop in errors: while_loop "encoder". returned_paths: of a state that came
-  /// back with another structure. invariants: absent for a loop that takes none; empty, or one per
-  /// tensor. Throws StructureError for empty Tensors and for a Dim in two slots, ArgumentError or
-  /// ShapeError when an invariant does not fit.
+  /// back with another structure. invariants: none, or one per tensor; asks: whether the loop has
+  /// them from its caller, whom errors advise then. Throws StructureError for empty Tensors and for
+  /// a Dim in two slots, ArgumentError or ShapeError when an invariant does not fit.
+  enum class Asks { nothing, shape_invariants };
   StateRule(std::string what, const TreeLeaves& initial, PathsFn paths, PathsFn returned_paths,
-            const Invariants* invariants = nullptr);
+            const Invariants& invariants, Asks asks);
 
   /// The state as the next iteration takes it: named dims in the order they had. Throws
   /// StructureError, DTypeError or ShapeError, and lists all leaves that differ.

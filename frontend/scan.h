@@ -210,6 +210,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   leaves.cond_dims = spec.cond_dims.dims();
   leaves.cond_before_body = spec.cond_before_body;
   leaves.initial = flatten(initial);
+  leaves.shape_invariants = invariants_for(str(function, " \"", spec.name, '"'), initial, {});
   leaves.xs = flatten(spec.xs);
   leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
   leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };

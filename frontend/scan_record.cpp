@@ -207,7 +207,8 @@ TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRu
 }
 
 ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
-  const StateRule rule(plan.what, spec.initial, spec.state_paths, spec.returned_paths);
+  const StateRule rule(plan.what, spec.initial, spec.state_paths, spec.returned_paths,
+                       spec.shape_invariants, StateRule::Asks::nothing);
   ScanRecording recording(spec, plan, rule);
   LoopAttrs attrs;
   attrs.name = plan.what;

@@ -20,7 +20,8 @@ class EagerScan {
   EagerScan(const ScanSpec& spec, const ScanPlan& plan)
       : spec_(spec),
         plan_(plan),
-        rule_(plan.what, spec.initial, spec.state_paths, spec.returned_paths),
+        rule_(plan.what, spec.initial, spec.state_paths, spec.returned_paths, spec.shape_invariants,
+              StateRule::Asks::nothing),
         state_(as_own_values(spec.initial)),
         frozen_(rule_, {}, plan.entry_dims) {
     for (const Tensor& x : plan.xs) slices_.push_back(unstack_shown(x, 0));

@@ -9,9 +9,9 @@ namespace reel {
 /// as their sum; one with a negative index counts nowhere.
 ///
 /// A plain struct, which may be state of a loop. A gradient is in its values; indices and
-/// dense_shape, being integers, have zeros there: it belongs at the indices of the argument. In
-/// while_loop the number of elements may change from iteration to iteration; the state of scan and
-/// fori_loop keeps its sizes. Booleans count as their disjunction. Source: tf.SparseTensor.
+/// dense_shape, being integers, have zeros there: it belongs at the indices of the argument. The
+/// number of elements may change from iteration to iteration. Booleans count as their disjunction.
+/// Source: tf.SparseTensor.
 struct SparseTensor {
   Tensor indices;      ///< i32 or i64, [n, rank]: where element i is, an index for each axis
   Tensor values;       ///< [n]

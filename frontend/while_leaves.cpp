@@ -207,7 +207,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
     throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ",
                             spec.parallel_iterations));
   const StateRule rule(title(spec), spec.initial, spec.paths, spec.returned_paths,
-                       &spec.shape_invariants);
+                       spec.shape_invariants, StateRule::Asks::shape_invariants);
   if (tensors_of(spec.initial).empty())
     throw StructureError(
         str(title(spec), ": the state is empty; a loop needs at least one tensor to carry"));

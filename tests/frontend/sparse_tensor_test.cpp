@@ -216,6 +216,44 @@ TEST_P(SparseTensorTest, OneTraceServesAnyNumberOfElements) {
   EXPECT_EQ(doubled.trace_count(), 1);
 }
 
+TEST_P(SparseTensorTest, TheNumberOfElementsMayChangeInEveryLoop) {
+  const auto twice = [](const SparseTensor& s) {
+    return SparseTensor{concat({s.indices, s.indices}, 0), concat({s.values, s.values * 2.}, 0),
+                        s.dense_shape};
+  };
+  const auto with_x = [=](const Tensor& x, const SparseTensor& s) {
+    const SparseTensor next = twice(s);
+    return std::pair{to_dense(next) * x, next};
+  };
+  const auto expect_grows = [&](const auto& f) {
+    const auto of_argument = [&](const SparseTensor& s) { return to_dense(f(s)); };
+    const auto of_built = [&](const SparseTensor& s) {
+      return to_dense(f(SparseTensor{tensor({{2}, {0}}), s.values, s.dense_shape}));
+    };
+    const auto loss = [&](const SparseTensor& s) { return sum(square(of_argument(s))); };
+    const SparseTensor s{tensor({{1}, {3}}), tensor({2., 5.}, {}, f64), tensor({4}, {}, i64)};
+    expect_values(run(of_argument)(s), {0, 54, 0, 135});
+    expect_values(run(of_built)(s), {135, 0, 54, 0});
+    expect_values(run([&](const SparseTensor& s) { return grad(loss)(s).values; })(s),
+                  {2916, 7290});
+  };
+  const Tensor xs = ones({3}, f64);
+  expect_grows([&](const SparseTensor& s) {
+    return scan(Scan{.initial = s, .xs = xs, .body = with_x}).state;
+  });
+  expect_grows([&](const SparseTensor& s) {
+    return scan(Scan{.initial = s, .xs = xs, .body = with_x, .checkpoint = Checkpoint::every(2)})
+        .state;
+  });
+  const auto with_count = [&](const Tensor&, const SparseTensor& s) { return twice(s); };
+  expect_grows([&](const SparseTensor& s) { return fori_loop(0, 3, with_count, s); });
+  expect_grows(
+      [&](const SparseTensor& s) { return fori_loop(0, sum(cast(xs, i32)), with_count, s); });
+  expect_grows([&](const SparseTensor& s) {
+    return foldl([&](const SparseTensor& s, const Tensor&) { return twice(s); }, xs, s);
+  });
+}
+
 TEST_P(SparseTensorTest, ATapeOutsideOfATraceThatServesAnyNumber) {
   const auto f = run([](const SparseTensor& a) { return sum(square(to_dense(a))); });
   for (const int n : {2, 5})
