@@ -35,8 +35,9 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
 /// bits eagerly, in the interpreter and in plans. In plans of loops in loops, of which the inner
-/// one has checkpoints or a length that only a run tells, they are the same up to rounding only. So
-/// are second gradients, which keep all steps.
+/// one has checkpoints or a length that only a run tells, and under a rule that has branches of a
+/// cond computed again, they are the same up to rounding only. So are second gradients, which keep
+/// all steps.
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
@@ -100,7 +101,9 @@ struct Spill {
 /// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
 /// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
 /// memory at least, in a plan a copy of the chunk of steps that the gradient reads; steps whose
-/// sizes differ from the first one's stay there, and arrays of the state.
+/// sizes differ from the first one's stay there, and arrays of the state. So checkpoints under a
+/// budget go to the file only where these blocks and the window take less than the budget does
+/// without one: of a state of two tensors and the default window from some 180 MiB on.
 ///
 /// It is for the outermost loop that is recorded. One inside of another one, of a branch or of
 /// checkpoint(f) writes nothing: what it saved, the outer loop puts into its file if it swaps

@@ -102,8 +102,8 @@ class Graph : public RefCounted, public OpRecords {
   std::string to_dot() const;
   /// Writes a page with a picture that can be searched and whose boxes (loops, conds, branches)
   /// fold and unfold; it needs no network. Where a plan has run the graph (jit), the page shows
-  /// what that runs too, with times and counts if they were taken (JitOptions::profile).
-  /// docs/pictures.md shows how to read it.
+  /// what that runs too, and what gradients of calls under a tape run, with times and counts if
+  /// they were taken (JitOptions::profile). docs/pictures.md shows how to read it.
   ///
   /// Throws IoError when the file cannot be written; it is then as it was.
   void write_html(const std::string& path) const;

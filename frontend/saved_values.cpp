@@ -146,7 +146,8 @@ class Finder {
     }
     const Graph& body = *attrs.body.graph;
     const bool is_of_lists = body.types[body.outputs[output]].is_list();
-    kept.in_memory = is_known ? spilled_bytes_in_memory(attrs, bytes, count, 1, 1, !is_of_lists) : -1;
+    kept.in_memory =
+        is_known ? spilled_bytes_in_memory(attrs, bytes, count, 1, 1, !is_of_lists) : -1;
     const std::int64_t put = is_known && count >= 0 ? count * bytes : -1;
     kept.in_file = put < 0 ? -1 : put > kept.in_memory ? put : 0;
   }

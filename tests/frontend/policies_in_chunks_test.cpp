@@ -157,5 +157,67 @@ INSTANTIATE_TEST_SUITE_P(ByTwos, PoliciesInChunksTest,
                                            InChunks{kRule, 21, 2}, InChunks{kLayers, 21, 2}),
                          name_of);
 
+/// How the loop in each step of the policy's runs.
+enum class Inside { counts, goes_along_a_dim, goes_along_a_piece };
+
+/// A loop in every step, which keeps all: of so many steps.
+auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) {
+  return [=](const Problem& at) {
+    using State = LstmCell::State;
+    const auto body = [&](const Tensor& x, const State& state) {
+      const auto with_count = [&](const Tensor& i, const State& state) {
+        return at.first(x * (cast(i, f32) * 0.3f + 1.f), state).second;
+      };
+      const auto with_slice = [&](const Tensor& i, const State& state) {
+        const State next =
+            at.first(inside == Inside::goes_along_a_piece ? x + i : x * i, state).second;
+        return std::pair{at.readout(next.h), next};
+      };
+      if (inside == Inside::counts) {
+        const State next = fori_loop(0, inner.size(), with_count, state);
+        return std::pair{at.readout(next.h), next};
+      }
+      const Tensor along = cast(range(inner), f32) * 0.1f;
+      const Tensor xs = inside == Inside::goes_along_a_piece
+                            ? expand(along, {inner, at.x.dim("batch"), at.x.dim("in")})
+                            : along;
+      const auto of_step =
+          scan(Scan{.spatial_dim = inner, .initial = state, .xs = xs, .body = with_slice});
+      return std::pair{sum(square(of_step.ys), inner), of_step.state};
+    };
+    return sum(square(scan(Scan{.spatial_dim = at.x.dim("time"),
+                                .initial = at.first.initial_state({at.x.dim("batch")}),
+                                .xs = at.x,
+                                .body = body,
+                                .checkpoint = policy.checkpoint,
+                                .swap_memory = policy.swap_memory})
+                          .ys));
+  };
+}
+
+// Products of loops inside leave the loop around them by chunks of its steps, without a policy too.
+TEST(PoliciesOfLoopsInsideTest, GradientsHaveTheBitsOfKeepingAll) {
+  for (const Inside inside : {Inside::counts, Inside::goes_along_a_dim, Inside::goes_along_a_piece})
+    for (const auto& [steps, inner] : {std::pair{1, 3}, {7, 5}, {100, 3}, {131, 2}, {40, 60}}) {
+      const Problem at = problem(steps);
+      const auto gradient = [&, inner = Dim("inner", inner)](const LoopPolicy& policy) {
+        return jit(value_and_grad(of_loops_inside(inside, inner, policy)))(at);
+      };
+      const auto [value, expected] = gradient({});
+      SmallSpillBlocks blocks;
+      for (const LoopPolicy& policy :
+           {LoopPolicy{Checkpoint::every(1)}, LoopPolicy{Checkpoint::every(8)},
+            LoopPolicy{Checkpoint::budget(400'000)}, LoopPolicy{{}, true},
+            LoopPolicy{Checkpoint::every(10), true}}) {
+        SCOPED_TRACE(str(static_cast<int>(inside), ": ", steps, " times ", inner, ", ",
+                         text_of(policy.checkpoint),
+                         policy.swap_memory.spill() ? ", in a file" : ""));
+        const auto actual = gradient(policy);
+        expect_same_bits(actual.first, value);
+        expect_same_leaves(actual.second, expected);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace reel

@@ -438,6 +438,8 @@ TEST(StepsOfChunkTest, FollowTheBytesOfAStepAndOfMatrices) {
   EXPECT_EQ(steps_of_chunk(1, kMany), 128);
   EXPECT_EQ(steps_of_chunk(1 << 17, kMany), 128);
   EXPECT_EQ(steps_of_chunk(1 << 18, kMany), 64) << "more than 16 MiB";
+  EXPECT_EQ(steps_of_chunk(kMany, 0, true), 1) << "many steps of a loop inside";
+  EXPECT_EQ(steps_of_chunk(1, 0, true), 64);
 }
 
 }  // namespace

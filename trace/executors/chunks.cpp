@@ -32,6 +32,22 @@ std::int64_t bytes_of(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
 }
 
+bool has_loops(const Graph& body) {
+  return std::any_of(body.records.begin(), body.records.end(),
+                     [](const OpRecord& record) { return record.op == &loop_op; });
+}
+
+/// The body of a step has loops: of a loop in chunks, that of the loop over a chunk's steps.
+bool steps_have_loops(const LoopAttrs& attrs) {
+  const Graph& body = *attrs.body.graph;
+  if (!attrs.in_chunks) return has_loops(body);
+  return std::any_of(body.records.begin(), body.records.end(), [](const OpRecord& record) {
+    if (record.op != &loop_op) return false;
+    const auto& steps = get<LoopAttrs>(record.attrs.get());
+    return steps.has_chunk && has_loops(*steps.body.graph);
+  });
+}
+
 /// By what a chunk does for all its steps, beside the loop over them.
 bool is_read_outside(const Graph& body, ValueId v) {
   return std::any_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
@@ -65,9 +81,10 @@ void write_part(DimNode& node, const Dim& time, std::int64_t first) {
 
 }  // namespace
 
-std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices) {
+std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_loops) {
   step = std::max<std::int64_t>(step, 1);
-  const std::int64_t steps = std::clamp(2 * second_cache() / step, kFewest, kMost);
+  const std::int64_t steps =
+      std::clamp(2 * second_cache() / step, has_loops ? std::int64_t{1} : kFewest, kMost);
   if (matrices <= second_cache()) return steps;
   const std::int64_t most = std::clamp(kMostBytes / step, kMost, kMostOfLarge);
   return std::max(steps, std::min(kOverMatrices * matrices / step, most));
@@ -105,7 +122,8 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
     // Loops that stand beside each other wait for whole chunks: large ones would keep them waiting,
     // and chunks of different sizes do as well.
-    const std::int64_t wanted = steps_of_chunk(step, attrs.is_handed_on ? 0 : matrices),
+    const std::int64_t wanted = steps_of_chunk(step, attrs.is_handed_on ? 0 : matrices,
+                                               steps_have_loops(attrs)),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     if (count <= kFewChunks)
       chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest

@@ -52,7 +52,8 @@ Dim part_symbol(const Dim& time);
 /// and writes `matrices` bytes besides (weights that it reads outside of the inner loop, sums):
 /// what it makes is read again while it is in the second cache, or else it is much beside matrices
 /// that are not, as far as that takes no more memory than it is worth. It depends on nothing else,
-/// least of all on threads or on what is saved.
-std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices);
+/// least of all on threads or on what is saved. has_loops: a step is many steps of a loop inside,
+/// and few of it may be a chunk.
+std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_loops = false);
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
+#include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/time_split.h"
 
 namespace reel {
@@ -21,6 +22,11 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// The dim of the steps of a loop that could run in chunks: it is not that of a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return attrs.has_chunk ? std::nullopt : TimeSplit::divisible_time_of(attrs, inputs);
+}
+
+bool has_loops(const Graph& graph) {
+  return std::any_of(graph.records.begin(), graph.records.end(),
+                     [](const OpRecord& record) { return record.op == &loop_op; });
 }
 
 /// A loop that is to run in chunks.
@@ -41,7 +47,12 @@ class Chunking {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
     if (!steps_ && !is_handed_on_) {
-      const LoopAttrs in_chunk = as_chunks();
+      LoopAttrs in_chunk = as_chunks();
+      // What leaves a loop inside may leave this one.
+      if (has_loops(*in_chunk.body.graph)) {
+        DimEnv names = in_chunk.body.env();
+        in_chunk.body = make_sub_graph(batch_part_over_time(*in_chunk.body.graph, renames_), names);
+      }
       if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
     }
     const auto size =

@@ -9,15 +9,6 @@
 namespace reel {
 namespace {
 
-/// The sums run from the first axis on.
-bool adds_up_first_axes(const OpRecord& record) {
-  if (record.op != &sum_op) return false;
-  const std::vector<int>& axes = get<ReduceAttrs>(record.attrs.get()).axes;
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (axes[i] != static_cast<int>(i)) return false;
-  return !axes.empty();
-}
-
 /// The loop with sums over rows that are those of each block.
 LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
   const Graph& body = *attrs.body.graph;
@@ -55,19 +46,6 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
 }
 
 }  // namespace
-
-const OpRecord* summing_record(const LoopAttrs& attrs, int i) {
-  const Graph& body = *attrs.body.graph;
-  const ValueId sum = body.outputs[static_cast<std::size_t>(attrs.first_sum() + i)];
-  if (std::count(body.outputs.begin(), body.outputs.end(), sum) > 1) return nullptr;
-  const OpRecord* made = nullptr;
-  for (const OpRecord& record : body.records) {
-    const auto in = body.inputs_of(record);
-    if (std::find(in.begin(), in.end(), sum) != in.end()) return nullptr;
-    if (body.outputs_of(record)[0] == sum && adds_up_first_axes(record)) made = &record;
-  }
-  return made;
-}
 
 bool JoinedBlocks::make(const PlannedLoop& whole, const RowCut& cut) {
   loop_ = std::make_unique<PlannedLoop>(whole.context);

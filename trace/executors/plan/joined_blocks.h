@@ -9,10 +9,6 @@
 
 namespace reel {
 
-/// The record that gives sum i of a loop by adding up rows of what has no part in anything else of
-/// the sum's; null where there is none.
-const OpRecord* summing_record(const LoopAttrs& attrs, int i);
-
 /// All rows of a loop that could run in blocks (RowCut::can_join), in one run: sums over rows are
 /// taken block by block in every step, and added up behind the last one, as blocks do it.
 class JoinedBlocks {

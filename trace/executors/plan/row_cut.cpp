@@ -7,10 +7,10 @@
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"
-#include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/passes/row_axes.h"
 
@@ -109,6 +109,15 @@ std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType>
     if (carry.rank() > 0) return carry.dims()[0];
   }
   return std::nullopt;
+}
+
+/// The sums run from the first axis on.
+bool adds_up_first_axes(const OpRecord& record) {
+  if (record.op != &sum_op) return false;
+  const std::vector<int>& axes = get<ReduceAttrs>(record.attrs.get()).axes;
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int>(i)) return false;
+  return !axes.empty();
 }
 
 }  // namespace
@@ -242,6 +251,19 @@ std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs
     result.push_back(std::move(block));
   }
   return result;
+}
+
+const OpRecord* summing_record(const LoopAttrs& attrs, int i) {
+  const Graph& body = *attrs.body.graph;
+  const ValueId sum = body.outputs[static_cast<std::size_t>(attrs.first_sum() + i)];
+  if (std::count(body.outputs.begin(), body.outputs.end(), sum) > 1) return nullptr;
+  const OpRecord* made = nullptr;
+  for (const OpRecord& record : body.records) {
+    const auto in = body.inputs_of(record);
+    if (std::find(in.begin(), in.end(), sum) != in.end()) return nullptr;
+    if (body.outputs_of(record)[0] == sum && adds_up_first_axes(record)) made = &record;
+  }
+  return made;
 }
 
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {

@@ -48,6 +48,10 @@ struct RowCut {
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const Passes& passes = {}, std::string* why = nullptr);
 
+/// The record that gives sum i of a loop by adding up rows of what has no part in anything else of
+/// the sum's; null where there is none.
+const OpRecord* summing_record(const LoopAttrs& attrs, int i);
+
 /// The loop for a block of rows: `part` stands for the dim that is cut.
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
 
