@@ -1,6 +1,7 @@
 // Loops as boxes: what stands on their borders, and what goes round.
 #include <algorithm>
 
+#include "reel/core/quantities.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
 #include "reel/trace/executors/known_steps.h"
@@ -90,7 +91,7 @@ Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
   const int box = add(Kind::box, around, Role::loop, title_of(loop.name), types);
   at(box).attributes = attributes_of(loop);
   if (const auto steps = known_steps(graph, record, graph.types))
-    at(box).note = str(*steps, loop.in_chunks ? " chunks" : *steps == 1 ? " step" : " steps");
+    at(box).note = str(counted(*steps, "step"), loop.in_chunks ? " in chunks" : "");
 
   const Ends inputs = enter_loop(loop, box, around, in);
   const Graph& body = *loop.body.graph;

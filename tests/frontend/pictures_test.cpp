@@ -164,6 +164,22 @@ TEST(PictureTest, ALoopOfABoundSaysHowLongItIs) {
   EXPECT_EQ(boxes, 1);
 }
 
+TEST(PictureTest, ALoopInChunksSaysItsStepsAndNotSoManyChunks) {
+  const Tensor x = ones({200, 2, 4}), w = full({4, 4}, 0.1);
+  const auto f =
+      jit(grad([&](const Tensor& w) {
+            const auto body = [&](const Tensor& x, const Tensor& h) {
+              return std::pair{None{}, tanh(matmul(h, w) + x)};
+            };
+            return sum(scan(Scan{.initial = zeros({2, 4}), .xs = x, .body = body}).state);
+          }),
+          {.name = "f", .profile = true});
+  for (int i = 0; i < 2; ++i) f(w);
+  const std::string summary = f.profile().summary();
+  EXPECT_NE(summary.find(", 200 steps in chunks"), std::string::npos) << summary;
+  EXPECT_EQ(summary.find("200 chunks"), std::string::npos) << summary;
+}
+
 TEST(PictureTest, ValuesOfALoweredGradientHaveTypes) {
   const auto f = jit(grad([](const Tensor& x) {
     return sum(fori_loop(
