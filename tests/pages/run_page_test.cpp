@@ -136,6 +136,8 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
   EXPECT_EQ(ask(dead_tokens), nlohmann::json::array());
   ask("page.runBar.goTo(" + std::to_string(step + 1) + ")");
   EXPECT_EQ(ask(dead_tokens), nlohmann::json({"dead token of iteration 5"}));
+  EXPECT_EQ(ask("getComputedStyle(document.querySelector('#scene .token.dead rect')).fill"),
+            "rgb(170, 178, 189)");
 
   // In the end only the results hold tokens, and what the last iteration did not run is grey.
   ask("page.runBar.goTo(1e9)");
