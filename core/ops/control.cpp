@@ -287,17 +287,20 @@ bool changes_dims(const LoopAttrs& attrs, int carry) {
 
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
-  DimEnv env = attrs.body.env();
+  DimEnv env;
   for (int i = 0; i < attrs.carries; ++i)
     env.bind(body.types[body.inputs[1 + i]], inputs[attrs.first_carry() + i]);
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-    env.bind(body.types[body.inputs[body.formal_count + i]],
-             inputs[attrs.first_capture() + attrs.body_captures[i]]);
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
     const TensorType formal = one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
+  // Last, as the lengths of a dim from outside may be over dims of arguments by the names that
+  // those have outside of the trace.
+  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+    env.bind(body.types[body.inputs[body.formal_count + i]],
+             inputs[attrs.first_capture() + attrs.body_captures[i]]);
+  for (const auto& [symbol, actual] : attrs.body.bindings) env.bind(symbol, actual);
   return env;
 }
 

@@ -287,5 +287,29 @@ TEST_P(CouplingBodies, AScanAlongACapturedDimOverTheDimOfAnArgument) {
   expect_all_close(run(f)(given), f(given), 1e-13);
 }
 
+// Another dim with a length for each entry, from outside, is no reason to see padding.
+TEST_P(CouplingBodies, BesideAnotherDimWithLengthsOverTheBatch) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})),
+      inner("inner", tensor({2, 1}, {batch}));
+  const Tensor x =
+      full({time, batch}, 0.5, f64) + cast(range(time), f64) + cast(range(batch), f64) * 0.25;
+  const auto f = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor steps = sum(cast(range(inner), f64), inner);
+      const Tensor next = h * 0.5 + sum(x) + steps * 0.1;
+      return std::pair{next, next};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({batch}, f64) + 0.1,
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  const auto loss = [&](const Tensor& x) { return sum(square(f(x))); };
+  // The entry that has ended sees what the other one does: 1.5 twice.
+  expect_values(sum(run(f)(x), time), {5.2, 1.4});
+  expect_all_close(run(grad(loss))(x), grad(loss)(x), 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

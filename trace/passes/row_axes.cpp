@@ -253,7 +253,8 @@ RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     if (const int axis = axis_in(v); axis >= 0)
       rows = body.types[v].dims()[static_cast<std::size_t>(axis)];
   RowAxes result(body, rows);
-  for (const ValueId v : body.inputs) result.seed(v, axis_in(v));
+  for (const ValueId v : body.inputs)
+    result.seed(v, has_lengths_over(body.types[v], rows) ? RowAxes::kMixed : axis_in(v));
   result.follow();
   return result;
 }
