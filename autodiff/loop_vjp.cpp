@@ -144,8 +144,17 @@ class LoopReversal {
     // Slices that nobody reads are gone: the counter of a fori_loop.
     if (attrs_.slices == 0 && attrs_.is_full && attrs_.has_bound && thread_mode.builder)
       if (const auto steps = thread_mode.builder->known_integer(at_.input(0)))
-        return Dim(std::max<std::int64_t>(*steps, 0));
+        return dim_of_steps(std::max<std::int64_t>(*steps, 0));
     return std::nullopt;
+  }
+
+  /// As that of its slices was: one with a name where the state has names (frontend/fold.cpp).
+  Dim dim_of_steps(std::int64_t steps) const {
+    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j)
+      if (!attrs_.is_list(j)) return attrs_.stack_dims[j];
+    for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i)
+      if (at_.input_type(attrs_.first_carry() + i).is_named()) return Dim("i", steps);
+    return Dim(steps);
   }
 
   /// The forward loop once more, with what is to be saved. A pass makes the two one

@@ -6,6 +6,8 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
+#include "reel/frontend/loop_policy.h"
+#include "reel/frontend/recorded_part.h"
 #include "reel/frontend/scan_leaves.h"
 
 namespace reel::detail {
@@ -50,11 +52,14 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
 /// In a trace, a counter that is known before: all that it will be, at most so many.
 constexpr std::int64_t kMostCounts = 1 << 20;
 
-/// The counter of every step, where it is known before and a trace wants it: as slices of the loop,
+/// The counter of every step, where it is known before and a graph wants it: as slices of the loop,
 /// so that nothing waits for the step before on its account, and what it is the index of can be had
 /// for many steps at once. A named dim for a state with names.
 std::optional<Tensor> counts_of(const ForiSpec& spec, const Dim& steps, DType dtype) {
-  if (!is_tracing() || !spec.lower.is_number() || !spec.upper.is_number()) return std::nullopt;
+  const bool is_recorded =
+      is_tracing() ||
+      (has_policy(spec.options.checkpoint, spec.options.swap_memory) && is_recorded_here());
+  if (!is_recorded || !spec.lower.is_number() || !spec.upper.is_number()) return std::nullopt;
   if (steps.size() == 0 || steps.size() > kMostCounts) return std::nullopt;
   const bool is_named =
       std::any_of(spec.initial.begin(), spec.initial.end(), [](const TreeLeaf& leaf) {

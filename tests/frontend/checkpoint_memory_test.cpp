@@ -164,6 +164,49 @@ TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
     }
 }
 
+TEST_P(CheckpointMemoryTest, OfStepsThatCountOverNamedDims) {
+  const Dim time("time", 60), batch("batch", 4), h("h", 32);
+  const Tensor x = full({time, batch, h}, 0.1, f64), first = full({batch, h}, 0.5, f64);
+  for (const int every : {1, 16, 1000}) {
+    const auto f = [&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& s) {
+        const auto next = [&](const Tensor&, const Tensor& s) { return tanh(s * sum(w) + x); };
+        return std::pair{None{}, fori_loop(0, 4, next, s)};
+      };
+      return sum(scan(Scan{.spatial_dim = time,
+                           .initial = first,
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = Checkpoint::every(every)})
+                     .state);
+    };
+    const KeptByLoop foretold = saved_values(f)(weights()).loops.at(0);
+    const Memory most = peaks(f);
+    EXPECT_LE(most.saved.peak, foretold.bytes + on_tapes()) << every;
+    EXPECT_GT(most.saved.peak, foretold.bytes / 2) << every;
+  }
+}
+
+// A state that is stacked as well is a value when the checkpoint that it was is dropped.
+TEST_P(CheckpointMemoryTest, ABudgetOfALoopThatStacksItsState) {
+  const auto f = [](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(h, w) + x);
+      return std::pair{next, next};
+    };
+    return sum(scan(Scan{.cond_dims = {},
+                         .initial = full({4, 32}, 0.5, f64),
+                         .xs = full({300, 4, 32}, 0.1, f64),
+                         .cond = [](const Tensor& h) { return sum(h) < 1e9; },
+                         .body = body,
+                         .checkpoint = Checkpoint::budget(16 << 10)})
+                   .state);
+  };
+  const Memory most = peaks(f);
+  EXPECT_LE(most.checkpoints.peak, 8 << 10);
+  EXPECT_LE(most.checkpoints.peak, saved_values(f)(weights()).loops.at(0).checkpoints);
+}
+
 // How many elements lists of steps have that go to a file, it does not know when it begins.
 TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);

@@ -141,9 +141,9 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
     EXPECT_FALSE(all.has_unknown());
     EXPECT_EQ(all.bytes(), 2 * 5 * kSteps * kState + 4 * (kSteps + 1));
   }
-  // Tensors with names are in no stack along a plain dim.
+  // Of tensors with names the dim of the steps has one, too.
   const Dim time("time", kSteps), batch("batch", 3);
-  const auto of_lists = [&](const Tensor& x) {
+  const auto of_names = [&](const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const auto next = [&](const Tensor&, const Tensor& h) { return tanh(h); };
       return std::pair{None{}, fori_loop(0, 5, next, h + x, {.name = "inner"})};
@@ -152,9 +152,10 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
         scan(Scan{.spatial_dim = time, .initial = zeros({batch}, f64), .xs = x, .body = body})
             .state);
   };
-  const KeptValues lists = saved_values(of_lists)(ones({time, batch}, f64));
-  EXPECT_NE(str(lists).find("fori_loop \"inner\": tanh: 50 of f64[batch=3], "), std::string::npos)
-      << lists;
+  const KeptValues names = saved_values(of_names)(ones({time, batch}, f64));
+  EXPECT_NE(str(names).find("fori_loop \"inner\": tanh: f64[time=10,i=5,batch=3], "),
+            std::string::npos)
+      << names;
   const auto at_the_top = [](const Tensor& w) {
     return sum(fori_loop(0, 1000, [&](const Tensor&, const Tensor& h) { return tanh(h * w); },
                          ones({2, 4}, f64), {.checkpoint = Checkpoint::every(100)}));

@@ -45,7 +45,9 @@ class StackList {
   /// Lets go of the second one and every other one behind it.
   void thin() {
     for (std::size_t i = 1; i < places_.size(); i += 2) file_->forget(places_[i]);
+    for (std::size_t i = 1; i < elements_.size(); i += 2) let_go_of(elements_[i]);
     reel::thin(elements_);
+    for (const Tensor& kept : elements_) count_as_made_since(begin_, kept, what_);  // or their data
     reel::thin(places_);
   }
   /// The checkpoints in the file, as the elements of a list would be; null where there is none.
@@ -55,6 +57,16 @@ class StackList {
   const Tensors& elements() const { return elements_; }
 
  private:
+  /// Who else has it, as a state that is stacked, too, has a value and no checkpoint.
+  void let_go_of(const Tensor& element) const {
+    const TensorBlock& block = *element.block();
+    if (block.kind == BlockKind::list) return;
+    const TensorBlock& owner = block.storage ? *block.storage : block;
+    if (is_id_since(owner.id, begin_) &&
+        owner.memory_class.load(std::memory_order_relaxed) == what_)
+      count_as(element, MemoryClass::values);
+  }
+
   bool is_reverse_;
   MemoryClass what_;
   std::uint64_t begin_;
