@@ -35,8 +35,8 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
 /// bits eagerly, in the interpreter and in plans. In plans of loops in loops, of which the inner
-/// one has checkpoints or a length that only a run tells, and under a rule that has branches of a
-/// cond computed again, they are the same up to rounding only. So are second gradients, which keep
+/// one has checkpoints or a length that only a run tells, and under some rules (about draws, or
+/// branches of a cond), they are the same up to rounding only. So are second gradients, which keep
 /// all steps.
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
