@@ -247,5 +247,41 @@ TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
   }
 }
 
+// Of a loop inside a ragged one, over a dim with lengths over the same batch: what entries that
+// have ended show of that dim is laid out anew, of steps that are run again as well.
+TEST_P(CheckpointDimsTest, SecondGradientsOfARaggedLoopInARaggedLoop) {
+  const Dim batch("batch", 2), in("in", 2), time("time", tensor({2, 1}, {batch})),
+      inner("inner", tensor({1, 2}, {batch}));
+  manual_seed(5);
+  const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in}, f64);
+  const auto second = [&](const Checkpoint& of_inner, const Checkpoint& of_outer) {
+    const auto f = [=](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto step = [&](const Tensor& a, const Tensor& h) {
+          const Tensor next = tanh(h * w + x * a);
+          return std::pair{next * next, next};
+        };
+        const auto of_step = scan(Scan{.spatial_dim = inner,
+                                       .initial = h,
+                                       .xs = cast(range(inner), f64) + 0.3,
+                                       .body = step,
+                                       .checkpoint = of_inner});
+        return std::pair{sum(of_step.ys, inner), of_step.state};
+      };
+      return sum(square(scan(Scan{.spatial_dim = time,
+                                  .initial = zeros({batch, in}, f64) + 0.1,
+                                  .xs = x,
+                                  .body = body,
+                                  .checkpoint = of_outer})
+                            .ys));
+    };
+    return run(grad([=](const Tensor& w) { return sum(sin(grad(f)(w))); }))(w);
+  };
+  const Tensor expected = second({}, {});
+  for (const Checkpoint& inside : {Checkpoint::every(1), Checkpoint::every(8)})
+    for (const Checkpoint& outside : {Checkpoint(), Checkpoint::every(1), Checkpoint::every(3)})
+      expect_all_close(second(inside, outside), expected, 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

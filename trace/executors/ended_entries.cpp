@@ -1,6 +1,10 @@
 #include "reel/trace/executors/ended_entries.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "reel/core/ops/entries.h"
+#include "reel/core/saved_steps.h"
 
 namespace reel {
 namespace {
@@ -18,6 +22,20 @@ Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     for (std::size_t axis = 0; axis < formal.size(); ++axis)
       if (contains(changing, formal[axis])) result.push_back(actual[axis]);
   }
+  return result;
+}
+
+/// What stands for steps of a loop inside, with its data: other dims are laid out anew.
+Tensor in_memory(const Tensor& x) {
+  const SavedValue* const saved = saved_value(x);
+  if (!saved || x.type().is_list() || !saved->steps->is_uniform()) return x;
+  const Tensor result(allocate_block(x.type()));
+  const std::lock_guard lock(saved->steps->mutex);
+  const std::int64_t steps = x.type().sizes()[0];
+  if (!steps) return result;
+  saved->steps->need(0, steps);
+  std::memcpy(result.block()->data, saved->steps->data(saved->index, 0),
+              static_cast<std::size_t>(x.type().bytes()));
   return result;
 }
 
@@ -60,7 +78,9 @@ SubGraph EndedEntries::body() const {
 }
 
 Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
-  return dims_.restored(attrs_.collects_output(output) ? collect_live(x, live_) : x);
+  const auto is_shown = [&](const Dim& dim) { return dims_.is_shown(dim); };
+  const Tensor read = std::any_of(x.dims().begin(), x.dims().end(), is_shown) ? in_memory(x) : x;
+  return dims_.restored(attrs_.collects_output(output) ? collect_live(read, live_) : read);
 }
 
 Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
