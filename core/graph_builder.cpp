@@ -6,7 +6,7 @@
 #include "reel/core/dim_expression.h"
 #include "reel/core/dim_node.h"
 #include "reel/core/functions/shape.h"
-#include "reel/core/ops/creation.h"
+#include "reel/core/known_number.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -130,12 +130,7 @@ ValueId GraphBuilder::value(const Tensor& tensor) { return lift(tensor).block()-
 
 std::optional<std::int64_t> GraphBuilder::known_integer(const Tensor& tensor) const {
   if (!tensor.is_traced() || tensor.block()->builder != serial_) return std::nullopt;
-  for (const OpRecord& record : graph_->records)
-    if (record.op == &full_op && graph_->outputs_of(record)[0] == tensor.block()->value) {
-      const auto& attrs = get<FullAttrs>(record.attrs.get());
-      if (attrs.type.rank() == 0 && !is_float(attrs.type.dtype())) return attrs.integer;
-    }
-  return std::nullopt;
+  return known_number(*graph_, tensor.block()->value);
 }
 
 Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs inputs) {

@@ -32,12 +32,9 @@ Tensor forwards(const Problem& at, const LoopPolicy& policy) {
 Tensor backwards(const Problem& at, const LoopPolicy& policy) {
   return squares_of_states(at.first, at.x, policy, true);
 }
-Tensor of_a_body_that_draws(const Problem& at, const LoopPolicy& policy) {
-  const auto body = [&](const Tensor& x, const LstmCell::State& state) {
-    const Tensor kept = random_uniform({at.x.dim("batch"), at.x.dim("in")}, 0, 1);
-    auto [y, next] = at.first(where(kept < 0.8f, x, x * 0.0f), state);
-    return std::pair{at.readout(y * random_normal({at.first.out_dim()})), next};
-  };
+/// Of what a body with the first cell's state gives.
+template <class Body>
+Tensor squares_of(const Body& body, const Problem& at, const LoopPolicy& policy) {
   return sum(square(scan(Scan{.spatial_dim = at.x.dim("time"),
                               .initial = at.first.initial_state({at.x.dim("batch")}),
                               .xs = at.x,
@@ -45,6 +42,14 @@ Tensor of_a_body_that_draws(const Problem& at, const LoopPolicy& policy) {
                               .checkpoint = policy.checkpoint,
                               .swap_memory = policy.swap_memory})
                         .ys));
+}
+Tensor of_a_body_that_draws(const Problem& at, const LoopPolicy& policy) {
+  const auto body = [&](const Tensor& x, const LstmCell::State& state) {
+    const Tensor kept = random_uniform({at.x.dim("batch"), at.x.dim("in")}, 0, 1);
+    auto [y, next] = at.first(where(kept < 0.8f, x, x * 0.0f), state);
+    return std::pair{at.readout(y * random_normal({at.first.out_dim()})), next};
+  };
+  return squares_of(body, at, policy);
 }
 Tensor of_layers(const Problem& at, const LoopPolicy& policy) {
   const auto both = stack_cells(at.first, at.second);
@@ -185,13 +190,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
           scan(Scan{.spatial_dim = inner, .initial = state, .xs = xs, .body = with_slice});
       return std::pair{sum(square(of_step.ys), inner), of_step.state};
     };
-    return sum(square(scan(Scan{.spatial_dim = at.x.dim("time"),
-                                .initial = at.first.initial_state({at.x.dim("batch")}),
-                                .xs = at.x,
-                                .body = body,
-                                .checkpoint = policy.checkpoint,
-                                .swap_memory = policy.swap_memory})
-                          .ys));
+    return squares_of(body, at, policy);
   };
 }
 

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "reel/trace/passes/sub_graphs.h"
+
 namespace reel {
 namespace {
 
@@ -30,11 +32,6 @@ std::int64_t second_cache() {
 
 std::int64_t bytes_of(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
-}
-
-bool has_loops(const Graph& body) {
-  return std::any_of(body.records.begin(), body.records.end(),
-                     [](const OpRecord& record) { return record.op == &loop_op; });
 }
 
 /// The body of a step has loops: of a loop in chunks, that of the loop over a chunk's steps.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/plan/words.h"
@@ -22,35 +20,9 @@ std::vector<TensorType> types_of(std::span<const ValueId> values,
 
 }  // namespace
 
-const OpRecord* record_of(const Graph& graph, ValueId v) {
-  for (const OpRecord& record : graph.records) {
-    const auto out = graph.outputs_of(record);
-    if (std::find(out.begin(), out.end(), v) != out.end()) return &record;
-  }
-  return nullptr;
-}
-
 std::size_t output_of(const Graph& graph, const OpRecord& maker, ValueId v) {
   const auto out = graph.outputs_of(maker);
   return static_cast<std::size_t>(std::find(out.begin(), out.end(), v) - out.begin());
-}
-
-std::optional<std::int64_t> known_number(const Graph& graph, ValueId v,
-                                         const KnownNumbers& numbers) {
-  if (const auto found = numbers.find(v); found != numbers.end()) return found->second;
-  const OpRecord* const maker = record_of(graph, v);
-  if (!maker) return std::nullopt;
-  if (maker->op == &full_op) {
-    const auto& attrs = get<FullAttrs>(maker->attrs.get());
-    if (attrs.type.rank() || is_float(attrs.type.dtype())) return std::nullopt;
-    return attrs.integer;
-  }
-  const auto in = graph.inputs_of(*maker);
-  if (maker->op == &cast_op) return known_number(graph, in[0], numbers);
-  if (maker->op != &minimum_op && maker->op != &maximum_op) return std::nullopt;
-  const auto a = known_number(graph, in[0], numbers), b = known_number(graph, in[1], numbers);
-  if (!a || !b) return std::nullopt;
-  return maker->op == &minimum_op ? std::min(*a, *b) : std::max(*a, *b);
 }
 
 std::optional<std::int64_t> known_steps(const Graph& graph, const LoopAttrs& loop,

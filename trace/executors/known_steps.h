@@ -4,20 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 
-#include "reel/core/graph.h"
+#include "reel/core/known_number.h"
 #include "reel/core/ops/loop.h"
 
 namespace reel {
-
-/// Integers that are known of inputs of a graph.
-using KnownNumbers = std::unordered_map<ValueId, std::int64_t>;
-
-/// The integer that a value is in every run: a constant, or what is made of such by casts, minimum
-/// and maximum.
-std::optional<std::int64_t> known_number(const Graph& graph, ValueId v,
-                                         const KnownNumbers& numbers = {});
 
 /// The number of a loop's steps, where dims with known sizes or a bound that is a known number
 /// tell. types: of the graph's values, as far as they are known.
@@ -40,8 +31,6 @@ std::optional<std::int64_t> known_tensors(const Graph& graph, ValueId v,
 std::optional<std::int64_t> checkpoints_left(const LoopAttrs& loop, std::int64_t steps,
                                              std::span<const TensorType> inputs);
 
-/// The record that makes a value; null of an input.
-const OpRecord* record_of(const Graph& graph, ValueId v);
 /// Which of the record's outputs it is.
 std::size_t output_of(const Graph& graph, const OpRecord& maker, ValueId v);
 

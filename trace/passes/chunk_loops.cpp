@@ -7,6 +7,7 @@
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
 
 namespace reel {
@@ -22,11 +23,6 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// The dim of the steps of a loop that could run in chunks: it is not that of a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return attrs.has_chunk ? std::nullopt : TimeSplit::divisible_time_of(attrs, inputs);
-}
-
-bool has_loops(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(),
-                     [](const OpRecord& record) { return record.op == &loop_op; });
 }
 
 /// A loop that is to run in chunks.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace reel {
-namespace {
 
 bool has_loops(const Graph& graph) {
   return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
@@ -12,8 +11,6 @@ bool has_loops(const Graph& graph) {
     return has_loops(*attrs.on_true.graph) || has_loops(*attrs.on_false.graph);
   });
 }
-
-}  // namespace
 
 AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&)) {
   const auto inside = [&](const SubGraph& sub) {
