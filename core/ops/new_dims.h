@@ -21,7 +21,7 @@ inline const Dim& dim_at(const TensorType& type, int axis) {
 /// The same as an attribute of the op that makes such an axis: nothing for a plain one.
 inline std::optional<Dim> named_dim(const TensorType& type, int axis) {
   const Dim& dim = dim_at(type, axis);
-  return dim.is_named() ? std::optional(dim) : std::nullopt;
+  return dim.is_named() ? std::optional(canonical(dim)) : std::nullopt;
 }
 
 /// The dims, with another one at an axis, with one more in front of it, or without it.

@@ -8,6 +8,7 @@
 #include "reel/core/ops/cumulative.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/isa.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
@@ -196,11 +197,11 @@ void truth_kernel(KernelArgs& args) {
   run_reduction(args, reduction_table().*kLoop);
 }
 
-struct SampleDims {
+struct ReducedDims {
   Dim batch{"batch", 2}, time{"time", tensor({3, 1}, {batch})}, feature{"feature", 4};
 };
-const SampleDims& sample_dims() {
-  static const SampleDims& dims = *new SampleDims;
+const ReducedDims& reduced_dims() {
+  static const ReducedDims& dims = *new ReducedDims;
   return dims;
 }
 
@@ -210,7 +211,7 @@ OpSamples reduction_samples(DType dtype, double low, double high, bool over_noth
   const auto sample = [&](const Dims& dims, const std::vector<int>& axes) {
     return OpSample{{{TensorType(dtype, dims), low, high, is_float(dtype)}}, reduce_attrs(axes)};
   };
-  const auto& [batch, time, feature] = sample_dims();
+  const auto& [batch, time, feature] = reduced_dims();
   OpSamples result = {sample({7}, {0}),
                       sample({2, 3}, {0}),
                       sample({2, 3}, {1}),
@@ -282,7 +283,7 @@ const Op spread_op{
           const auto sample = [](const Dims& x, std::vector<int> axes, const Dims& dims) {
             return OpSample{{{TensorType(f32, x)}}, make_attrs(SpreadAttrs{std::move(axes), dims})};
           };
-          const auto& [batch, time, feature] = sample_dims();
+          const auto& [batch, time, feature] = reduced_dims();
           return OpSamples{sample({}, {0}, {3}),
                            sample({3}, {0}, {2}),
                            sample({3}, {1}, {2}),
@@ -386,7 +387,7 @@ const Op all_op{
 };
 
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims) {
-  return bind(spread_op, {x}, make_attrs(SpreadAttrs{axes, dims}));
+  return bind(spread_op, {x}, make_attrs(SpreadAttrs{axes, canonical(dims)}));
 }
 Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorType& x) {
   return axes.empty() ? y : spread(y, axes, dims_at(x, axes));

@@ -345,7 +345,7 @@ const Op shift_op{
 };
 
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value) {
-  return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, to, value}));
+  return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, canonical(to), value}));
 }
 
 Tensor resized(const Tensor& x, const Dims& dims) {

@@ -308,6 +308,30 @@ TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
   EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
 }
 
+// The dim of a captured tensor, with lengths over the entries, is an attribute of ops in the body.
+TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorWhereEntriesEnd) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor history = tensor({1, 2, 3, 4}, {time, batch}, f64);
+  const auto make = [&](const Checkpoint& policy) {
+    return [&, policy](const Tensor& w) {
+      const auto body = [&](const Tensor& s) {
+        const Tensor moved = shift(shift(history, time, 0, 1.0), time, -1, 0.5);
+        return std::pair{None{}, tanh(s * w + sum(moved, time))};
+      };
+      const auto cond = [&](const Tensor& s) { return s < 0.9; };
+      return sum(scan(Scan{.spatial_dim = Dim("steps"),
+                           .cond_dims = {batch},
+                           .initial = zeros({batch}, f64),
+                           .cond = cond,
+                           .body = body,
+                           .max_seq_len = scalar(3),
+                           .checkpoint = policy})
+                     .state);
+    };
+  };
+  expect_same_gradients(make, true, scalar(0.3, f64));
+}
+
 // What the loop inside keeps few steps of is kept by the one around it, of which few are kept.
 TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
   const Tensor x = random_normal({5, 2, 4}, f64), w = random_normal({4, 4}, f64) * 0.3;
