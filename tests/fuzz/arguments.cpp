@@ -10,10 +10,6 @@
 namespace reel::fuzz {
 namespace {
 
-const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call) {
-  return call.is_elsewhere ? dim.elsewhere : dim.lengths;
-}
-
 /// Calls fn(position in row-major order, is valid) for every element.
 void for_each_element(const Program& program, const std::vector<int>& dims, const Call& call,
                       const std::function<void(std::uint64_t, bool)>& fn) {
@@ -55,6 +51,10 @@ Tensor tensor_of(const Program& program, const ValueType& type, const std::vecto
 }
 
 }  // namespace
+
+const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call) {
+  return call.is_elsewhere && !dim.is_captured ? dim.elsewhere : dim.lengths;
+}
 
 int extent(const Program& program, int dim, const Call& call) {
   const DimInfo& info = program.dims[dim];
@@ -104,8 +104,10 @@ Arguments make_arguments(const Program& program, const Call& call, const Argumen
     Dims over;
     for (const int outer : info.over) over.push_back(arguments.dims[outer]);
     const std::vector<int>& lengths = lengths_of(info, call);
-    if (info.kind == DimInfo::Kind::fixed)
-      dim = first ? first->dims[i] : Dim(info.name, info.size);
+    if (first && info.is_named() && !info.comes_with_arguments())
+      dim = first->dims[i];
+    else if (info.kind == DimInfo::Kind::fixed)
+      dim = Dim(info.name, info.size);
     else if (info.kind == DimInfo::Kind::dynamic)
       dim = Dim(info.name, scalar(lengths.at(0)));
     else if (info.kind == DimInfo::Kind::ragged)

@@ -11,6 +11,9 @@ struct Call {
   bool is_elsewhere = false;  ///< with the other lengths
 };
 
+/// The lengths of a ragged dim, or the size of a dynamic one.
+const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call);
+
 /// Sizes of a dim that has one before a run.
 int extent(const Program& program, int dim, const Call& call);
 

@@ -1,6 +1,7 @@
 // A whole program: dims, arguments, instructions, and a loss of what they lead to.
 #include <algorithm>
 
+#include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/drafter.h"
 
 namespace reel::fuzz {
@@ -23,23 +24,37 @@ void draw_dims(Drafter& d, Random& random) {
     d.show_dim(dim);
     return dim;
   };
-  const int batch = add({.kind = Kind::fixed, .name = "batch", .size = draw_size(random)});
-  const auto ragged = [&](const char* name) {
-    const int entries = d.dim(batch).size;
+  const auto dynamic = [&](const char* name) {
+    return add({.kind = Kind::dynamic,
+                .name = name,
+                .lengths = {random.between(0, 4)},
+                .elsewhere = {random.between(0, 4)},
+                .is_captured = random.chance(20)});
+  };
+  const auto fixed = [&](const char* name) {
+    return add({.kind = Kind::fixed, .name = name, .size = draw_size(random)});
+  };
+  const int batch = random.chance(15) ? dynamic("batch") : fixed("batch");
+  const auto ragged = [&](const char* name, std::vector<int> over) {
+    const auto lengths = [&](const Call& call) {
+      int entries = 1;
+      for (const int dim : over) entries *= extent(d.program(), dim, call);
+      return draw_lengths(random, entries);
+    };
+    const bool may_be_captured = std::none_of(
+        over.begin(), over.end(), [&](int dim) { return d.dim(dim).comes_with_arguments(); });
     add({.kind = Kind::ragged,
          .name = name,
-         .over = {batch},
-         .lengths = draw_lengths(random, entries),
-         .elsewhere = draw_lengths(random, entries)});
+         .over = over,
+         .lengths = lengths({}),
+         .elsewhere = lengths({.is_elsewhere = true}),
+         .is_captured = may_be_captured && random.chance(20)});
   };
-  if (random.chance(75)) ragged("time");
-  if (random.chance(60)) add({.kind = Kind::fixed, .name = "in", .size = draw_size(random)});
-  if (random.chance(30))
-    add({.kind = Kind::dynamic,
-         .name = "n",
-         .lengths = {random.between(0, 4)},
-         .elsewhere = {random.between(0, 4)}});
-  if (random.chance(20)) ragged("other");
+  if (random.chance(75)) ragged("time", {batch});
+  const int in = random.chance(60) ? fixed("in") : -1;
+  if (random.chance(30)) dynamic("n");
+  if (random.chance(20)) ragged("other", {batch});
+  if (in >= 0 && random.chance(10)) ragged("inner", {batch, in});
 }
 
 int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
@@ -49,9 +64,10 @@ int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
     info.low = random.chance(20) ? -2 : 0;
     info.high = 4;
   }
-  const bool has_given_sizes = std::all_of(type.dims.begin(), type.dims.end(),
-                                           [&](int dim) { return d.dim(dim).has_size(); });
-  info.is_captured = has_given_sizes && random.chance(15);
+  const bool may_be_captured = std::none_of(type.dims.begin(), type.dims.end(), [&](int dim) {
+    return d.dim(dim).comes_with_arguments();
+  });
+  info.is_captured = may_be_captured && random.chance(15);
   program.inputs.push_back(info);
   program.main.params.push_back(value);
   d.show(value);
@@ -61,7 +77,7 @@ int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
 void draw_inputs(Program& program, Drafter& d, Random& random) {
   // Dims whose sizes arguments bring need one that does.
   for (const int dim : std::vector<int>(d.visible_dims())) {
-    if (d.dim(dim).has_size()) continue;
+    if (!d.dim(dim).comes_with_arguments()) continue;
     ValueType type{.dims = d.dim(dim).over};
     type.dims.insert(type.dims.begin() + random.below(type.dims.size() + 1), dim);
     add_input(program, d, random, type);

@@ -22,7 +22,7 @@ Tensors Machine::run(const Tensors& arguments) {
     slots_[value] = argument;
     // What has its size from arguments is another dim in every call.
     for (const int dim : program_.values[value].dims)
-      if (program_.dims[dim].is_named() && !program_.dims[dim].has_size())
+      if (program_.dims[dim].comes_with_arguments())
         dims_[dim] = argument.dim(program_.dims[dim].name);
   }
   run(program_.main);

@@ -162,8 +162,7 @@ std::string with(std::string text, const std::string& name, const std::string& v
 
 std::string dim_text(const DimInfo& info, const Call& call, const Printer& p) {
   std::vector<std::string> lengths;
-  for (const int length : call.is_elsewhere ? info.elsewhere : info.lengths)
-    lengths.push_back(std::to_string(length));
+  for (const int length : lengths_of(info, call)) lengths.push_back(std::to_string(length));
   std::string size = std::to_string(info.size);
   if (info.kind == DimInfo::Kind::dynamic) size = "scalar(" + lengths.at(0) + ")";
   if (info.kind == DimInfo::Kind::ragged)
@@ -188,8 +187,7 @@ void print_arguments(const Program& program, const std::string& name, const Call
   p.in();
   const std::vector<bool> used = dims_in_use(program);
   for (std::size_t i = 0; i < program.dims.size(); ++i)
-    if (used[i] && (program.dims[i].kind == DimInfo::Kind::dynamic ||
-                    program.dims[i].kind == DimInfo::Kind::ragged))
+    if (used[i] && program.dims[i].comes_with_arguments())
       p.line(dim_text(program.dims[i], call, p));
   p.line("return Tensors{");
   p.in();
@@ -212,7 +210,7 @@ void print_function(const Program& program, Printer& p) {
     p.define(value, "x[" + std::to_string(next++) + "]");
     for (const int dim : program.values[value].dims) {
       const DimInfo& info = program.dims[dim];
-      if (!info.is_named() || info.has_size() || contains(known, dim)) continue;
+      if (!info.comes_with_arguments() || contains(known, dim)) continue;
       known.push_back(dim);
       p.line("const Dim " + info.name + " = " + p.value(value) + ".dim(\"" + info.name + "\");");
     }
@@ -230,7 +228,8 @@ std::string to_source(const Program& program) {
   Printer p(program);
   const std::vector<bool> used = dims_in_use(program);
   for (std::size_t i = 0; i < program.dims.size(); ++i)
-    if (used[i] && program.dims[i].kind == DimInfo::Kind::fixed)
+    if (used[i] && program.dims[i].kind != DimInfo::Kind::found && program.dims[i].is_named() &&
+        !program.dims[i].comes_with_arguments())
       p.line(dim_text(program.dims[i], {}, p));
   for (std::size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].is_captured)

@@ -22,8 +22,8 @@ struct DimInfo {
   enum class Kind {
     plain,    ///< a size without a name; one for each size
     fixed,    ///< a name and a size
-    dynamic,  ///< a name, and a size that arguments bring
-    ragged,   ///< a name, and lengths that arguments bring
+    dynamic,  ///< a name, and a size that is a tensor
+    ragged,   ///< a name, and lengths
     found,    ///< made while the program runs, with sizes that only runs know
   };
   Kind kind = Kind::plain;
@@ -32,9 +32,14 @@ struct DimInfo {
   std::vector<int> over = {};       ///< the dims that lengths run over
   std::vector<int> lengths = {};    ///< of a ragged dim, one per entry; of a dynamic one, its size
   std::vector<int> elsewhere = {};  ///< the same, in calls with other sizes
+  bool is_captured = false;         ///< made before all calls, which have it in common
 
   bool is_named() const { return !name.empty(); }
   bool has_size() const { return size >= 0; }
+  /// Its size, or lengths, are another matter in every call.
+  bool comes_with_arguments() const {
+    return (kind == Kind::dynamic || kind == Kind::ragged) && !is_captured;
+  }
 };
 
 struct ValueType {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/rule.h"
 #include "reel/tests/fuzz/simplify.h"
 
@@ -221,29 +222,33 @@ Attempt drop_result(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
+/// As many lengths as there are entries.
+void fit_lengths(Program& program) {
+  for (DimInfo& dim : program.dims) {
+    if (dim.kind != DimInfo::Kind::ragged) continue;
+    const auto entries = [&](const Call& call) {
+      int count = 1;
+      for (const int over : dim.over) count *= extent(program, over, call);
+      return count;
+    };
+    dim.lengths.resize(entries({}));
+    dim.elsewhere.resize(entries({.is_elsewhere = true}));
+  }
+}
+
 /// One size, or one length, at a time: to nothing, to half, or by one.
 Attempt smaller_dim(Program& program, int place, int variant) {
   if (variant > 2) return Attempt::no_variant;
-  const auto smaller = [&](int size) {
-    return std::max(0, variant == 0 ? 0 : variant == 1 ? size / 2 : size - 1);
+  const auto make_smaller = [&](int& size) {
+    size = std::max(0, variant == 0 ? 0 : variant == 1 ? size / 2 : size - 1);
+    fit_lengths(program);
+    return Attempt::made;
   };
   for (DimInfo& dim : program.dims) {
-    if (dim.has_size() && place-- == 0) {
-      const int size = dim.size;
-      dim.size = smaller(size);
-      // What is ragged over it loses entries.
-      for (DimInfo& other : program.dims)
-        if (contains(other.over, static_cast<int>(&dim - program.dims.data())))
-          for (auto* lengths : {&other.lengths, &other.elsewhere})
-            if (lengths->size() == static_cast<std::size_t>(size)) lengths->resize(dim.size);
-      return Attempt::made;
-    }
+    if (dim.has_size() && place-- == 0) return make_smaller(dim.size);
     for (auto* lengths : {&dim.lengths, &dim.elsewhere})
       for (int& length : *lengths)
-        if (place-- == 0) {
-          length = smaller(length);
-          return Attempt::made;
-        }
+        if (place-- == 0) return make_smaller(length);
   }
   return Attempt::no_place;
 }

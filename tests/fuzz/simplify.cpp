@@ -83,9 +83,8 @@ bool remove_inputs(Program& program, const std::vector<int>& reads) {
     bool is_needed = false;
     for (std::size_t dim = 0; dim < used.size(); ++dim) {
       const DimInfo& info = program.dims[dim];
-      is_needed =
-          is_needed || (used[dim] && !info.has_size() && info.kind != DimInfo::Kind::found &&
-                        !is_brought(static_cast<int>(dim)));
+      is_needed = is_needed ||
+                  (used[dim] && info.comes_with_arguments() && !is_brought(static_cast<int>(dim)));
     }
     if (is_needed) continue;
     program = without;
