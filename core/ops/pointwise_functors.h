@@ -155,18 +155,6 @@ struct Sqrt {
     return xsimd::sqrt(x);
   }
 };
-struct Tanh {
-  template <Batch V>
-  static V of(V x) {
-    return xsimd::tanh(x);
-  }
-};
-struct Sigmoid {
-  template <Batch V>
-  static V of(V x) {
-    return V(1.0) / (V(1.0) + xsimd::exp(V(0.0) - x));  // saturates: exp gives inf or 0
-  }
-};
 /// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor loses small terms.
 struct Softplus {
   template <Batch V>

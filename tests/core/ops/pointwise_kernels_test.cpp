@@ -188,6 +188,37 @@ TEST_P(PointwiseKernelsTest, FunctionsAreAccurate) {
   EXPECT_LT(worst<double>(unary(Unary::sigmoid, f64), sigmoid, -700, 700), 3);
 }
 
+TEST_P(PointwiseKernelsTest, TanhAndSigmoidAtTheEnds) {
+  const auto at = [&](Unary op, float x) {
+    float y = 0;
+    unary(op, f32)(&x, &y, 1);
+    return y;
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float x : {9.5f, 20.f, 100.f, 3e38f, kInfinity}) {
+    EXPECT_EQ(at(Unary::tanh, x), 1) << x;
+    EXPECT_EQ(at(Unary::tanh, -x), -1) << x;
+  }
+  for (const float x : {20.f, 88.f, 89.f, 100.f, 3e38f, kInfinity}) {
+    EXPECT_EQ(at(Unary::sigmoid, x), 1) << x;
+    EXPECT_EQ(at(Unary::sigmoid, -x) > 0, x < 88.5f) << x;
+  }
+  for (const float x : {0.f, 1e-45f, 1e-40f, 1e-38f, 1e-10f}) {
+    EXPECT_EQ(at(Unary::tanh, x), x);
+    EXPECT_EQ(std::signbit(at(Unary::tanh, -x)), true);
+  }
+  for (const Unary op : {Unary::tanh, Unary::sigmoid}) {
+    EXPECT_TRUE(std::isnan(at(op, std::nanf(""))));
+    EXPECT_TRUE(std::isnan(at(op, -std::nanf(""))));
+  }
+  EXPECT_LT(worst<float>(
+                unary(Unary::tanh, f32), [](long double x) { return std::tanh(x); }, -1e-3, 1e-3),
+            2);
+  EXPECT_LT(worst<float>(
+                unary(Unary::tanh, f32), [](long double x) { return std::tanh(x); }, -1, 1),
+            2);
+}
+
 TEST_P(PointwiseKernelsTest, FunctionsAreAccurateNearZeroAndFarAway) {
   const auto expm1 = [](long double x) { return std::expm1(x); };
   const auto log1p = [](long double x) { return std::log1p(x); };
