@@ -46,7 +46,7 @@ TEST_F(FusePointwiseTest, LeavesOneOpAlone) {
 TEST_F(FusePointwiseTest, OneOpReadsWhatIsRepeatedForIt) {
   const auto f = grad([](Tensor x, Tensor y) { return sum(square(sum(tanh(x), 1)) * y); });
   EXPECT_EQ(fused_ops(f, zeros({2, 3}), zeros({2})),
-            "tanh sum full fused[spread mul add mul] fused[spread tanh_grad]");
+            "full fused[tanh sum spread mul add mul spread tanh_grad]");
   for (const std::int64_t columns : {1, 3, 300})
     expect_same(f, random_normal({5, columns}), random_normal({5}));
 }
@@ -118,7 +118,7 @@ TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
     return std::tuple{y * part + sum(c), concat({part, a, c}, 1) - part};
   };
   EXPECT_EQ(fused_ops(f, zeros({4, 3})),
-            "full fused[exp add split tanh mul concat] sub sum fused[mul add]");
+            "full fused[exp add split tanh mul mul concat sub] sum add");
   expect_same(f, random_normal({4, 3}));
   expect_same(f, random_normal({1, 3}));
   expect_same(grad([&](Tensor x) { return sum(std::get<0>(f(x)) * std::get<1>(f(x))); }),
@@ -179,8 +179,150 @@ TEST_F(FusePointwiseTest, WhatIsRepeatedAlongNewAxes) {
     return sum(rows * rows);
   });
   EXPECT_EQ(fused_ops(g, zeros({4, 30})),
-            "fused[exp mul] sum full fused[spread mul add] fused[spread mul mul mul add]");
+            "full fused[exp mul sum spread mul add spread mul mul mul add]");
   expect_same(g, random_normal({4, 30}));
+}
+
+// ---- Sums over rows -----------------------------------------------------------------------------
+
+/// (x - mean) / deviation over the last axis, plain or named.
+Tensor normed(const Tensor& x) {
+  const Axes last(std::vector<Axis>{x.rank() - 1});
+  const Keep keep = x.type().is_named() ? Keep::no : Keep::yes;
+  const Tensor centred = x - mean(x, last, keep);
+  return centred / sqrt(mean(square(centred), last, keep) + 1e-5);
+}
+
+TEST_F(FusePointwiseTest, SumsOverRowsAreDoneWithTheRows) {
+  const Dim batch("batch", 5), time("time", 3), hidden("hidden", 40);
+  EXPECT_EQ(fused_ops(normed, zeros({batch, hidden})),
+            "full full fused[sum div sub square sum div add sqrt div]");
+  for (const Dims& dims :
+       {Dims{batch, hidden}, Dims{batch, time, hidden}, Dims{Dim("one", 1), hidden},
+        Dims{batch, Dim("long", 2000)}, Dims{Dim("none", 0), hidden}}) {
+    expect_same(normed, random_normal(dims));
+    expect_same(normed, random_normal(dims, f64));
+    expect_same(grad([](Tensor x) { return sum(square(normed(x * x) * 0.5 + x)); }),
+                random_normal(dims));
+  }
+}
+
+TEST_F(FusePointwiseTest, SumsOverRowsThatKeepAnAxis) {
+  for (const Dims& dims :
+       {Dims{5, 40}, Dims{2, 3, 700}, Dims{1, 2}, Dims{7, 1, 16}, Dims{16, 16}}) {
+    EXPECT_EQ(fused_ops(normed, zeros(dims)),
+              "full full fused[sum div spread sub square sum div spread add sqrt div]")
+        << dims;
+    expect_same(normed, random_normal(dims));
+    expect_same(grad([](Tensor x) { return sum(square(normed(x * x) * 0.5 + x)); }),
+                random_normal(dims));
+  }
+}
+
+// A number for each row meets numbers for each row, for all rows, and for some.
+TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
+  const Dim batch("batch", 6), time("time", 3), hidden("hidden", 33);
+  const auto f = [&](Tensor x, Tensor per_row, Tensor per_batch, Tensor one) {
+    const Tensor total = sum(tanh(x), hidden);
+    const Tensor few = where(total > per_row, total * per_batch, per_row - one) * one;
+    return std::tuple{few, total, x * few + per_batch, sum(x * few, hidden) + few};
+  };
+  EXPECT_EQ(
+      fused_ops(f, zeros({batch, time, hidden}), zeros({batch, time}), zeros({batch}), scalar(1.f)),
+      "fused[tanh sum sub mul greater where mul mul add sum add]");
+  expect_same(f, random_normal({batch, time, hidden}), random_normal({batch, time}),
+              random_normal({batch}), random_normal({}));
+  expect_same(grad([&](Tensor x, Tensor a, Tensor b, Tensor c) {
+                const auto [p, q, r, s] = f(x, a, b, c);
+                return sum(p * q) + sum(r * x) + sum(square(s));
+              }),
+              random_normal({batch, time, hidden}), random_normal({batch, time}),
+              random_normal({batch}), random_normal({}));
+}
+
+TEST_F(FusePointwiseTest, SumsOverRowsOfParts) {
+  const auto f = [](Tensor gates, Tensor c) {
+    auto [a, b, d] = split<3>(gates, 1);
+    const Tensor next = sigmoid(a) * c + b;
+    return std::pair{tanh(normed(next)) * d, next};
+  };
+  EXPECT_EQ(fused_ops(f, zeros({4, 60}), zeros({4, 20})),
+            "full full fused[split sigmoid mul add sum div spread sub square sum div spread add "
+            "sqrt div tanh mul]");
+  for (const std::int64_t rows : {1, 4, 50})
+    for (const std::int64_t hidden : {1, 2, 20, 300}) {
+      expect_same(f, random_normal({rows, 3 * hidden}), random_normal({rows, hidden}));
+      expect_same(grad([&](Tensor gates, Tensor c) {
+                    const auto [y, next] = f(gates, c);
+                    return sum(y * y) + sum(next);
+                  }),
+                  random_normal({rows, 3 * hidden}), random_normal({rows, hidden}));
+    }
+}
+
+// A vector that is as long as there are rows is no number for each of them.
+TEST_F(FusePointwiseTest, SumsOverTheRowsOfSquares) {
+  const auto f = [](Tensor x, Tensor y) {
+    const Tensor scale = exp(y), total = sum(x * scale, 1);
+    return std::pair{x * scale + tanh(scale), total * scale};
+  };
+  expect_same(f, random_normal({8, 8}), random_normal({8}));
+}
+
+// What reads a sum over the whole, or is summed, is done with it rather than part by part.
+TEST_F(FusePointwiseTest, SumsOverRowsOfTheWhole) {
+  const auto dims_of = [](std::int64_t size) {
+    return std::pair{Dim("hidden", size), Dim("gate", 4 * size)};
+  };
+  const auto f = [](const Dim& hidden, const Dim& gate) {
+    return grad([=](Tensor x, Tensor c) {
+      auto [i, f, g, o] = split<4>(normed(x) * 0.5 + x, gate, hidden);
+      return sum(sigmoid(o) * tanh(sigmoid(f) * c + sigmoid(i) * tanh(g)));
+    });
+  };
+  const Dim batch("batch", 3);
+  const auto [hidden, gate] = dims_of(5);
+  EXPECT_EQ(fused_ops(f(hidden, gate), zeros({batch, gate}), zeros({batch, hidden})),
+            "full full full full fused[sum div sub square sum div add sqrt div mul add add] "
+            "fused[split tanh sigmoid mul sigmoid mul add tanh sigmoid spread mul mul sigmoid_grad "
+            "tanh_grad mul sigmoid_grad mul mul sigmoid_grad tanh_grad concat] fused[mul div mul "
+            "sum neg mul div div spread mul add add sum neg div spread add]");
+  for (const std::int64_t size : {1, 5, 64, 300}) {
+    const auto [hidden, gate] = dims_of(size);
+    expect_same(f(hidden, gate), random_normal({batch, gate}), random_normal({batch, hidden}));
+  }
+}
+
+TEST_F(FusePointwiseTest, SumsOverTheEntriesOfALoop) {
+  const Dim batch("batch", 40), feature("feature", 3), time("time", 6);
+  const auto f = [&](Tensor x, Tensor w) {
+    const auto body = [&](Tensor x, Tensor h) {
+      const Tensor both = tanh(w * h + x);
+      const Tensor total = sum(exp(both) * w, batch);
+      return std::pair{total, tanh(h + sum(both, feature))};
+    };
+    return scan(Scan{.spatial_dim = time, .initial = zeros({batch}), .xs = x, .body = body}).ys;
+  };
+  EXPECT_EQ(fused_ops(f, zeros({time, batch}), zeros({feature, batch})),
+            "full full loop{fused[mul add tanh exp mul sum] sum fused[add tanh]}");
+  expect_same(f, random_normal({time, batch}), random_normal({feature, batch}));
+  expect_same(grad([&](Tensor x, Tensor w) { return sum(square(f(x, w))); }),
+              random_normal({time, batch}), random_normal({feature, batch}));
+}
+
+TEST_F(FusePointwiseTest, SumsThatStayAlone) {
+  const Dim batch("batch", 5), hidden("hidden", 40);
+  const auto over = [&](const Axes& axes) {
+    return [axes](Tensor x) { return tanh(sum(exp(x), axes)); };
+  };
+  EXPECT_EQ(fused_ops(over(batch), zeros({batch, hidden})), "exp sum tanh");
+  EXPECT_EQ(fused_ops(over({batch, hidden}), zeros({batch, hidden})), "exp sum tanh");
+  EXPECT_EQ(fused_ops(over(hidden), zeros({hidden})), "exp sum tanh");
+  EXPECT_EQ(fused_ops(over(hidden), cast(zeros({batch, hidden}), f32)), "fused[exp sum tanh]");
+  const Dim most("most", 2048), more("more", 2049), one("one", 1);
+  EXPECT_EQ(fused_ops(over(most), zeros({batch, most})), "fused[exp sum tanh]");
+  EXPECT_EQ(fused_ops(over(more), zeros({batch, more})), "exp sum tanh");
+  EXPECT_EQ(fused_ops(over(one), zeros({batch, one})), "exp sum tanh");
 }
 
 TEST_F(FusePointwiseTest, NothingAtAll) {

@@ -35,9 +35,29 @@ bool is_in_order(const TensorType& operand, const TensorType& result) {
   return true;
 }
 
+/// A row with so many elements or fewer stays in the first-level cache while a program works on it.
+constexpr std::int64_t kLongestRow = 2048;
+
+/// A number for each row of `rows`: without its last axis, or with one element there.
+bool is_of_rows(const Dims& dims, const Dims& rows) {
+  const std::size_t last = rows.size() - 1;
+  const bool has_last = dims.size() == rows.size() && dims[last] == Dim(1) && rows[last] != Dim(1);
+  return (has_last || dims.size() == last) &&
+         std::equal(rows.begin(), rows.end() - 1, dims.begin());
+}
+
+/// A sum over each row, of at least two elements.
+bool sums_rows(const OpRecord& record, const TensorType& x) {
+  if (record.op != &sum_op || x.rank() < 2 || !is_float(x.dtype())) return false;
+  const std::int64_t row = x.sizes().back();
+  return get<ReduceAttrs>(record.attrs.get()).axes == std::vector<int>{x.rank() - 1} && row >= 2 &&
+         row <= kLongestRow;
+}
+
 /// Records that become one op.
 struct Group {
   Dims dims;                    ///< of the elements walked over
+  bool has_sums = false;        ///< over its rows; then there may be records of a number for each
   const Dims* whole = nullptr;  ///< dims of values that are split, or joined
   int axis = 0, parts = 1;      ///< of those
   std::vector<std::size_t> records;
@@ -89,6 +109,11 @@ class Grouping {
     std::size_t effect = kNone;
     for (const ValueId v : graph.inputs)
       for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
+    for (const OpRecord& record : graph.records) {
+      if (record.op != &sum_op) continue;
+      const TensorType& x = type(graph.inputs_of(record)[0]);
+      if (sums_rows(record, x) && !are_rows_summed(x.dims())) summed_.push_back(&x.dims());
+    }
     for (std::size_t r = 0; r < graph.records.size(); ++r) {
       const OpRecord& record = graph.records[r];
       heads_.push_back(r);
@@ -177,6 +202,12 @@ class Grouping {
       group.walks = 1;
       return group;
     }
+    if (sums_rows(record, type(in[0]))) {
+      group.dims = type(in[0]).dims();
+      group.has_sums = true;
+      group.walks = 1;
+      return group;
+    }
     if (!element_loop(*record.op)) return std::nullopt;
     for (const ValueId v : in)
       if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
@@ -190,7 +221,6 @@ class Grouping {
     if (!groups_[r]) return;
     for (const ValueId v : graph_.inputs_of(graph_.records[r]))
       if (made_by_[v] != kNone && !may_read(v, r)) keep_apart(r, head(made_by_[v]));
-    if (graph_.records[r].op == &spread_op) return;
     for (const ValueId v : graph_.inputs_of(graph_.records[r])) {
       if (made_by_[v] == kNone) continue;
       const std::size_t from = head(made_by_[v]), to = head(r);
@@ -205,21 +235,40 @@ class Grouping {
     apart_.set(a, b);
     apart_.set(b, a);
   }
-  /// Within a group values have the size that their reader walks over, and are not repeated.
+  /// Within a group values have the size that their reader walks over, or are numbers of its rows,
+  /// which the columns repeat.
   bool may_read(ValueId v, std::size_t r) const {
     const OpRecord& record = graph_.records[r];
-    if (record.op == &split_op || record.op == &concat_op) return true;
-    if (record.op == &spread_op) return false;
-    return same_dims(type(v).dims(), type(graph_.outputs_of(record)[0]).dims());
+    if (record.op == &split_op || record.op == &concat_op || record.op == &sum_op) return true;
+    const TensorType &read = type(v), &made = type(graph_.outputs_of(record)[0]);
+    if (record.op == &spread_op)
+      return get<SpreadAttrs>(record.attrs.get()).axes == std::vector<int>{made.rank() - 1};
+    const bool has_rows = made.rank() > 0 && (made.is_named() || read.rank() == made.rank());
+    return same_dims(read.dims(), made.dims()) ||
+           (has_rows && is_of_rows(read.dims(), made.dims()));
   }
 
   static bool has_dims(const Group& group, const Dims& dims) { return same_dims(group.dims, dims); }
-  static bool go_together(const Group& a, const Group& b) {
+  static bool is_of_rows_of(const Group& group, const Group& other) {
+    return other.has_sums && !group.has_sums && !group.whole && is_of_rows(group.dims, other.dims);
+  }
+  bool are_rows_summed(const Dims& dims) const {
+    return std::any_of(summed_.begin(), summed_.end(),
+                       [&](const Dims* other) { return same_dims(*other, dims); });
+  }
+  bool go_together(const Group& a, const Group& b) const {
+    if (is_of_rows_of(a, b) || is_of_rows_of(b, a)) return true;
     if (a.whole && b.whole)
       return has_dims(a, b.dims) && same_dims(*a.whole, *b.whole) && a.axis == b.axis &&
              a.parts == b.parts;
-    if (b.whole) return has_dims(a, b.dims) || has_dims(a, *b.whole);
-    if (a.whole) return has_dims(b, a.dims) || has_dims(b, *a.whole);
+    // What has the size of the whole is done part by part, but where its rows are summed over: what
+    // such a sum reads and what reads it are better done together.
+    const auto fits = [&](const Group& group, const Group& parts) {
+      return has_dims(group, parts.dims) ||
+             (has_dims(group, *parts.whole) && !are_rows_summed(group.dims));
+    };
+    if (b.whole) return fits(a, b);
+    if (a.whole) return fits(b, a);
     return has_dims(a, b.dims);
   }
   /// a is among the records of the result, in any order.
@@ -227,8 +276,9 @@ class Grouping {
     if (a.records.size() < b.records.size()) a.records.swap(b.records);
     a.records.insert(a.records.end(), b.records.begin(), b.records.end());
     a.walks += b.walks;
+    if (!a.whole && (b.whole || b.has_sums)) a.dims = b.dims;
+    a.has_sums = a.has_sums || b.has_sums;
     if (!a.whole && b.whole) {
-      a.dims = b.dims;
       a.whole = b.whole;
       a.axis = b.axis;
       a.parts = b.parts;
@@ -268,6 +318,7 @@ class Grouping {
   Relation needs_;                  ///< by head: the heads that must be done before
   Relation apart_;  ///< by head: those of which one reads a value of the other that it may not
   std::vector<std::optional<Group>> groups_;
+  std::vector<const Dims*> summed_;  ///< of what is summed over rows, each once
 };
 
 /// Writes the graph with its groups.

@@ -231,6 +231,11 @@ void RowAxes::follow_fused(const OpRecord& record) {
   for (std::size_t k = 0; k < out.size(); ++k) {
     if (axes_[out[k]] == kMixed) continue;
     axes_[out[k]] = inside[body.outputs[k]];
+    // What a program adds up it adds up at once, not block by block.
+    if (axes_[out[k]] == kSummed) {
+      axes_[out[k]] = kMixed;
+      if (!first_mixing_) first_mixing_ = &sum_op;
+    }
     if (axes_[out[k]] == kMixed && !first_mixing_) first_mixing_ = inside.first_mixing_;
   }
 }

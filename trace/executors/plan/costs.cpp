@@ -7,6 +7,7 @@
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
+#include "reel/core/ops/reduce.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
@@ -34,7 +35,10 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
   const PlannedTypes types = plan_types(body, in, env);
   double elements = 0;
   for (const OpRecord& record : body.records)
-    if (element_loop(*record.op)) elements += numel_of(types.types[body.outputs_of(record)[0]]);
+    if (record.op == &sum_op)
+      elements += numel_of(types.types[body.inputs_of(record)[0]]);
+    else if (element_loop(*record.op))
+      elements += numel_of(types.types[body.outputs_of(record)[0]]);
   return elements;
 }
 

@@ -23,8 +23,10 @@ struct Lie {
   Steps steps;
 };
 
-/// A value of the space's size: a whole small value, or one part of a large one.
+/// A value of the space's size: a whole small value, or one part of a large one; or a number for
+/// each row.
 struct Cell {
+  bool is_of_rows = false;
   int input = -1;  ///< it lies in an input
   Lie lie = {};    ///< there, or in the output that it is written to
   int output = -1;
@@ -36,7 +38,7 @@ struct Cell {
 struct RawStep {
   const OpRecord* record = nullptr;  ///< null: a copy
   DType from = f32, to = f32;
-  std::vector<int> in;  ///< cells
+  std::vector<int> in = {};  ///< cells
   int out = 0;
 };
 
@@ -90,6 +92,9 @@ class TileProgram::Builder {
         const auto in = body_.inputs_of(record);
         joined(body_.outputs_of(record)[0], in[0], get<ConcatAttrs>(types_.attrs[r].get()).axis,
                static_cast<int>(in.size()));
+      } else if (record.op == &sum_op) {
+        space_ = &type(body_.inputs_of(record)[0]);
+        has_sums_ = true;
       }
     }
   }
@@ -100,6 +105,11 @@ class TileProgram::Builder {
     parts_ = parts;
   }
   bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
+  /// A number for each row.
+  bool is_of_rows(const TypeNode& value) const {
+    return has_sums_ && (value.sizes.size() < space_->sizes.size() ||
+                         (!is_whole(value) && value.sizes.back() != space_->sizes.back()));
+  }
 
   int add_cell(Cell cell) {
     cells_.push_back(std::move(cell));
@@ -112,6 +122,10 @@ class TileProgram::Builder {
   /// Where part `part` of something lies whose steps along the axes of `type` are known.
   Lie lie(const TypeNode& type, const Steps& steps, int part) const {
     Lie result{0, steps};
+    if (is_of_rows(type)) {  // beside the columns, all of which it is for
+      result.steps.resize(space_->sizes.size());
+      result.steps.back() = 0;
+    }
     if (is_whole(type))
       result.offset = part * space_->sizes[static_cast<std::size_t>(axis_)] *
                       steps[static_cast<std::size_t>(axis_)];
@@ -126,7 +140,8 @@ class TileProgram::Builder {
 
   /// Part `part` of an operand of something of type `result`.
   int operand(ValueId v, const TypeNode& result, int part) {
-    if (!cells_of_[v].empty()) return cells_of_[v][static_cast<std::size_t>(part)];
+    const std::vector<int>& cells = cells_of_[v];
+    if (!cells.empty()) return cells[cells.size() == 1 ? 0 : static_cast<std::size_t>(part)];
     Steps steps;
     for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
       steps.push_back(broadcast_stride(type(v), result, axis));
@@ -150,6 +165,10 @@ class TileProgram::Builder {
     }
     const int parts = is_whole(result) ? parts_ : 1;
     for (int part = 0; part < parts; ++part) {
+      if (record.op == &spread_op && !cells_of_[in[0]].empty()) {
+        cells.push_back(operand(in[0], type(in[0]), 0));
+        continue;
+      }
       if (record.op == &spread_op) {
         Steps steps = own_steps(type(in[0]));
         for (const int axis : get<SpreadAttrs>(types_.attrs[r].get()).axes)
@@ -158,10 +177,11 @@ class TileProgram::Builder {
             {.input = input_of_[in[0]], .lie = lie(result, steps, part), .item = item_of(result)}));
         continue;
       }
-      RawStep step{&record, type(in[0]).dtype, result.dtype, {}, 0};
-      for (const ValueId v : in) step.in.push_back(operand(v, result, part));
-      repeat_one_less(step);
-      cells.push_back(add_cell({.item = item_of(result)}));
+      RawStep step{.record = &record, .from = type(in[0]).dtype, .to = result.dtype};
+      const bool is_sum = record.op == &sum_op;
+      for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
+      repeat_one_less(step, is_of_rows(result) && !is_sum);
+      cells.push_back(add_cell({.is_of_rows = is_of_rows(result), .item = item_of(result)}));
       step.out = cells.back();
       append(std::move(step));
     }
@@ -174,10 +194,11 @@ class TileProgram::Builder {
   }
 
   /// No loop takes operands of which all repeat: one is written out.
-  void repeat_one_less(RawStep& step) {
-    const auto inner = space_->sizes.size();
+  void repeat_one_less(RawStep& step, bool on_rows) {
+    const auto inner = space_->sizes.size() - on_rows;
     for (const int c : step.in) {
       const Cell& cell = cells_[static_cast<std::size_t>(c)];
+      if (cell.is_of_rows && !on_rows) continue;
       if (cell.input < 0 || inner == 0 || space_->numel == 1) return;
       for (std::size_t axis = inner; axis-- > 0;) {
         if (space_->sizes[axis] == 1) continue;
@@ -185,7 +206,8 @@ class TileProgram::Builder {
         break;
       }
     }
-    const int copy = add_cell({.item = cells_[static_cast<std::size_t>(step.in.back())].item});
+    const int copy = add_cell(
+        {.is_of_rows = on_rows, .item = cells_[static_cast<std::size_t>(step.in.back())].item});
     append({nullptr, f32, f32, {step.in.back()}, copy});
     step.in.back() = copy;
   }
@@ -196,12 +218,14 @@ class TileProgram::Builder {
     for (std::size_t part = 0; part < cells.size(); ++part) {
       const Lie to = lie(type(v), own_steps(type(v)), static_cast<int>(part));
       Cell& cell = cells_[static_cast<std::size_t>(cells[part])];
-      if (cell.input < 0 && cell.output < 0) {
+      const bool on_rows = is_of_rows(type(v));
+      if (cell.input < 0 && cell.output < 0 && cell.is_of_rows == on_rows) {
         cell.output = k;
         cell.lie = to;
         continue;
       }
-      const int copy = add_cell({.lie = to, .output = k, .item = item_of(type(v))});
+      const int copy =
+          add_cell({.is_of_rows = on_rows, .lie = to, .output = k, .item = item_of(type(v))});
       append({nullptr, f32, f32, {cells[part]}, copy});
     }
   }
@@ -231,13 +255,14 @@ class TileProgram::Builder {
   // ---- Axes ---------------------------------------------------------------------------------
 
   /// Neighbours become one where everything lies so; then the two inner ones are rows and columns.
+  /// Columns that are summed over are the last axis.
   void merge_axes(TileProgram& to) {
     const int rank = static_cast<int>(space_->sizes.size());
     std::vector<std::vector<int>> merged;  // from the innermost
     for (int axis = rank - 1; axis >= 0; --axis) {
       const std::int64_t size = space_->sizes[static_cast<std::size_t>(axis)];
       if (size == 1) continue;
-      if (!merged.empty()) {
+      if (!merged.empty() && !(has_sums_ && merged.size() == 1)) {
         std::int64_t inner_size = 1;
         for (const int a : merged.back()) inner_size *= space_->sizes[static_cast<std::size_t>(a)];
         const auto inner = static_cast<std::size_t>(merged.back().front());
@@ -269,7 +294,7 @@ class TileProgram::Builder {
     for (std::size_t group = merged.size(); group-- > 2;) to.outer_.push_back(size_of_group(group));
     for (const std::vector<int>& group : merged)
       axes_.push_back(group.empty() ? kNoAxis : group.front());
-    to.tile_columns_ = std::min(to.columns_, kTile);
+    to.tile_columns_ = has_sums_ ? to.columns_ : std::min(to.columns_, kTile);
     to.tile_rows_ = std::clamp<std::int64_t>(kTile / to.tile_columns_, 1, to.rows_);
   }
 
@@ -280,11 +305,12 @@ class TileProgram::Builder {
     std::vector<int> free;
     int count = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      // An operand of the same width that is read here last may be written over.
+      // An operand that lies alike and is read here last may be written over.
       const auto release = [&](bool same_width) {
         for (const int c : steps_[s].in) {
           Cell& cell = cells_[static_cast<std::size_t>(c)];
-          const bool is_same = cell.item == cells_[static_cast<std::size_t>(steps_[s].out)].item;
+          const Cell& out = cells_[static_cast<std::size_t>(steps_[s].out)];
+          const bool is_same = cell.item == out.item && cell.is_of_rows == out.is_of_rows;
           if (cell.tile < 0 || cell.last_read != static_cast<int>(s) || is_same != same_width)
             continue;
           free.push_back(cell.tile);
@@ -306,12 +332,15 @@ class TileProgram::Builder {
 
   // ---- Steps --------------------------------------------------------------------------------
 
-  Place place(int c, const TileProgram& to) const {
+  /// on_rows: for a step whose columns are the rows.
+  Place place(int c, bool on_rows, const TileProgram& to) const {
     const Cell& cell = cells_[static_cast<std::size_t>(c)];
     Place place;
     place.item = cell.item;
     if (cell.tile >= 0) {
       place.tile = to.tiles_ + cell.tile * to.tile_bytes_;
+      place.repeats = cell.is_of_rows && !on_rows;
+      place.row = 1;
       return place;
     }
     place.home = cell.input >= 0 ? Home::input : Home::output;
@@ -320,25 +349,34 @@ class TileProgram::Builder {
     const auto step = [&](std::size_t group) {
       return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
     };
-    if (!axes_.empty()) place.repeats = step(0) == 0;
     if (axes_.size() > 1) place.row = step(1);
+    if (!axes_.empty()) place.repeats = on_rows ? place.row == 0 && to.rows_ > 1 : step(0) == 0;
     for (std::size_t group = axes_.size(); group-- > 2;) place.outer.push_back(step(group));
     return place;
   }
 
   /// A tile has one row, or rows of full length.
-  static bool is_flat(const Place& place, const TileProgram& to) {
+  static bool is_flat(const Place& place, bool on_rows, const TileProgram& to) {
     return !place.repeats &&
-           (place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
+           (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
   }
 
   Step step(const RawStep& raw, const TileProgram& to) const {
     Step step{};
     step.operands = static_cast<int>(raw.in.size());
-    for (std::size_t i = 0; i < raw.in.size(); ++i) step.in[i] = place(raw.in[i], to);
-    step.out = place(raw.out, to);
-    bool flat = is_flat(step.out, to);
-    for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], to);
+    const bool makes_rows = cells_[static_cast<std::size_t>(raw.out)].is_of_rows;
+    const bool is_sum = raw.record && raw.record->op == &sum_op;
+    step.is_of_rows = makes_rows && !is_sum;
+    for (std::size_t i = 0; i < raw.in.size(); ++i)
+      step.in[i] = place(raw.in[i], step.is_of_rows, to);
+    step.out = place(raw.out, makes_rows, to);
+    bool flat = is_flat(step.out, step.is_of_rows, to);
+    for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], step.is_of_rows, to);
+    if (is_sum) {
+      step.kind = Kind::sum;
+      step.sum = reduction_table().sum[column_of(raw.from)];
+      return step;
+    }
     if (!raw.record) {
       step.kind = Kind::copy;
       return step;
@@ -370,6 +408,7 @@ class TileProgram::Builder {
   std::vector<int> input_of_;               ///< by value
   std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
   const TypeNode *space_ = nullptr, *whole_ = nullptr;
+  bool has_sums_ = false;
   int axis_ = 0, parts_ = 1;
   std::vector<Cell> cells_;
   std::vector<RawStep> steps_;
@@ -401,40 +440,56 @@ void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from
 }
 
 void TileProgram::run_tile(const Tile& tile) {
+  Tile of_rows = tile;
+  of_rows.columns = tile.rows;
+  of_rows.rows = 1;
+  for (const Step& step : steps_) run_step(step, step.is_of_rows ? of_rows : tile);
+}
+
+inline void TileProgram::run_step(const Step& step, const Tile& tile) {
   const auto row_of = [&](const Place& place) {
-    return place.home == Home::tile ? tile.columns : place.row;
+    return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
   };
-  for (const Step& step : steps_) {
-    char* to = at(step.out, tile);
-    switch (step.kind) {
-      case Kind::flat_unary:
-        step.unary(at(step.in[0], tile), to, tile.rows * tile.columns);
-        break;
-      case Kind::flat_binary:
-        step.flat(at(step.in[0], tile), at(step.in[1], tile), to, tile.rows * tile.columns);
-        break;
-      case Kind::unary:
-        run_unary(step, tile, at(step.in[0], tile), to);
-        break;
-      case Kind::rows: {
-        Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out)};
-        const void* in[kMostOperands];
-        for (int i = 0; i < step.operands; ++i) {
-          in[i] = at(step.in[i], tile);
-          rows.step[i] = row_of(step.in[i]);
-          rows.repeats[i] = step.in[i].repeats;
-        }
-        step.rows(in, to, rows);
+  char* to = at(step.out, tile);
+  switch (step.kind) {
+    case Kind::flat_unary:
+      step.unary(at(step.in[0], tile), to, tile.rows * tile.columns);
+      break;
+    case Kind::flat_binary:
+      step.flat(at(step.in[0], tile), at(step.in[1], tile), to, tile.rows * tile.columns);
+      break;
+    case Kind::unary:
+      run_unary(step, tile, at(step.in[0], tile), to);
+      break;
+    case Kind::rows: {
+      Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out)};
+      const void* in[kMostOperands];
+      for (int i = 0; i < step.operands; ++i) {
+        in[i] = at(step.in[i], tile);
+        rows.step[i] = row_of(step.in[i]);
+        rows.repeats[i] = step.in[i].repeats;
+      }
+      step.rows(in, to, rows);
+      break;
+    }
+    case Kind::copy: {
+      const Place& from = step.in[0];
+      copy_strided(
+          static_cast<std::size_t>(from.item),
+          {{tile.rows, row_of(step.out), row_of(from)}, {tile.columns, 1, from.repeats ? 0 : 1}},
+          to, at(from, tile));
+      break;
+    }
+    case Kind::sum: {
+      const char* from = at(step.in[0], tile);
+      const std::int64_t row = row_of(step.in[0]);
+      if (row == tile.columns) {
+        step.sum(from, to, {tile.rows, tile.columns, 1});
         break;
       }
-      case Kind::copy: {
-        const Place& from = step.in[0];
-        copy_strided(
-            static_cast<std::size_t>(from.item),
-            {{tile.rows, row_of(step.out), row_of(from)}, {tile.columns, 1, from.repeats ? 0 : 1}},
-            to, at(from, tile));
-        break;
-      }
+      for (std::int64_t i = 0; i < tile.rows; ++i)
+        step.sum(from + i * row * step.in[0].item, to + i * step.out.item, {1, tile.columns, 1});
+      break;
     }
   }
 }

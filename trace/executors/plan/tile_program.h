@@ -8,6 +8,7 @@
 #include "reel/core/graph.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/pointwise_table.h"
+#include "reel/core/ops/reduction_table.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
@@ -18,7 +19,8 @@ namespace reel {
 ///
 /// Elements are walked over in the order of the smallest values there are (`space`). A value that a
 /// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
-/// and spread only say where elements lie.
+/// and spread only say where elements lie. Where rows are summed over, a tile has whole rows, and
+/// steps on the sums work on a number for each.
 class TileProgram {
  public:
   /// body: of FusedAttrs. env: what its free symbols stand for.
@@ -36,12 +38,13 @@ class TileProgram {
   /// Where an operand or result of a step lies beside the elements that are walked over.
   struct Place {
     Home home = Home::tile;
-    bool repeats = false;             ///< along columns
-    std::uint32_t index = 0;          ///< of the input or output
-    std::int64_t offset = 0;          ///< bytes
-    std::int64_t row = 0;             ///< elements from one row to the next; of a tile, its columns
-    std::int64_t item = 0;            ///< bytes of an element
-    char* tile = nullptr;             ///< where the tile begins
+    bool repeats = false;     ///< along columns
+    std::uint32_t index = 0;  ///< of the input or output
+    std::int64_t offset = 0;  ///< bytes
+    std::int64_t row = 0;     ///< elements from one row to the next; of a tile, its columns,
+                              ///< where it does not repeat
+    std::int64_t item = 0;    ///< bytes of an element
+    char* tile = nullptr;     ///< where the tile begins
     std::vector<std::int64_t> outer;  ///< elements, by outer axis
   };
   enum class Kind : std::uint8_t {
@@ -50,12 +53,15 @@ class TileProgram {
     unary,
     rows,
     copy,
+    sum,  ///< over each row
   };
   struct Step {
     Kind kind;
     UnaryLoop unary = nullptr;
     FlatLoop flat = nullptr;
     RowsLoop rows = nullptr;
+    ReductionLoop sum = nullptr;
+    bool is_of_rows = false;  ///< on a number for each row, as if these were columns
     int operands = 0;
     Place in[kMostOperands], out;
   };
@@ -68,6 +74,7 @@ class TileProgram {
   Tensor make(std::size_t k, OpInputs in, const TensorType& type);
   char* at(const Place& place, const Tile& tile) const;
   void run_tile(const Tile& tile);
+  void run_step(const Step& step, const Tile& tile);
   static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
 
   std::vector<Step> steps_;
