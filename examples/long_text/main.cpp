@@ -161,6 +161,7 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--length", options.lengths,
                  "characters per row and update; for each, a model is trained from the start")
+      ->delimiter(',')
       ->check(CLI::Range(2, 100'000'000));
   app.add_option("--truncate", options.truncate,
                  "gradients reach back over so many characters; 0: over all of an update")
@@ -171,8 +172,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 10'000));
   app.add_option("--hidden", options.hidden, "units of the LSTM")->check(CLI::Range(2, 10'000));
   app.add_option("--characters", options.characters, "seen by each model")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--seed", options.seed, "of the first weights");
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
+  add_seed_flag(app, options.seed, "of the first weights");
   app.add_option("--threads", options.threads, "at most; 0: one for each processor")
       ->check(CLI::Range(0, 1024));
   app.add_option("--losses", options.losses, "where the losses go")->type_name("FILE");

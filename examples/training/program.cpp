@@ -22,6 +22,12 @@ int fail(const std::string& program, std::string message, int code) {
 
 }  // namespace
 
+void add_seed_flag(CLI::App& app, std::uint64_t& seed, const std::string& of) {
+  app.add_option("--seed", seed, of)->check([](const std::string& text) {
+    return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;
+  });
+}
+
 void add_threads_flag(CLI::App& app, const std::string& promise) {
   app.add_option_function<int>(
          "--threads", reel::set_threads,
@@ -47,10 +53,7 @@ void add_training_flags(CLI::App& app, TrainingOptions& options, const std::stri
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
   add_threads_flag(app, "; losses are the same for any number");
-  app.add_option("--seed", options.seed, "of all random numbers")
-      ->check([](const std::string& text) {
-        return text.find('-') == std::string::npos ? "" : "a seed is not negative, got " + text;
-      });
+  add_seed_flag(app, options.seed, "of all random numbers");
   app.add_option("--checkpoint", options.checkpoint,
                  "where model and training go: now and then, at the end, and on Ctrl-C")
       ->type_name("FILE");

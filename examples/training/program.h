@@ -17,6 +17,9 @@ void add_training_flags(CLI::App& app, TrainingOptions& options, const std::stri
 /// `--threads`. promise: what does not depend on it.
 void add_threads_flag(CLI::App& app, const std::string& promise = "");
 
+/// `--seed`. of: what it is the seed of.
+void add_seed_flag(CLI::App& app, std::uint64_t& seed, const std::string& of);
+
 /// The flags that the user gave.
 std::set<std::string> flags_given(const CLI::App& app);
 

@@ -52,6 +52,21 @@ TEST_F(LongTextTest, ATextThatIsReadFromAFileGivesTheSameLosses) {
   EXPECT_GT(fs::file_size(folder_ / "text.npy"), 4 * 7000u);
 }
 
+TEST_F(LongTextTest, FlagsThatMeanNothingAreRefused) {
+  const std::pair<Arguments, const char*> cases[] = {
+      {{"--seed", "-1"}, "--seed: a seed is not negative, got -1"},
+      {{"--characters", "9999999999999999999"},
+       "--characters: Value 9999999999999999999 not in range"},
+      {{"--length", "50,1"}, "--length: Value 1 not in range"}};
+  for (const auto& [arguments, why] : cases) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.error.rfind(std::string("long_text: ") + why, 0), 0u) << outcome.error;
+  }
+  const std::string out = output_of({"--length", "40,300"});
+  EXPECT_NE(out.find("T = 300: update 4 of 4"), std::string::npos) << out;
+}
+
 // Before anything is trained: 40 comes first.
 TEST_F(LongTextTest, ATextThatIsTooShortForAPieceIsOneLine) {
   const std::string error = "long_text: text has " +
