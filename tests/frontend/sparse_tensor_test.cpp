@@ -254,6 +254,33 @@ TEST_P(SparseTensorTest, TheNumberOfElementsMayChangeInEveryLoop) {
   });
 }
 
+// What leaves the loop does not need the state: but for that, it would run in chunks of steps.
+TEST_P(SparseTensorTest, AStateThatGainsElementsBesideWhatLeavesTheLoop) {
+  const Tensor xs = cast(range(7), f64) * 0.1 + 0.3, start = tensor({1., 2., 3.}, {}, f64);
+  for (const Checkpoint& checkpoint : {Checkpoint(), Checkpoint::every(2)}) {
+    const auto f = [&](const Tensor& v, const Tensor& xs) {
+      const auto body = [](const Tensor& x, const SparseTensor& s) {
+        const SparseTensor next{concat({s.indices, tensor({{1}})}, 0),
+                                concat({sin(s.values * x), ones({1}, f64)}, 0), s.dense_shape};
+        return std::pair{tanh(x) + 1., next};
+      };
+      const auto made = scan(Scan{.initial = SparseTensor{tensor({{0}, {2}, {0}}), v, tensor({3})},
+                                  .xs = xs,
+                                  .body = body,
+                                  .checkpoint = checkpoint});
+      return std::pair{sum(made.ys) + sum(square(to_dense(made.state))), made.state.values};
+    };
+    const auto loss = [&](const Tensor& v, const Tensor& xs) { return f(v, xs).first; };
+    EXPECT_EQ(run(f)(start, xs).second.dims()[0].size(), 10);
+    expect_all_close(run(f)(start, xs).second, f(start, xs).second, 1e-14);
+    const Tensor dv = grad(loss)(start, xs);
+    expect_all_close(run(grad(loss))(start, xs), dv, 1e-13);
+    const auto traced = run(loss);
+    const Tensor outside = grad([&](const Tensor& v) { return traced(v, xs); })(start);
+    expect_all_close(outside, dv, 1e-13);
+  }
+}
+
 TEST_P(SparseTensorTest, ATapeOutsideOfATraceThatServesAnyNumber) {
   const auto f = run([](const SparseTensor& a) { return sum(square(to_dense(a))); });
   for (const int n : {2, 5})

@@ -34,6 +34,23 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 /// would need something of all of them.
 bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
 
+/// A carry has a plain size that iterations may change: what a chunk hands on has another type than
+/// what it was given.
+bool changes_plain_sizes(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  for (int i = 0; i < attrs.carries; ++i) {
+    const TensorType &formal = body.types[body.inputs[static_cast<std::size_t>(1 + i)]],
+                     &given = inputs[attrs.first_carry() + static_cast<std::size_t>(i)];
+    for (int axis = 0; !formal.is_list() && axis < formal.rank(); ++axis) {
+      const Dim& dim = formal.dims()[static_cast<std::size_t>(axis)];
+      if (dim.is_symbol() && !dim.is_named() &&
+          given.dims()[static_cast<std::size_t>(axis)].has_size())
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -80,6 +97,7 @@ std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
   if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
                   [](const Dims& dims) { return !dims.empty(); }))
     return std::nullopt;
+  if (changes_plain_sizes(attrs, inputs)) return std::nullopt;
   std::string why;
   return time_of(attrs, inputs, why);
 }
