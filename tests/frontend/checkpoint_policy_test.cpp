@@ -308,6 +308,33 @@ TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
   EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
 }
 
+// A decoder that looks at frames of an encoder, whose lengths run over the batch of the argument.
+TEST_P(CheckpointPolicyTest, ABodyThatReadsACapturedDimOverTheBatch) {
+  const Dim batch("batch", 3), time("time", 9), in("in", 4),
+      frames("frames", tensor({4, 0, 2}, {batch}));
+  manual_seed(5);
+  const Tensor x = random_normal({time, batch, in}, f64),
+               c = random_normal({frames, batch, in}, f64);
+  const auto make = [&](const Checkpoint& policy) {
+    return [&, policy](const Tensor& x) {
+      const auto body = [&](const Tensor& x, const Tensor& s) {
+        const Tensor next = tanh(s * 0.5 + x);
+        return std::pair{square(sum(matmul(c, next, in), frames)), next};
+      };
+      return sum(scan(Scan{.spatial_dim = time,
+                           .initial = zeros({batch, in}, f64),
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = policy})
+                     .ys);
+    };
+  };
+  expect_same_gradients(make, true, x);
+  const auto planned = jit(grad(make(Checkpoint::every(2))));
+  planned(x);
+  EXPECT_EQ(planned.explain().find("it has not run to its end"), std::string::npos);
+}
+
 // The dim of a captured tensor, with lengths over the entries, is an attribute of ops in the body.
 TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorWhereEntriesEnd) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));

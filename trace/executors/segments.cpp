@@ -29,8 +29,12 @@ Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
 
 }  // namespace
 
-SegmentGraphs::SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> inputs)
-    : loop_(attrs.loop), first_saved_(attrs.first_saved), types_(std::move(inputs)) {
+SegmentGraphs::SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> inputs,
+                             const DimRenames& renames)
+    : loop_(attrs.loop),
+      first_saved_(attrs.first_saved),
+      types_(std::move(inputs)),
+      renames_(renames) {
   const LoopAttrs& loop = this->loop();
   const std::size_t own = attrs.loop_inputs(types_.size());
   if (loop.makes_lengths())
@@ -81,6 +85,7 @@ Ref<Graph> SegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   }
   Ref<Graph> graph(new Graph);
   graph->name = loop.name;
+  graph->renames = renames_;
   const auto add_input = [&](const TensorType& type) {
     graph->inputs.push_back(graph->add_value(type));
   };

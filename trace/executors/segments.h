@@ -17,8 +17,10 @@ namespace reel {
 /// Calls from several threads at once are safe.
 class SegmentGraphs {
  public:
-  /// inputs: types of the recall op's, which may mention symbols, as attrs may.
-  SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> inputs);
+  /// inputs: types of the recall op's, which may mention symbols, as attrs may. renames: of the
+  /// graph that it stands in.
+  SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> inputs,
+                const DimRenames& renames = {});
   SegmentGraphs(const SegmentGraphs&) = delete;
   SegmentGraphs& operator=(const SegmentGraphs&) = delete;
 
@@ -43,6 +45,7 @@ class SegmentGraphs {
   bool is_dense_ = false;
   Dims symbols_;
   Dim time_;  ///< as that of Segments
+  const DimRenames renames_;
   std::mutex mutex_;
   std::map<std::pair<std::int64_t, bool>, GraphRef> graphs_;  ///< by steps (0: any) and saves
   std::map<std::int64_t, Dim> parts_;                         ///< by steps

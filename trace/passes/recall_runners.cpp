@@ -17,14 +17,16 @@ bool has_recalls(const Graph& graph) {
   });
 }
 
-Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
+namespace {
+
+Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner, const DimRenames& renames) {
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
   const auto inside = [&](SubGraph& part) {
     if (!has_recalls(*part.graph)) return;
     DimEnv names = part.env();
-    part = make_sub_graph(recall_by(*part.graph, runner), names);
+    part = make_sub_graph(recall_by(*part.graph, runner, renames), names);
   };
   for (const OpRecord& record : graph.records) {
     AttrsRef attrs = record.attrs;
@@ -32,7 +34,7 @@ Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
       RecallAttrs recall = get<RecallAttrs>(attrs.get());
       recall.runner = runner;
       recall.graphs =
-          std::make_shared<SegmentGraphs>(recall, graph.types_of(graph.inputs_of(record)));
+          std::make_shared<SegmentGraphs>(recall, graph.types_of(graph.inputs_of(record)), renames);
       recall.dims = recall.graphs->symbols();
       attrs = make_attrs(std::move(recall));
     } else if (record.op == &loop_op) {
@@ -49,6 +51,12 @@ Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
   }
   result->seal();
   return result;
+}
+
+}  // namespace
+
+Ref<Graph> recall_by(const Graph& graph, const GraphRunner& runner) {
+  return recall_by(graph, runner, graph.renames);
 }
 
 }  // namespace reel
