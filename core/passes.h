@@ -14,7 +14,7 @@ struct Passes {
   bool chunk_loops = true;  ///< loops run some steps at a time, so that what they make stays cached
   bool adjoin_loops = true;    ///< such loops run beside each other, the next layer a chunk behind
   bool pack_weights = true;    ///< matrices that a loop captures are put in order for products
-  bool fuse_pointwise = true;  ///< element-wise ops that read each other are done tile by tile
+  bool fuse_pointwise = true;  ///< element-wise ops and sums over rows are done tile by tile
   bool cut_rows = true;        ///< loops run some rows of the batch at a time, several at once
   bool shrink_batch = true;    ///< so do those whose entries end one by one, without ended ones
   bool reuse_memory = true;    ///< values lie where others were that nobody needs any more

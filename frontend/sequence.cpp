@@ -94,10 +94,13 @@ Tensor Sequence::next(const Dim& time) {
   const ModeScope plain({});  // what comes from a file belongs to no trace
   Tensor piece;
   if (reader.ahead.valid()) {
-    Tensor ahead = reader.ahead.get();
     if (reader.ahead_first == first && reader.ahead_count == count) {
+      const Tensor ahead = reader.ahead.get();
       piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
       ++pieces_ahead;
+    } else {
+      reader.ahead.wait();  // what went wrong there concerns nobody
+      reader.ahead = {};
     }
   }
   if (!piece.is_defined()) {

@@ -1,12 +1,13 @@
-// core/ops/fused.h — fused, element-wise ops that are done together, some elements at a time.
+// core/ops/fused.h — fused, element-wise ops and sums over rows that are done together, some
+// elements at a time.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// The ops of a graph without captures: element-wise ones, and such as say which elements of a
-/// tensor they take or give (split, concat, spread).
+/// The ops of a graph without captures: element-wise ones, sums over the last axis, and such as say
+/// which elements of a tensor they take or give (split, concat, spread).
 struct FusedAttrs {
   SubGraph body;
   template <class F>

@@ -120,6 +120,22 @@ TEST_F(SequenceTest, ThreePiecesAreInMemoryHoweverLongItIs) {
   EXPECT_LE(most.all.peak, 3 * kPiece + (1 << 16));
 }
 
+TEST_F(SequenceTest, WhatCouldNotBeReadAheadConcernsNoOtherPiece) {
+  save_npy(path, range(Dim(40)));
+  Sequence sequence(path);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 15 * 4);
+  sequence.next(Dim(10));
+  sequence.next(Dim(10));  // the next ten are not there
+  sequence.seek(0);
+  EXPECT_EQ(sequence.next(Dim(10)).to_vector<std::int32_t>()[9], 9);
+  sequence.seek(20);
+  EXPECT_THROW(sequence.next(Dim(10)), IoError);
+  sequence.seek(15);
+  EXPECT_EQ(sequence.next(Dim(10)).to_vector<std::int32_t>()[9], 24);
+  sequence.seek(40);
+  EXPECT_EQ(sequence.next(Dim(0)).numel(), 0);
+}
+
 TEST_F(SequenceTest, AFileThatIsCutWhileItIsReadIsAnError) {
   save_npy(path, ones({100, 1000}, f64));
   Sequence sequence(path);

@@ -221,7 +221,7 @@ TEST_F(FusePointwiseTest, SumsOverRowsThatKeepAnAxis) {
 
 // A number for each row meets numbers for each row, for all rows, and for some.
 TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
-  const Dim batch("batch", 6), time("time", 3), hidden("hidden", 33);
+  const Dim batch("batch", 6), time("time", 3), hidden("hidden", 100);
   const auto f = [&](Tensor x, Tensor per_row, Tensor per_batch, Tensor one) {
     const Tensor total = sum(tanh(x), hidden);
     const Tensor few = where(total > per_row, total * per_batch, per_row - one) * one;
@@ -238,6 +238,37 @@ TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
               }),
               random_normal({batch, time, hidden}), random_normal({batch, time}),
               random_normal({batch}), random_normal({}));
+}
+
+// Whole rows of few elements, of which an operand repeats after two: tiles would be that small.
+TEST_F(FusePointwiseTest, SumsBesideWhatRepeatsAfterFewRows) {
+  const Dim batch("batch", 7), hidden("hidden", 8);
+  const auto f = [&](Tensor x, Tensor scale) { return sum(tanh(x) * scale, hidden); };
+  const auto fused = [&](std::int64_t rows, const Dims& of_scale) {
+    const Dim group("group", rows);
+    Dims dims = of_scale;
+    for (Dim& dim : dims)
+      if (dim == Dim(0)) dim = group;
+    return fused_ops(f, zeros({batch, group, hidden}), zeros(dims));
+  };
+  for (const Dims& dims : {Dims{batch}, Dims{Dim(0)}, Dims{Dim(0), hidden}}) {
+    EXPECT_EQ(fused(2, dims), "fused[tanh mul] sum") << dims;
+    EXPECT_EQ(fused(32, dims), "fused[tanh mul sum]") << dims;
+  }
+  for (const Dims& dims : {Dims{batch, Dim(0)}, Dims{hidden}, Dims{}})
+    EXPECT_EQ(fused(2, dims), "fused[tanh mul sum]") << dims;
+}
+
+// Many steps on few numbers: of as many rows at a time as make that worth their while.
+TEST_F(FusePointwiseTest, ManyStepsOnANumberForEachRow) {
+  const Dim batch("batch", 70), hidden("hidden", 300);
+  const auto f = [&](Tensor x) {
+    Tensor s = sum(x, hidden);
+    for (int i = 0; i < 10; ++i) s = tanh(sqrt(s * s + 1.) - s);
+    return x * s;
+  };
+  expect_same(f, random_normal({batch, hidden}));
+  expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({batch, hidden}));
 }
 
 TEST_F(FusePointwiseTest, SumsOverRowsOfParts) {

@@ -35,7 +35,7 @@ bool is_in_order(const TensorType& operand, const TensorType& result) {
   return true;
 }
 
-/// A row with so many elements or fewer stays in the first-level cache while a program works on it.
+/// Rows of so many elements or fewer stay in the second-level cache while a program works on them.
 constexpr std::int64_t kLongestRow = 2048;
 
 /// A number for each row of `rows`: without its last axis, or with one element there.
@@ -58,6 +58,7 @@ bool sums_rows(const OpRecord& record, const TensorType& x) {
 struct Group {
   Dims dims;                    ///< of the elements walked over
   bool has_sums = false;        ///< over its rows; then there may be records of a number for each
+  bool has_short_runs = false;  ///< of rows: an operand is the same for some of them only
   const Dims* whole = nullptr;  ///< dims of values that are split, or joined
   int axis = 0, parts = 1;      ///< of those
   std::vector<std::size_t> records;
@@ -209,8 +210,10 @@ class Grouping {
       return group;
     }
     if (!element_loop(*record.op)) return std::nullopt;
-    for (const ValueId v : in)
+    for (const ValueId v : in) {
       if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
+      group.has_short_runs = group.has_short_runs || breaks_rows(type(v), type(out[0]));
+    }
     group.walks = 1;
     return group;
   }
@@ -252,11 +255,37 @@ class Grouping {
   static bool is_of_rows_of(const Group& group, const Group& other) {
     return other.has_sums && !group.has_sums && !group.whole && is_of_rows(group.dims, other.dims);
   }
+  /// An operand of such dims repeats after few rows, so that a program with whole rows would have
+  /// tiles of few elements.
+  static bool breaks_rows(const TensorType& operand, const TensorType& result) {
+    constexpr std::int64_t kFewElements = 256;
+    const int rank = result.rank();
+    if (rank < 3 || operand.rank() == 0) return false;
+    const auto varies_along = [&](int axis) {
+      const Dim& dim = result.dims()[static_cast<std::size_t>(axis)];
+      if (result.is_named()) return find(operand.dims(), dim) >= 0;
+      const int at = axis - (rank - operand.rank());
+      return at >= 0 && !(operand.dims()[static_cast<std::size_t>(at)] == Dim(1));
+    };
+    std::int64_t elements = result.sizes().back();
+    std::optional<bool> varies;
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      const std::int64_t size = result.sizes()[static_cast<std::size_t>(axis)];
+      if (size == 1) continue;
+      if (varies.value_or(varies_along(axis)) != varies_along(axis)) return elements < kFewElements;
+      if (size < 0) return false;  // as many as a run brings
+      varies = varies_along(axis);
+      elements *= size;
+    }
+    return false;
+  }
+
   bool are_rows_summed(const Dims& dims) const {
     return std::any_of(summed_.begin(), summed_.end(),
                        [&](const Dims* other) { return same_dims(*other, dims); });
   }
   bool go_together(const Group& a, const Group& b) const {
+    if ((a.has_sums || b.has_sums) && (a.has_short_runs || b.has_short_runs)) return false;
     if (is_of_rows_of(a, b) || is_of_rows_of(b, a)) return true;
     if (a.whole && b.whole)
       return has_dims(a, b.dims) && same_dims(*a.whole, *b.whole) && a.axis == b.axis &&
@@ -278,6 +307,7 @@ class Grouping {
     a.walks += b.walks;
     if (!a.whole && (b.whole || b.has_sums)) a.dims = b.dims;
     a.has_sums = a.has_sums || b.has_sums;
+    a.has_short_runs = a.has_short_runs || b.has_short_runs;
     if (!a.whole && b.whole) {
       a.whole = b.whole;
       a.axis = b.axis;

@@ -105,7 +105,8 @@ class TileProgram::Builder {
     parts_ = parts;
   }
   bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
-  /// A number for each row.
+  /// A number for each row: the pass takes in nothing else that has fewer axes than the space, or
+  /// one element in the last.
   bool is_of_rows(const TypeNode& value) const {
     return has_sums_ && (value.sizes.size() < space_->sizes.size() ||
                          (!is_whole(value) && value.sizes.back() != space_->sizes.back()));
@@ -295,7 +296,19 @@ class TileProgram::Builder {
     for (const std::vector<int>& group : merged)
       axes_.push_back(group.empty() ? kNoAxis : group.front());
     to.tile_columns_ = has_sums_ ? to.columns_ : std::min(to.columns_, kTile);
-    to.tile_rows_ = std::clamp<std::int64_t>(kTile / to.tile_columns_, 1, to.rows_);
+    to.tile_rows_ = std::clamp<std::int64_t>(
+        std::max(kTile / to.tile_columns_, rows_of_tile(to.columns_)), 1, to.rows_);
+  }
+
+  /// So many rows that steps on a number for each are not most of the time: one takes as long for
+  /// a few rows as another does for some 200 elements.
+  std::int64_t rows_of_tile(std::int64_t columns) const {
+    constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
+    std::int64_t on_rows = 0, on_elements = 0;
+    for (const RawStep& step : steps_)
+      ++(cells_[static_cast<std::size_t>(step.out)].is_of_rows ? on_rows : on_elements);
+    return std::min(kMostRows,
+                    2 * on_rows * kOfAStep / (std::max<std::int64_t>(on_elements, 1) * columns));
   }
 
   // ---- Tiles --------------------------------------------------------------------------------
@@ -350,6 +363,7 @@ class TileProgram::Builder {
       return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
     };
     if (axes_.size() > 1) place.row = step(1);
+    // Of one row there is no step to the next.
     if (!axes_.empty()) place.repeats = on_rows ? place.row == 0 && to.rows_ > 1 : step(0) == 0;
     for (std::size_t group = axes_.size(); group-- > 2;) place.outer.push_back(step(group));
     return place;

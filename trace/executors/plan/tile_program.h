@@ -13,9 +13,9 @@
 
 namespace reel {
 
-/// The element-wise ops of a fused op, done one after the other for some hundred elements at a
-/// time: what one hands to the next stays in the first-level cache, and the bits are those of each
-/// op done for itself.
+/// The ops of a fused op, done one after the other for some hundred elements at a time, or for some
+/// whole rows where these are summed over: what one hands to the next stays in the cache, and the
+/// bits are those of each op done for itself.
 ///
 /// Elements are walked over in the order of the smallest values there are (`space`). A value that a
 /// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
