@@ -63,7 +63,8 @@ std::optional<Tensor> counts_of(const ForiSpec& spec, const Dim& steps, DType dt
   if (steps.size() == 0 || steps.size() > kMostCounts) return std::nullopt;
   const bool is_named =
       std::any_of(spec.initial.begin(), spec.initial.end(), [](const TreeLeaf& leaf) {
-        return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.type().is_named();
+        return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+               leaf.tensor.type().is_named();
       });
   const Tensor counts = range(is_named ? Dim("i", steps.size()) : steps, dtype);
   return spec.lower.number() ? counts + scalar(spec.lower.number(), dtype) : counts;

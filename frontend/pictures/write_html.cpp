@@ -118,9 +118,15 @@ void add_views(json& views, const Graph& graph, const RecordedRun* run, const st
   views.back()["run"] = json_of(*run, lowered);
 }
 
+/// With U+FFFD for bytes that are no UTF-8, as in pages: names may have any.
+std::string as_utf8(const std::string& text) {
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace))
+      .get<std::string>();
+}
+
 }  // namespace
 
-std::string Graph::to_dot() const { return dot_of(picture_of(*this)); }
+std::string Graph::to_dot() const { return as_utf8(dot_of(picture_of(*this))); }
 
 void write_html(const Graph& graph, const RecordedRun* run, const std::string& path) {
   json views{json_of("Graph", picture_of(graph))};

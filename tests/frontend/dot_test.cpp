@@ -78,7 +78,8 @@ TEST_F(DotTest, NamesAreWhatTheyAre) {
   for (const std::string& name :
        {"\"quotes\" and \\backslashes\\"s, "ends in \\"s, "two\nlines"s,
         "<b>no tags</b> &amp; none"s, "{braces|and pipes}"s, "\\N \\G \\l"s, "no UTF-8: \xff"s,
-        "größe × ∀"s, "a\0NUL"s, "a\abell, an\x1b escape"s}) {
+        "größe × ∀"s, "\xff\xfe bad \xc3"s, "\xed\xa0\x80 a surrogate"s, "a\0NUL"s,
+        "a\abell, an\x1b escape"s}) {
     auto f = jit([](const Tensor& x) { return tanh(x); }, {.name = name});
     f(ones({2}));
     expect_all_drawn(f.graph());

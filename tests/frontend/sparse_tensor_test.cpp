@@ -343,6 +343,17 @@ TEST_P(SparseTensorTest, AStateOfALoopNeedsADenseShape) {
             "while_loop \"while\": the initial state has empty Tensors: state.dense_shape; give "
             "them values, or let them be std::optional<Tensor>. A dense_shape is a vector, the "
             "sizes of the whole tensor: tensor({rows, columns})");
+  const auto counted = run([](const Tensor& values) {
+    return fori_loop(
+        0, 2, [](const Tensor&, const IndexedSlices& s) { return s; },
+        IndexedSlices{values, tensor({0}), {}});
+  });
+  EXPECT_EQ(message_of<StructureError>([&] {
+              counted(ones({1, 2}));
+            }),
+            "fori_loop \"fori_loop\": the initial state has empty Tensors: state.dense_shape; give "
+            "them values, or let them be std::optional<Tensor>. A dense_shape is a vector, the "
+            "sizes of the whole tensor: tensor({rows, columns})");
 }
 
 TEST_P(SparseTensorTest, ErrorsNameWhatDoesNotFit) {
