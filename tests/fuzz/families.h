@@ -15,5 +15,6 @@ Rules random_rules();
 Rules loop_rules();
 Rules scan_rules();
 Rules checkpoint_rules();
+Rules sparse_rules();
 
 }  // namespace reel::fuzz
