@@ -41,8 +41,7 @@ struct KeptByLoop {
   std::int64_t checkpoints;  ///< bytes of states in memory, forwards and on the way back, and of
                              ///< which steps they are; -1: only a run tells
   std::int64_t steps;        ///< that are run again, and in memory, at a time; -1
-  std::int64_t bytes;        ///< that these save; -1. Not what loops inside of them save, where a
-                             ///< rule has these computed again
+  std::int64_t bytes;        ///< that these save, but for loops that a rule has run again; -1
   double runs;               ///< of a step, on average, the forward one included; -1
   bool has_arrays;           ///< `checkpoints` leaves out elements that steps put into arrays
 };

@@ -35,28 +35,33 @@ bool of_two(Drafter& d, Instruction& in) {
 
 Rules sparse_rules() {
   return {
-      expression(REEL_EXPRESSION(to_dense(IndexedSlices{a, mod(range(a.dim(0)), 2), tensor({3})})),
+      expression(REEL_EXPRESSION(ensure_shape(
+                     to_dense(IndexedSlices{a, mod(range(a.dim(0)), 2), tensor({3})}), {3})),
                  2, of_one),
-      expression(REEL_EXPRESSION(to_dense(fori_loop(
-                     0, n,
-                     [](const Tensor&, const IndexedSlices& s) {
-                       return IndexedSlices{tanh(s.values) * 1.5, s.indices, s.dense_shape};
-                     },
-                     IndexedSlices{a, mod(range(a.dim(0)), 3), tensor({3})}))),
+      expression(REEL_EXPRESSION(ensure_shape(
+                     to_dense(fori_loop(
+                         0, n,
+                         [](const Tensor&, const IndexedSlices& s) {
+                           return IndexedSlices{tanh(s.values) * 1.5, s.indices, s.dense_shape};
+                         },
+                         IndexedSlices{a, mod(range(a.dim(0)), 3), tensor({3})})),
+                     {3})),
                  2, of_one),
-      expression(REEL_EXPRESSION(to_dense(fori_loop(
-                     0, n,
-                     [](const Tensor&, const SparseTensor& s) {
-                       return SparseTensor{concat({s.indices, mod(s.indices + 1, 3)}, 0),
-                                           concat({tanh(s.values), s.values * 0.5}, 0),
-                                           s.dense_shape};
-                     },
-                     SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})}))),
+      expression(REEL_EXPRESSION(ensure_shape(
+                     to_dense(fori_loop(
+                         0, n,
+                         [](const Tensor&, const SparseTensor& s) {
+                           return SparseTensor{concat({s.indices, mod(s.indices + 1, 3)}, 0),
+                                               concat({tanh(s.values), s.values * 0.5}, 0),
+                                               s.dense_shape};
+                         },
+                         SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})})),
+                     {3})),
                  3, of_one),
       // What leaves the loop beside the state needs nothing of it.
       expression(
           REEL_EXPRESSION([](const auto& made) {
-            return to_dense(made.state) + sum(made.ys);
+            return ensure_shape(to_dense(made.state), {3}) + sum(made.ys);
           }(scan(Scan{.initial = SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})},
                           .xs = b,
                           .body =
@@ -70,7 +75,7 @@ Rules sparse_rules() {
           3, of_two),
       expression(
           REEL_EXPRESSION([](const auto& made) {
-            return to_dense(made.state) * sum(made.ys);
+            return ensure_shape(to_dense(made.state), {3}) * sum(made.ys);
           }(scan(Scan{.initial = SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})},
                           .xs = b,
                           .body =
