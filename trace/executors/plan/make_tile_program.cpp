@@ -1,0 +1,437 @@
+// How a tile program is made: a body taken apart into steps, and where their operands lie.
+#include "reel/trace/executors/plan/tile_program.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/element_loop.h"
+#include "reel/core/ops/join.h"
+#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/strided.h"
+#include "reel/trace/executors/plan/types.h"
+
+namespace reel {
+namespace {
+
+/// So many elements stay in the first-level cache for a program of usual length.
+constexpr std::int64_t kTile = 512;
+
+/// How elements lie that are walked over along the axes of the space; not yet merged axes.
+struct Lie {
+  std::int64_t offset = 0;  ///< elements
+  Steps steps;
+};
+
+/// A value of the space's size: a whole small value, or one part of a large one; or a number for
+/// each row.
+struct Cell {
+  bool is_of_rows = false;
+  int input = -1;  ///< it lies in an input
+  Lie lie = {};    ///< there, or in the output that it is written to
+  int output = -1;
+  int made_by = -1, last_read = -1;  ///< steps
+  std::int64_t item = 0;
+  int tile = -1;
+};
+
+struct RawStep {
+  const OpRecord* record = nullptr;  ///< null: a copy
+  DType from = f32, to = f32;
+  std::vector<int> in = {};  ///< cells
+  int out = 0;
+};
+
+}  // namespace
+
+/// Takes a body apart into steps on cells.
+class TileProgram::Builder {
+ public:
+  Builder(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
+      : body_(body), types_(plan_types(body, inputs, env)), cells_of_(body.types.size()) {
+    input_of_.assign(body.types.size(), -1);
+    for (std::size_t i = 0; i < body.inputs.size(); ++i)
+      input_of_[body.inputs[i]] = static_cast<int>(i);
+    find_space();
+    if (space_->numel == 0) return;
+    for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
+    for (std::size_t k = 0; k < body.outputs.size(); ++k) write_output(static_cast<int>(k));
+  }
+
+  void build(TileProgram& to) {
+    if (space_->numel == 0) return;
+    merge_axes(to);
+    const int tiles = assign_tiles();
+    std::int64_t item = 1;
+    for (const Cell& cell : cells_) item = std::max(item, cell.item);
+    to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
+    to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
+    to.memory_.reset(new char[static_cast<std::size_t>(tiles * to.tile_bytes_ + 64)]);
+    const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
+    to.tiles_ = to.memory_.get() + (64 - start % 64);
+    to.is_one_tile_ =
+        to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
+    for (const RawStep& raw : steps_) to.steps_.push_back(step(raw, to));
+    for (std::size_t k = 0; k < body_.outputs.size(); ++k)
+      for (std::size_t i = 0; i < body_.inputs.size(); ++i)
+        if (may_replace(k, i)) to.replaced_[k].push_back(static_cast<std::uint32_t>(i));
+  }
+
+ private:
+  const TypeNode& type(ValueId v) const { return *types_.types[v].node(); }
+
+  /// What the body's values are made of: the parts that a split or concat names, or all of a value.
+  void find_space() {
+    space_ = &type(body_.outputs[0]);
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      if (record.op == &split_op) {
+        const auto& attrs = get<SplitAttrs>(types_.attrs[r].get());
+        joined(body_.inputs_of(record)[0], body_.outputs_of(record)[0], attrs.axis, attrs.parts);
+      } else if (record.op == &concat_op) {
+        const auto in = body_.inputs_of(record);
+        joined(body_.outputs_of(record)[0], in[0], get<ConcatAttrs>(types_.attrs[r].get()).axis,
+               static_cast<int>(in.size()));
+      } else if (record.op == &sum_op) {
+        space_ = &type(body_.inputs_of(record)[0]);
+        has_sums_ = true;
+      }
+    }
+  }
+  void joined(ValueId whole, ValueId part, int axis, int parts) {
+    whole_ = &type(whole);
+    space_ = &type(part);
+    axis_ = axis;
+    parts_ = parts;
+  }
+  bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
+  /// A number for each row: the pass takes in nothing else that has fewer axes than the space, or
+  /// one element in the last.
+  bool is_of_rows(const TypeNode& value) const {
+    return has_sums_ && (value.sizes.size() < space_->sizes.size() ||
+                         (!is_whole(value) && value.sizes.back() != space_->sizes.back()));
+  }
+
+  int add_cell(Cell cell) {
+    cells_.push_back(std::move(cell));
+    return static_cast<int>(cells_.size()) - 1;
+  }
+  static std::int64_t item_of(const TypeNode& type) {
+    return static_cast<std::int64_t>(size_of(type.dtype));
+  }
+
+  /// Where part `part` of something lies whose steps along the axes of `type` are known.
+  Lie lie(const TypeNode& type, const Steps& steps, int part) const {
+    Lie result{0, steps};
+    if (is_of_rows(type)) {  // beside the columns, all of which it is for
+      result.steps.resize(space_->sizes.size());
+      result.steps.back() = 0;
+    }
+    if (is_whole(type))
+      result.offset = part * space_->sizes[static_cast<std::size_t>(axis_)] *
+                      steps[static_cast<std::size_t>(axis_)];
+    return result;
+  }
+  static Steps own_steps(const TypeNode& type) {
+    Steps steps(type.sizes.size());
+    std::int64_t step = 1;
+    for (std::size_t i = type.sizes.size(); i-- > 0; step *= type.sizes[i]) steps[i] = step;
+    return steps;
+  }
+
+  /// Part `part` of an operand of something of type `result`.
+  int operand(ValueId v, const TypeNode& result, int part) {
+    const std::vector<int>& cells = cells_of_[v];
+    if (!cells.empty()) return cells[cells.size() == 1 ? 0 : static_cast<std::size_t>(part)];
+    Steps steps;
+    for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
+      steps.push_back(broadcast_stride(type(v), result, axis));
+    return add_cell(
+        {.input = input_of_[v], .lie = lie(result, steps, part), .item = item_of(type(v))});
+  }
+
+  void add(std::size_t r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    const TypeNode& result = type(out[0]);
+    if (record.op == &split_op) {
+      for (std::size_t i = 0; i < out.size(); ++i)
+        cells_of_[out[i]] = {operand(in[0], type(in[0]), static_cast<int>(i))};
+      return;
+    }
+    std::vector<int>& cells = cells_of_[out[0]];
+    if (record.op == &concat_op) {
+      for (const ValueId v : in) cells.push_back(operand(v, type(v), 0));
+      return;
+    }
+    const int parts = is_whole(result) ? parts_ : 1;
+    for (int part = 0; part < parts; ++part) {
+      if (record.op == &spread_op) {
+        if (!cells_of_[in[0]].empty()) {  // of a number for each row, the same cell
+          cells.push_back(operand(in[0], type(in[0]), 0));
+          continue;
+        }
+        Steps steps = own_steps(type(in[0]));
+        for (const int axis : get<SpreadAttrs>(types_.attrs[r].get()).axes)
+          steps.insert(steps.begin() + axis, 0);
+        cells.push_back(add_cell(
+            {.input = input_of_[in[0]], .lie = lie(result, steps, part), .item = item_of(result)}));
+        continue;
+      }
+      RawStep step{.record = &record, .from = type(in[0]).dtype, .to = result.dtype};
+      const bool is_sum = record.op == &sum_op;
+      for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
+      repeat_one_less(step, is_of_rows(result) && !is_sum);
+      cells.push_back(add_cell({.is_of_rows = is_of_rows(result), .item = item_of(result)}));
+      step.out = cells.back();
+      append(std::move(step));
+    }
+  }
+  void append(RawStep step) {
+    const int number = static_cast<int>(steps_.size());
+    for (const int c : step.in) cells_[static_cast<std::size_t>(c)].last_read = number;
+    cells_[static_cast<std::size_t>(step.out)].made_by = number;
+    steps_.push_back(std::move(step));
+  }
+
+  /// No loop takes operands of which all repeat: one is written out.
+  void repeat_one_less(RawStep& step, bool on_rows) {
+    const auto inner = space_->sizes.size() - on_rows;
+    for (const int c : step.in) {
+      const Cell& cell = cells_[static_cast<std::size_t>(c)];
+      if (cell.is_of_rows && !on_rows) continue;
+      if (cell.input < 0 || inner == 0 || space_->numel == 1) return;
+      for (std::size_t axis = inner; axis-- > 0;) {
+        if (space_->sizes[axis] == 1) continue;
+        if (cell.lie.steps[axis] != 0) return;
+        break;
+      }
+    }
+    const int copy = add_cell(
+        {.is_of_rows = on_rows, .item = cells_[static_cast<std::size_t>(step.in.back())].item});
+    append({nullptr, f32, f32, {step.in.back()}, copy});
+    step.in.back() = copy;
+  }
+
+  void write_output(int k) {
+    const ValueId v = body_.outputs[static_cast<std::size_t>(k)];
+    const std::vector<int> cells = cells_of_[v];
+    for (std::size_t part = 0; part < cells.size(); ++part) {
+      const Lie to = lie(type(v), own_steps(type(v)), static_cast<int>(part));
+      Cell& cell = cells_[static_cast<std::size_t>(cells[part])];
+      const bool on_rows = is_of_rows(type(v));
+      if (cell.input < 0 && cell.output < 0 && cell.is_of_rows == on_rows) {
+        cell.output = k;
+        cell.lie = to;
+        continue;
+      }
+      const int copy =
+          add_cell({.is_of_rows = on_rows, .lie = to, .output = k, .item = item_of(type(v))});
+      append({nullptr, f32, f32, {cells[part]}, copy});
+    }
+  }
+
+  /// Whether output k may be written over input i: each of its elements is read last by the step
+  /// that writes there, or before.
+  bool may_replace(std::size_t k, std::size_t i) const {
+    if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
+    for (const Cell& read : cells_) {
+      if (read.input != static_cast<int>(i)) continue;
+      for (const Cell& written : cells_) {
+        if (written.output != static_cast<int>(k)) continue;
+        // Parts of one type that do not begin together have no element in common.
+        if (!same_steps(read.lie.steps, written.lie.steps) ||
+            (read.lie.offset == written.lie.offset && read.last_read > written.made_by))
+          return false;
+      }
+    }
+    return true;
+  }
+  bool same_steps(const Steps& a, const Steps& b) const {
+    for (std::size_t axis = 0; axis < space_->sizes.size(); ++axis)
+      if (space_->sizes[axis] > 1 && a[axis] != b[axis]) return false;
+    return true;
+  }
+
+  // ---- Axes ---------------------------------------------------------------------------------
+
+  /// Neighbours become one where everything lies so; then the two inner ones are rows and columns.
+  /// Columns that are summed over are the last axis.
+  void merge_axes(TileProgram& to) {
+    const int rank = static_cast<int>(space_->sizes.size());
+    std::vector<std::vector<int>> merged;  // from the innermost
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const std::int64_t size = space_->sizes[static_cast<std::size_t>(axis)];
+      if (size == 1) continue;
+      if (!merged.empty() && !(has_sums_ && merged.size() == 1)) {
+        std::int64_t inner_size = 1;
+        for (const int a : merged.back()) inner_size *= space_->sizes[static_cast<std::size_t>(a)];
+        const auto inner = static_cast<std::size_t>(merged.back().front());
+        if (std::all_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+              return (cell.input < 0 && cell.output < 0) ||
+                     cell.lie.steps[static_cast<std::size_t>(axis)] ==
+                         cell.lie.steps[inner] * inner_size;
+            })) {
+          merged.back().push_back(axis);
+          continue;
+        }
+      }
+      merged.push_back({axis});
+    }
+    // Columns lie side by side, or repeat.
+    const bool has_gaps =
+        !merged.empty() && std::any_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+          return (cell.input >= 0 || cell.output >= 0) &&
+                 cell.lie.steps[static_cast<std::size_t>(merged[0].front())] > 1;
+        });
+    if (has_gaps) merged.insert(merged.begin(), std::vector<int>());
+    const auto size_of_group = [&](std::size_t group) {
+      std::int64_t size = 1;
+      for (const int axis : merged[group]) size *= space_->sizes[static_cast<std::size_t>(axis)];
+      return size;
+    };
+    to.columns_ = merged.empty() ? 1 : size_of_group(0);
+    if (merged.size() > 1) to.rows_ = size_of_group(1);
+    for (std::size_t group = merged.size(); group-- > 2;) to.outer_.push_back(size_of_group(group));
+    for (const std::vector<int>& group : merged)
+      axes_.push_back(group.empty() ? kNoAxis : group.front());
+    to.tile_columns_ = has_sums_ ? to.columns_ : std::min(to.columns_, kTile);
+    to.tile_rows_ = std::clamp<std::int64_t>(
+        std::max(kTile / to.tile_columns_, rows_of_tile(to.columns_)), 1, to.rows_);
+  }
+
+  /// So many rows that steps on a number for each are not most of the time: one takes as long for
+  /// a few rows as another does for some 200 elements.
+  std::int64_t rows_of_tile(std::int64_t columns) const {
+    constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
+    std::int64_t on_rows = 0, on_elements = 0;
+    for (const RawStep& step : steps_)
+      ++(cells_[static_cast<std::size_t>(step.out)].is_of_rows ? on_rows : on_elements);
+    return std::min(kMostRows,
+                    2 * on_rows * kOfAStep / (std::max<std::int64_t>(on_elements, 1) * columns));
+  }
+
+  // ---- Tiles --------------------------------------------------------------------------------
+
+  /// A tile for every cell that lies nowhere else, taken again when it has been read last.
+  int assign_tiles() {
+    std::vector<int> free;
+    int count = 0;
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      // An operand that lies alike and is read here last may be written over.
+      const auto release = [&](bool same_width) {
+        for (const int c : steps_[s].in) {
+          Cell& cell = cells_[static_cast<std::size_t>(c)];
+          const Cell& out = cells_[static_cast<std::size_t>(steps_[s].out)];
+          const bool is_same = cell.item == out.item && cell.is_of_rows == out.is_of_rows;
+          if (cell.tile < 0 || cell.last_read != static_cast<int>(s) || is_same != same_width)
+            continue;
+          free.push_back(cell.tile);
+          cell.last_read = -2;  // once
+        }
+      };
+      release(true);
+      Cell& made = cells_[static_cast<std::size_t>(steps_[s].out)];
+      if (made.output < 0) {
+        if (free.empty()) free.push_back(count++);
+        made.tile = free.back();
+        free.pop_back();
+        if (made.last_read < 0) free.push_back(made.tile);
+      }
+      release(false);
+    }
+    return count;
+  }
+
+  // ---- Steps --------------------------------------------------------------------------------
+
+  /// on_rows: for a step whose columns are the rows.
+  Place place(int c, bool on_rows, const TileProgram& to) const {
+    const Cell& cell = cells_[static_cast<std::size_t>(c)];
+    Place place;
+    place.item = cell.item;
+    if (cell.tile >= 0) {
+      place.tile = to.tiles_ + cell.tile * to.tile_bytes_;
+      place.repeats = cell.is_of_rows && !on_rows;
+      place.row = 1;
+      return place;
+    }
+    place.home = cell.input >= 0 ? Home::input : Home::output;
+    place.index = static_cast<std::uint32_t>(cell.input >= 0 ? cell.input : cell.output);
+    place.offset = cell.lie.offset * cell.item;
+    const auto step = [&](std::size_t group) {
+      return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
+    };
+    if (axes_.size() > 1) place.row = step(1);
+    // Of one row there is no step to the next.
+    if (!axes_.empty()) place.repeats = on_rows ? place.row == 0 && to.rows_ > 1 : step(0) == 0;
+    for (std::size_t group = axes_.size(); group-- > 2;) place.outer.push_back(step(group));
+    return place;
+  }
+
+  /// A tile has one row, or rows of full length.
+  static bool is_flat(const Place& place, bool on_rows, const TileProgram& to) {
+    return !place.repeats &&
+           (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
+  }
+
+  Step step(const RawStep& raw, const TileProgram& to) const {
+    Step step{};
+    step.operands = static_cast<int>(raw.in.size());
+    const bool makes_rows = cells_[static_cast<std::size_t>(raw.out)].is_of_rows;
+    const bool is_sum = raw.record && raw.record->op == &sum_op;
+    step.is_of_rows = makes_rows && !is_sum;
+    for (std::size_t i = 0; i < raw.in.size(); ++i)
+      step.in[i] = place(raw.in[i], step.is_of_rows, to);
+    step.out = place(raw.out, makes_rows, to);
+    bool flat = is_flat(step.out, step.is_of_rows, to);
+    for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], step.is_of_rows, to);
+    if (is_sum) {
+      step.kind = Kind::sum;
+      step.sum = reduction_table().sum[column_of(raw.from)];
+      return step;
+    }
+    if (!raw.record) {
+      step.kind = Kind::copy;
+      return step;
+    }
+    const PointwiseTable& table = pointwise_table();
+    const ElementLoop loop = *element_loop(*raw.record->op);
+    step.kind = flat ? Kind::flat_unary : Kind::unary;
+    if (const Unary* op = std::get_if<Unary>(&loop)) {
+      step.unary = table.unary[static_cast<int>(*op)][column_of(raw.from)];
+    } else if (std::get_if<CastLoop>(&loop)) {
+      step.unary = table.cast[column_of(raw.from)][column_of(raw.to)];
+    } else {
+      const Binary* op = std::get_if<Binary>(&loop);
+      step.kind = op && flat ? Kind::flat_binary : Kind::rows;
+      if (op) {
+        step.rows = table.binary[static_cast<int>(*op)][column_of(raw.from)];
+        step.flat = table.flat[static_cast<int>(*op)][column_of(raw.from)];
+      } else {
+        step.rows = table.where[column_of(raw.to)];
+      }
+    }
+    return step;
+  }
+
+  static constexpr int kNoAxis = -1;
+
+  const Graph& body_;
+  PlannedTypes types_;
+  std::vector<int> input_of_;               ///< by value
+  std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
+  const TypeNode *space_ = nullptr, *whole_ = nullptr;
+  bool has_sums_ = false;
+  int axis_ = 0, parts_ = 1;
+  std::vector<Cell> cells_;
+  std::vector<RawStep> steps_;
+  std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group
+};
+
+TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
+    : inputs_(body.inputs.size()), outputs_(body.outputs.size()), replaced_(body.outputs.size()) {
+  Builder(body, inputs, env).build(*this);
+}
+
+}  // namespace reel
