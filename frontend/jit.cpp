@@ -69,6 +69,7 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
     add(", under a tape", *reversal->forward);
     add(", its gradient", *reversal->reverse);
   }
+  if (parts.empty()) parts.emplace_back().name = options.name;  // its only call failed
   return RunProfile(std::move(parts));
 }
 

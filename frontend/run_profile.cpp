@@ -23,7 +23,7 @@ const PictureNode& node_at(const Picture& picture, int i) {
 
 /// "scan "lstm", 50 steps", "dot -> f32[8,4]", "fused: mul, add"
 std::string words_of(const PictureNode& node) {
-  std::string result = node.label;
+  std::string result = list_name_of(node);
   if (!node.note.empty()) result += ", " + node.note;
   if (node.role == Role::group && !node.attributes.empty())
     return result + ": " + node.attributes[0].second;
@@ -87,7 +87,7 @@ void summarise(std::ostream& out, const Picture& picture) {
         << padded(percent(mean * runs / std::max(all, 1.0)), 10)
         << padded(str(static_cast<double>(node.count->calls) / runs), 11) << "  "
         << one_line(words_of(node));
-    if (node.parent >= 0) out << ", in " << one_line(node_at(picture, node.parent).label);
+    if (node.parent >= 0) out << ", in " << one_line(list_name_of(node_at(picture, node.parent)));
     if (!node.source.empty()) out << "  (" << first_line(node.source) << ')';
     out << '\n';
   }
@@ -105,8 +105,7 @@ RunProfile::RunProfile(std::vector<Picture> parts)
 std::string RunProfile::summary() const {
   std::ostringstream out;
   for (const Picture& part : *parts_) summarise(out, part);
-  const std::string text = out.str();
-  return text.empty() ? "it has not run to its end\n" : text;
+  return out.str();
 }
 
 void RunProfile::write_chrome_trace(const std::string& path) const {

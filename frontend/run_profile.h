@@ -28,10 +28,10 @@ class RunProfile {
   /// Writes the last run as a time line in the trace event format, which chrome://tracing and
   /// Perfetto show: a row for each thread, loops as spans with their iterations and ops inside. Of
   /// the dataflow executor, whose iterations lie beside each other, loops have rows of their own:
-  /// as many as iterations were in flight at once. Of a loop whose body ran long, the first 16384
-  /// spans are there (of a dataflow run 131072 and the last 16384); the file says how many are not.
-  /// Throws IoError when the file cannot be written; it is then as it was. Source: "Trace Event
-  /// Format", Google, 2016: complete events, in microseconds.
+  /// in each iteration the loops inside, and as many rows as were in flight at once. Of a loop
+  /// whose body ran long, the first 16384 spans are there (of a dataflow run 131072 and the last
+  /// 16384); the file says how many are not. Throws IoError when the file cannot be written; it is
+  /// then as it was. Source: "Trace Event Format", Google, 2016: complete events, in microseconds.
   void write_chrome_trace(const std::string& path) const;
 
  private:

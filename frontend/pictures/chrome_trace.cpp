@@ -31,11 +31,12 @@ void describe(json& event, const Picture& picture, const PictureSpan& span) {
   }
   const PictureNode& node = picture.nodes[static_cast<std::size_t>(span.node)];
   if (span.iteration) {
-    event["name"] = str("iteration ", *span.iteration);
+    event["name"] =
+        str("iteration ", span.in_iteration.empty() ? str(*span.iteration) : span.in_iteration);
     event["cat"] = "iteration";
     return;
   }
-  event["name"] = node.label;
+  event["name"] = list_name_of(node);
   event["cat"] = name_of(node.role);
   json& args = event["args"] = json::object();
   if (!node.types.empty()) args["gives"] = join(node.types);
@@ -43,7 +44,7 @@ void describe(json& event, const Picture& picture, const PictureSpan& span) {
   if (!node.note.empty()) args["runs"] = node.note;
   if (!span.in_iteration.empty()) {
     args["iteration"] = span.in_iteration;
-    args["of"] = picture.nodes[static_cast<std::size_t>(node.parent)].label;
+    args["of"] = list_name_of(picture.nodes[static_cast<std::size_t>(node.parent)]);
   }
   if (node.role == PictureNode::Role::group && !node.attributes.empty())
     args["does"] = node.attributes[0].second;

@@ -10,14 +10,6 @@
 namespace reel {
 namespace {
 
-/// fori_loop "fori_loop" -> fori_loop: a loop without a name has that of its function.
-std::string title_of(const std::string& name) {
-  const std::size_t blank = name.find(' ');
-  if (blank == std::string::npos) return name;
-  const std::string function = name.substr(0, blank), twice = str(function, " \"", function, '"');
-  return name.starts_with(twice) ? function + name.substr(twice.size()) : name;
-}
-
 /// What attributes say that a reader may want to know.
 std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& loop) {
   std::vector<std::pair<std::string, std::string>> result;
@@ -88,7 +80,7 @@ Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
                                          const Ends& in, const Profiles& profiles) {
   const OpRecord& record = graph.records[r];
   const LoopAttrs& loop = get<LoopAttrs>(record.attrs.get());
-  const int box = add(Kind::box, around, Role::loop, title_of(loop.name), types);
+  const int box = add(Kind::box, around, Role::loop, title_of_loop(loop.name), types);
   at(box).attributes = attributes_of(loop);
   if (const auto steps = known_steps(graph, record, graph.types))
     at(box).note = str(counted(*steps, "step"), loop.in_chunks ? " in chunks" : "");

@@ -141,6 +141,7 @@ class LoweredDraughtsman {
     PictureNode box{Kind::box, box_of(frame.parent), Role::frame, frame.name};
     const int most = frame.parallel_iterations;
     box.note = str("at most ", most, most == 1 ? " iteration" : " iterations", " at once");
+    box.list_name = title_of_loop(frame.title);
     box.attributes.emplace_back("frame of", frame.title);
     box.source = source_text(frame.source);
     result_.frames.push_back(picture().add(std::move(box)));

@@ -14,8 +14,7 @@ struct LoweredPicture {
 };
 LoweredPicture picture_of(const LoweredGraph& graph);
 /// The same with what the nodes of a run took, and when, and how many iterations ran: threads have
-/// rows of the time line, and so have the loops and those of their iterations that were in flight
-/// beside each other.
+/// rows of the time line, and so have the loops (loop_rows.h).
 LoweredPicture picture_of(const RecordedRun& run);
 
 /// A graph has loops or conds, which lowering takes apart.

@@ -70,6 +70,17 @@ void describe(PictureNode& drawn, const OpRecord& record) {
   if (!text.str().empty()) drawn.attributes.emplace_back("attributes", text.str());
 }
 
+const std::string& list_name_of(const PictureNode& node) {
+  return node.list_name.empty() ? node.label : node.list_name;
+}
+
+std::string title_of_loop(const std::string& name) {
+  const std::size_t blank = name.find(' ');
+  if (blank == std::string::npos) return name;
+  const std::string function = name.substr(0, blank), twice = str(function, " \"", function, '"');
+  return name.starts_with(twice) ? function + name.substr(twice.size()) : name;
+}
+
 EndNames names_of_ends(const Graph& graph) {
   EndNames names;
   int numbers[] = {0, 0, 0};  // of arguments, captures, results; dims are not counted

@@ -44,6 +44,7 @@ struct PictureNode {
   int parent = -1;  ///< a box; -1: the picture itself
   Role role = Role::plain;
   std::string label;
+  std::string list_name = {};           ///< in lists and time lines, where not the label
   std::string note = {};                ///< in small beside the label: of a loop, how long it is
   std::vector<std::string> types = {};  ///< of what it gives, by output
   std::vector<std::pair<std::string, std::string>> attributes = {};  ///< name, value
@@ -71,7 +72,7 @@ struct PictureSpan {
   std::optional<std::int64_t> iteration = {};  ///< of a loop: this one only; they run from 0 on
   unsigned row = 0;                 ///< of the time line; spans of a row lie in each other or apart
   std::int64_t begin = 0, end = 0;  ///< nanoseconds, from no particular beginning
-  /// Of an op by tokens: the iteration of the loop it is in, behind those of the loops around: 3.0.
+  /// By tokens, of an iteration, and of an op the one it is in: behind those of loops around: 3.0.
   std::string in_iteration = {};
 };
 
@@ -92,6 +93,12 @@ struct Picture {
     return static_cast<int>(nodes.size()) - 1;
   }
 };
+
+/// In a list or a time line, the same whichever executor ran it.
+const std::string& list_name_of(const PictureNode& node);
+
+/// fori_loop "fori_loop" -> fori_loop: a loop without a name has that of its function.
+std::string title_of_loop(const std::string& name);
 
 class Profile;  // trace/executors/plan/profile.h
 

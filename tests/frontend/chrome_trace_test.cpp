@@ -208,15 +208,15 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
   std::vector<Span> iterations;
   int loops = 0, rows_of_iterations = 0;
   for (const auto& [row, spans] : rows) {
-    const bool is_of_iterations = names.at(row).ends_with(", iterations");
-    rows_of_iterations += is_of_iterations;
+    const bool has_the_loop = names.at(row) == "fori_loop";
+    const bool has_more = names.at(row) == "fori_loop, more in flight";
+    rows_of_iterations += has_the_loop || has_more;
     for (const Span& span : spans) {
-      EXPECT_EQ(span.category == "iteration", is_of_iterations) << span.name;
-      if (is_of_iterations) {
-        EXPECT_EQ(span.depth, 0);
-      }
       if (span.category == "frame") ++loops;
-      if (span.category == "iteration") iterations.push_back(span);
+      if (span.category != "iteration") continue;
+      EXPECT_TRUE(has_the_loop || has_more) << span.name;
+      EXPECT_EQ(span.depth, has_the_loop ? 1 : 0);
+      iterations.push_back(span);
     }
   }
   EXPECT_EQ(loops, 1);
@@ -236,6 +236,82 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
     }
   EXPECT_EQ(of.size(), 12u);
   EXPECT_TRUE(of.contains("0") && of.contains("11"));
+}
+
+/// What lies around a span, from the outside: "outer > iteration 1 > inner"; how often that is so.
+std::map<std::string, int> nesting(const json& trace) {
+  std::map<std::string, int> result;
+  for (const auto& [row, spans] : stacked(trace)) {
+    std::vector<std::string> around;
+    for (const Span& span : spans) {
+      around.resize(static_cast<std::size_t>(span.depth));
+      around.push_back(span.name);
+      std::string path;
+      for (const std::string& name : around) path += (path.empty() ? "" : " > ") + name;
+      if (span.category == "iteration" || span.category == "frame") ++result[path];
+    }
+  }
+  return result;
+}
+
+TEST_F(ChromeTraceTest, LoopsInLoopsByTokensLieInTheirIterations) {
+  const auto two_deep = [](const Tensor& w) {
+    const auto inner = [&](const Tensor&, const Tensor& s) { return tanh(matmul(s, w)); };
+    const auto outer = [&](const Tensor&, const Tensor& s) {
+      return fori_loop(0, 2, inner, s, {.name = "inner"}) * 0.5f;
+    };
+    return fori_loop(0, 3, outer, ones({32, 32}), {.name = "outer"});
+  };
+  const std::string outer = "fori_loop \"outer\"", inner = "fori_loop \"inner\"";
+  for (const int at_once : {1, 2, 10}) {
+    const auto f =
+        jit(two_deep,
+            {.executor = Executor::dataflow, .profile = true, .parallel_iterations = at_once});
+    f(ones({32, 32}) * 1e-2f);
+    const auto paths = nesting(written(f.profile()));
+    // Every execution of the inner loop is in an iteration of the outer one, in whichever row.
+    int inside = 0, iterations = 0;
+    for (const auto& [path, count] : paths) {
+      if (path.ends_with(inner)) {
+        EXPECT_NE(path.find("iteration "), std::string::npos) << path;
+        inside += count;
+      }
+      const std::size_t last = path.rfind("iteration ");
+      iterations +=
+          last != std::string::npos && path.find(" > ", last) == std::string::npos ? count : 0;
+    }
+    EXPECT_EQ(inside, 3);
+    EXPECT_EQ(iterations, 4 + 3 * 3);  // the last of each asks only
+    if (at_once > 1) continue;
+    std::map<std::string, int> expected{{outer, 1}, {outer + " > iteration 3", 1}};
+    for (const std::string k : {"0", "1", "2"}) {
+      const std::string around = outer + " > iteration " + k;
+      expected[around] = expected[around + " > " + inner] = 1;
+      for (const std::string j : {"0", "1", "2"})
+        expected[around + " > " + inner + " > iteration " + k + '.' + j] = 1;
+    }
+    EXPECT_EQ(paths, expected);
+  }
+}
+
+// Two loops of an iteration that run at one time cannot lie on one row.
+TEST_F(ChromeTraceTest, LoopsBesideEachOtherInAnIterationHaveRowsEach) {
+  const Threads two(2);
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto inner = [](const Tensor&, const Tensor& s) { return tanh(matmul(s, s)); };
+        const auto outer = [&](const Tensor&, const Tensor& s) {
+          return fori_loop(0, 3, inner, s, {.name = "a"}) +
+                 fori_loop(0, 3, inner, s * 0.5f, {.name = "b"});
+        };
+        return fori_loop(0, 4, outer, x, {.name = "outer"});
+      },
+      {.executor = Executor::dataflow, .profile = true});
+  f(ones({64, 64}) * 1e-2f);
+  int loops = 0;
+  for (const auto& [path, count] : nesting(written(f.profile())))  // complains of overlaps
+    loops += path.ends_with("\"a\"") || path.ends_with("\"b\"") ? count : 0;
+  EXPECT_EQ(loops, 8);
 }
 
 TEST_F(ChromeTraceTest, AnOpOfALoopInALoopSaysTheIterationsOfBoth) {

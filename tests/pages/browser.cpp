@@ -205,15 +205,17 @@ void Browser::note(const json& event) {
 }
 
 void Browser::open(const std::string& path) {
-  send("Page.navigate", {{"url", "file://" + std::filesystem::absolute(path).string()}});
+  open("file://" + std::filesystem::absolute(path).string(), "Boolean(window.page)");
+  evaluate("page.ready.then(() => true)");
+}
+
+void Browser::open(const std::string& address, const std::string& is_ready) {
+  send("Page.navigate", {{"url", address}});
   for (int i = 0; i < 600; ++i) {
-    if (evaluate("document.readyState === 'complete' && Boolean(window.page)") == true) {
-      evaluate("page.ready.then(() => true)");
-      return;
-    }
+    if (evaluate("document.readyState === 'complete' && " + is_ready) == true) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  fail(path + " does not become complete" + (complaints_.empty() ? "" : ": " + complaints_[0]));
+  fail(address + " does not become complete" + (complaints_.empty() ? "" : ": " + complaints_[0]));
 }
 
 json Browser::evaluate(const std::string& expression) {

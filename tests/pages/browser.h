@@ -22,6 +22,8 @@ class Browser {
 
   /// Opens a page of ours and waits until it has drawn itself.
   void open(const std::string& path);
+  /// Opens an address and waits until an expression is true there.
+  void open(const std::string& address, const std::string& is_ready);
   /// The value of a JavaScript expression; of a promise, what it gives in the end.
   nlohmann::json evaluate(const std::string& expression);
   /// count: 2 for a double click.

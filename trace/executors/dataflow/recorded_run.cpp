@@ -25,14 +25,13 @@ int most_in_flight(const RecordedRun& run, int frame) {
   return most;
 }
 
-std::string tag_of(const RecordedRun& run, const Activation& activation) {
+std::string tag_of(const RecordedRun& run, int instance, std::int64_t iteration) {
   std::string result;
-  const FrameInstance* instance = &run.instances[static_cast<std::size_t>(activation.instance)];
-  std::int64_t iteration = activation.iteration;
-  while (instance->parent >= 0) {
+  const FrameInstance* around = &run.instances[static_cast<std::size_t>(instance)];
+  while (around->parent >= 0) {
     result = result.empty() ? str(iteration) : str(iteration, '.', result);
-    iteration = instance->parent_iteration;
-    instance = &run.instances[static_cast<std::size_t>(instance->parent)];
+    iteration = around->parent_iteration;
+    around = &run.instances[static_cast<std::size_t>(around->parent)];
   }
   return result;
 }
@@ -40,7 +39,8 @@ std::string tag_of(const RecordedRun& run, const Activation& activation) {
 std::ostream& operator<<(std::ostream& out, const RecordedRun& run) {
   for (const Activation& activation : run.activations) {
     out << run.graph->nodes[static_cast<std::size_t>(activation.node)].name;
-    if (const std::string tag = tag_of(run, activation); !tag.empty()) out << " [" << tag << ']';
+    const std::string tag = tag_of(run, activation.instance, activation.iteration);
+    if (!tag.empty()) out << " [" << tag << ']';
     if (activation.is_dead) out << " dead";
     if (activation.has_failed) out << " failed";
     out << '\n';

@@ -104,8 +104,8 @@ std::vector<ActivationCount> activation_counts(const RecordedRun& run);
 /// they are kept.
 int most_in_flight(const RecordedRun& run, int frame);
 
-/// Its iteration, behind those of the loops around: 3.0; empty outside of loops.
-std::string tag_of(const RecordedRun& run, const Activation& activation);
+/// An iteration, behind those of the loops around: 3.0; empty outside of loops.
+std::string tag_of(const RecordedRun& run, int instance, std::int64_t iteration);
 /// One line per activation.
 std::ostream& operator<<(std::ostream& out, const RecordedRun& run);
 
