@@ -22,15 +22,22 @@ struct PlacesAttrs {
   }
 };
 
+/// Of indices and sizes, which were made i64 here, whatever the user gave: [2,3].
+std::string without_dtype(const TensorType& type) {
+  const std::string text = str(type);
+  return text.substr(text.find('['));
+}
+
 // ---- Types --------------------------------------------------------------------------------------
 
 void check_places(const std::string& what, const TensorType& places) {
   const bool is_list_of_places = places.rank() == 1 || places.rank() == 2;
   if (places.dtype() != i64 || !is_list_of_places || places.is_named())
-    throw ShapeError(str(what, ": indices are i64[n,k] with plain sizes, got ", places));
+    throw ShapeError(
+        str(what, ": indices are [n,k] with plain sizes, got ", without_dtype(places)));
   if (places.rank() == 2 && !dim_at(places, 1).has_size())
-    throw ShapeError(str(what, ": how many indices a place has must be known, got ", places,
-                         "; say it with ensure_shape"));
+    throw ShapeError(str(what, ": how many indices a place has must be known, got ",
+                         without_dtype(places), "; say it with ensure_shape"));
 }
 
 /// How many indices a place has.
@@ -44,17 +51,19 @@ void check_scatter(const std::string& what, const TensorType& places, const Tens
                    const TensorType& shape) {
   check_places(what, places);
   if (shape.dtype() != i64 || shape.rank() != 1 || shape.is_named())
-    throw ShapeError(str(what, ": dense_shape is a vector of plain size, got ", shape));
+    throw ShapeError(
+        str(what, ": dense_shape is a vector of plain size, got ", without_dtype(shape)));
   if (!dim_at(shape, 0).has_size())
-    throw ShapeError(str(what, ": the rank must be known, but dense_shape is ", shape,
-                         "; say it with ensure_shape"));
+    throw ShapeError(str(what, ": the rank must be known, but dense_shape is ",
+                         without_dtype(shape), "; say it with ensure_shape"));
   if (updates.dtype() == boolean) throw DTypeError(str(what, ": takes numbers, got ", updates));
   const auto rank = static_cast<int>(dim_at(shape, 0).size());
   const auto depth = static_cast<int>(depth_of(places));
   if (updates.is_named() || updates.rank() != 1 + rank - depth ||
       !may_be_equal(dim_at(places, 0), dim_at(updates, 0)))
-    throw ShapeError(str(what, ": values ", updates, ", indices ", places, " and dense_shape ",
-                         shape, " do not fit together: each of the values has one index for ",
+    throw ShapeError(str(what, ": values ", updates, ", indices ", without_dtype(places),
+                         " and dense_shape ", without_dtype(shape),
+                         " do not fit together: each of the values has one index for ",
                          depth == 1 ? "the first axis" : str("each of ", depth, " axes"),
                          ", and sizes for all others of ", rank));
 }
@@ -73,7 +82,7 @@ void gather_type(TypeArgs& a) {
   check_places(what, places);
   const auto depth = static_cast<int>(depth_of(places));
   if (x.is_named() || x.is_list() || x.rank() < depth)
-    throw ShapeError(str(what, ": places ", places, " are none of ", x,
+    throw ShapeError(str(what, ": places ", without_dtype(places), " are none of ", x,
                          ", which should have plain sizes and at least ", depth, " axes"));
   Dims dims{dim_at(places, 0)};
   dims.insert(dims.end(), x.dims().begin() + depth, x.dims().end());
@@ -88,15 +97,15 @@ void check_matrix(const TensorType& places, const TensorType& values, const Tens
   };
   if (!is(places, 2) || !may_be_equal(dim_at(places, 1), two) || !is(values, 1) || !is(b, 2))
     throw ShapeError(str("matmul: takes a sparse matrix and a matrix with plain sizes, got values ",
-                         values, " at indices ", places, ", and ", b));
+                         values, " at indices ", without_dtype(places), ", and ", b));
   if (!may_be_equal(dim_at(places, 0), dim_at(values, 0)))
     throw ShapeError(str("matmul: values and indices of a sparse matrix differ in number: values ",
-                         values, " at indices ", places));
+                         values, " at indices ", without_dtype(places)));
   if (!is(shape, 1) || !may_be_equal(dim_at(shape, 0), two))
     throw ShapeError(
         str("matmul: dense_shape of a sparse matrix is the number of its rows and that of its "
             "columns, got ",
-            shape));
+            without_dtype(shape)));
   if (values.dtype() != b.dtype())
     throw DTypeError(
         str("matmul: dtypes differ: values ", values, " and ", b, "; cast one of them"));
@@ -140,8 +149,8 @@ class PlaceWalk {
   [[noreturn]] void refuse(std::int64_t i, std::int64_t axis, std::int64_t index,
                            std::int64_t size) const {
     const std::string at = places_.rank() == 1 ? str(i) : str(i, ",", axis);
-    throw IndexError(str(what_, ": index ", index, " at [", at, "] of ", places_.type(),
-                         " is out of range for axis ", axis, " of ", type_, ", which has size ",
+    throw IndexError(str(what_, ": index ", index, " at indices[", at,
+                         "] is out of range for axis ", axis, " of ", type_, ", which has size ",
                          size));
   }
   const std::string& what_;
@@ -220,8 +229,8 @@ void matrix_places_kernel(KernelArgs& a) {
     const bool is_place = from[0] >= 0 && from[1] >= 0;
     for (int axis = 0; axis < 2; ++axis) {
       if (is_place && from[axis] >= sizes[axis])
-        throw IndexError(str("matmul: index ", from[axis], " at [", i, ",", axis, "] of ",
-                             places.type(), " is out of range for axis ", axis,
+        throw IndexError(str("matmul: index ", from[axis], " at indices[", i, ",", axis,
+                             "] is out of range for axis ", axis,
                              " of a sparse matrix of dense_shape [", sizes[0], ",", sizes[1], "]"));
       to[axis] = is_place ? from[axis] : -1;
     }
