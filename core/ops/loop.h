@@ -91,8 +91,8 @@ struct LoopAttrs {
   /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round,
   /// or layers of it do so inside.
   bool is_handed_on = false;
-  /// Of a layer of a loop (trace/passes/split_loops.h): what a step of all of that reads and
-  /// writes. The layers' chunks are those that it would have.
+  /// Of a layer of a loop (trace/passes/split_loops.h), and of one in chunks that has loops inside:
+  /// what a step of all of that reads and writes, which its chunks are chosen by.
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns

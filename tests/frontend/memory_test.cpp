@@ -314,6 +314,33 @@ TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
       }
 }
 
+// What a loop inside saves while a step of the outer one goes back is there for a chunk of them,
+// which is the smaller the more that is.
+TEST_F(PlanMemoryTest, StepsThatARuleHasRunAgainAroundALoop) {
+  const Tensor w = random_normal({16, 16}) * 0.1f, x = random_normal({30, 4, 16});
+  const auto run = [&](const Checkpoint& policy) {
+    const auto gradient = jit(grad([&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const auto inner = [&](const Tensor&, const Tensor& z) { return tanh(matmul(z, w) + x); };
+        return std::pair{None{}, fori_loop(0, 6000, inner, h)};
+      };
+      return sum(
+          scan(Scan{.initial = zeros({4, 16}), .xs = x, .body = body, .checkpoint = policy}).state);
+    }));
+    Tensor result;
+    const std::int64_t peak = peaks_of([&] { result = gradient(w); }).all.peak;
+    return std::pair{result, peak};
+  };
+  const auto rule = [](const StepValue&) { return Saving::recompute; };
+  const auto [kept, most] = run({});
+  for (const Checkpoint& policy : {Checkpoint().where(rule), Checkpoint::every(1).where(rule),
+                                   Checkpoint::budget(50'000).where(rule)}) {
+    const auto [made, peak] = run(policy);
+    expect_same_bits(made, kept);
+    EXPECT_LT(peak, most / 5);
+  }
+}
+
 // Blocks of a value are some steps each, and the gradient asks for a chunk of them in one piece.
 TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
   const Tensor x = full({600, 16, 256}, 0.1f), first = zeros({16, 256}),

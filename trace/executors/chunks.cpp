@@ -45,6 +45,29 @@ bool steps_have_loops(const LoopAttrs& attrs) {
   });
 }
 
+/// What loops in a body stack and the body does not hand out: a gradient that has their steps
+/// computed again has all of it at once. What is handed out is counted as this loop's, or saved.
+std::vector<ValueId> stacked_inside(const Graph& body) {
+  std::vector<ValueId> result;
+  for (const OpRecord& record : body.records) {
+    if (record.op != &loop_op) continue;
+    const auto& loop = get<LoopAttrs>(record.attrs.get());
+    for (std::size_t k = loop.first_stack(); k < loop.first_sum(); ++k) {
+      const ValueId v = body.outputs_of(record)[k];
+      if (std::find(body.outputs.begin(), body.outputs.end(), v) == body.outputs.end())
+        result.push_back(v);
+    }
+  }
+  return result;
+}
+
+bool knows_all(const DimEnv& env, const TensorType& type) {
+  bool result = true;
+  for_each_symbol(type,
+                  [&](const Dim& dim) { result = result && (dim.has_size() || env.knows(dim)); });
+  return result;
+}
+
 /// By what a chunk does for all its steps, beside the loop over them.
 bool is_read_outside(const Graph& body, ValueId v) {
   return std::any_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
@@ -96,6 +119,8 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
     if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
       types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+  for (const ValueId v : stacked_inside(body))
+    if (knows_all(env, body.types[v])) types.push_back(env.resolve(body.types[v]));
   return types;
 }
 

@@ -74,6 +74,7 @@ class Chunking {
     next.in_chunks = true;
     next.chunk_steps = steps_;
     next.is_handed_on = is_handed_on_;
+    next.whole_step = whole_step();
     next.origin = {};
     return next;
   }
@@ -93,10 +94,16 @@ class Chunking {
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
     return size < steps || (steps > 0 && (attrs_.recalls() || attrs_.keeps_few_steps()));
   }
+  /// Said where the loop in chunks no longer shows it: of loops in the body.
+  std::vector<TensorType> whole_step() const {
+    const bool is_said = !attrs_.whole_step.empty() || !has_loops(*attrs_.body.graph);
+    return is_said ? attrs_.whole_step : step_types(attrs_, inputs_);
+  }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
     in_steps.chunk_steps = steps_;
     in_steps.is_handed_on = is_handed_on_;
+    in_steps.whole_step = whole_step();
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 

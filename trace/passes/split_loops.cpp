@@ -152,7 +152,8 @@ class LoopsOfLayers {
                        [&](ValueId v) { return can_be_stacked(v); });
   }
   void make() {
-    const std::vector<TensorType> whole_step = step_types(attrs_, to_.types_of(in_));
+    const std::vector<TensorType> whole_step =
+        attrs_.whole_step.empty() ? step_types(attrs_, to_.types_of(in_)) : attrs_.whole_step;
     for (int layer = 0; layer < layers_.count(); ++layer) make(layer, whole_step);
   }
 
