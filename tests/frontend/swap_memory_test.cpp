@@ -1,7 +1,11 @@
 // swap_memory: what a loop saved lies in a file, and everything is the same.
+#include <filesystem>
+#include <fstream>
+
 #include "reel/tests/frontend/swapping.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/short_files.h"
+#include "reel/tests/small_disk.h"
 #include "reel/trace/executors/spilled.h"
 
 namespace reel {
@@ -277,6 +281,26 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
     expect_same_bits(actual.first, expected.first);
     expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
   }
+}
+
+TEST_P(SwapMemoryTest, ADiskThatIsReallyFullIsAnErrorUntilThereIsRoom) {
+  const SmallDisk disk(32 << 20);
+  if (!disk.is_there()) GTEST_SKIP() << "no right to mount a small file system";
+  const SwappingProblem p = problem();
+  const auto f = run(value_and_grad(loss(small(disk.folder()))));
+  const std::int64_t saved = memory().saved.current;
+  const std::string other = disk.folder() + "/other";
+  std::ofstream(other) << std::string(31 << 20, 'x') << std::flush;
+  EXPECT_EQ(message_of<IoError>([&] { return f(p); }),
+            "scan \"scan\": swap_memory: cannot write to a file in " + disk.folder() +
+                ": No space left on device");
+  EXPECT_EQ(memory().saved.current, saved);
+  std::filesystem::remove(other);
+  EXPECT_TRUE(disk.is_empty());
+  // Now there is room.
+  const auto expected = run(value_and_grad(loss(false)))(p), actual = f(p);
+  expect_same_bits(actual.first, expected.first);
+  expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
 }
 
 TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {

@@ -1,0 +1,45 @@
+// tests/small_disk.h — SmallDisk, a file system of few bytes.
+#pragma once
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace reel {
+
+/// In memory, and seen by nobody else. Where the system gives no right to mount one, there is none.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::int64_t bytes) {
+    // A thread can have mounts of its own, over any folder; what it has opened is open to all.
+    std::thread([&] {
+      if (unshare(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+          mount("none", "/tmp", "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()))
+        return;
+      folder_ = ::open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }).join();
+  }
+  ~SmallDisk() {
+    if (is_there()) ::close(folder_);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_there() const { return folder_ >= 0; }
+  bool is_empty() const {
+    struct statvfs all {};
+    return fstatvfs(folder_, &all) == 0 && all.f_bfree == all.f_blocks;
+  }
+  std::string folder() const { return "/proc/self/fd/" + std::to_string(folder_); }
+
+ private:
+  int folder_ = -1;
+};
+
+}  // namespace reel
