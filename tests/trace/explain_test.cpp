@@ -412,6 +412,29 @@ loop, op by op: scan "scan", 5 steps
 )");
 }
 
+// What was taken out of a loop fails, and the loop has no step in which it would.
+TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
+  const Tensor table = ones({4});
+  const auto f = jit([&](const Tensor& x, const Tensor& k) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{gather(table * 2.f, k, 0) * x, h + x};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = x.dim("time"), .initial = scalar(0.f), .xs = x, .body = body}).ys);
+  });
+  const auto steps = [](int count) { return ones({Dim("time", scalar(count))}); };
+  const std::string why =
+      "run op by op, by the interpreter, because its plan failed: gather: index "
+      "9 is out of range for axis 0 of f32[4], which has size 4\n";
+  expect_values(f(steps(0), scalar(9)), {0});
+  EXPECT_TRUE(f.explain().ends_with(why)) << f.explain();
+  expect_values(f(steps(3), scalar(1)), {6});
+  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();
+  expect_values(f(steps(0), scalar(9)), {0});
+  EXPECT_TRUE(has(f.explain(), why + "as of the call before:\n")) << f.explain();
+  EXPECT_THROW(f(steps(3), scalar(9)), IndexError);
+}
+
 TEST_F(ExplainTest, Errors) {
   const auto [f, x] = small_scan();
   const auto jitted = jit(f, {.name = "f"});

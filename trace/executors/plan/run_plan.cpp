@@ -9,6 +9,7 @@
 #include "reel/core/dim_env.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/str.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
 #include "reel/trace/executors/plan/in_place.h"
@@ -123,12 +124,22 @@ class PlannedGraph {
     const std::lock_guard lock(mutex_);
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
+    failure_.clear();
+  }
+  /// The interpreter has done what the plan of a call could not.
+  void note_failure(const char* message) {
+    const std::lock_guard lock(mutex_);
+    failure_ = message;
   }
   std::optional<std::string> explain() {
     const std::lock_guard lock(mutex_);
-    if (entries_.empty()) return std::nullopt;
+    std::string result;
+    if (!failure_.empty())
+      result = str("run op by op, by the interpreter, because its plan failed: ", failure_, '\n');
+    if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
     const Entry& last = entries_.front();
-    return reel::explain(*last.plan, in_place_text(*last.plan, last.places));
+    if (!failure_.empty()) result += "as of the call before:\n";
+    return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
   Planned planned() {
@@ -147,6 +158,7 @@ class PlannedGraph {
   bool bears_dims_ = false;
   std::mutex mutex_;
   std::vector<Entry> entries_;
+  std::string failure_;  ///< why the last call was left to the interpreter; empty: it was not
 };
 
 Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, bool is_profiled) {
@@ -165,7 +177,7 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
     throw;  // a disk that is full would be filled once more
   } catch (const CancelledError&) {
     throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
     // What was taken out of a loop cannot say in which iteration it failed: the reference can.
     // No input has been written over: only what cannot fail does that.
     bool has_inputs = true;
@@ -174,8 +186,10 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
       has_inputs = has_inputs && all_inputs[i].is_defined();  // unless a library failed us
     }
     // And what failed may have been taken out of a loop that does not run: then it does not.
-    if (has_inputs && !has_effects(*graph)) return interpret(graph, std::move(all_inputs));
-    throw;
+    if (!has_inputs || has_effects(*graph)) throw;
+    Tensors outputs = interpret(graph, std::move(all_inputs));
+    planned.note_failure(error.what());
+    return outputs;
   }
   Tensors outputs;
   outputs.reserve(graph->outputs.size());
