@@ -2,11 +2,15 @@
 
 #include <dnnl.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <fstream>
 #include <thread>
 
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/str.h"
+#include "reel/reel.h"
 
 namespace reel::bench {
 namespace {
@@ -34,6 +38,32 @@ const char* kernels() {
   return "unknown";
 }
 
+/// So many products of matrices that lie in the second cache a thread does in a second.
+double products() {
+  const Tensor a = full({256, 256}, 0.01f);
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::duration<double> took{};
+  std::int64_t count = 0;
+  for (; took.count() < 0.1; took = std::chrono::steady_clock::now() - begin, count += 4)
+    for (int i = 0; i < 4; ++i) matmul(a, a);
+  return static_cast<double>(count) / took.count();
+}
+
+/// Near 1 where two of the processors are one core, as on many rented machines: no second thread
+/// can make a product faster there.
+double products_of_two_threads_over_one() {
+  double one = 0, two = 0;
+  for (int i = 0; i < 3; ++i) {
+    one = std::max(one, products());
+    double other = 0;
+    std::thread beside([&] { other = products(); });
+    const double own = products();
+    beside.join();
+    two = std::max(two, own + other);
+  }
+  return two / one;
+}
+
 }  // namespace
 
 std::vector<std::string> describe_machine() {
@@ -41,6 +71,8 @@ std::vector<std::string> describe_machine() {
   return {
       str("processor: ", processor(), ", ", std::thread::hardware_concurrency(), " cores,",
           instruction_sets()),
+      str("two threads at once: ", std::round(100 * products_of_two_threads_over_one()) / 100,
+          " times the products of one"),
       str("reel: ", REEL_BENCH_VERSION, " by ", REEL_BENCH_COMPILER, ", kernels ", kernels(),
           ", oneDNN ", dnnl.major, '.', dnnl.minor, '.', dnnl.patch),
   };
