@@ -332,6 +332,16 @@ Backward::MovedRecord::~MovedRecord() {
   loop.moved.emplace_back(tape_.storage_, record);
 }
 
+void Backward::visit_in_place(std::size_t r) {
+  const OpRecord& record = tape_.storage_.records[r];
+  try {
+    visit(record, tape_.storage_.inputs_of(record).data());
+  } catch (Error& error) {
+    tape_.name_loops_around(r, error);
+    throw;
+  }
+}
+
 void Backward::run() {
   RecordingTape::Storage& storage = tape_.storage_;
   for (std::size_t r = storage.records.size(); r-- > 0;) {
@@ -344,7 +354,7 @@ void Backward::run() {
     else if (moved != tape_.moved_records_.end())
       visit_moved(record, moved->second);
     else
-      visit(record, storage.inputs_of(record).data());
+      visit_in_place(r);
     if (let_go_) storage.drop_last();
   }
 }

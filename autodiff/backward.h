@@ -73,6 +73,7 @@ class Backward {
   };
   bool is_needed(std::span<const TapeOperand> inputs) const;
   void visit(const OpRecord& record, const TapeOperand* operands);
+  void visit_in_place(std::size_t record);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
   void leave_iteration(Loop& loop);

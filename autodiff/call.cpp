@@ -130,12 +130,26 @@ std::vector<TakesRows> tapes_of(const Tensors& inputs) {
   return result;
 }
 
-}  // namespace
-
+/// One of those of a graph, if there is any.
 std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph) {
   const std::lock_guard lock(graph.derived.mutex);
   const auto all = std::static_pointer_cast<const Reversals>(graph.derived.value);
   return all ? all->begin()->second : nullptr;
+}
+
+}  // namespace
+
+std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph) {
+  std::vector<GraphUnderTapes> result;
+  const auto reversal = reversal_of(graph);
+  if (!reversal) return result;
+  for (const auto& [what, part] : {std::pair{", under a tape", reversal->forward},
+                                   std::pair{", its gradient", reversal->reverse}}) {
+    result.push_back({what, part});
+    for (auto& [further, inner] : graphs_under_tapes(*part))
+      result.push_back({what + further, inner});
+  }
+  return result;
 }
 
 Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& runner) {

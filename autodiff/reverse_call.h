@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "reel/core/graph.h"
@@ -21,8 +22,14 @@ struct ReversibleGraph {
   Tensors captured;              ///< and takes last
 };
 
-/// One with respect to all floating inputs, if it was called under a tape; else null.
-std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph);
+/// A graph that calls of another one run under tapes; what it is to that: ", under a tape", ", its
+/// gradient", and of two tapes ", its gradient, under a tape".
+struct GraphUnderTapes {
+  std::string what;
+  GraphRef graph;
+};
+/// Those that there are so far, of a graph that calls under tapes know.
+std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph);
 
 /// takes_rows: by input, its cotangent may be rows (Vjp::takes_rows); empty for none.
 ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs,

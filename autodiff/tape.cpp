@@ -17,6 +17,15 @@ Tensor in_context(const Tensor& tensor) {
   return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor;
 }
 
+/// Of a mark where a loop begins.
+struct MarkAttrs {
+  std::string loop;
+  template <class F>
+  static void fields(F&& f) {
+    f("loop", &MarkAttrs::loop);
+  }
+};
+
 }  // namespace
 
 [[gnu::noinline]] void TapeOperand::count_as_value() const {
@@ -205,7 +214,34 @@ bool RecordingTape::takes_rows(const Tensor& tensor) const {
                      [&](const Table& table) { return table.number == number; });
 }
 
-void RecordingTape::mark(Mark what) {
+void RecordingTape::name_loops_around(std::size_t record, Error& error) const {
+  int inner = 0;  // loops that ended before it
+  std::int64_t iteration = -1;
+  for (std::size_t r = record; r-- > 0;) {
+    const OpRecord& mark = records_[r];
+    if (mark.op) continue;
+    switch (static_cast<Mark>(mark.input_count)) {
+      case Mark::loop_ends:
+        ++inner;
+        break;
+      case Mark::iteration_begins:
+        if (inner == 0 && iteration < 0) iteration = mark.source;
+        break;
+      case Mark::loop_begins:
+        if (inner > 0) {
+          --inner;
+          break;
+        }
+        if (mark.attrs)
+          error.add_line(str("in iteration ", std::max<std::int64_t>(iteration, 0),
+                             " of the gradient of ", get<MarkAttrs>(mark.attrs.get()).loop));
+        iteration = -1;
+        break;
+    }
+  }
+}
+
+void RecordingTape::mark(Mark what, const std::string& loop_name, std::int64_t iteration) {
   // The number that is left out is that of what is moved out of the loop: greater than those of
   // what was made before the loop, and not one of the loop's.
   if (what == Mark::loop_begins) {
@@ -215,13 +251,11 @@ void RecordingTape::mark(Mark what) {
   if (open_loops_.empty()) return;  // the loop began before the tape
   // A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
   // iteration in front of it: `first` says how many values that one found, output_count how many
-  // the loop found.
+  // the loop found, source the number of the one that begins.
   OpenLoop& loop = open_loops_.back();
-  records_.push_back({nullptr,
-                      {},
-                      loop.values_before_iteration,
-                      static_cast<std::uint32_t>(what),
-                      loop.values_before});
+  records_.push_back({nullptr, loop_name.empty() ? AttrsRef() : make_attrs(MarkAttrs{loop_name}),
+                      loop.values_before_iteration, static_cast<std::uint32_t>(what),
+                      loop.values_before, static_cast<SourceId>(iteration)});
   if (what == Mark::iteration_begins) loop.values_before_iteration = count_;
   if (what == Mark::loop_ends) open_loops_.pop_back();
 }

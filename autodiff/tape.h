@@ -107,7 +107,10 @@ class RecordingTape final : public Recorder {
               std::span<const Tensor> outputs) override;
   bool is_tracked(const Tensor& tensor) const override;
   bool takes_rows(const Tensor& tensor) const override;
-  void mark(Mark what) override;
+  void mark(Mark what, const std::string& loop, std::int64_t iteration) override;
+  /// An error of the vjp of a record: of the loops that this stands in, which are still on the tape
+  /// in front of it, in which iteration.
+  void name_loops_around(std::size_t record, Error& error) const;
 
   /// Ends recording; gradient may still be asked.
   void stop();

@@ -65,6 +65,38 @@ void compare(Group& group, std::int64_t rows, const Tensor& ids, const std::stri
                 Clock::processor);
 }
 
+/// Steps of training one by one, and as one loop that has the table in its state.
+void compare_loop(Group& group, std::int64_t rows, const Tensor& ids) {
+  const std::string full = str("adam, steps in one loop rows=", rows, " feature=", kFeature,
+                               " steps=", ids.type().sizes()[0], " read=", ids.type().sizes()[1]);
+  if (!group.wants(full)) return;
+  using Learnt = State<EmbeddingTable>;
+  const auto step = [](Learnt state, const Tensor& ids) {
+    state.adam.update(state.table, grad(AtOnce())(state.table, ids));
+    return state;
+  };
+  const auto all = [step](Learnt state, const Tensor& ids) {
+    const auto body = [&](const Tensor& ids, const Learnt& state) {
+      return std::pair{None{}, step(state, ids)};
+    };
+    return scan(Scan{.initial = std::move(state), .xs = ids, .body = body}).state;
+  };
+  const EmbeddingTable table(random_normal({rows, kFeature}));
+  const auto learnt = [&] {
+    return std::make_shared<Learnt>(Learnt{table, Adam<EmbeddingTable>(table)});
+  };
+  const auto one_by_one = learnt(), in_a_loop = learnt();
+  const auto run_steps = [=, traced = jit(step)] {
+    for (int i = 0; i < ids.type().sizes()[0]; ++i)
+      *one_by_one = traced(std::move(*one_by_one), slice(ids, 0, i, i + 1));
+  };
+  group.compare(
+      full, milliseconds(),
+      {{"reel", [=, traced = jit(all)] { *in_a_loop = traced(std::move(*in_a_loop), ids); }},
+       {"one_by_one", run_steps}},
+      Clock::processor);
+}
+
 Tensor random_ids(std::int64_t rows, const std::vector<std::int64_t>& sizes) {
   const Dims dims(sizes.begin(), sizes.end());
   return cast(floor(random_uniform(dims, 0, 1, f64) * static_cast<double>(rows)), i32);
@@ -74,6 +106,7 @@ void compare_all(Group& group) {
   compare(group, 1'000'000, random_ids(1'000'000, {1000}), "adam", AtOnce());
   compare(group, 10'000, random_ids(10'000, {1000}), "adam", AtOnce());
   compare(group, 10'000, random_ids(10'000, {100, 10}), "adam in a scan", StepByStep());
+  compare_loop(group, 100'000, random_ids(100'000, {100, 1000}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "reel/core/op.h"
 
@@ -20,7 +21,9 @@ class Recorder {
   virtual bool takes_rows(const Tensor& tensor) const = 0;
   /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
   enum class Mark { loop_begins, iteration_begins, loop_ends };
-  virtual void mark(Mark) = 0;
+  /// loop: of one that begins, what errors of its gradient call it; empty: nothing. iteration: of
+  /// one that begins, its number.
+  virtual void mark(Mark what, const std::string& loop, std::int64_t iteration) = 0;
 
   Recorder* outer = nullptr;  ///< the tape that was active before this one
 };
@@ -62,8 +65,10 @@ class ModeScope {
 };
 
 /// Marks a loop on all active tapes.
-inline void mark_tapes(Recorder::Mark what) {
-  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer) tape->mark(what);
+inline void mark_tapes(Recorder::Mark what, const std::string& loop = {},
+                       std::int64_t iteration = 0) {
+  for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
+    tape->mark(what, loop, iteration);
 }
 
 }  // namespace reel

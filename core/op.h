@@ -136,6 +136,8 @@ struct Op {
   bool gains_over_time = false;
   /// Its kernel can add the result to what is there (KernelArgs::adds).
   bool can_add = false;
+  /// The result is input 0 with few places changed: where it is placed on that, nothing is copied.
+  bool updates_input = false;
   /// Has an effect besides its result (print): never dropped, merged or repeated.
   bool has_effect = false;
 };

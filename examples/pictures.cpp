@@ -44,6 +44,15 @@ Tensor two_chains(const Tensor& start, const Tensor& weight) {
   return fori_loop(0, 8, body, std::pair{start, start}).second;
 }
 
+/// A loop in a loop.
+Tensor loops_in_loops(const Tensor& weight) {
+  const auto inner = [&](const Tensor&, const Tensor& s) { return tanh(matmul(s, weight)); };
+  const auto outer = [&](const Tensor&, const Tensor& s) {
+    return fori_loop(0, 2, inner, s, {.name = "inner"}) * 0.5f;
+  };
+  return fori_loop(0, 3, outer, ones({128, 128}), {.name = "outer"});
+}
+
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : ".";
 
@@ -71,4 +80,11 @@ int main(int argc, char** argv) {
   chains.graph().write_html(folder + "/two_chains.html");
   chains.profile().write_chrome_trace(folder + "/two_chains.json");
   std::cout << chains.profile().summary();
+
+  const auto loops = jit(loops_in_loops, {.name = "loops in loops",
+                                          .executor = Executor::dataflow,
+                                          .profile = true,
+                                          .parallel_iterations = 2});
+  for (int i = 0; i < 3; ++i) loops(random_normal({128, 128}) / 16);
+  loops.profile().write_chrome_trace(folder + "/loops_in_loops.json");
 }

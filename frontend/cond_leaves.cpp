@@ -164,7 +164,7 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
                          "; reduce it with any or all, or choose element by element with where"));
   if (!is_tracing()) {
     MarkedLoop marks;  // in a graph too, what a branch adds to a gradient is added up first
-    marks.begin_iteration();
+    marks.begin_iteration(0);
     const std::uint64_t begin = next_block_id();
     return own_state(run(pred.tensor.item<bool>()), begin);
   }

@@ -1,6 +1,7 @@
 #include "reel/frontend/jit.h"
 
 #include <optional>
+#include <string_view>
 
 #include "reel/autodiff/call.h"
 #include "reel/autodiff/reverse_call.h"
@@ -21,15 +22,13 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
   if (options.executor == Executor::dataflow)
     return "run by tokens, by the dataflow executor\n" + explain_op_by_op(graph);
   std::string result;
-  const auto add = [&](const char* title, const Graph& part) {
+  const auto add = [&](const std::string& title, const Graph& part) {
     const auto text = explain_plan(part, options.passes, options.profile);
     if (text) result += title + *text;
   };
   add("", graph);
-  if (const auto reversal = reversal_of(graph)) {
-    add("under a tape:\n", *reversal->forward);
-    add("its gradient:\n", *reversal->reverse);
-  }
+  for (const auto& [what, part] : graphs_under_tapes(graph))
+    add(what.substr(std::string_view(", ").size()) + ":\n", *part);
   return result.empty() ? "it has not run to its end\n" : result;
 }
 
@@ -52,7 +51,7 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
                             "\": nothing has been timed; give it JitOptions{.profile = true}"));
   const Graph& graph = traced.graph();
   std::vector<Picture> parts;
-  const auto add = [&](const char* title, const Graph& part) {
+  const auto add = [&](const std::string& title, const Graph& part) {
     if (options.executor == Executor::dataflow) {
       const auto run = last_recorded_run(part);
       if (!run) return;
@@ -65,10 +64,7 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
     parts.back().name = options.name + title;
   };
   add("", graph);
-  if (const auto reversal = reversal_of(graph)) {
-    add(", under a tape", *reversal->forward);
-    add(", its gradient", *reversal->reverse);
-  }
+  for (const auto& [what, part] : graphs_under_tapes(graph)) add(what, *part);
   if (parts.empty()) parts.emplace_back().name = options.name;  // its only call failed
   return RunProfile(std::move(parts));
 }

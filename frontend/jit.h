@@ -102,13 +102,13 @@ class Jitted {
   /// not done, why. Then the time that it is predicted to take, by its multiplications, bytes and
   /// elements at the rates of this machine (measured when first asked for), and with
   /// JitOptions::profile the time that calls took, the first one left out as soon as there are
-  /// others. Of a call under a tape, its gradient too. docs/explain.md reads one line by line.
+  /// others. Under tapes other graphs run, of each a part. docs/explain.md reads one line by line.
   ///
   /// Throws ArgumentError before the first call.
   std::string explain() const { return traced_->explain(); }
   /// What the runs of the graph of the last call took, with JitOptions::profile: the costliest ops
-  /// and loops, and the last run as a time line; of the dataflow executor, all of the last run. Of
-  /// a call under a tape, its gradient too.
+  /// and loops, and the last run as a time line; of the dataflow executor, all of the last run. A
+  /// call under tapes runs other graphs: there is a part for each that has run so far.
   ///
   /// Throws ArgumentError without JitOptions::profile, and before the first call.
   RunProfile profile() const { return detail::profile_of(*traced_, options_); }

@@ -14,13 +14,16 @@ namespace reel {
 /// Marks a loop on the active tapes for as long as it lives: exceptions end it too.
 class MarkedLoop {
  public:
-  MarkedLoop() { mark_tapes(Recorder::Mark::loop_begins); }
+  /// name: for errors of its gradient; a branch has none.
+  explicit MarkedLoop(const std::string& name = {}) {
+    mark_tapes(Recorder::Mark::loop_begins, name);
+  }
   ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends); }
   MarkedLoop(const MarkedLoop&) = delete;
   MarkedLoop& operator=(const MarkedLoop&) = delete;
-  void begin_iteration() {
+  void begin_iteration(std::int64_t number) {
     check_cancellation();
-    mark_tapes(Recorder::Mark::iteration_begins);
+    mark_tapes(Recorder::Mark::iteration_begins, {}, number);
   }
 };
 

@@ -41,10 +41,17 @@ void check_alike(const TreeLeaves& a, const TreeLeaves& b, const PathsFn& paths)
   }
 }
 
-/// Where a leaf of plain sizes is chosen: the mask is over its leading axes.
-Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b) {
+/// Where leaf i, of plain sizes, is chosen: the mask is over its leading axes.
+Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::size_t i,
+                   const PathsFn& paths) {
   if (a.rank() < mask.rank()) return a;
   Dims dims = mask.dims();
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const Dim &masked = dims[axis], &own = a.dims()[axis];
+    if (masked.has_size() && own.has_size() && masked != own && masked != Dim(1) && own != Dim(1))
+      throw ShapeError(str("where_nested: ", paths()[i], " is ", a.type(), ", and the mask ",
+                           mask.type(), "; sizes of axis ", axis, " differ"));
+  }
   dims.resize(static_cast<std::size_t>(a.rank()), Dim(1));
   return where(reshape(mask, dims), a, b);
 }
@@ -95,7 +102,7 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
     if (x.dtype() != y.dtype())
       throw DTypeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
                            " in b: dtypes differ"));
-    x = x.rank() && !x.type().is_named() ? plain_where(mask, x, y)
+    x = x.rank() && !x.type().is_named() ? plain_where(mask, x, y, i, paths)
                                          : keep_ended(resized(x, wanted), resized(y, others), mask);
   }
   return a;

@@ -38,6 +38,15 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// In which box: "scan "rnn""; of a part of one, of which: "the condition of while_loop".
+std::string place_of(const Picture& picture, const PictureNode& node) {
+  const PictureNode& box = node_at(picture, node.parent);
+  std::string result = list_name_of(box);
+  if (box.role == Role::part && box.parent >= 0) result += " of " + place_of(picture, box);
+  if (box.role == Role::cond && box.parent >= 0) result += " in " + place_of(picture, box);
+  return result;
+}
+
 std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
@@ -87,7 +96,7 @@ void summarise(std::ostream& out, const Picture& picture) {
         << padded(percent(mean * runs / std::max(all, 1.0)), 10)
         << padded(str(static_cast<double>(node.count->calls) / runs), 11) << "  "
         << one_line(words_of(node));
-    if (node.parent >= 0) out << ", in " << one_line(list_name_of(node_at(picture, node.parent)));
+    if (node.parent >= 0) out << ", in " << one_line(place_of(picture, node));
     if (!node.source.empty()) out << "  (" << first_line(node.source) << ')';
     out << '\n';
   }

@@ -32,7 +32,7 @@ class EagerScan {
 
   ScanResult run() {
     {
-      MarkedLoop marks;
+      MarkedLoop marks(plan_.what);
       loop_begin_ = next_block_id();
       const bool has_entries = !plan_.entry_dims.empty();
       if (spec_.is_reverse) {
@@ -69,7 +69,7 @@ class EagerScan {
   }
 
   void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
-    marks.begin_iteration();
+    marks.begin_iteration(trips_);
     random_.begin(position);
     const std::uint64_t begin = next_block_id();
     const bool has_ended = live.is_defined() && !all_live(live);

@@ -91,7 +91,7 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
   const std::int64_t limit = !bound ? INT64_MAX : cast(*bound, i64).item<std::int64_t>();
   TreeLeaves state = as_own_values(rule.initial());
   {
-    MarkedLoop marks;
+    MarkedLoop marks(rule.what());
     RandomScope random;
     for (std::int64_t k = 0; k < limit; ++k) {
       random.begin(k, 1);
@@ -101,7 +101,7 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
         return checked_condition(rule.what(), condition.tensor).item<bool>();
       };
       if (!(condition.fixed ? *condition.fixed : after_iteration(k, rule.what(), holds))) break;
-      marks.begin_iteration();
+      marks.begin_iteration(k);
       random.begin(k);
       const std::uint64_t begin = next_block_id();
       TreeLeaves next = in_iteration(k, rule.what(), [&] { return spec.body(state); });

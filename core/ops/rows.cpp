@@ -173,6 +173,7 @@ const Op add_rows_op{
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return table_samples(true); },
+    .updates_input = true,
 };
 
 Tensor without_overwritten(const Tensor& rows, const Tensor& numbers);
@@ -190,6 +191,7 @@ const Op put_rows_op{
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return table_samples(true); },
+    .updates_input = true,
 };
 
 // ---- coalesce_rows ------------------------------------------------------------------------------

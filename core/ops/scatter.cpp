@@ -152,6 +152,7 @@ const Op scatter_add_op{
     .samples = scatter_samples,
     .over_time = scatter_add_over_time,
     .gains_over_time = true,
+    .updates_input = true,
 };
 
 namespace {
@@ -181,6 +182,7 @@ const Op scatter_max_op{
         },
     .reads = {.inputs = 0b111, .outputs = 1},
     .samples = scatter_samples,
+    .updates_input = true,
 };
 
 /// What the public functions give to bind: updates may have their named dims in any order.

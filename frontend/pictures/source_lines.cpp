@@ -25,23 +25,6 @@ std::string demangled(const char* name) {
   return status == 0 ? text.get() : name;
 }
 
-/// "loss(Model const&)" -> "loss"; a lambda has no name beside its line.
-std::string short_name(const std::string& name) {
-  int angles = 0, braces = 0;
-  std::string result;
-  for (const char c : name) {
-    if (c == '{') ++braces;
-    if (c == '}') --braces;
-    if (c == '(' && angles == 0 && braces == 0) break;
-    if (c == '<') ++angles;
-    if (angles == 0) result += c;
-    if (c == '>' && angles > 0) --angles;
-  }
-  const std::size_t blank = result.rfind(' ');  // behind what it returns
-  if (blank != std::string::npos) result.erase(0, blank + 1);
-  return result == "operator" || result.ends_with("::operator") ? "" : result;
-}
-
 bool has_prefix_in(std::string_view file, std::string_view root) {
   if (!file.starts_with(root)) return false;
   file.remove_prefix(root.size());
@@ -108,7 +91,45 @@ const Lines& known_lines_at(std::uintptr_t address) {
 
 std::mutex resolving;
 
+/// Behind a bracket's other end.
+std::size_t behind_brackets(const std::string& text, std::size_t at) {
+  int open = 0;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '(') ++open;
+    if (text[at] == ')' && --open == 0) return at + 1;
+  }
+  return at;
+}
+
 }  // namespace
+
+std::string short_name(const std::string& name) {
+  int angles = 0, braces = 0;
+  std::string result;
+  for (std::size_t i = 0; i < name.size();) {
+    const char c = name[i];
+    if (c == '(' && angles == 0 && braces == 0) {
+      const std::string_view inside = std::string_view(name).substr(i);
+      if (inside.starts_with("(anonymous namespace)::")) {
+        i += std::string_view("(anonymous namespace)::").size();
+        continue;
+      }
+      if (!result.ends_with("decltype") && !result.ends_with("decltype ")) break;
+      result += ' ';
+      i = behind_brackets(name, i);
+      continue;
+    }
+    if (c == '{') ++braces;
+    if (c == '}') --braces;
+    if (c == '<') ++angles;
+    if (angles == 0) result += c;
+    if (c == '>' && angles > 0) --angles;
+    ++i;
+  }
+  const std::size_t blank = result.rfind(' ');  // behind what it returns
+  if (blank != std::string::npos) result.erase(0, blank + 1);
+  return result == "operator" || result.ends_with("::operator") ? "" : result;
+}
 
 std::vector<SourceLine> source_lines(SourceId source) {
   const std::lock_guard lock(resolving);

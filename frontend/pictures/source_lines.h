@@ -20,6 +20,9 @@ struct SourceLine {
 std::vector<SourceLine> source_lines(SourceId source);
 /// The same as text, a call in a line: "model.cpp:12 loss".
 std::string source_text(SourceId source);
+/// Of a demangled symbol, without what it takes and returns: "float* loss<int>(Model const&)" ->
+/// "loss"; a lambda has no name beside its line: empty.
+std::string short_name(const std::string& name);
 /// Of such a text the first line: the innermost call, that of the op itself.
 std::string first_line(const std::string& text);
 

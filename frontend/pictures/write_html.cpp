@@ -132,14 +132,10 @@ void write_html(const Graph& graph, const RecordedRun* run, const std::string& p
   json views{json_of("Graph", picture_of(graph))};
   add_views(views, graph, run, "");
   bool has_run = run;
-  const auto add = [&](const Graph& part, const char* of) {
-    const auto last = last_recorded_run(part);
+  for (const auto& [of, part] : graphs_under_tapes(graph)) {
+    const auto last = last_recorded_run(*part);
     has_run = has_run || last;
-    add_views(views, part, last.get(), of);
-  };
-  if (const auto reversal = reversal_of(graph)) {
-    add(*reversal->forward, ", under a tape");
-    add(*reversal->reverse, ", its gradient");
+    add_views(views, *part, last.get(), of);
   }
   if (!has_run && has_control_flow(graph)) {
     const GraphRef copy(new Graph(graph));  // lowered graphs hold what they are made of

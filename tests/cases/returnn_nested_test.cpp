@@ -189,6 +189,11 @@ TEST_P(ReturnnNested, ErrorsNameTheLeaf) {
               f(x, Search{x, x, x}, Search{x, x, x});
             }),
             "where_nested: the mask must be boolean, got f32[batch=2]");
+  const Tensor two = ones({2}), three = ones({3});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              f(tensor({true, false}), Search{two, three, two}, Search{two, three, two});
+            }),
+            "where_nested: state.t is f32[3], and the mask boolean[2]; sizes of axis 0 differ");
 }
 
 }  // namespace

@@ -173,5 +173,48 @@ TEST_P(CustomVjpTest, ErrorNamesTheArgumentsWhoseCotangentsDiffer) {
             "a tuple with the cotangent of each argument");
 }
 
+// On the way back too it is said where it failed: of loops in each other, in both.
+TEST_P(CustomVjpTest, ErrorsNameTheIterationsOfTheGradient) {
+  const auto fails_above_one = custom_vjp(
+      [](const Tensor& x) {
+        return std::pair{x * 2.f, x};
+      },
+      [](const Tensor& x, const Tensor& g) {
+        return g * gather(tensor({1.f, 2.f}), cast(x, i32), 0);
+      });
+  const auto doubled = [&](bool reverse) {
+    return [&, reverse](const Tensor& x) {
+      const auto body = [&](const Tensor& x, const Tensor& s) {
+        const Tensor next = fails_above_one(s) + x;
+        return std::pair{None{}, next};
+      };
+      return scan(Scan{.initial = scalar(0.f),
+                       .xs = x,
+                       .body = body,
+                       .reverse = reverse,
+                       .name = "doubling"})
+          .state;
+    };
+  };
+  const std::string message =
+      "gather: index 3 is out of range for axis 0 of f32[2], which has size 2\n"
+      "in iteration ";
+  // The states that go in are 0, 1 and 3, whichever way the loop goes.
+  EXPECT_EQ(message_of<IndexError>([&] { run(grad(doubled(false)))(ones({3})); }),
+            message + "2 of the gradient of scan \"doubling\"");
+  EXPECT_EQ(message_of<IndexError>([&] { run(grad(doubled(true)))(ones({3})); }),
+            message + "2 of the gradient of scan \"doubling\"");
+  const auto in_a_loop = [&](const Tensor& x) {
+    const auto outer = [&](const Tensor& i, const Tensor& h) {
+      return cond(
+          i == 1, [&] { return doubled(false)(x * h); }, [&] { return h; });
+    };
+    return fori_loop(0, 4, outer, scalar(1.f), {.name = "outer"});
+  };
+  EXPECT_EQ(message_of<IndexError>([&] { run(grad(in_a_loop))(ones({3})); }),
+            message + "2 of the gradient of scan \"doubling\"\n" +
+                "in iteration 1 of the gradient of fori_loop \"outer\"");
+}
+
 }  // namespace
 }  // namespace reel

@@ -20,6 +20,19 @@ using Role = PictureNode::Role;
 
 auto count_to_ten() { return reel::count_to_ten("count \"to\" ten"); }
 
+// Of what abi::__cxa_demangle makes of symbols.
+TEST(ShortNameTest, IsThatOfTheFunctionAlone) {
+  EXPECT_EQ(short_name("loss(Model const&)"), "loss");
+  EXPECT_EQ(short_name("float* mine::loss<std::pair<int, long (*)(int)> >(Model const&)"),
+            "mine::loss");
+  EXPECT_EQ(short_name("decltype(auto) reel::detail::unpacked<Lambda>(Lambda&&)"),
+            "reel::detail::unpacked");
+  EXPECT_EQ(short_name("decltype ((declval<F>)((f)(1))) run<F>(F&&)"), "run");
+  EXPECT_EQ(short_name("(anonymous namespace)::loss(int)"), "loss");
+  EXPECT_EQ(short_name("main::{lambda(auto:1)#1}::operator()(int) const"), "");
+  EXPECT_EQ(short_name("main"), "main");
+}
+
 TEST(PictureTest, TheWholeDotFileOfASmallLoop) {
   EXPECT_EQ(count_to_ten().graph().to_dot(), R"(digraph "count \"to\" ten" {
   graph [fontname="sans-serif", fontsize=11, compound=true]

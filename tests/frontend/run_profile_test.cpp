@@ -276,6 +276,46 @@ TEST_F(RunProfileTest, UnderATapeTheGradientIsThereToo) {
   EXPECT_NE(text.find("f, its gradient: "), std::string::npos) << text;
 }
 
+TEST_F(RunProfileTest, UnderTwoTapesEveryGraphThatRanIsThere) {
+  for (const Executor executor : {Executor::plan, Executor::dataflow}) {
+    const auto f = jit([](const Tensor& x) { return sum(sin(x) * x); },
+                       {.name = "f", .executor = executor, .profile = true});
+    const auto first = [&](const Tensor& x) { return sum(grad(f)(x)); };
+    grad(first)(ones({3}));
+    const std::string text = f.profile().summary();
+    EXPECT_NE(text.find("f, under a tape, under a tape: "), std::string::npos) << text;
+    EXPECT_NE(text.find("f, its gradient, under a tape: "), std::string::npos) << text;
+    EXPECT_NE(text.find("f, its gradient, its gradient: "), std::string::npos) << text;
+    EXPECT_GT(spans(written(f.profile()), "f, its gradient, its gradient").size(), 0u);
+    EXPECT_EQ(f.explain().find("not run to its end"), std::string::npos);
+  }
+}
+
+TEST_F(RunProfileTest, TheSummarySaysOfWhichLoopAConditionIsAndWhereABranch) {
+  const auto f = jit(
+      [](const Tensor& x) {
+        const auto until = [&](const char* name, float end) {
+          return [=](const Tensor& x) {
+            return while_loop([=](const Tensor& i) { return sum(sin(i)) + sum(i) < end; },
+                              [](const Tensor& i) { return i + 1.f; }, x, {.name = name});
+          };
+        };
+        const Tensor y = until("second", 9.f)(until("first", 5.f)(x));
+        const auto body = [](const Tensor& i, const Tensor& v) {
+          return cond(
+              i % 2 == 0, [&] { return cumsum(v, 0); }, [&] { return v; });
+        };
+        return fori_loop(0, 3, body, expand(y, {1000}), {.name = "outer"});
+      },
+      {.name = "f", .profile = true});
+  for (int i = 0; i < 2; ++i) f(scalar(0.f));
+  const std::string text = f.profile().summary();
+  for (const char* place :
+       {", in condition of while_loop \"first\"", ", in condition of while_loop \"second\"",
+        ", in if true of cond in fori_loop \"outer\""})
+    EXPECT_NE(text.find(place), std::string::npos) << place << " in\n" << text;
+}
+
 TEST_F(RunProfileTest, BlocksOfRowsHaveThreadsOfTheirOwn) {
   const Threads two(2);
   const Dim time("time", 6), batch("batch", 64), in("in", 32), hidden("hidden", 80);

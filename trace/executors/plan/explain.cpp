@@ -86,7 +86,8 @@ class PlanText {
 
   static std::int64_t carry_bytes(const PlannedLoop& loop) {
     std::int64_t bytes = 0;
-    for (const PlannedLoop::Carry& carry : loop.carries) bytes += 2 * carry.bytes;
+    for (const PlannedLoop::Carry& carry : loop.carries)
+      if (!carry.is_updated) bytes += 2 * carry.bytes;
     return bytes;
   }
   /// Of the loops in a plan, and of those in them, but for the stacks of those.
@@ -234,6 +235,10 @@ class PlanText {
       return;
     }
     const PlannedLoop& planned = PlanView::shown(loop);
+    std::vector<TensorType> updated;
+    for (std::size_t i = 0; i < planned.carries.size(); ++i)
+      if (planned.carries[i].is_updated) updated.push_back(planned.body->output_type(i));
+    list(inner, "updated in place", updated);
     write_packed(inner, *planned.body);
     write_fused(inner, *attrs.body.graph);
     if (!in_chunks) write_cut(inner, loop);

@@ -36,7 +36,8 @@ void LoopRun::finish() {
       continue;
     }
     if (!out.is_defined()) out = Tensor(allocate_block(carry_type(i)));
-    if (const std::int64_t bytes = loop_.carries[i].bytes)
+    const std::int64_t bytes = loop_.carries[i].bytes;
+    if (bytes && out.data<char>() != carries_[i])
       std::memcpy(out.data<char>(), carries_[i], static_cast<std::size_t>(bytes));
   }
   const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);

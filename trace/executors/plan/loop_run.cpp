@@ -57,6 +57,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
     const bool is_list = loop_.carries[i].is_list;
     carries_.push_back(is_list ? nullptr : initial.data<char>());
+    if (loop_.carries[i].is_updated) begin_with_copy(i);
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
   for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
@@ -78,6 +79,15 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     captures_lists_ = captures_lists_ || in[i].tensor->type().is_list();
   for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
     gives_lists_ = gives_lists_ || is_list(k);
+}
+
+void LoopRun::begin_with_copy(int i) {
+  Tensor& out = out_[i];
+  if (!out.is_defined()) out = Tensor(allocate_block(carry_type(i)));
+  char* to = out.data<char>();
+  if (to != carries_[i])
+    std::memcpy(to, carries_[i], static_cast<std::size_t>(loop_.carries[i].bytes));
+  carries_[i] = to;
 }
 
 void LoopRun::find_slices(int i) {
@@ -399,6 +409,7 @@ void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, st
 
 char* LoopRun::next_place(int i) {
   const PlannedLoop::Carry& carry = loop_.carries[i];
+  if (carry.is_updated) return carries_[i];
   if (carry.stack >= 0) return stack_at(carry.stack, position_);
   if (carry.stack_of_next >= 0 && iterations_.count() + 1 < iterations_.limit)
     return stack_at(carry.stack_of_next, position_ + (attrs_.is_reverse ? -1 : 1));

@@ -80,6 +80,8 @@ class LoopRun {
   void open_file();
 
   // Before the first iteration.
+  /// Of a carry that lies where the result will.
+  void begin_with_copy(int i);
   void find_slices(int i);
   void find_stack(int j);
   void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);

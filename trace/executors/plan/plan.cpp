@@ -282,6 +282,24 @@ Plan::LastUses Plan::last_uses() const {
   return {std::move(last), std::move(viewed)};
 }
 
+bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
+  const std::size_t slot = slot_of_[graph_->outputs[k]];
+  const auto maker =
+      std::find_if(instructions_.begin(), instructions_.end(), [&](const Instruction& at) {
+        return at.first_out <= slot && slot < at.first_out + at.out_count;
+      });
+  if (!output_is_placed(k) || maker == instructions_.end() || maker->kind != Kind::kernel ||
+      !maker->op->updates_input)
+    return false;
+  const auto in = graph_->inputs_of(graph_->records[maker->record]);
+  const bool is_read_once =
+      std::none_of(in.begin() + 1, in.end(), [&](const ValueId v) { return slot_of_[v] == i; });
+  const LastUses last = last_uses();
+  const auto here = static_cast<int>(maker - instructions_.begin());
+  return slot_of_[in[0]] == i && is_read_once && last.of_value[i] == here &&
+         last.of_views[i] < here;
+}
+
 /// Values that are placed in the plan's memory live from the instruction that makes them to the
 /// last that reads them or a view of them.
 void Plan::place_in_memory() {

@@ -76,6 +76,9 @@ class Plan {
   void set_output(std::size_t k, void* data) {
     slots_[slot_of_[graph_->outputs[k]]].block()->data = data;
   }
+  /// Output k is input i with few places changed, which nobody reads afterwards: both may lie in
+  /// one place.
+  bool output_updates_input(std::size_t k, std::size_t i) const;
   /// Whether output k can be added to what lies where it is placed, and (set_adds) whether it is.
   bool output_can_add(std::size_t k) const { return adder_of_output_[k] >= 0; }
   void set_adds(std::size_t k, bool adds) {

@@ -105,6 +105,9 @@ void PlannedLoop::lay_out(bool may_share) {
     if (carry.is_list) continue;
     const TensorType& type = body->output_type(i);
     carry.bytes = type.bytes();
+    carry.is_updated = !loop.in_chunks && loop.entry_dims.empty() &&
+                       body->output_updates_input(i, 1 + static_cast<std::size_t>(i));
+    if (carry.is_updated) continue;
     carry.buffers[0] = room_for(type);
     carry.buffers[1] = room_for(type);
     if (!body->output_is_placed(i)) continue;

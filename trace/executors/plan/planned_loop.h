@@ -19,6 +19,7 @@ struct PlannedLoop {
 
   struct Carry {
     bool is_list = false;
+    bool is_updated = false;  ///< few places of it change: it lies where the result will, at once
     std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory
     int stack = -1;          ///< the stack that the same value goes to: it is written there only
     int stack_of_next = -1;  ///< the same, of a stack that has it one iteration later

@@ -1,0 +1,236 @@
+// Carries of which an iteration changes few places: what may lie in one place, and that everything
+// is as if each iteration had one of its own.
+#include <functional>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+class UpdatedCarriesTest : public ::testing::Test {
+ protected:
+  using Loop = std::function<std::vector<Tensor>(const Tensor& table, const Tensor& ids)>;
+
+  UpdatedCarriesTest() { manual_seed(1); }
+
+  /// A plan gives what eager mode gives, twice, leaves its arguments alone, and has so many carries
+  /// in place.
+  void check(const Loop& loop, int in_place) {
+    for (const int steps : {0, 1, 5}) {
+      const Tensor table = random_normal({6, 3}), ids = ids_of(steps);
+      const std::vector<float> before = table.to_vector<float>();
+      const auto f = jit(loop);
+      const std::vector<Tensor> expected = loop(table, ids);
+      for (int run = 0; run < 2; ++run) {
+        const std::vector<Tensor> actual = f(table, ids);
+        ASSERT_EQ(actual.size(), expected.size());
+        for (std::size_t k = 0; k < actual.size(); ++k) expect_same_bits(actual[k], expected[k]);
+        EXPECT_EQ(table.to_vector<float>(), before);
+      }
+      if (steps == 0) continue;  // nothing was planned
+      const std::string text = f.explain();
+      const std::string line = "updated in place: ";
+      const std::size_t at = text.find(line);
+      const std::string types = in_place == 0 ? "" : in_place == 1 ? "f32[6,3]" : "2 x f32[6,3]";
+      EXPECT_EQ(at == std::string::npos ? "" : text.substr(at + line.size(), types.size()), types)
+          << text;
+      EXPECT_EQ(at == std::string::npos, in_place == 0) << text;
+    }
+  }
+  static Tensor ids_of(int steps) {
+    std::vector<int> ids(static_cast<std::size_t>(2 * steps));
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i * i % 6);
+    return reshape(tensor(ids), {steps, 2});
+  }
+  template <class State, class Body>
+  static auto scanned(State initial, const Tensor& ids, Body body) {
+    return scan(Scan{.initial = std::move(initial), .xs = ids, .body = body});
+  }
+  /// The rows that are read, changed.
+  static Tensor changed(const Tensor& table, const Tensor& ids) {
+    return tanh(gather(table, ids, 0)) + 0.5f;
+  }
+};
+
+TEST_F(UpdatedCarriesTest, WhatIsReadBeforeItIsWrittenLiesInPlace) {
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          return std::pair{gather(h, ids, 0), scatter_add(h, ids, changed(h, ids), 0)};
+        };
+        const auto result = scanned(table, ids, body);
+        return std::vector{result.ys, result.state};
+      },
+      1);
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          return std::pair{None{}, scatter_max(h, ids, changed(h, ids), 0)};
+        };
+        return std::vector{scanned(table, ids, body).state};
+      },
+      1);
+}
+
+TEST_F(UpdatedCarriesTest, WhatIsReadAfterwardsDoesNot) {
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
+          return std::pair{sum(h * next), next};  // as it was
+        };
+        const auto result = scanned(table, ids, body);
+        return std::vector{result.ys, result.state};
+      },
+      0);
+  check(  // through a view
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          const Tensor flat = reshape(h, {18});
+          const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
+          return std::pair{sum(flat * reshape(next, {18})), next};
+        };
+        const auto result = scanned(table, ids, body);
+        return std::vector{result.ys, result.state};
+      },
+      0);
+}
+
+TEST_F(UpdatedCarriesTest, WhatIsStackedAsItWasDoesNot) {
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          return std::pair{h, scatter_add(h, ids, changed(h, ids), 0)};
+        };
+        const auto result = scanned(table, ids, body);
+        return std::vector{result.ys, result.state};
+      },
+      0);
+}
+
+TEST_F(UpdatedCarriesTest, WhatIsStackedAsItBecomesDoes) {
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Tensor& h) {
+          const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
+          return std::pair{next, next};
+        };
+        const auto result = scanned(table, ids, body);
+        return std::vector{result.ys, result.state};
+      },
+      1);
+}
+
+TEST_F(UpdatedCarriesTest, TwoThatChangePlacesDoNot) {
+  using Two = std::pair<Tensor, Tensor>;
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Two& h) {
+          return std::pair{None{}, Two{scatter_add(h.second, ids, changed(h.first, ids), 0),
+                                       scatter_add(h.first, ids, changed(h.second, ids), 0)}};
+        };
+        const auto result = scanned(Two{table, table * 2.f}, ids, body).state;
+        return std::vector{result.first, result.second};
+      },
+      0);
+  check(  // the second reads the first as it was, before or behind what writes that
+      [](const Tensor& table, const Tensor& ids) {
+        const auto body = [](const Tensor& ids, const Two& h) {
+          const Tensor rows = changed(h.first, ids), others = changed(h.second, ids);
+          return std::pair{None{}, Two{scatter_add(h.first, ids, others, 0),
+                                       scatter_add(h.second, ids, rows, 0)}};
+        };
+        const auto result = scanned(Two{table, table * 2.f}, ids, body).state;
+        return std::vector{result.first, result.second};
+      },
+      2);
+}
+
+TEST_F(UpdatedCarriesTest, WhatIsAddedToItself) {
+  check(
+      [](const Tensor& table, const Tensor&) {
+        const auto body = [](const Tensor&, const Tensor& h) {
+          return scatter_add(h, range(6), h, 0);
+        };
+        return std::vector{fori_loop(0, 3, body, table)};
+      },
+      0);
+  check(
+      [](const Tensor& table, const Tensor&) {
+        const auto body = [](const Tensor&, const Tensor& h) {
+          return scatter_add(h, range(6), reshape(reshape(h, {18}), {6, 3}), 0);
+        };
+        return std::vector{fori_loop(0, 3, body, table)};
+      },
+      0);
+}
+
+TEST_F(UpdatedCarriesTest, UntilItsConditionHasSeenIt) {
+  const Loop loop = [](const Tensor& table, const Tensor&) {
+    const auto body = [](const Tensor& h) {
+      return scatter_add(h, tensor({1, 3}), full({2, 3}, 1.f), 0);
+    };
+    return std::vector{while_loop([](const Tensor& h) { return sum(h) < 40.f; }, body, table)};
+  };
+  check(loop, 1);
+}
+
+TEST_F(UpdatedCarriesTest, InALoopInALoop) {
+  check(
+      [](const Tensor& table, const Tensor& ids) {
+        const auto outer = [&](const Tensor&, const Tensor& h) {
+          const auto body = [](const Tensor& ids, const Tensor& h) {
+            return std::pair{None{}, scatter_add(h, ids, changed(h, ids), 0)};
+          };
+          return scanned(h, ids, body).state * 0.5f + h;  // both are there
+        };
+        return std::vector{fori_loop(0, 3, outer, table)};
+      },
+      1);
+}
+
+// What fails in the middle has not written into what was handed in.
+TEST_F(UpdatedCarriesTest, AFailureLeavesArgumentsAlone) {
+  const auto f = jit([](const Tensor& table, const Tensor& ids) {
+    const auto body = [](const Tensor& ids, const Tensor& h) {
+      return std::pair{None{}, scatter_add(h, ids, ones({2, 3}), 0)};
+    };
+    return scanned(table, ids, body).state;
+  });
+  const Tensor table = ones({6, 3});
+  EXPECT_EQ(message_of<IndexError>([&] {
+              f(table, tensor({{0, 1}, {2, 9}}));
+            }),
+            "scatter_add: index 9 at [1] of i32[2] is out of range for axis 0 of f32[6,3], which "
+            "has size 6\nin iteration 1 of scan \"scan\"");
+  expect_values(table, std::vector<double>(18, 1));
+}
+
+// A step costs the rows that it changes: what lies in the state of a loop of training.
+TEST_F(UpdatedCarriesTest, ATableThatIsTrainedInALoop) {
+  const auto train = [](EmbeddingTable table, const Tensor& ids) {
+    const auto body = [](const Tensor& ids,
+                         const std::pair<EmbeddingTable, Adam<EmbeddingTable>>& s) {
+      auto [table, adam] = s;
+      const auto loss = [&](const EmbeddingTable& table) {
+        return sum(square(gather(table, ids) - 1.f));
+      };
+      adam.update(table, grad(loss)(table));
+      return std::pair{None{}, std::pair{table, adam}};
+    };
+    return scan(Scan{.initial = std::pair{table, Adam<EmbeddingTable>(table)},
+                     .xs = ids,
+                     .body = body})
+        .state.first.dense();
+  };
+  const EmbeddingTable table(random_normal({6, 3}));
+  const Tensor ids = ids_of(4);
+  const auto f = jit(train);
+  expect_all_close(f(table, ids), train(table, ids), 1e-6);
+  // The table, and both moments of Adam.
+  EXPECT_NE(f.explain().find("updated in place: 3 x f32[6,3]\n"), std::string::npos) << f.explain();
+}
+
+}  // namespace
+}  // namespace reel
