@@ -43,9 +43,23 @@ class UpdatedCarriesTest : public ::testing::Test {
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i * i % 6);
     return reshape(tensor(ids), {steps, 2});
   }
-  template <class State, class Body>
-  static auto scanned(State initial, const Tensor& ids, Body body) {
-    return scan(Scan{.initial = std::move(initial), .xs = ids, .body = body});
+  /// A scan of the table: body(ids, table) -> {y, table}.
+  template <class Body>
+  static Loop scanned(Body body) {
+    return [body](const Tensor& table, const Tensor& ids) {
+      const auto result = scan(Scan{.initial = table, .xs = ids, .body = body});
+      return std::vector{result.ys, result.state};
+    };
+  }
+  using Two = std::pair<Tensor, Tensor>;
+  /// The same of two tables.
+  template <class Body>
+  static Loop scanned_pair(Body body) {
+    return [body](const Tensor& table, const Tensor& ids) {
+      const auto [a, b] =
+          scan(Scan{.initial = Two{table, table * 2.f}, .xs = ids, .body = body}).state;
+      return std::vector{a, b};
+    };
   }
   /// The rows that are read, changed.
   static Tensor changed(const Tensor& table, const Tensor& ids) {
@@ -54,97 +68,58 @@ class UpdatedCarriesTest : public ::testing::Test {
 };
 
 TEST_F(UpdatedCarriesTest, WhatIsReadBeforeItIsWrittenLiesInPlace) {
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
+  check(scanned([](const Tensor& ids, const Tensor& h) {
           return std::pair{gather(h, ids, 0), scatter_add(h, ids, changed(h, ids), 0)};
-        };
-        const auto result = scanned(table, ids, body);
-        return std::vector{result.ys, result.state};
-      },
-      1);
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
-          return std::pair{None{}, scatter_max(h, ids, changed(h, ids), 0)};
-        };
-        return std::vector{scanned(table, ids, body).state};
-      },
-      1);
+        }),
+        1);
+  check(scanned([](const Tensor& ids, const Tensor& h) {
+          return std::pair{gather(h, ids, 0), scatter_max(h, ids, changed(h, ids), 0)};
+        }),
+        1);
 }
 
 TEST_F(UpdatedCarriesTest, WhatIsReadAfterwardsDoesNot) {
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
+  check(scanned([](const Tensor& ids, const Tensor& h) {
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{sum(h * next), next};  // as it was
-        };
-        const auto result = scanned(table, ids, body);
-        return std::vector{result.ys, result.state};
-      },
-      0);
-  check(  // through a view
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
-          const Tensor flat = reshape(h, {18});
+        }),
+        0);
+  check(scanned([](const Tensor& ids, const Tensor& h) {
+          const Tensor flat = reshape(h, {18});  // through a view
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{sum(flat * reshape(next, {18})), next};
-        };
-        const auto result = scanned(table, ids, body);
-        return std::vector{result.ys, result.state};
-      },
-      0);
+        }),
+        0);
 }
 
 TEST_F(UpdatedCarriesTest, WhatIsStackedAsItWasDoesNot) {
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
+  check(scanned([](const Tensor& ids, const Tensor& h) {
           return std::pair{h, scatter_add(h, ids, changed(h, ids), 0)};
-        };
-        const auto result = scanned(table, ids, body);
-        return std::vector{result.ys, result.state};
-      },
-      0);
+        }),
+        0);
 }
 
 TEST_F(UpdatedCarriesTest, WhatIsStackedAsItBecomesDoes) {
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Tensor& h) {
+  check(scanned([](const Tensor& ids, const Tensor& h) {
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{next, next};
-        };
-        const auto result = scanned(table, ids, body);
-        return std::vector{result.ys, result.state};
-      },
-      1);
+        }),
+        1);
 }
 
 TEST_F(UpdatedCarriesTest, TwoThatChangePlacesDoNot) {
-  using Two = std::pair<Tensor, Tensor>;
-  check(
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Two& h) {
+  check(scanned_pair([](const Tensor& ids, const Two& h) {
           return std::pair{None{}, Two{scatter_add(h.second, ids, changed(h.first, ids), 0),
                                        scatter_add(h.first, ids, changed(h.second, ids), 0)}};
-        };
-        const auto result = scanned(Two{table, table * 2.f}, ids, body).state;
-        return std::vector{result.first, result.second};
-      },
-      0);
-  check(  // the second reads the first as it was, before or behind what writes that
-      [](const Tensor& table, const Tensor& ids) {
-        const auto body = [](const Tensor& ids, const Two& h) {
+        }),
+        0);
+  // Both are read as they were, before one is written.
+  check(scanned_pair([](const Tensor& ids, const Two& h) {
           const Tensor rows = changed(h.first, ids), others = changed(h.second, ids);
           return std::pair{None{}, Two{scatter_add(h.first, ids, others, 0),
                                        scatter_add(h.second, ids, rows, 0)}};
-        };
-        const auto result = scanned(Two{table, table * 2.f}, ids, body).state;
-        return std::vector{result.first, result.second};
-      },
-      2);
+        }),
+        2);
 }
 
 TEST_F(UpdatedCarriesTest, WhatIsAddedToItself) {
@@ -183,7 +158,8 @@ TEST_F(UpdatedCarriesTest, InALoopInALoop) {
           const auto body = [](const Tensor& ids, const Tensor& h) {
             return std::pair{None{}, scatter_add(h, ids, changed(h, ids), 0)};
           };
-          return scanned(h, ids, body).state * 0.5f + h;  // both are there
+          const Tensor last = scan(Scan{.initial = h, .xs = ids, .body = body}).state;
+          return last * 0.5f + h;  // both are there
         };
         return std::vector{fori_loop(0, 3, outer, table)};
       },
@@ -196,7 +172,7 @@ TEST_F(UpdatedCarriesTest, AFailureLeavesArgumentsAlone) {
     const auto body = [](const Tensor& ids, const Tensor& h) {
       return std::pair{None{}, scatter_add(h, ids, ones({2, 3}), 0)};
     };
-    return scanned(table, ids, body).state;
+    return scan(Scan{.initial = table, .xs = ids, .body = body}).state;
   });
   const Tensor table = ones({6, 3});
   EXPECT_EQ(message_of<IndexError>([&] {
