@@ -410,16 +410,17 @@ double seconds_of_pass(const F& f) {
   return least;
 }
 
-// Three times the graph may take nine times as long; what rescans a group at each of its merges
-// takes 27 times as long, and some minutes for a loop that was unrolled.
-TEST_F(FusePointwiseTest, AnUnrolledLoopIsNotRescannedAtEveryStep) {
+// Three times the graph takes three times as long; what relates all records to all others takes
+// nine times as long, and what rescans them at each merge 27 times: minutes for a loop that was
+// unrolled.
+TEST_F(FusePointwiseTest, AnUnrolledLoopTakesTimeByItsLength) {
   const auto chain = [](int steps) {
     return [=](Tensor x, const Tensor& y) {
       for (int i = 0; i < steps; ++i) x = i % 2 ? tanh(x) : x + y;
       return x;
     };
   };
-  EXPECT_LT(seconds_of_pass(chain(3000)), 18 * seconds_of_pass(chain(1000)));
+  EXPECT_LT(seconds_of_pass(chain(15'000)), 6 * seconds_of_pass(chain(5'000)));
   const auto mixed = [](int count) {
     return [=](const Tensor& x, const Tensor& y) {
       Tensor sum = y;
@@ -429,7 +430,32 @@ TEST_F(FusePointwiseTest, AnUnrolledLoopIsNotRescannedAtEveryStep) {
       return sum + each.back();
     };
   };
-  EXPECT_LT(seconds_of_pass(mixed(120)), 18 * seconds_of_pass(mixed(40)));
+  EXPECT_LT(seconds_of_pass(mixed(900)), 6 * seconds_of_pass(mixed(300)));
+}
+
+// In pieces of a thousand records, of which later ones read what earlier ones made.
+TEST_F(FusePointwiseTest, AnUnrolledLoopIsFusedPieceByPiece) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    Tensor h = x, early = tanh(x), total = x * 0.f;
+    for (int i = 0; i < 500; ++i) {
+      if (i % 300 == 150) h = matmul(h, w);
+      const auto parts = split<2>(h + early, 1);
+      total = total + concat({tanh(parts[1]), parts[0] * 0.5f}, 1);
+      h = sigmoid(h) * x + 0.1f;
+      if (i % 200 == 7) early = early * h;
+    }
+    return total * early + h;
+  };
+  const std::string ops = fused_ops(f, zeros({4, 6}), zeros({6, 6}));
+  std::size_t fused = 0;
+  for (std::size_t at = ops.find("fused["); at != std::string::npos;
+       at = ops.find("fused[", at + 1))
+    ++fused;
+  EXPECT_GE(fused, 4u);  // 4,000 records
+  EXPECT_LE(fused, 30u);
+  expect_same(f, random_normal({4, 6}), random_normal({6, 6}) * 0.1f);
+  expect_same(grad([&](const Tensor& x, const Tensor& w) { return sum(f(x, w)); }),
+              random_normal({4, 6}), random_normal({6, 6}) * 0.1f);
 }
 
 TEST_F(FusePointwiseTest, TheInterpreterRunsWhatWasFused) {
