@@ -247,38 +247,48 @@ Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
   return {};
 }
 
-void Backward::leave_iteration(Loop& loop) {
+void Backward::leave_iteration(Loop& loop, std::int64_t next) {
   for (auto& [number, cotangent] : loop.iteration)
     add_into(loop.total[number], std::move(cotangent));
   loop.iteration.clear();
-  mark_tapes(Recorder::Mark::iteration_begins);
+  mark_tapes(Recorder::Mark::iteration_begins, {}, next);
   for (auto& [number, cotangent] : loop.carried)
     add_into(cotangents_[number], std::move(cotangent));
   loop.carried.clear();
 }
 
+namespace {
+
+std::string name_of_gradient(const OpRecord& mark) {
+  const std::string loop = RecordingTape::name_of_loop(mark);
+  return loop.empty() ? loop : "the gradient of " + loop;
+}
+
+}  // namespace
+
 void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
-    case Recorder::Mark::loop_ends:
+    case Recorder::Mark::loop_ends: {
       loops_.push_back({mark.output_count, mark.first, {}, {}, {}, {}});
       // To a tape around this walk, going back over a loop is a loop.
-      mark_tapes(Recorder::Mark::loop_begins);
-      mark_tapes(Recorder::Mark::iteration_begins);
+      mark_tapes(Recorder::Mark::loop_begins, name_of_gradient(mark));
+      mark_tapes(Recorder::Mark::iteration_begins, {}, mark.source);
       break;
+    }
     case Recorder::Mark::iteration_begins: {
       if (loops_.empty()) break;
       check_cancellation();
-      leave_iteration(loops_.back());
+      leave_iteration(loops_.back(), std::max<std::int64_t>(mark.source, 1) - 1);
       loops_.back().values_before_iteration = mark.first;
       break;
     }
     case Recorder::Mark::loop_begins: {
       if (loops_.empty()) break;
       if (Loop& loop = loops_.back(); !loop.iteration.empty() || !loop.carried.empty())
-        leave_iteration(loop);  // what the first condition made, and others have read
+        leave_iteration(loop, 0);  // what the first condition made, and others have read
       const Loop loop = std::move(loops_.back());
       loops_.pop_back();
-      mark_tapes(Recorder::Mark::loop_ends);
+      mark_tapes(Recorder::Mark::loop_ends, name_of_gradient(mark));
       for (const auto& [number, cotangent] : loop.total) accumulate(number, cotangent);
       for (const MovedRecord& moved : loop.moved) visit(moved.record, moved.operands.data());
       break;

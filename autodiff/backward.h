@@ -76,7 +76,8 @@ class Backward {
   void visit_in_place(std::size_t record);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
-  void leave_iteration(Loop& loop);
+  /// next: the number of the iteration in front of it.
+  void leave_iteration(Loop& loop, std::int64_t next);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
   void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
   void settle(ValueId number);

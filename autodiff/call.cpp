@@ -11,6 +11,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/saved_steps.h"
+#include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -130,24 +131,25 @@ std::vector<TakesRows> tapes_of(const Tensors& inputs) {
   return result;
 }
 
-/// One of those of a graph, if there is any.
-std::shared_ptr<const ReversibleGraph> reversal_of(const Graph& graph) {
+Reversals reversals_of(const Graph& graph) {
   const std::lock_guard lock(graph.derived.mutex);
   const auto all = std::static_pointer_cast<const Reversals>(graph.derived.value);
-  return all ? all->begin()->second : nullptr;
+  return all ? *all : Reversals();
 }
 
 }  // namespace
 
 std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph) {
   std::vector<GraphUnderTapes> result;
-  const auto reversal = reversal_of(graph);
-  if (!reversal) return result;
-  for (const auto& [what, part] : {std::pair{", under a tape", reversal->forward},
-                                   std::pair{", its gradient", reversal->reverse}}) {
-    result.push_back({what, part});
-    for (auto& [further, inner] : graphs_under_tapes(*part))
-      result.push_back({what + further, inner});
+  for (const auto& [rows, reversal] : reversals_of(graph)) {
+    const bool takes_rows = std::find(rows.begin(), rows.end(), 1) != rows.end();
+    for (const auto& [name, part] : {std::pair{", under a tape", reversal->forward},
+                                     std::pair{", its gradient", reversal->reverse}}) {
+      const std::string what = takes_rows ? str(name, " in rows") : name;
+      result.push_back({what, part});
+      for (auto& [further, inner] : graphs_under_tapes(*part))
+        result.push_back({what + further, inner});
+    }
   }
   return result;
 }

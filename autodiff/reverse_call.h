@@ -23,7 +23,8 @@ struct ReversibleGraph {
 };
 
 /// A graph that calls of another one run under tapes; what it is to that: ", under a tape", ", its
-/// gradient", and of two tapes ", its gradient, under a tape".
+/// gradient", and of two tapes ", its gradient, under a tape"; behind those of a tape that takes
+/// rows stands " in rows".
 struct GraphUnderTapes {
   std::string what;
   GraphRef graph;

@@ -17,7 +17,7 @@ Tensor in_context(const Tensor& tensor) {
   return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor;
 }
 
-/// Of a mark where a loop begins.
+/// Of a mark where a loop begins or ends.
 struct MarkAttrs {
   std::string loop;
   template <class F>
@@ -214,6 +214,10 @@ bool RecordingTape::takes_rows(const Tensor& tensor) const {
                      [&](const Table& table) { return table.number == number; });
 }
 
+std::string RecordingTape::name_of_loop(const OpRecord& mark) {
+  return mark.attrs ? get<MarkAttrs>(mark.attrs.get()).loop : std::string();
+}
+
 void RecordingTape::name_loops_around(std::size_t record, Error& error) const {
   int inner = 0;  // loops that ended before it
   std::int64_t iteration = -1;
@@ -232,9 +236,9 @@ void RecordingTape::name_loops_around(std::size_t record, Error& error) const {
           --inner;
           break;
         }
-        if (mark.attrs)
+        if (const std::string loop = name_of_loop(mark); !loop.empty())
           error.add_line(str("in iteration ", std::max<std::int64_t>(iteration, 0),
-                             " of the gradient of ", get<MarkAttrs>(mark.attrs.get()).loop));
+                             " of the gradient of ", loop));
         iteration = -1;
         break;
     }
@@ -251,12 +255,16 @@ void RecordingTape::mark(Mark what, const std::string& loop_name, std::int64_t i
   if (open_loops_.empty()) return;  // the loop began before the tape
   // A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
   // iteration in front of it: `first` says how many values that one found, output_count how many
-  // the loop found, source the number of the one that begins.
+  // the loop found, source the number of the one that begins, and where the loop ends of the last.
   OpenLoop& loop = open_loops_.back();
   records_.push_back({nullptr, loop_name.empty() ? AttrsRef() : make_attrs(MarkAttrs{loop_name}),
                       loop.values_before_iteration, static_cast<std::uint32_t>(what),
-                      loop.values_before, static_cast<SourceId>(iteration)});
-  if (what == Mark::iteration_begins) loop.values_before_iteration = count_;
+                      loop.values_before,
+                      static_cast<SourceId>(what == Mark::loop_ends ? loop.iteration : iteration)});
+  if (what == Mark::iteration_begins) {
+    loop.values_before_iteration = count_;
+    loop.iteration = iteration;
+  }
   if (what == Mark::loop_ends) open_loops_.pop_back();
 }
 

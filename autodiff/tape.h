@@ -111,6 +111,8 @@ class RecordingTape final : public Recorder {
   /// An error of the vjp of a record: of the loops that this stands in, which are still on the tape
   /// in front of it, in which iteration.
   void name_loops_around(std::size_t record, Error& error) const;
+  /// Of a mark where a loop begins or ends; empty where it has no name.
+  static std::string name_of_loop(const OpRecord& mark);
 
   /// Ends recording; gradient may still be asked.
   void stop();
@@ -187,6 +189,7 @@ class RecordingTape final : public Recorder {
     std::uint64_t begin;              // the newest block id before it
     ValueId values_before;            // how many values there were when it began
     ValueId values_before_iteration;  // and when its last iteration did
+    std::int64_t iteration = 0;       // the number of that
   };
   std::vector<OpenLoop> open_loops_;
   // Records that belong before loops in which they were made: out of how many, by their index; and

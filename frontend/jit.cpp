@@ -58,8 +58,9 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
       parts.push_back(picture_of(*run).picture);
     } else {
       const Planned planned = planned_graph(part);
-      if (!planned.profile) return;
-      parts.push_back(picture_of(*planned.graph, planned.profile));
+      if (!planned.profile && planned.failure.empty()) return;
+      parts.push_back(planned.profile ? picture_of(*planned.graph, planned.profile) : Picture());
+      parts.back().failure = planned.failure;
     }
     parts.back().name = options.name + title;
   };

@@ -1,6 +1,9 @@
 // frontend/loop_recording.h — what the eager and the traced form of loops share.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/leaf.h"
@@ -15,16 +18,19 @@ namespace reel {
 class MarkedLoop {
  public:
   /// name: for errors of its gradient; a branch has none.
-  explicit MarkedLoop(const std::string& name = {}) {
-    mark_tapes(Recorder::Mark::loop_begins, name);
+  explicit MarkedLoop(std::string name = {}) : name_(std::move(name)) {
+    mark_tapes(Recorder::Mark::loop_begins, name_);
   }
-  ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends); }
+  ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends, name_); }
   MarkedLoop(const MarkedLoop&) = delete;
   MarkedLoop& operator=(const MarkedLoop&) = delete;
   void begin_iteration(std::int64_t number) {
     check_cancellation();
     mark_tapes(Recorder::Mark::iteration_begins, {}, number);
   }
+
+ private:
+  std::string name_;
 };
 
 /// Runs a check whose message names the loop itself: in the first iteration there is no more to

@@ -81,6 +81,12 @@ void summarise(std::ostream& out, const Picture& picture) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return nanoseconds(a) > nanoseconds(b); });
   out << (picture.name.empty() ? "a graph without a name" : one_line(picture.name)) << ": ";
+  if (!picture.failure.empty()) {
+    out << "run op by op, by the interpreter, because its plan failed: "
+        << one_line(picture.failure) << '\n';
+    if (!picture.runs) return;
+    out << "before that: ";
+  }
   if (!picture.runs) {
     out << "it has not run to its end\n";
     return;

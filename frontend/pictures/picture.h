@@ -85,6 +85,7 @@ struct Picture {
   std::map<unsigned, std::string> rows;  ///< of the time line, those that are no threads
   std::int64_t runs = 0;                 ///< that were counted
   std::int64_t nanoseconds = 0;          ///< that these took together
+  std::string failure = {};  ///< why the last call was left to the interpreter; empty: it was not
   /// Which runs were counted, where these are not all but the first.
   enum class Runs { all_but_first, first, last } which_runs = Runs::all_but_first;
 

@@ -104,6 +104,7 @@ std::size_t behind_brackets(const std::string& text, std::size_t at) {
 }  // namespace
 
 std::string short_name(const std::string& name) {
+  constexpr std::string_view kOperators = "<>=!+-*/%^&|~,[]";
   int angles = 0, braces = 0;
   std::string result;
   for (std::size_t i = 0; i < name.size();) {
@@ -114,9 +115,17 @@ std::string short_name(const std::string& name) {
         i += std::string_view("(anonymous namespace)::").size();
         continue;
       }
-      if (!result.ends_with("decltype") && !result.ends_with("decltype ")) break;
-      result += ' ';
-      i = behind_brackets(name, i);
+      const std::size_t behind = behind_brackets(name, i);
+      const bool is_decltype = result.ends_with("decltype") || result.ends_with("decltype ");
+      if (!is_decltype && name.compare(behind, 2, "::") != 0) break;  // of what is in a function
+      if (is_decltype) result += ' ';
+      i = behind;
+      continue;
+    }
+    if (angles == 0 && result.ends_with("operator") &&
+        kOperators.find(c) != std::string_view::npos) {
+      for (; i < name.size() && kOperators.find(name[i]) != std::string_view::npos; ++i)
+        result += name[i];
       continue;
     }
     if (c == '{') ++braces;
@@ -126,7 +135,8 @@ std::string short_name(const std::string& name) {
     if (c == '>' && angles > 0) --angles;
     ++i;
   }
-  const std::size_t blank = result.rfind(' ');  // behind what it returns
+  while (result.ends_with(' ')) result.pop_back();
+  const std::size_t blank = result.rfind(' ', result.find("operator "));  // behind what it returns
   if (blank != std::string::npos) result.erase(0, blank + 1);
   return result == "operator" || result.ends_with("::operator") ? "" : result;
 }

@@ -173,6 +173,32 @@ TEST_P(CustomVjpTest, ErrorNamesTheArgumentsWhoseCotangentsDiffer) {
             "a tuple with the cotangent of each argument");
 }
 
+// The gradient of a gradient goes over the loop twice more.
+TEST_P(CustomVjpTest, ErrorsOfSecondGradientsNameTheirIterations) {
+  const auto has_no_gradient_above_one = custom_vjp(
+      [](const Tensor& x) {
+        return std::pair{x * 0.f + 2.f, x};
+      },
+      [](const Tensor& x, const Tensor& g) {
+        return g * gather(tensor({1.f, 2.f}), cast(x, i32), 0);
+      });
+  const auto doubled = custom_vjp(
+      [](const Tensor& x) {
+        return std::pair{x * 2.f, x};
+      },
+      [&](const Tensor& x, const Tensor& g) { return g * has_no_gradient_above_one(x); });
+  const auto last = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      return std::pair{None{}, doubled(s) + x};
+    };
+    return scan(Scan{.initial = scalar(0.f), .xs = x, .body = body, .name = "doubling"}).state;
+  };
+  const auto second = grad([&](const Tensor& x) { return sum(grad(last)(x)); });
+  EXPECT_EQ(message_of<IndexError>([&] { run(second)(ones({3})); }),
+            "gather: index 3 is out of range for axis 0 of f32[2], which has size 2\n"
+            "in iteration 2 of the gradient of the gradient of scan \"doubling\"");
+}
+
 // On the way back too it is said where it failed: of loops in each other, in both.
 TEST_P(CustomVjpTest, ErrorsNameTheIterationsOfTheGradient) {
   const auto fails_above_one = custom_vjp(

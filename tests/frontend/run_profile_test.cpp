@@ -276,6 +276,40 @@ TEST_F(RunProfileTest, UnderATapeTheGradientIsThereToo) {
   EXPECT_NE(text.find("f, its gradient: "), std::string::npos) << text;
 }
 
+TEST_F(RunProfileTest, ACallThatTheInterpreterDidSaysSo) {
+  const auto f = jit(
+      [](const Tensor& x, const Tensor& k) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          return std::pair{gather(ones({4}) * 2.f, k, 0) * x, h + x};
+        };
+        return sum(
+            scan(Scan{.spatial_dim = x.dim("time"), .initial = scalar(0.f), .xs = x, .body = body})
+                .ys);
+      },
+      {.name = "f", .profile = true});
+  f(ones({Dim("time", scalar(0))}), scalar(9));
+  const std::string why =
+      "run op by op, by the interpreter, because its plan failed: gather: index "
+      "9 is out of range";
+  EXPECT_NE(f.profile().summary().find("f: " + why), std::string::npos) << f.profile().summary();
+  f(ones({Dim("time", scalar(2))}), scalar(1));
+  EXPECT_EQ(f.profile().summary().find("failed"), std::string::npos) << f.profile().summary();
+}
+
+TEST_F(RunProfileTest, GradientsInRowsAndWholeOnesAreThereBoth) {
+  const auto f = jit(
+      [](const EmbeddingTable& t) {
+        return sum(gather(t, tensor({0, 1})));
+      },
+      {.name = "f", .profile = true});
+  const EmbeddingTable table(ones({4, 2}));
+  grad([&](const Tensor& whole) { return f(EmbeddingTable(whole)); })(table.dense());
+  grad(f)(table);
+  const std::string text = f.profile().summary();
+  EXPECT_NE(text.find("f, its gradient: "), std::string::npos) << text;
+  EXPECT_NE(text.find("f, its gradient in rows: "), std::string::npos) << text;
+}
+
 TEST_F(RunProfileTest, UnderTwoTapesEveryGraphThatRanIsThere) {
   for (const Executor executor : {Executor::plan, Executor::dataflow}) {
     const auto f = jit([](const Tensor& x) { return sum(sin(x) * x); },

@@ -113,6 +113,38 @@ TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
 }
 
+// What a loop inside stacks for its own step lies in one place for all steps of a chunk, however
+// large it is.
+TEST_F(ChunkLoopsTest, AreAsLongWhateverALoopInsideStacksForItsStep) {
+  const auto steps_of_chunk = [](int inner) {
+    const auto f = [=](const Tensor& x, const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor a = tanh(matmul(x, w) + h);
+        const auto all = scan(Scan{.initial = a,
+                                   .xs = zeros({inner, 1}),
+                                   .body =
+                                       [](const Tensor& z, const Tensor& s) {
+                                         const Tensor next = s * 0.5f + z;
+                                         return std::pair{next, next};
+                                       }})
+                             .ys;
+        return std::pair{sum(all, 0), a};
+      };
+      return scan(Scan{.initial = zeros({2, 256}), .xs = x, .body = body}).ys;
+    };
+    const auto jitted = jit(f);
+    jitted(ones({96, 2, 64}), ones({64, 256}));
+    const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {}).graph;
+    for (const OpRecord& record : graph->records)
+      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
+        return get<LoopAttrs>(record.attrs.get()).chunk_steps;
+    return 0;
+  };
+  const int few = steps_of_chunk(2);
+  EXPECT_GT(few, 1);
+  EXPECT_EQ(steps_of_chunk(3000), few);  // 6 MB
+}
+
 TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
   for (const int steps : {1, 2, 3, 4, 6, 7}) {
     for (const bool reverse : {false, true})

@@ -433,6 +433,7 @@ TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
   expect_values(f(steps(0), scalar(9)), {0});
   EXPECT_TRUE(has(f.explain(), why + "as of the call before:\n")) << f.explain();
   EXPECT_THROW(f(steps(3), scalar(9)), IndexError);
+  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // which the interpreter did not do
 }
 
 TEST_F(ExplainTest, Errors) {

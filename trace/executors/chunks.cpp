@@ -45,16 +45,18 @@ bool steps_have_loops(const LoopAttrs& attrs) {
   });
 }
 
-/// What loops in a body stack and the body does not hand out: a gradient that has their steps
-/// computed again has all of it at once. What is handed out is counted as this loop's, or saved.
-std::vector<ValueId> stacked_inside(const Graph& body) {
+/// What loops in a body save and the body does not hand out: the body is that of a gradient that
+/// has their steps computed again, and has it of all steps of a chunk at once. Where they are not,
+/// it comes in as slices. Other stacks of theirs lie in one place for all steps.
+std::vector<ValueId> saved_inside(const Graph& body) {
   std::vector<ValueId> result;
   for (const OpRecord& record : body.records) {
     if (record.op != &loop_op) continue;
     const auto& loop = get<LoopAttrs>(record.attrs.get());
     for (std::size_t k = loop.first_stack(); k < loop.first_sum(); ++k) {
       const ValueId v = body.outputs_of(record)[k];
-      if (std::find(body.outputs.begin(), body.outputs.end(), v) == body.outputs.end())
+      if (loop.is_raw(k - loop.first_stack()) &&
+          std::find(body.outputs.begin(), body.outputs.end(), v) == body.outputs.end())
         result.push_back(v);
     }
   }
@@ -119,7 +121,7 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
     if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
       types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
-  for (const ValueId v : stacked_inside(body))
+  for (const ValueId v : saved_inside(body))
     if (knows_all(env, body.types[v])) types.push_back(env.resolve(body.types[v]));
   return types;
 }

@@ -36,8 +36,8 @@ struct Chunks {
   Dim made_dim(std::int64_t chunk) const;
 };
 
-/// What a step of a loop reads and writes, but for what it saves; inside of a step, what loops
-/// stack for others to read there. inputs: types of the op's.
+/// What a step of a loop reads and writes, but for what it saves; of a gradient's, what loops in it
+/// save that are computed again there. inputs: types of the op's.
 std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// The chunks of a loop in chunks. inputs: types of the op's.

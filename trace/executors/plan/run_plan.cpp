@@ -98,6 +98,7 @@ class PlannedGraph {
     bool is_same = false;
     {
       const std::lock_guard lock(mutex_);
+      failure_.clear();
       const auto found = std::find_if(entries_.begin(), entries_.end(),
                                       [&](const Entry& e) { return e.sizes == entry.sizes; });
       if (found != entries_.end()) {
@@ -124,7 +125,6 @@ class PlannedGraph {
     const std::lock_guard lock(mutex_);
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
-    failure_.clear();
   }
   /// The interpreter has done what the plan of a call could not.
   void note_failure(const char* message) {
@@ -144,8 +144,8 @@ class PlannedGraph {
 
   Planned planned() {
     const std::lock_guard lock(mutex_);
-    if (entries_.empty()) return {};
-    return {graph_, entries_.front().profile.get()};
+    if (entries_.empty()) return {{}, nullptr, failure_};
+    return {graph_, entries_.front().profile.get(), failure_};
   }
 
  private:
@@ -220,7 +220,8 @@ Planned planned_graph(const Graph& graph) {
   Planned result;
   if (!graph.plans.value) return result;
   for (const auto& planned : *static_cast<const PlannedGraph::All*>(graph.plans.value.get()))
-    if (Planned found = planned->planned(); found.graph && !result.profile)
+    if (Planned found = planned->planned();
+        (found.graph || !found.failure.empty()) && !result.profile)
       result = std::move(found);
   return result;
 }

@@ -26,6 +26,7 @@ std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes
 struct Planned {
   GraphRef graph;
   const Profile* profile = nullptr;
+  std::string failure = {};  ///< why the last call was left to the interpreter; empty: it was not
 };
 Planned planned_graph(const Graph& graph);
 
