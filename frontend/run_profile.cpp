@@ -38,7 +38,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// In which box: "scan "rnn""; of a part of one, of which: "the condition of while_loop".
+/// In which box: "scan "rnn""; of a part of one, of which: "condition of while_loop".
 std::string place_of(const Picture& picture, const PictureNode& node) {
   const PictureNode& box = node_at(picture, node.parent);
   std::string result = list_name_of(box);

@@ -117,7 +117,10 @@ std::string short_name(const std::string& name) {
       }
       const std::size_t behind = behind_brackets(name, i);
       const bool is_decltype = result.ends_with("decltype") || result.ends_with("decltype ");
-      if (!is_decltype && name.compare(behind, 2, "::") != 0) break;  // of what is in a function
+      // What is in a function has a name of its own, but for lambdas.
+      const bool goes_on =
+          name.compare(behind, 2, "::") == 0 && name.compare(behind, 3, "::{") != 0;
+      if (!is_decltype && !goes_on) break;
       if (is_decltype) result += ' ';
       i = behind;
       continue;

@@ -32,6 +32,7 @@ TEST(ShortNameTest, IsThatOfTheFunctionAlone) {
   EXPECT_EQ(short_name("main::{lambda(auto:1)#1}::operator()(int) const"), "");
   EXPECT_EQ(short_name("main"), "main");
   EXPECT_EQ(short_name("f(int)::Local::run() const"), "f::Local::run");
+  EXPECT_EQ(short_name("loss(int)::{lambda(int)#1}::operator()(int) const"), "loss");
   EXPECT_EQ(short_name("bool ns::operator< <int>(A<int> const&, A<int> const&)"), "ns::operator<");
   EXPECT_EQ(short_name("ns::A::operator bool() const"), "ns::A::operator bool");
 }

@@ -12,6 +12,7 @@
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/reduce.h"
+#include "reel/trace/passes/pieces.h"
 
 namespace reel {
 namespace {
@@ -483,79 +484,14 @@ class Fusion {
   std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< sorted
 };
 
-/// Some records of a graph as a graph of its own, with values of its own.
-class Piece {
- public:
-  /// last_reads: by value of the whole graph, the record that reads it last, or their number for
-  /// one that is an output.
-  Piece(const Graph& whole, std::size_t begin, std::size_t end,
-        const std::vector<std::size_t>& last_reads)
-      : graph_(new Graph) {
-    graph_->name = whole.name;
-    std::unordered_map<ValueId, ValueId> inside;
-    const auto here = [&](ValueId v, bool is_input) {
-      const auto [found, is_new] = inside.try_emplace(v);
-      if (is_new) {
-        found->second = graph_->add_value(whole.types[v]);
-        outside_.push_back(v);
-        if (is_input) graph_->inputs.push_back(found->second);
-      }
-      return found->second;
-    };
-    for (std::size_t r = begin; r < end; ++r) {
-      const OpRecord& record = whole.records[r];
-      std::vector<ValueId> reads, makes;
-      for (const ValueId v : whole.inputs_of(record)) reads.push_back(here(v, true));
-      for (const ValueId v : whole.outputs_of(record)) makes.push_back(here(v, false));
-      graph_->append(record, record.attrs, reads, makes);
-      for (const ValueId v : whole.outputs_of(record))
-        if (last_reads[v] >= end) graph_->outputs.push_back(inside.at(v));
-    }
-    graph_->formal_count = graph_->inputs.size();
-    graph_->seal();
-  }
-
-  /// Fused, behind what the whole has of the pieces before.
-  void fuse_onto(Graph& whole) const {
-    const Ref<Graph> fused = Fusion(*graph_).run();
-    const auto there = [&](std::span<const ValueId> values) {
-      std::vector<ValueId> result;
-      for (const ValueId v : values) result.push_back(outside_[v]);
-      return result;
-    };
-    for (const OpRecord& record : fused->records)
-      whole.append(record, record.attrs, there(fused->inputs_of(record)),
-                   there(fused->outputs_of(record)));
-  }
-
- private:
-  Ref<Graph> graph_;
-  std::vector<ValueId> outside_;  ///< by value of the piece
-};
-
 /// What depends on what takes memory by the square of the records, and finding groups time by more
 /// than that: an unrolled loop has tens of thousands.
 constexpr std::size_t kMostRecords = 1024;
 
-Ref<Graph> fused_piece_by_piece(const Graph& graph) {
-  const std::size_t count = graph.records.size();
-  std::vector<std::size_t> last_reads(graph.types.size(), 0);
-  for (std::size_t r = 0; r < count; ++r)
-    for (const ValueId v : graph.inputs_of(graph.records[r])) last_reads[v] = r;
-  for (const ValueId v : graph.outputs) last_reads[v] = count;
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
-  for (std::size_t begin = 0; begin < count; begin += kMostRecords)
-    Piece(graph, begin, std::min(begin + kMostRecords, count), last_reads).fuse_onto(*result);
-  result->seal();
-  return result;
-}
-
 }  // namespace
 
 Ref<Graph> fuse_pointwise(const Graph& graph) {
-  return graph.records.size() > kMostRecords ? fused_piece_by_piece(graph) : Fusion(graph).run();
+  return in_pieces(graph, kMostRecords, [](const Graph& piece) { return Fusion(piece).run(); });
 }
 
 }  // namespace reel
