@@ -1,4 +1,6 @@
 // What the dataflow executor gains by overlapping iterations, and what its tokens cost.
+#include <thread>
+
 #include "harness.h"
 #include "reel/reel.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
@@ -12,20 +14,25 @@ std::string bound(int parallel_iterations) {
 }
 
 /// a <- f(a), b <- g(b, a): f of an iteration and g of the one before it can run at once. Both are
-/// a product and a tanh, of 100 microseconds and more.
+/// three layers, of 100 microseconds and more together; one product is small enough to be done by
+/// one thread, so that what a second thread gains is gained by overlapping.
 void pipeline(Group& group) {
   const std::string name = "pipeline";
   if (!group.wants(name)) return;
-  constexpr int kSteps = 100, kRows = 192, kWidth = 256, kThreads = 2;
+  constexpr int kSteps = 100, kRows = 60, kLayers = 3, kWidth = 256, kThreads = 2;
   set_threads(kThreads);
   manual_seed(1);
   const Tensor w = random_normal({kWidth, kWidth}) / 16, v = random_normal({kWidth, kWidth}) / 16;
   const Tensor a = random_normal({kRows, kWidth}), b = random_normal({kRows, kWidth});
-  const auto loop = [](Tensor a, Tensor b, Tensor w, Tensor v) {
+  const auto layers = [](Tensor x, const Tensor& w) {
+    for (int i = 0; i < kLayers; ++i) x = tanh(matmul(x, w));
+    return x;
+  };
+  const auto loop = [=](Tensor a, Tensor b, Tensor w, Tensor v) {
     return std::get<2>(while_loop([](Tensor i, Tensor, Tensor) { return i < kSteps; },
                                   [&](Tensor i, Tensor a, Tensor b) {
-                                    a = tanh(matmul(a, w));
-                                    b = tanh(matmul(b + a, v));
+                                    a = layers(a, w);
+                                    b = layers(b + a, v);
                                     return std::tuple{i + 1, a, b};
                                   },
                                   std::tuple{scalar(0), a, b}));
@@ -37,6 +44,26 @@ void pipeline(Group& group) {
          [=, f = jit(loop, {.executor = Executor::dataflow, .parallel_iterations = iterations})] {
            f(a, b, w, v);
          }});
+  // The roof: both chains alone, eagerly, one after the other and beside each other.
+  const auto chain = [=](int which) {
+    Tensor x = which ? b : a;
+    for (int i = 0; i < kSteps; ++i) x = which ? layers(x + a, v) : layers(x, w);
+  };
+  const auto with_one_thread = [](auto work) {
+    return [work] {
+      set_threads(1);
+      work();
+      set_threads(kThreads);
+    };
+  };
+  contenders.push_back({"chains_one_by_one", with_one_thread([=] {
+                          chain(0);
+                          chain(1);
+                        })});
+  contenders.push_back({"chains_at_once", with_one_thread([=] {
+                          const std::jthread other([=] { chain(1); });
+                          chain(0);
+                        })});
   const std::string sizes =
       str(name, " T=", kSteps, ' ', kRows, 'x', kWidth, " threads=", kThreads);
   const std::vector<Turns> turns = group.time(contenders, Clock::wall);
@@ -46,6 +73,7 @@ void pipeline(Group& group) {
   // Speed-ups: time with 1 over time with more; above 1 overlapping pays.
   group.report_ratio(sizes, "ratio_to_parallel_iterations_1", turns[1], turns[0]);
   group.report_ratio(sizes, "ratio_of_10_to_parallel_iterations_1", turns[1], turns[2]);
+  group.report_ratio(sizes, "roof_of_ratio", turns[3], turns[4]);
 }
 
 /// The smallest loop there is: what a node costs besides its op, beside the interpreter.

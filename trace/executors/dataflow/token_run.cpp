@@ -2,7 +2,7 @@
 #include "reel/trace/executors/dataflow/token_run.h"
 
 #include <chrono>
-#include <thread>
+#include <mutex>
 
 #include "reel/core/bind.h"
 #include "reel/core/cancellation.h"
@@ -94,15 +94,10 @@ Activation TokenRun::activation(const Ready& ready, std::int64_t begin, std::int
           thread};
 }
 
-void TokenRun::tell() {
-  changes_.fetch_add(1, std::memory_order_relaxed);
-  changed_.notify_all();
-}
-
 /// What each thread does until nothing is left: the caller's, and helpers.
 void TokenRun::work(bool is_caller) {
   const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(monitor_);
   int thread = 0;
   if (!is_caller) {
     if (free_numbers_.empty()) free_numbers_.push_back(++threads_);
@@ -129,10 +124,10 @@ void TokenRun::work(bool is_caller) {
         continue;
       }
       if (!running_) {
-        tell();
+        monitor_.tell();
         break;
       }
-      if (!wait(lock, is_caller)) break;
+      if (!wait(is_caller)) break;
       continue;
     }
     ++running_;
@@ -162,25 +157,22 @@ void TokenRun::work(bool is_caller) {
 /// Another thread for an op that takes long, if there is one that nobody has begun.
 void TokenRun::call_helpers() {
   if (long_.empty() || !leads_) return;
-  if (waiting_) return tell();
+  if (waiting_) return monitor_.tell();
   if (called_ >= helpers_.most()) return;
   ++called_;
   helpers_.call();
 }
 
-/// Until another thread tells: mostly not long, and a thread that sleeps is slow to wake up.
-/// -> false for a helper who need not wait any more.
-bool TokenRun::wait(std::unique_lock<std::mutex>& lock, bool is_caller) {
-  constexpr int kSpins = 200;
+/// Until another thread tells -> false for a helper who need not wait any more.
+bool TokenRun::wait(bool is_caller) {
   ++waiting_;
-  const std::uint32_t before = changes_.load(std::memory_order_relaxed);
-  const auto has_changed = [&] { return changes_.load(std::memory_order_relaxed) != before; };
-  lock.unlock();
-  for (int i = 0; i < kSpins && !has_changed(); ++i) std::this_thread::yield();
-  lock.lock();
-  if (is_caller) changed_.wait(lock, has_changed);
+  bool goes_on = true;
+  if (is_caller)
+    monitor_.wait();
+  else
+    goes_on = monitor_.look_out();
   --waiting_;
-  return is_caller || has_changed();
+  return goes_on;
 }
 
 NodeCost& TokenRun::cost(const Ready& ready) const {

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -13,6 +11,7 @@
 #include "reel/core/helpers.h"
 #include "reel/trace/executors/dataflow/frames.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
+#include "reel/trace/executors/monitor.h"
 
 namespace reel {
 
@@ -56,9 +55,8 @@ class TokenRun {
   // token_run.cpp: the workers
   void start(const Tensors& inputs);
   void work(bool is_caller);
-  bool wait(std::unique_lock<std::mutex>& lock, bool is_caller);
+  bool wait(bool is_caller);
   void call_helpers();
-  void tell();
   bool take(Ready& ready);
   std::exception_ptr compute(const Ready& ready, Tensors& outputs);
   void fail(Activation at, const Ready& ready, std::exception_ptr error);
@@ -98,9 +96,7 @@ class TokenRun {
   const bool all_take_long_;
   std::int64_t start_time_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<std::uint32_t> changes_{0};
+  Monitor monitor_;
   FrameRun root_;
   Tensors results_;
   std::vector<std::uint8_t> result_states_;

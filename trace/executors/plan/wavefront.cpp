@@ -1,13 +1,11 @@
 #include "reel/trace/executors/plan/wavefront.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "reel/core/parallel.h"
+#include "reel/trace/executors/monitor.h"
 
 namespace reel {
 namespace {
@@ -20,12 +18,12 @@ class Wavefront {
 
   /// What each thread does: chunks, until there are none.
   void work() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(monitor_);
     for (;;) {
       State* const next = find_ready();
       if (has_failed_ || (!next && !any_runs())) return;
       if (!next) {
-        wait(lock);
+        monitor_.wait();
         continue;
       }
       next->runs = true;
@@ -35,33 +33,18 @@ class Wavefront {
       } catch (...) {
         lock.lock();
         has_failed_ = true;
-        tell();
+        monitor_.tell();
         throw;
       }
       lock.lock();
       next->runs = false;
       next->steps = next->loop->steps_done();
       next->has_next = next->loop->has_next();
-      tell();
+      monitor_.tell();
     }
   }
 
  private:
-  /// Until another thread tells: mostly not long, as loops of equal cost keep step, and a thread
-  /// that sleeps is slow to wake up.
-  void wait(std::unique_lock<std::mutex>& lock) {
-    const std::uint32_t before = changes_.load(std::memory_order_relaxed);
-    lock.unlock();
-    for (int i = 0; i < kSpins && changes_.load(std::memory_order_relaxed) == before; ++i)
-      std::this_thread::yield();
-    lock.lock();
-    changed_.wait(lock, [&] { return changes_.load(std::memory_order_relaxed) != before; });
-  }
-  void tell() {
-    changes_.fetch_add(1, std::memory_order_relaxed);
-    changed_.notify_all();
-  }
-
   struct State {
     LoopRun* loop;
     std::int64_t steps;  ///< that are done
@@ -83,11 +66,7 @@ class Wavefront {
     return std::any_of(states_.begin(), states_.end(), [](const State& s) { return s.runs; });
   }
 
-  static constexpr int kSpins = 300;  // some 100 microseconds
-
-  std::mutex mutex_;
-  std::atomic<std::uint32_t> changes_{0};  // written under the mutex
-  std::condition_variable changed_;
+  Monitor monitor_;
   std::vector<State> states_;
   bool has_failed_ = false;
 };
