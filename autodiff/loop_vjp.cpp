@@ -124,12 +124,18 @@ class LoopReversal {
       spec.takes_rows[body_.formal_count + i] =
           at_.takes_rows(attrs_.first_capture() + attrs_.body_captures[i]);
     spec.keeps = attrs_.keeps.get();
-    // What is stacked anyway has zeros where entries have ended, which the body may have seen
-    // otherwise, and padding where lengths run over the stack's dim, all of which the body saw.
-    for (int i = 0; attrs_.entry_dims.empty() && i < attrs_.stacks; ++i)
-      if (!attrs_.is_checkpoint(i) && !hides_elements(at_.output_type(attrs_.carries + i)))
-        spec.kept_anyway.push_back(attrs_.carries + i);
+    for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks; ++i)
+      if (is_kept_anyway(i)) spec.kept_anyway.push_back(i);
     return spec;
+  }
+
+  /// What is stacked has zeros where entries have ended, which the body may have seen otherwise,
+  /// and padding where lengths run over the stack's dim, all of which the body saw. What is
+  /// computed again is not kept for this gradient alone.
+  bool is_kept_anyway(int output) const {
+    if (!attrs_.entry_dims.empty() || attrs_.is_checkpoint(output - attrs_.carries)) return false;
+    const bool is_read = at_.has_cotangent(output) && !cotangents_are_assumed();
+    return (is_read || !attrs_.has_checkpoints()) && !hides_elements(at_.output_type(output));
   }
 
   /// What the forward loop runs along, if that has a Dim.

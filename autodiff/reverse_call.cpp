@@ -8,6 +8,7 @@ ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8
                                 const std::vector<std::uint8_t>& takes_rows) {
   ReversalSpec spec;
   spec.is_enclosed = false;
+  spec.assumes_cotangents = true;
   for (const ValueId v : graph.outputs)
     spec.has_cotangent.push_back(is_float(graph.types[v].dtype()));
   spec.is_wanted = wanted_inputs;

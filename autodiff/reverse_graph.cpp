@@ -17,6 +17,19 @@
 namespace reel {
 namespace {
 
+thread_local bool are_assumed = false;
+
+class AssumptionScope {
+ public:
+  explicit AssumptionScope(bool assumed) : before_(std::exchange(are_assumed, assumed)) {}
+  ~AssumptionScope() { are_assumed = before_; }
+  AssumptionScope(const AssumptionScope&) = delete;
+  AssumptionScope& operator=(const AssumptionScope&) = delete;
+
+ private:
+  const bool before_;
+};
+
 Tensor zeros_of(const Tensor& x) {
   if (x.type().is_list()) return empty_list(x.type());
   return x.type().is_known() ? zeros(x.type()) : zeros_like(x);
@@ -68,6 +81,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
   Tensors presences, row_numbers;
+  const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
   const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
   // Where there is no path there is nothing: zeros that go on from here would meet infinite
   // derivatives. A carry is handed on in any case.
@@ -447,5 +461,7 @@ std::vector<std::uint8_t> reached_outputs(const Graph& graph,
   for (const ValueId v : graph.outputs) result.push_back(live[v]);
   return result;
 }
+
+bool cotangents_are_assumed() { return are_assumed; }
 
 }  // namespace reel

@@ -17,9 +17,10 @@ struct ReversalSpec {
       is_free;                   ///< by input: it can be had again at no cost (a capture, a slice)
   std::vector<int> kept_anyway;  ///< outputs of the graph that somebody stores already
   std::vector<std::uint8_t>
-      is_varying;               ///< by input: its dims may be others in every run; empty for none
-  bool is_enclosed = true;      ///< a body or branch: dims of its inputs are known around it
-  bool recomputes_all = false;  ///< save nothing: take inputs, and compute the rest again
+      is_varying;           ///< by input: its dims may be others in every run; empty for none
+  bool is_enclosed = true;  ///< a body or branch: dims of its inputs are known around it
+  bool assumes_cotangents = false;  ///< which of them will be given, nobody knows yet
+  bool recomputes_all = false;      ///< save nothing: take inputs, and compute the rest again
   std::vector<std::uint8_t> takes_rows =
       {};  ///< by input: its cotangent may be rows (Vjp::takes_rows); empty for none
   const SavingRule* keeps = nullptr;  ///< what is to be saved; null: what is not element-wise
@@ -56,6 +57,9 @@ struct ReversedGraph {
 /// free, not what is kept anyway, not what is element-wise from those (it is computed again), never
 /// a tensor of which only the dims are read.
 ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec);
+
+/// ReversalSpec::assumes_cotangents of the graph whose records' vjps are called on this thread.
+bool cotangents_are_assumed();
 
 /// Which inputs a cotangent of the marked outputs can reach, and which outputs a tangent of the
 /// marked inputs.

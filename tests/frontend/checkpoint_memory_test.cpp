@@ -207,6 +207,47 @@ TEST_P(CheckpointMemoryTest, ABudgetOfALoopThatStacksItsState) {
   EXPECT_LE(most.checkpoints.peak, saved_values(f)(weights()).loops.at(0).checkpoints);
 }
 
+// A state of 64 numbers at first, and 64 more in each step: the way back goes by what it is at the
+// end of what lies between two checkpoints, or of the loop.
+TEST_P(CheckpointMemoryTest, ABudgetOfAStateThatBeginsSmall) {
+  constexpr std::int64_t kRow = 64 * 8, kSteps = 200;
+  for (const std::int64_t budget : {kSteps * kRow / 4, 2 * kSteps * kRow, 20 * kSteps * kRow}) {
+    SCOPED_TRACE(budget);
+    const auto f = [&](const Tensor& w) {
+      return sum(
+          while_loop([](const Tensor&, const Tensor& i) { return i < kSteps; },
+                     [&](const Tensor& h, const Tensor& i) {
+                       return std::pair{concat({tanh(h * sum(w)), ones({1, 64}, f64)}, 0), i + 1};
+                     },
+                     std::pair{ones({1, 64}, f64), scalar(0)},
+                     {.shape_invariants = {PartialShape{unknown, 64}, std::nullopt},
+                      .checkpoint = Checkpoint::budget(budget)})
+              .first);
+    };
+    const Memory most = peaks(f);
+    // A step reads the state before it, and what tanh made of it.
+    EXPECT_LE(most.checkpoints.peak, std::max(budget / 2, kSteps * kRow));
+    EXPECT_LE(most.saved.peak, std::max(budget / 2, 3 * kSteps * kRow) + on_tapes());
+  }
+}
+
+// Nobody reads the ys: a gradient that needs what they are computes it again.
+TEST_P(CheckpointMemoryTest, OfStepsThatStackWhatNobodyReads) {
+  const Tensor xs = full({200, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);
+  const auto f = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(h, w) + x);
+      return std::pair{next, next};
+    };
+    return sum(
+        scan(Scan{.initial = first, .xs = xs, .body = body, .checkpoint = Checkpoint::every(16)})
+            .state);
+  };
+  const KeptByLoop foretold = saved_values(f)(weights()).loops.at(0);
+  EXPECT_EQ(foretold.bytes, 16 * kSaved);
+  EXPECT_EQ(peaks(f).saved.peak, foretold.bytes + on_tapes());
+}
+
 // How many elements lists of steps have that go to a file, it does not know when it begins.
 TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);

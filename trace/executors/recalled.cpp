@@ -91,30 +91,47 @@ Segments::Ran Recalled::run(std::int64_t begin, std::int64_t end, const Tensors&
   return last;
 }
 
-/// From now on states come of that checkpoint.
-void Recalled::enter(std::size_t checkpoint) {
+Recalled::State Recalled::state_at(std::size_t checkpoint) const {
   State state{way_->kept()[checkpoint], {}};
   for (std::size_t i = 0; i < checkpoints_.size(); ++i)
     state.carries.push_back(carry_at(i, checkpoint));
-  states_.assign(1, std::move(state));
+  return state;
 }
 
-WayBack::Bytes Recalled::bytes_behind(std::size_t checkpoint) {
-  enter(checkpoint);
-  WayBack::Bytes result{0, bytes_of_step() * unit_};
+/// That of the next checkpoint, or else before the last unit, which only a run tells.
+Recalled::State Recalled::last_state_behind(std::size_t checkpoint) {
+  if (checkpoint + 1 < way_->kept().size()) return state_at(checkpoint + 1);
+  State state = state_at(checkpoint);
+  const std::int64_t last = std::max(state.unit, units_ - 1);
+  return {last, run(state.unit, last, state.carries, false).carries};
+}
+
+/// Sizes of the state may change from step to step.
+bool Recalled::state_has_any_size() const {
+  const Graph& body = *loop().body.graph;
   for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
-    const Graph& body = *loop().body.graph;
     const TensorType& type = body.types[body.inputs[1 + i]];
-    const bool may_grow =
-        !type.is_list() && !type.is_known() && checkpoint + 1 < way_->kept().size();
-    const std::int64_t bytes = bytes_of(states_[0].carries[i]);
-    result.state += may_grow ? std::max(bytes, bytes_of(carry_at(i, checkpoint + 1))) : bytes;
+    if (!type.is_list() && !type.is_known()) return true;
   }
+  return false;
+}
+
+/// Of a state that grows, as it does until the next checkpoint.
+WayBack::Bytes Recalled::bytes_behind(std::size_t checkpoint) {
+  const WayBack::Bytes first = bytes_at(state_at(checkpoint));
+  if (!state_has_any_size()) return first;
+  const WayBack::Bytes last = bytes_at(last_state_behind(checkpoint));
+  return {std::max(first.state, last.state), std::max(first.unit, last.unit)};
+}
+
+WayBack::Bytes Recalled::bytes_at(const State& state) {
+  WayBack::Bytes result{0, bytes_of_step(state) * unit_};
+  for (const Tensor& carry : state.carries) result.state += bytes_of(carry);
   return result;
 }
 
-/// What one step takes; of values whose sizes a run tells, as the step behind the checkpoint does.
-std::int64_t Recalled::bytes_of_step() {
+/// What one step takes; of values whose sizes a run tells, as the one behind `state` does.
+std::int64_t Recalled::bytes_of_step(const State& state) {
   const Graph& body = *loop().body.graph;
   const auto is_known = [&](std::size_t i) {  // a loop inside may have saved as many as it liked
     const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
@@ -130,7 +147,6 @@ std::int64_t Recalled::bytes_of_step() {
   if (are_known) {
     for (std::size_t i = 0; i < types_.size(); ++i) add(i, slice_type(types_[i]).bytes());
   } else {
-    const State& state = states_[0];
     const Tensors saved =
         segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
     for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
@@ -142,7 +158,7 @@ std::int64_t Recalled::bytes_of_step() {
 /// `together` units -> its first one.
 std::int64_t Recalled::run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
   if (way_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
-    enter(way_->checkpoint());
+    states_.assign(1, state_at(way_->checkpoint()));
   while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
   State state = states_.back();
   for (const Revolve::Advance& advance : way_->way_to(end)) {

@@ -60,9 +60,12 @@ class Recalled final : public SavedSteps {
     return loop().is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
   }
   Segments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
-  void enter(std::size_t checkpoint);
+  State state_at(std::size_t checkpoint) const;
+  State last_state_behind(std::size_t checkpoint);
+  bool state_has_any_size() const;
   WayBack::Bytes bytes_behind(std::size_t checkpoint);
-  std::int64_t bytes_of_step();
+  WayBack::Bytes bytes_at(const State& state);
+  std::int64_t bytes_of_step(const State& state);
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
   void put_together(const Part& part);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
