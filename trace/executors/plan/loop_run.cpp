@@ -23,11 +23,13 @@ void add_to(const Tensor& to, const Tensor& term) {
 
 namespace {
 
-void place_input(Plan& plan, std::size_t i, void* data) {
-  if (plan.keeps_input(i))
-    plan.set_input(i, owned(placed(plan.input_type(i), data)));
-  else
-    plan.move_input(i, data);
+[[gnu::noinline]] void keep_input(Plan& plan, std::size_t i, void* data) {
+  plan.set_input(i, owned(placed(plan.input_type(i), data)));
+}
+inline void place_input(Plan& plan, std::size_t i, void* data) {
+  if (!plan.reads_input(i)) return;
+  if (plan.keeps_input(i)) return keep_input(plan, i, data);
+  plan.move_input(i, data);
 }
 
 }  // namespace
@@ -167,14 +169,14 @@ void LoopRun::put_first_carries() {
 Tensor& LoopRun::ask() {
   Plan& cond = *loop_.cond;
   position_ = iterations_.count();
-  set_position(cond);
+  if (cond.reads_input(0)) set_position(cond);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
       cond.set_input(1 + i, carried_lists_[i]);
     else
       place_input(cond, 1 + i, carries_[i]);
   }
-  set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
+  if (captures_lists_) set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
   if (cond.output_is_placed(0)) {
     if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
     cond.set_output(0, condition_.data<void>());
@@ -257,10 +259,8 @@ void LoopRun::run_iteration(Plan& plan) {
 
 void LoopRun::step_with_all() {
   if (attrs_.in_chunks) loop_.chunks.show_lengths(position_);
-  const auto planned = [&] { return &*loop_.body_at(position_); };  // for sizes that change
-  Plan& body =
-      attrs_.in_chunks ? *planned() : *in_iteration(iterations_.number(), attrs_.name, planned);
-  set_position(body);
+  Plan& body = *loop_.body_at(position_);
+  if (body.reads_input(0)) set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
       body.set_input(1 + i, std::move(carried_lists_[i]));
@@ -284,7 +284,7 @@ void LoopRun::step_with_all() {
     body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
-  set_list_captures(body, attrs_.body_captures, first_capture);
+  if (captures_lists_) set_list_captures(body, attrs_.body_captures, first_capture);
 
   for (int i = 0; i < attrs_.carries; ++i)
     if (body.output_is_placed(i)) body.set_output(i, next_place(i));
@@ -319,7 +319,7 @@ void LoopRun::step_with_all() {
       add_term(i, term, body.output_is_placed(k));
   }
   for (int i = 0; i < attrs_.carries; ++i) take_carry(i, body);
-  release_lists(body);
+  if (gives_lists_) release_lists(body);
 }
 
 void LoopRun::step_with_ended(const Tensor& live) {
@@ -351,7 +351,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (const Tensor& x : seen) types.push_back(x.type());
   loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
   Plan& body = *loop_.ended;
-  set_position(body);
+  if (body.reads_input(0)) set_position(body);
   for (std::size_t i = 0; i < seen.size(); ++i)
     body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
   const std::size_t outputs = attrs_.body.graph->outputs.size();
@@ -395,12 +395,11 @@ void LoopRun::step_with_ended(const Tensor& live) {
     carries_[i] = to;
   }
   for (Tensors* tensors : {&before, &seen, &places, &made}) tensors->clear();
-  release_lists(body);
+  if (gives_lists_) release_lists(body);
   body.release();
 }
 
 void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
-  if (!captures_lists_) return;
   for (std::size_t i = 0; i < captures.size(); ++i) {
     const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
     if (capture.type().is_list()) plan.set_input(first + i, capture);
@@ -422,8 +421,12 @@ void LoopRun::take_carry(int i, Plan& body) {
     carried_lists_[i] = owned(body.output(i));
     return;
   }
+  if (body.output_is_placed(i)) {
+    carries_[i] = body.output(i).data<char>();
+    return;
+  }
   char* to = next_place(i);
-  if (!body.output_is_placed(i)) copy_elements(to, body.output(i));
+  copy_elements(to, body.output(i));
   carries_[i] = to;
 }
 
@@ -448,7 +451,6 @@ void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {
 }
 
 void LoopRun::release_lists(Plan& body) {
-  if (!gives_lists_) return;
   for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
     if (!body.output_is_placed(k) && body.output(k).is_defined() && body.output(k).type().is_list())
       body.output(k) = Tensor();

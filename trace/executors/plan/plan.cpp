@@ -176,6 +176,11 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
     places_[i] = Place::given;
     keeps_input_.push_back(is_kept[i]);
   }
+  for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
+    const std::uint32_t slot = slot_of_[graph.outputs[k]];
+    const bool is_first = outputs_of_slot_[slot] == static_cast<int>(k);
+    outputs_.push_back({slot, is_first && places_[slot] == Place::outside});
+  }
 }
 
 /// Which outputs are made by an op that can add them, and are read by nobody else.
@@ -209,6 +214,7 @@ void Plan::make_headers() {
   // Whose tensor can be let go of: nobody needs it later, and it costs something to keep.
   const LastUses uses = last_uses();
   const std::vector<int>& last_use = uses.of_value;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) reads_input_.push_back(last_use[i] >= 0);
   const std::size_t safe = first_that_cannot_fail();
   const auto is_last = [&](std::size_t slot, std::size_t i) {
     const bool may_free = places_[slot] == Place::block ||

@@ -65,17 +65,14 @@ class Plan {
   Tensor& input(std::size_t i) { return slots_[i]; }
   const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
+  /// Else it need not be there.
+  bool reads_input(std::size_t i) const { return reads_input_[i]; }
 
   bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
   const TensorType& output_type(std::size_t k) const { return types_.types[graph_->outputs[k]]; }
   /// Output k is written where set_output() says; otherwise output(k) has to be read after the run.
-  bool output_is_placed(std::size_t k) const {
-    const std::size_t slot = slot_of_[graph_->outputs[k]];
-    return places_[slot] == Place::outside && outputs_of_slot_[slot] == static_cast<int>(k);
-  }
-  void set_output(std::size_t k, void* data) {
-    slots_[slot_of_[graph_->outputs[k]]].block()->data = data;
-  }
+  bool output_is_placed(std::size_t k) const { return outputs_[k].is_placed; }
+  void set_output(std::size_t k, void* data) { output(k).block()->data = data; }
   /// Output k is input i with few places changed, which nobody reads afterwards: both may lie in
   /// one place.
   bool output_updates_input(std::size_t k, std::size_t i) const;
@@ -85,7 +82,7 @@ class Plan {
     instructions_[static_cast<std::size_t>(adder_of_output_[k])].adds = adds;
   }
   /// Valid until the next run; a list or block is the caller's to keep.
-  Tensor& output(std::size_t k) { return slots_[slot_of_[graph_->outputs[k]]]; }
+  Tensor& output(std::size_t k) { return slots_[outputs_[k].slot]; }
 
   void run() { context_.profile ? run_all<true>() : run_all<false>(); }
   /// Lets go of all tensors that are not the plan's own.
@@ -169,10 +166,16 @@ class Plan {
   std::vector<Place> places_;                    ///< by slot
   std::vector<int> outputs_of_slot_;       ///< the first output that is the slot's value, or -1
   std::vector<std::uint8_t> keeps_input_;  ///< by input
-  std::vector<int> adder_of_output_;       ///< by output: the instruction that can add it, or -1
-  std::vector<Tensor> slots_;              ///< what instructions read and write
-  std::vector<Tensor> headers_;            ///< by slot: for values that are placed, and inputs
-  std::vector<void*> own_data_;            ///< by slot: its place in the plan's memory
+  std::vector<std::uint8_t> reads_input_;  ///< by input
+  struct Output {
+    std::uint32_t slot;
+    bool is_placed;
+  };
+  std::vector<Output> outputs_;
+  std::vector<int> adder_of_output_;  ///< by output: the instruction that can add it, or -1
+  std::vector<Tensor> slots_;         ///< what instructions read and write
+  std::vector<Tensor> headers_;       ///< by slot: for values that are placed, and inputs
+  std::vector<void*> own_data_;       ///< by slot: its place in the plan's memory
   std::vector<OpInput> operands_;
   std::vector<std::uint32_t> freed_;
   std::vector<std::unique_ptr<LoopPlan>> loops_;

@@ -1,5 +1,6 @@
 // How a plan runs: its instructions one after the other, loops beside each other.
 #include <algorithm>
+#include <optional>
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
@@ -77,7 +78,7 @@ void Plan::run_beside(std::size_t first) {
 
 template <bool is_counted>
 void Plan::run_all() {
-  DimEnv env;
+  std::optional<DimEnv> env;
   if (has_untyped_) env = types_.env;
   std::int64_t begin = 0, before = 0;
   if constexpr (is_counted) {
@@ -115,7 +116,7 @@ void Plan::run_all() {
         break;
       }
       case Kind::untyped:
-        as_op(*at.op, [&] { run_untyped(at, env); });
+        as_op(*at.op, [&] { run_untyped(at, *env); });
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
@@ -129,7 +130,7 @@ void Plan::run_all() {
       case Kind::cond: {
         const OpRecord& record = graph_->records[at.record];
         AttrsRef attrs = types_.attrs[at.record];
-        if (!attrs) attrs = record.attrs->resolve(env);
+        if (!attrs) attrs = record.attrs->resolve(*env);
         if (!is_counted && at.beside) {
           run_beside(static_cast<std::size_t>(&at - instructions_.data()));
           done = at.beside + 1;
@@ -144,8 +145,8 @@ void Plan::run_all() {
           const auto values = graph_->outputs_of(record);
           for (std::size_t k = 0; k < out.size(); ++k) {
             if (types_.is_known[values[k]]) continue;
-            env.bind(graph_->types[values[k]], out[k].type());
-            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], env);
+            env->bind(graph_->types[values[k]], out[k].type());
+            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], *env);
           }
         }
         break;
