@@ -135,7 +135,8 @@ class LoopReversal {
   bool is_kept_anyway(int output) const {
     if (!attrs_.entry_dims.empty() || attrs_.is_checkpoint(output - attrs_.carries)) return false;
     const bool is_read = at_.has_cotangent(output) && !cotangents_are_assumed();
-    return (is_read || !attrs_.has_checkpoints()) && !hides_elements(at_.output_type(output));
+    const bool has_policy = attrs_.has_checkpoints() || attrs_.swaps || attrs_.keeps;
+    return (is_read || !has_policy) && !hides_elements(at_.output_type(output));
   }
 
   /// What the forward loop runs along, if that has a Dim.

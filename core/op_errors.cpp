@@ -2,7 +2,9 @@
 
 #include <exception>
 #include <new>
+#include <string_view>
 
+#include "reel/core/cancellation.h"
 #include "reel/core/errors.h"
 #include "reel/core/memory.h"
 #include "reel/core/op.h"
@@ -10,6 +12,15 @@
 #include "reel/core/str.h"
 
 namespace reel {
+namespace {
+
+/// As messages of the library do, which begin with a function's name; or a line was added already.
+bool names_anything(std::string_view message) {
+  return message.find(": ") != std::string_view::npos ||
+         message.find('\n') != std::string_view::npos;
+}
+
+}  // namespace
 
 void rethrow_of(const Op& op) {
   try {
@@ -17,7 +28,10 @@ void rethrow_of(const Op& op) {
   } catch (MemoryError& error) {
     if (!error.names_function()) error.name_function(op.name);
     throw;
-  } catch (const Error&) {
+  } catch (const CancelledError&) {
+    throw;
+  } catch (Error& error) {
+    if (!names_anything(error.what())) error.add_line(str("in ", op.name));
     throw;
   } catch (const InternalError&) {
     throw;

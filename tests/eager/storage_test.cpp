@@ -56,7 +56,7 @@ TEST(StorageErrorTest, AnAxisOfUnknownSizeHasNoStorage) {
   EXPECT_EQ(message_of<ShapeError>([] {
               return random_normal({2, unknown});
             }),
-            "f32[2,?] has an axis of unknown size; give every dim a size");
+            "f32[2,?] has an axis of unknown size; give every dim a size\nin random_normal");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What kernels throw that is no Error, and memory that is not there: the op and the iteration are
+// What kernels throw that names nothing, and memory that is not there: the op and the iteration are
 // named in every mode.
 #include <gtest/gtest.h>
 
@@ -48,6 +48,7 @@ Tensor loop(const Tensor& n) {
 }
 
 void burn() { throw Burnt("disk on fire"); }
+void find_nothing() { throw ArgumentError("there is nothing"); }
 void run_out() { throw std::bad_alloc(); }
 constexpr std::int64_t kMany = std::int64_t{1} << 45;
 void ask_for_much() { allocate_block(TensorType(f32, {kMany})); }
@@ -65,6 +66,12 @@ TEST_P(KernelErrorsTest, AnExceptionIsNestedInAnErrorThatNamesOpAndIteration) {
     }
   }
   expect_values(f(scalar(3)), {3});
+}
+
+TEST_P(KernelErrorsTest, AnErrorThatNamesNothingIsGivenItsOp) {
+  const auto f = run(loop<find_nothing>);
+  EXPECT_EQ(message_of<ArgumentError>([&] { f(scalar(9)); }),
+            "there is nothing\nin fails\nin iteration 4 of while_loop \"decode\"");
 }
 
 TEST_P(KernelErrorsTest, NoMemoryForWhatAKernelWorksIn) {
