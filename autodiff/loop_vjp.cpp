@@ -130,8 +130,8 @@ class LoopReversal {
   }
 
   /// What is stacked has zeros where entries have ended, which the body may have seen otherwise,
-  /// and padding where lengths run over the stack's dim, all of which the body saw. What is
-  /// computed again is not kept for this gradient alone.
+  /// and padding where lengths run over the stack's dim, all of which the body saw. And for this
+  /// gradient alone nothing is kept that a policy would not keep.
   bool is_kept_anyway(int output) const {
     if (!attrs_.entry_dims.empty() || attrs_.is_checkpoint(output - attrs_.carries)) return false;
     const bool is_read = at_.has_cotangent(output) && !cotangents_are_assumed();

@@ -171,7 +171,7 @@ class Plan {
     std::uint32_t slot;
     bool is_placed;
   };
-  std::vector<Output> outputs_;
+  std::vector<Output> outputs_;       ///< of the graph
   std::vector<int> adder_of_output_;  ///< by output: the instruction that can add it, or -1
   std::vector<Tensor> slots_;         ///< what instructions read and write
   std::vector<Tensor> headers_;       ///< by slot: for values that are placed, and inputs
