@@ -169,7 +169,7 @@ void LoopRun::put_first_carries() {
 Tensor& LoopRun::ask() {
   Plan& cond = *loop_.cond;
   position_ = iterations_.count();
-  if (cond.reads_input(0)) set_position(cond);
+  set_position(cond);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
       cond.set_input(1 + i, carried_lists_[i]);
@@ -245,7 +245,7 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
   if (rows_) rows_->after(position, carries_);
 }
 
-void LoopRun::set_position(Plan& plan) {
+void LoopRun::place_position(Plan& plan) {
   seen_position_[0] =
       attrs_.in_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
   seen_position_[1] = loop_.chunks.steps;
@@ -260,7 +260,7 @@ void LoopRun::run_iteration(Plan& plan) {
 void LoopRun::step_with_all() {
   if (attrs_.in_chunks) loop_.chunks.show_lengths(position_);
   Plan& body = *loop_.body_at(position_);
-  if (body.reads_input(0)) set_position(body);
+  set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
     if (loop_.carries[i].is_list)
       body.set_input(1 + i, std::move(carried_lists_[i]));
@@ -351,7 +351,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (const Tensor& x : seen) types.push_back(x.type());
   loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
   Plan& body = *loop_.ended;
-  if (body.reads_input(0)) set_position(body);
+  set_position(body);
   for (std::size_t i = 0; i < seen.size(); ++i)
     body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
   const std::size_t outputs = attrs_.body.graph->outputs.size();

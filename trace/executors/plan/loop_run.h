@@ -89,7 +89,10 @@ class LoopRun {
   // Iterations.
   void put_first_carries();
   /// The plan of a body or condition, for this iteration.
-  void set_position(Plan& plan);
+  void set_position(Plan& plan) {
+    if (plan.reads_input(0)) place_position(plan);
+  }
+  void place_position(Plan& plan);
   void run_iteration(Plan& plan);
   Tensor& ask();
   void step(std::int64_t position, const Tensor& live);
