@@ -1,6 +1,7 @@
 // Records of runs: what is kept of long ones, and of those that failed.
 #include "reel/trace/executors/dataflow/run_recorder.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "reel/core/ops/elementwise.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/trace/executors/dataflow/busy_time.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 
 namespace reel {
@@ -207,6 +209,17 @@ TEST(RunRecorderTest, ACallThatWasCancelledHasARecordToo) {
   ASSERT_TRUE(run->failure);
   EXPECT_FALSE(run->failure->at);
   EXPECT_EQ(run->failure->message, message);
+}
+
+// A thread may be interrupted between the end of what it did and the note of it. What is noted
+// before it then lies apart from it, and so does the pause between.
+TEST(RunRecorderTest, SpansOfBusyTimeComeInAnyOrder) {
+  std::vector<std::pair<int, int>> spans{{0, 2}, {1, 3}, {5, 6}, {8, 20}, {9, 11}, {12, 13}};
+  do {
+    BusyTime time;
+    for (const auto& [begin, end] : spans) time.add(begin, end);
+    ASSERT_EQ(time.nanoseconds(), 3 + 1 + 12);
+  } while (std::next_permutation(spans.begin(), spans.end()));
 }
 
 }  // namespace
