@@ -8,6 +8,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
@@ -87,7 +88,7 @@ class LoopReversal {
         attrs_(at.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         active_(active_carries(attrs_, at)),
-        reversed_(reverse_graph(body_, spec())) {}
+        reversed_(reverse_graph(body_, spec(attrs_.keeps.get()))) {}
 
   void run() {
     run_forward();
@@ -99,7 +100,7 @@ class LoopReversal {
   }
 
  private:
-  ReversalSpec spec() {
+  ReversalSpec spec(const SavingRule* rule) {
     ReversalSpec spec;
     spec.has_cotangent.assign(active_.begin(), active_.end());
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks + attrs_.sums; ++i)
@@ -123,7 +124,7 @@ class LoopReversal {
     for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
       spec.takes_rows[body_.formal_count + i] =
           at_.takes_rows(attrs_.first_capture() + attrs_.body_captures[i]);
-    spec.keeps = attrs_.keeps.get();
+    spec.keeps = rule;
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks; ++i)
       if (is_kept_anyway(i)) spec.kept_anyway.push_back(i);
     return spec;
@@ -341,6 +342,41 @@ class LoopReversal {
       outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
   }
 
+  /// What chunks are chosen by, where that is not what is in the reversed body.
+  std::vector<TensorType> whole_step() {
+    if (!attrs_.whole_step.empty()) return attrs_.whole_step;
+    std::vector<TensorType> inputs;
+    for (std::size_t i = 0; i < at_.input_count(); ++i) inputs.push_back(at_.input_type(i));
+    std::vector<TensorType> around = step_around_loops(attrs_, inputs);
+    return around.empty() && attrs_.keeps ? step_without_rule() : around;
+  }
+  /// What a step of this gradient reads and writes where no rule says what is saved: chunks are
+  /// chosen by that, and so are the same under every rule.
+  std::vector<TensorType> step_without_rule() {
+    std::vector<TensorType> types;
+    const ReversedGraph plain = reverse_graph(body_, spec(nullptr));
+    const auto add_step_of = [&](const TensorType& all) {
+      if (!all.is_list()) types.push_back(slice_type(all));
+    };
+    const auto slice_of = [&](int input) {
+      return attrs_.first_slice() + input - 1 - attrs_.carries;
+    };
+    const auto is_slice = [&](int input) {
+      return input > attrs_.carries && input < static_cast<int>(body_.formal_count);
+    };
+    for (const int i : plain.cotangents)
+      if (i >= attrs_.carries && i < attrs_.carries + attrs_.stacks)
+        add_step_of(at_.output_type(i));
+    for (const int i : plain.inputs)
+      if (is_slice(i)) add_step_of(at_.input_type(slice_of(i)));
+    for (const int i : plain.kept) add_step_of(at_.output_type(i));
+    for (const Saved& saved : plain.saved)
+      if (!saved.is_local && !saved.type.is_list()) types.push_back(env_.resolve(saved.type));
+    for (const int i : plain.wanted)
+      if (is_slice(i)) add_step_of(at_.input_type(slice_of(i)));
+    return types;
+  }
+
   /// The loop made its dim, and nothing goes along another one, which may be longer than it ran.
   bool runs_along_made_dim() const {
     if (!attrs_.makes_dim) return false;
@@ -364,6 +400,7 @@ class LoopReversal {
     graph->name = body_.name + " reversed";
     graph->seal();
     back_.body = make_sub_graph(std::move(graph), env_);
+    back_.whole_step = whole_step();
 
     CaptureList list;
     back_.body_captures = list.add(capture_values_);

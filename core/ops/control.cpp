@@ -95,10 +95,11 @@ void loop_type(TypeArgs& a) {
   for (int i = 0; i < attrs.stacks; ++i) {
     const TensorType& term = body.types[body.outputs[attrs.carries + i]];
     if (attrs.is_list(i)) {  // elements may have dims that only their iteration knows
+      const TensorType element = element_of_stack(attrs, static_cast<std::size_t>(i), term);
       Dims dims;
-      for (const Dim& dim : term.dims())
+      for (const Dim& dim : element.dims())
         dims.push_back(dim.is_named() && !last.has(dim) && env.knows(dim) ? env.resolve(dim) : dim);
-      a.out.push_back(term.with(dims).as_list());
+      a.out.push_back(element.with(dims).as_list());
       continue;
     }
     Dims dims{attrs.makes_dim ? fresh : attrs.stack_dims[i]};
@@ -217,9 +218,18 @@ TensorType slice_type(const TensorType& slices) {
 }
 
 TensorType chunk_type(const TensorType& slices, const Dim& chunk) {
+  if (slices.is_list()) return slices;
   Dims dims = slices.dims();
   dims[0] = chunk;
   return slices.with(dims);
+}
+
+std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
+                                             std::span<const TensorType> inputs) {
+  const auto slices = static_cast<std::size_t>(attrs.slices);
+  for (std::size_t i = 0; i < slices; ++i)
+    if (!inputs[attrs.first_slice() + i].is_list()) return i;
+  return std::nullopt;
 }
 
 LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk) {
@@ -232,6 +242,10 @@ LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk) {
 
 TensorType one_step(const LoopAttrs& attrs, const TensorType& term) {
   return attrs.in_chunks ? slice_type(term) : term;
+}
+
+TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& term) {
+  return attrs.is_checkpoint(stack) ? term : one_step(attrs, term);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,8 @@ inline Fill fill_in_memory(Fill fill) {
 /// each iteration binds it anew, and the last value has a new dim.
 ///
 /// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
-/// one element per iteration. Iteration k works at position k, or in a reverse loop at trips - 1 -
-/// k.
+/// one element per iteration, in a loop in chunks one per step. Iteration k works at position k, or
+/// in a reverse loop at trips - 1 - k.
 ///
 /// A loop in chunks (trace/passes/chunk_loops.h) takes many steps in an iteration: slices and terms
 /// of stacks have the steps of a chunk in front, the chunk at the end has what is left, and the
@@ -91,8 +92,9 @@ struct LoopAttrs {
   /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round,
   /// or layers of it do so inside.
   bool is_handed_on = false;
-  /// Of a layer of a loop (trace/passes/split_loops.h), and of one in chunks that has loops inside:
-  /// what a step of all of that reads and writes, which its chunks are chosen by.
+  /// What a step reads and writes, which chunks are chosen by, where the body does not show it: of
+  /// a layer of a loop (trace/passes/split_loops.h) that of all of it; of one that has loops inside,
+  /// and of its gradient, core/ops/around_loops.h; of a gradient under a rule that without it.
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
@@ -264,10 +266,13 @@ auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
 
 /// The type of one slice, as the body takes it.
 TensorType slice_type(const TensorType& slices);
-/// The same of a loop in chunks, for a chunk of such steps.
+/// The same of a loop in chunks, for a chunk of such steps: of a list, a list again.
 TensorType chunk_type(const TensorType& slices, const Dim& chunk);
 /// Of what the body takes as a slice or gives to a stack, the type of one step.
 TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
+/// Of what the body gives to a stack that is a list, the type of an element: one step's, or a
+/// checkpoint.
+TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& in_body);
 
 /// Whether the graph's own records make a dim whose size only a run knows, or one that it is
 /// computed from.
@@ -281,6 +286,10 @@ LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
 Dims changing_dims(const LoopAttrs& attrs);
 /// Whether a carry has one of them.
 bool changes_dims(const LoopAttrs& attrs, int carry);
+
+/// Which slice is the first that is no list: the loop goes along its dim. Nothing where all are.
+std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
+                                             std::span<const TensorType> inputs);
 
 /// What the dims of a loop's body are called where the loop stands, given the types of the op's
 /// inputs.

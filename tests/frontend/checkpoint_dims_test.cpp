@@ -32,7 +32,7 @@ class CheckpointDimsTest : public UnderPolicies {
   template <class Make>
   void expect_first_and_second(const Make& make, bool is_exact = true) const {
     const Tensor w = scalar(0.9, f64);
-    expect_same_gradients(make, false, w);
+    expect_same_gradients(make, w);
     expect_same_second_gradients(make, w, is_exact && this->is_exact());
     const auto norm = [f = make(Checkpoint::every(2))](const Tensor& w) {
       return sum(square(grad(f)(w)));
@@ -198,7 +198,9 @@ TEST_P(CheckpointDimsTest, OfStepsInAFile) {
   SmallSpillBlocks blocks;
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(3), Checkpoint::budget(500)}) {
     expect_all_close(run(grad(grad(f(true, policy))))(w), expected, 1e-12);
-    EXPECT_GT(blocks.written(), 0);
+    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+      EXPECT_GT(blocks.written(), 0);
+    }
   }
 }
 
@@ -243,7 +245,7 @@ TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
   };
   for (const int size : {3, 2}) {
     const Dim n("n", scalar(size));
-    expect_same_gradients(make, false, full({n}, 0.7, f64));
+    expect_same_gradients(make, full({n}, 0.7, f64));
   }
 }
 

@@ -37,7 +37,7 @@ TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
         return sum(made.ys) + sum(made.state);
       };
     };
-    for (const int steps : {0, 1, 2, 12}) expect_same_gradients(make, true, problem(steps));
+    for (const int steps : {0, 1, 2, 12}) expect_same_gradients(make, problem(steps));
   }
 }
 
@@ -54,7 +54,7 @@ TEST_P(CheckpointPolicyTest, OfOneTensorThatIsStateAndSlicesAndComesOutAgain) {
         return sum(made.ys) + sum(sin(made.state.first)) + sin(made.state.second);
       };
     };
-    expect_same_gradients(make, false, full({1}, -0.37 - 0.01 * i, f32), scalar(1.75, f32));
+    expect_same_gradients(make, full({1}, -0.37 - 0.01 * i, f32), scalar(1.75, f32));
   }
 }
 
@@ -79,7 +79,7 @@ TEST_P(CheckpointPolicyTest, OfNamedDimsAndRaggedLengths) {
         return sum(square(made.ys)) + sum(made.state);
       };
     };
-    expect_same_gradients(make, false, std::pair{x, w});
+    expect_same_gradients(make, std::pair{x, w});
   }
 }
 
@@ -96,7 +96,7 @@ TEST_P(CheckpointPolicyTest, OfLoopsWhoseLengthNobodyKnows) {
       return sum(last.first) + sum(last.second);
     };
   };
-  expect_same_gradients(make, false, tensor({1.01, 1.02, 1.03}, {}, f64));
+  expect_same_gradients(make, tensor({1.01, 1.02, 1.03}, {}, f64));
 }
 
 TEST_P(CheckpointPolicyTest, OfScansThatEndByACondition) {
@@ -117,7 +117,7 @@ TEST_P(CheckpointPolicyTest, OfScansThatEndByACondition) {
       return sum(square(made.ys)) + sum(made.state);
     };
   };
-  expect_same_gradients(make, false, tensor({1.1, 1.3, 1.7}, {batch}, f64));
+  expect_same_gradients(make, tensor({1.1, 1.3, 1.7}, {batch}, f64));
 }
 
 TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
@@ -141,7 +141,7 @@ TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
               .ys));
     };
   };
-  expect_same_gradients(make, false, problem(6));
+  expect_same_gradients(make, problem(6));
 }
 
 TEST_P(CheckpointPolicyTest, OfLayersInOneBodyOnTwoThreads) {
@@ -162,7 +162,7 @@ TEST_P(CheckpointPolicyTest, OfLayersInOneBodyOnTwoThreads) {
   };
   const int before = threads();
   set_threads(2);
-  expect_same_gradients(make, false, problem(24));
+  expect_same_gradients(make, problem(24));
   set_threads(before);
 }
 
@@ -179,7 +179,7 @@ TEST_P(CheckpointPolicyTest, OfBodiesThatDraw) {
               .ys));
     };
   };
-  expect_same_gradients(make, true, problem(10));
+  expect_same_gradients(make, problem(10));
 }
 
 TEST_P(CheckpointPolicyTest, OfStatesThatAreArraysAndGrow) {
@@ -198,7 +198,7 @@ TEST_P(CheckpointPolicyTest, OfStatesThatAreArraysAndGrow) {
       return sum(square(made.ys)) + sum(made.state.first.stack());
     };
   };
-  expect_same_gradients(make, false, tensor({0.3, -0.2, 0.7, 0.1, 0.4}, {}, f64));
+  expect_same_gradients(make, tensor({0.3, -0.2, 0.7, 0.1, 0.4}, {}, f64));
 }
 
 TEST_P(CheckpointPolicyTest, SecondGradients) {
@@ -258,9 +258,9 @@ TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
       SCOPED_TRACE(str("rule ", &rule - rules.data(), ", ", text_of(over_time)));
       const auto actual = run(value_and_grad(make(over_time.where(rule))))(p);
       expect_same_bits(actual.first, expected.first);
-      expect_all_close(actual.second.in, expected.second.in, is_exact() ? 0 : 1e-12);
-      expect_all_close(actual.second.recurrent, expected.second.recurrent, is_exact() ? 0 : 1e-12);
-      expect_all_close(actual.second.x, expected.second.x, is_exact() ? 0 : 1e-12);
+      expect_same_bits(actual.second.in, expected.second.in);
+      expect_same_bits(actual.second.recurrent, expected.second.recurrent);
+      expect_same_bits(actual.second.x, expected.second.x);
       const auto place = &rule - rules.data();
       const bool spills = place == 3 || place == 5;
       // Steps that are run again stay in memory; and a plan has all of these in one chunk, a block.
@@ -329,7 +329,7 @@ TEST_P(CheckpointPolicyTest, ABodyThatReadsACapturedDimOverTheBatch) {
                      .ys);
     };
   };
-  expect_same_gradients(make, true, x);
+  expect_same_gradients(make, x);
   const auto planned = jit(grad(make(Checkpoint::every(2))));
   planned(x);
   EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos);
@@ -356,7 +356,7 @@ TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorWhereEntriesEnd) {
                      .state);
     };
   };
-  expect_same_gradients(make, true, scalar(0.3, f64));
+  expect_same_gradients(make, scalar(0.3, f64));
 }
 
 // What the loop inside keeps few steps of is kept by the one around it, of which few are kept.

@@ -99,10 +99,9 @@ TEST_P(PoliciesEverywhereTest, ChangeNoGradient) {
     const Problem expected = gradient({});
     for (const Policy& policy : policies) {
       const Problem actual = gradient(policy);
-      expect_all_close(actual.x, expected.x, is_exact() ? 0 : 1e-13);
-      expect_all_close(actual.w, expected.w, is_exact() ? 0 : 1e-13);
-      expect_all_close(actual.cell.recurrent_weight, expected.cell.recurrent_weight,
-                       is_exact() ? 0 : 1e-13);
+      expect_same_bits(actual.x, expected.x);
+      expect_same_bits(actual.w, expected.w);
+      expect_same_bits(actual.cell.recurrent_weight, expected.cell.recurrent_weight);
       // A plan has all steps of some of these in one chunk, which is a block.
       if (policy.swap_memory.spill() && GetParam() != RunMode::plan) {
         EXPECT_GT(blocks.written(), 0);

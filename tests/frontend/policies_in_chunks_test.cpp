@@ -194,7 +194,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
   };
 }
 
-// Products of loops inside leave the loop around them by chunks of its steps, without a policy too.
+// Loops inside run in chunks of their own steps, without a policy too.
 TEST(PoliciesOfLoopsInsideTest, GradientsHaveTheBitsOfKeepingAll) {
   for (const Inside inside : {Inside::counts, Inside::goes_along_a_dim, Inside::goes_along_a_piece})
     for (const auto& [steps, inner] : {std::pair{1, 3}, {7, 5}, {100, 3}, {131, 2}, {40, 60}}) {

@@ -47,7 +47,7 @@ TEST_P(SwapMemoryTest, OfLoopsWhoseLengthNobodyKnows) {
   const auto expected = run(value_and_grad(f(false)))(w),
              actual = run(value_and_grad(f(small())))(w);
   expect_same_bits(actual.first, expected.first);
-  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-4);
+  expect_same_bits(actual.second, expected.second);
 }
 
 TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
@@ -130,7 +130,7 @@ TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
       [](const StepValue& v) { return v.op == "tanh" ? Saving::spill : Saving::by_default; })))(p);
   EXPECT_GT(blocks.written(), 0);
   expect_same_bits(actual.first, expected.first);
-  expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+  expect_same_bits(actual.second.w, expected.second.w);
 }
 
 // A trace is recorded, and so is what a loop under a policy runs: the outermost loop alone writes
@@ -166,7 +166,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
     const auto actual = run(value_and_grad(f))(p);
     EXPECT_EQ(blocks.written() > 0, writes);
     expect_same_bits(actual.first, expected.first);
-    expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+    expect_same_bits(actual.second.w, expected.second.w);
   };
   holds(in_loop({}, small()), in_loop({}, false), is_eager());
   holds(in_branch(small()), in_branch(false), is_eager());
@@ -198,7 +198,7 @@ TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
   reset_peak_memory();
   const auto actual = in_mode(w);
   expect_same_bits(actual.first, expected.first);
-  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-4);
+  expect_same_bits(actual.second, expected.second);
   // A value of all steps takes 2.4 MB.
   EXPECT_LT(memory().saved.peak, 600'000);
 }
@@ -219,9 +219,11 @@ TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
   const Tensor x = tensor({0.1, 0.5, 0.9, 0.3, 0.7}, {}, f64);
   const auto expected = run(value_and_grad(f(false)))(x),
              actual = run(value_and_grad(f(small())))(x);
-  EXPECT_GT(blocks.written(), 0);
+  if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+    EXPECT_GT(blocks.written(), 0);
+  }
   expect_same_bits(actual.first, expected.first);
-  expect_all_close(actual.second, expected.second, is_exact() ? 0 : 1e-9);
+  expect_same_bits(actual.second, expected.second);
 }
 
 // Products over all steps read what the loop reads step by step.
@@ -279,7 +281,7 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   const auto expected = run(value_and_grad(loss(false)))(p);
   for (const auto& actual : {take(small()), again(p)}) {
     expect_same_bits(actual.first, expected.first);
-    expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+    expect_same_bits(actual.second.w, expected.second.w);
   }
 }
 
@@ -300,7 +302,7 @@ TEST_P(SwapMemoryTest, ADiskThatIsReallyFullIsAnErrorUntilThereIsRoom) {
   // Now there is room.
   const auto expected = run(value_and_grad(loss(false)))(p), actual = f(p);
   expect_same_bits(actual.first, expected.first);
-  expect_all_close(actual.second.w, expected.second.w, is_exact() ? 0 : 1e-3);
+  expect_same_bits(actual.second.w, expected.second.w);
 }
 
 TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {

@@ -113,36 +113,50 @@ TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
 }
 
-// What a loop inside stacks for its own step lies in one place for all steps of a chunk, however
-// large it is.
-TEST_F(ChunkLoopsTest, AreAsLongWhateverALoopInsideStacksForItsStep) {
-  const auto steps_of_chunk = [](int inner) {
-    const auto f = [=](const Tensor& x, const Tensor& w) {
+/// Of the loops of a plan's graph that run in chunks, how many steps a chunk has.
+std::vector<int> chunks_in(const Graph& graph) {
+  std::vector<int> result;
+  const Ref<Graph> plan = optimise_for_plan(graph, {}).graph;
+  for (const OpRecord& record : plan->records)
+    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
+      result.push_back(get<LoopAttrs>(record.attrs.get()).chunk_steps);
+  return result;
+}
+
+// A gradient may have what loops inside keep of all steps of a chunk: their steps and states say
+// how much that is, by and large, and no policy changes it, as sums over chunks have bits of their
+// own.
+TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
+  const auto chunks = [](int inner, const Checkpoint& around, const Checkpoint& inside) {
+    const auto f = [=](const Tensor& w, const Tensor& x) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
         const Tensor a = tanh(matmul(x, w) + h);
-        const auto all = scan(Scan{.initial = a,
-                                   .xs = zeros({inner, 1}),
-                                   .body =
-                                       [](const Tensor& z, const Tensor& s) {
-                                         const Tensor next = s * 0.5f + z;
-                                         return std::pair{next, next};
-                                       }})
-                             .ys;
+        const auto step = [](const Tensor& z, const Tensor& s) {
+          const Tensor next = sin(s * 0.5f + z);
+          return std::pair{next, next};
+        };
+        const auto all =
+            scan(Scan{.initial = a, .xs = zeros({inner, 1}), .body = step, .checkpoint = inside})
+                .ys;
         return std::pair{sum(all, 0), a};
       };
-      return scan(Scan{.initial = zeros({2, 256}), .xs = x, .body = body}).ys;
+      return sum(
+          scan(Scan{.initial = zeros({2, 256}), .xs = x, .body = body, .checkpoint = around}).ys);
     };
-    const auto jitted = jit(f);
-    jitted(ones({96, 2, 64}), ones({64, 256}));
-    const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {}).graph;
-    for (const OpRecord& record : graph->records)
-      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
-        return get<LoopAttrs>(record.attrs.get()).chunk_steps;
-    return 0;
+    const auto gradient = jit(value_and_grad(f));
+    gradient(ones({64, 256}), ones({96, 2, 64}));
+    return chunks_in(gradient.graph());
   };
-  const int few = steps_of_chunk(2);
-  EXPECT_GT(few, 1);
-  EXPECT_EQ(steps_of_chunk(3000), few);  // 6 MB
+  EXPECT_EQ(chunks(2, {}, {}), (std::vector{48, 48}));
+  EXPECT_EQ(chunks(3000, {}, {}), (std::vector{1, 1}));
+  const Checkpoint every = Checkpoint::every(2), budget = Checkpoint::budget(1 << 20),
+                   again = Checkpoint().where([](const StepValue&) { return Saving::recompute; });
+  for (const int inner : {2, 40})
+    for (const Checkpoint& around : {Checkpoint(), every, budget, again})
+      for (const Checkpoint& inside : {Checkpoint(), every, budget})
+        EXPECT_EQ(chunks(inner, around, inside), chunks(inner, {}, {}))
+            << inner << " steps inside, " << around.steps() << ' ' << around.bytes() << ", "
+            << inside.steps() << ' ' << inside.bytes();
 }
 
 TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {

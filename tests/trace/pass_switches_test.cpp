@@ -171,8 +171,8 @@ TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
   });
   const Tensor w = random_normal({4, 4}), x = random_normal({6, 3, 4});
   EXPECT_EQ(that_do_something(2, f, w, x),
-            "simplify (with others) hoist_invariants batch_over_time pack_weights (with others) "
-            "fuse_pointwise reuse_memory");
+            "simplify (with others) hoist_invariants batch_over_time chunk_loops pack_weights "
+            "(with others) fuse_pointwise reuse_memory");
   expect_same_by_all(2e-5, f, w, x);
 }
 

@@ -45,31 +45,6 @@ bool steps_have_loops(const LoopAttrs& attrs) {
   });
 }
 
-/// What loops in a body save and the body does not hand out: the body is that of a gradient that
-/// has their steps computed again, and has it of all steps of a chunk at once. Where they are not,
-/// it comes in as slices. Other stacks of theirs lie in one place for all steps.
-std::vector<ValueId> saved_inside(const Graph& body) {
-  std::vector<ValueId> result;
-  for (const OpRecord& record : body.records) {
-    if (record.op != &loop_op) continue;
-    const auto& loop = get<LoopAttrs>(record.attrs.get());
-    for (std::size_t k = loop.first_stack(); k < loop.first_sum(); ++k) {
-      const ValueId v = body.outputs_of(record)[k];
-      if (loop.is_raw(k - loop.first_stack()) &&
-          std::find(body.outputs.begin(), body.outputs.end(), v) == body.outputs.end())
-        result.push_back(v);
-    }
-  }
-  return result;
-}
-
-bool knows_all(const DimEnv& env, const TensorType& type) {
-  bool result = true;
-  for_each_symbol(type,
-                  [&](const Dim& dim) { result = result && (dim.has_size() || env.knows(dim)); });
-  return result;
-}
-
 /// By what a chunk does for all its steps, beside the loop over them.
 bool is_read_outside(const Graph& body, ValueId v) {
   return std::any_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
@@ -121,14 +96,12 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
     if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
       types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
-  for (const ValueId v : saved_inside(body))
-    if (knows_all(env, body.types[v])) types.push_back(env.resolve(body.types[v]));
   return types;
 }
 
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
-  const Dim& time = inputs[attrs.first_slice()].dims()[0];
+  const Dim& time = inputs[attrs.first_slice() + *first_dense_slice(attrs, inputs)].dims()[0];
   Chunks chunks;
   chunks.time = time;
   chunks.steps = time.size();

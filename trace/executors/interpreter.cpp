@@ -70,6 +70,13 @@ class LoopRun {
  private:
   /// slice: as the body takes them.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
+    if (slices.type().is_list() && attrs_.in_chunks) {
+      const Tensors steps = list_elements(slices);
+      Tensors result;
+      for (std::int64_t k = 0; k < chunks_.count(); ++k)
+        result.push_back(part_of_list(slices, steps, chunks_.first(k), chunks_.steps_of(k)));
+      return result;
+    }
     if (slices.type().is_list()) return slices_of_list(slices, slice, iterations_.limit);
     Tensors steps = unstack_shown(slices, 0);
     if (!attrs_.in_chunks) return steps;
@@ -98,7 +105,7 @@ class LoopRun {
     Tensors inputs{place_of(position)};
     for (const Tensor& carry : state_) inputs.push_back(carry);
     for (std::size_t i = 0; i < slices_.size(); ++i)
-      inputs.push_back(saved_[i] ? saved_slice(*saved_[i], position) : slices_[i][position]);
+      inputs.push_back(saved_[i] ? saved_slice(i, position) : slices_[i][position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
     if (times_.takes_any()) take_checkpoint(position, inputs);
     if (has_ended)
@@ -135,7 +142,7 @@ class LoopRun {
         continue;
       }
       if (attrs_.in_chunks) {
-        put_chunk(stacks_[i], position, term);
+        put_chunk(i, position, term);
         continue;
       }
       if (!attrs_.is_list(i)) {
@@ -157,7 +164,8 @@ class LoopRun {
   }
 
   /// A slice of what was saved; in a loop in chunks, of a chunk of steps.
-  Tensor saved_slice(const SavedValue& saved, std::int64_t position) const {
+  Tensor saved_slice(std::size_t i, std::int64_t position) const {
+    const SavedValue& saved = *saved_[i];
     SavedSteps& steps = *saved.steps;
     if (!attrs_.in_chunks) {
       steps.need(position, 1);
@@ -168,7 +176,9 @@ class LoopRun {
     Tensors slices;
     for (std::int64_t k = first; k < first + count; ++k)
       slices.push_back(steps.tensor(saved.index, k));
-    return stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
+    const TensorType& all = args_.input(attrs_.first_slice() + i).type();
+    return all.is_list() ? make_list(all.element(), slices)
+                         : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
   }
   /// How many steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {
@@ -206,13 +216,22 @@ class LoopRun {
     return scalar(iterations_.step_at(position), i64);
   }
   /// Step by step, in the order in which the loop goes.
-  void put_chunk(StackWriter& stack, std::int64_t chunk, const Tensor& term) {
-    Tensors steps = unstack_shown(term, 0);
+  void put_chunk(int i, std::int64_t chunk, const Tensor& term) {
+    Tensors steps = steps_of(term);
     const auto count = static_cast<std::int64_t>(steps.size());
     for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k;
-      stack.put(chunks_.first(chunk) + step, std::move(steps[static_cast<std::size_t>(step)]));
+      const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k,
+                         position = chunks_.first(chunk) + step;
+      Tensor element = std::move(steps[static_cast<std::size_t>(step)]);
+      if (attrs_.is_list(i))
+        lists_[i].put(position, chunks_.steps, std::move(element));
+      else
+        stacks_[i].put(position, std::move(element));
     }
+  }
+  /// Of what a chunk gives to a stack.
+  static Tensors steps_of(const Tensor& term) {
+    return term.type().is_list() ? list_elements(term) : unstack_shown(term, 0);
   }
 
   Spilled& spilled(int i) {
@@ -223,7 +242,7 @@ class LoopRun {
   void spill(int i, std::int64_t position, const Tensor& term) {
     if (!attrs_.in_chunks) return spilled(i).put(position, term);
     std::int64_t step = chunks_.first(position);
-    for (const Tensor& of : unstack_shown(term, 0)) spilled(i).put(step++, of);
+    for (const Tensor& of : steps_of(term)) spilled(i).put(step++, of);
   }
   Tensor spilled_value(int i, const TensorType& term, const Dim& fresh) {
     const TensorType step = spilled(i).type().value_or(without_iterations(one_step(attrs_, term)));
@@ -264,8 +283,9 @@ class LoopRun {
       }
       if (attrs_.is_list(i)) {
         const Tensors& elements = lists_[i].elements();
-        out.push_back(make_list(elements.empty() ? without_iterations(term) : common_type(elements),
-                                elements));
+        const TensorType element = element_of_stack(attrs_, static_cast<std::size_t>(i), term);
+        out.push_back(make_list(
+            elements.empty() ? without_iterations(element) : common_type(elements), elements));
         continue;
       }
       const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];

@@ -32,6 +32,13 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
   return slices;
 }
 
+Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first,
+                    std::int64_t count) {
+  const auto begin = all.begin() + std::min<std::int64_t>(first, std::ssize(all)),
+             end = all.begin() + std::min<std::int64_t>(first + count, std::ssize(all));
+  return make_list(list.type().element(), Tensors(begin, end));
+}
+
 std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   std::vector<int> result;

@@ -16,6 +16,9 @@ TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const Tenso
 /// many iterations there may be, INT64_MAX for as many as there are elements.
 Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
 
+/// The elements of some steps, as far as there are any. all: those of the list.
+Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
+
 /// Slices of a loop that are elements of lists, whose dims may be those of the iteration that made
 /// them: by number, of those where the body has names for them.
 std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);

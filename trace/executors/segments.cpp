@@ -9,17 +9,11 @@
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/iterations.h"
+#include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/way_back.h"
 
 namespace reel {
 namespace {
-
-/// The elements of some steps, as far as there are any.
-Tensor elements_of(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count) {
-  const auto begin = all.begin() + std::min<std::int64_t>(first, std::ssize(all)),
-             end = all.begin() + std::min<std::int64_t>(first + count, std::ssize(all));
-  return make_list(list.type().element(), Tensors(begin, end));
-}
 
 /// The steps of a loop that `chunk` stands for, with positions of their own.
 Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
@@ -183,7 +177,7 @@ Segments::Ran Segments::run(std::int64_t begin, std::int64_t end, const Tensors&
   inputs.insert(inputs.end(), carries.begin(), carries.end());
   for (std::size_t i = loop_.first_slice(); i < loop_.first_capture(); ++i)
     inputs.push_back(inputs_[i].type().is_list()
-                         ? elements_of(inputs_[i], lists_[i - loop_.first_slice()], first, count)
+                         ? part_of_list(inputs_[i], lists_[i - loop_.first_slice()], first, count)
                          : rows_of(inputs_[i], first, chunk));
   inputs.insert(inputs.end(), inputs_.begin() + static_cast<std::ptrdiff_t>(loop_.first_capture()),
                 inputs_.end());

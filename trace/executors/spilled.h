@@ -55,7 +55,7 @@ class Spilled final : public SavedSteps {
   void read_ahead(std::int64_t position);
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
-  bool is_uniform() const override { return others_.empty() && lists_.empty(); }
+  bool is_uniform() const override { return others_.empty(); }
 
  private:
   struct Block {

@@ -53,12 +53,7 @@ std::vector<Revolve::Advance> WayBack::way_to(std::int64_t end) {
 
 bool saves_in_one_piece(const RecallAttrs& attrs, std::span<const TensorType> inputs) {
   const LoopAttrs& loop = attrs.saving();
-  bool result = loop.is_full && loop.slices && !loop.makes_lengths();
-  for (int i = 0; i < loop.slices; ++i)
-    result = result && !inputs[loop.first_slice() + static_cast<std::size_t>(i)].is_list();
-  for (int j = attrs.first_saved; j < loop.stacks; ++j)
-    result = result && !loop.is_list(static_cast<std::size_t>(j));
-  return result;
+  return loop.is_full && first_dense_slice(loop, inputs) && !loop.makes_lengths();
 }
 
 }  // namespace reel

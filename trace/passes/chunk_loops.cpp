@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/batch_over_time.h"
@@ -30,26 +31,25 @@ class Chunking {
  public:
   /// is_handed_on: another loop could go on with what a chunk stacks, or this one with what
   /// another's chunk does.
+  /// is_inside: it is part of another loop's body.
   Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_handed_on,
-           const DimRenames& renames)
+           bool is_inside, const DimRenames& renames)
       : attrs_(attrs),
         inputs_(std::move(inputs)),
         steps_(steps),
         is_handed_on_(is_handed_on),
+        is_inside_(is_inside),
         renames_(renames) {}
 
   /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
   bool prepare() {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
-    if (!steps_ && !is_handed_on_) {
-      LoopAttrs in_chunk = as_chunks();
-      // What leaves a loop inside may leave this one.
-      if (has_loops(*in_chunk.body.graph)) {
-        DimEnv names = in_chunk.body.env();
-        in_chunk.body = make_sub_graph(batch_part_over_time(*in_chunk.body.graph, renames_), names);
-      }
-      if (!TimeSplit(in_chunk, inputs_, *time, renames_).changes_anything()) return false;
+    // What of loops inside is run again, and leaves them, depends on rules: chunks must not.
+    const bool is_gradient_around_loops =
+        attrs_.counts_down && !attrs_.whole_step.empty() && has_loops(*attrs_.body.graph);
+    if (!steps_ && !is_handed_on_ && !is_gradient_around_loops) {
+      if (!TimeSplit(as_chunks(), inputs_, *time, renames_).changes_anything()) return false;
     }
     const auto size =
         time->is_named() ? std::nullopt : equal_chunks(time->size(), wanted(time->size()));
@@ -90,14 +90,15 @@ class Chunking {
 
  private:
   /// Less than two chunks are not worth it; but checkpoints are taken before chunks, and chunks are
-  /// recalled.
+  /// recalled. Sums of a loop inside are those of its run, with a policy or without: what takes
+  /// them from chunks takes no single terms.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
-    return size < steps || (steps > 0 && (attrs_.recalls() || attrs_.keeps_few_steps()));
+    return size < steps ||
+           (steps > 0 && (is_inside_ || attrs_.recalls() || attrs_.keeps_few_steps()));
   }
   /// Said where the loop in chunks no longer shows it: of loops in the body.
   std::vector<TensorType> whole_step() const {
-    const bool is_said = !attrs_.whole_step.empty() || !has_loops(*attrs_.body.graph);
-    return is_said ? attrs_.whole_step : step_types(attrs_, inputs_);
+    return attrs_.whole_step.empty() ? step_around_loops(attrs_, inputs_) : attrs_.whole_step;
   }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
@@ -201,7 +202,7 @@ class Chunking {
   const LoopAttrs& attrs_;
   std::vector<TensorType> inputs_;  ///< of the op
   int steps_;                       ///< of a chunk; 0: not known
-  bool is_handed_on_;
+  bool is_handed_on_, is_inside_;
   const DimRenames& renames_;
   Dim chunk_;
 };
@@ -228,14 +229,14 @@ std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
   return result;
 }
 
-Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
+Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRenames& renames) {
   const std::vector<std::uint8_t> is_handed_on = find_handed_on(graph);
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
-  const auto in_branch = [&](SubGraph& branch) {
-    DimEnv names = branch.env();
-    branch = make_sub_graph(in_chunks(*branch.graph, steps, renames), names);
+  const auto in_part = [&](SubGraph& part, bool is_in_loop) {
+    DimEnv names = part.env();
+    part = make_sub_graph(in_chunks(*part.graph, steps, is_in_loop, renames), names);
   };
   for (const OpRecord& record : graph.records) {
     const SourceScope from_there(record.source);
@@ -244,17 +245,20 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
     AttrsRef attrs = record.attrs;
     if (record.op == &cond_op) {
       CondAttrs cond = get<CondAttrs>(attrs.get());
-      in_branch(cond.on_true);
-      in_branch(cond.on_false);
+      in_part(cond.on_true, is_inside);
+      in_part(cond.on_false, is_inside);
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
-      const auto& loop = get<LoopAttrs>(attrs.get());
+      LoopAttrs loop = get<LoopAttrs>(attrs.get());
+      if (has_loops(*loop.body.graph)) in_part(loop.body, true);
       const auto place = static_cast<std::size_t>(&record - graph.records.data());
       Chunking chunking(loop, graph.types_of(in), steps, is_handed_on[place] || loop.is_handed_on,
-                        renames);
+                        is_inside, renames);
       if (chunking.prepare()) {
         in = chunking.inputs(given);
         attrs = make_attrs(chunking.make());
+      } else {
+        attrs = make_attrs(std::move(loop));
       }
     }
     result->append(record, attrs, in, graph.outputs_of(record));
@@ -266,7 +270,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, const DimRenames& renames) {
 }  // namespace
 
 Ref<Graph> chunk_loops(const Graph& graph, int steps) {
-  return in_chunks(graph, steps, graph.renames);
+  return in_chunks(graph, steps, false, graph.renames);
 }
 
 }  // namespace reel

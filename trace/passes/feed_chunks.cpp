@@ -93,9 +93,10 @@ class Feeding {
     const auto& before = get<LoopAttrs>(record.attrs.get());
     const auto in = from_.inputs_of(record);
     const Graph& body = *before.body.graph;
-    const Dim time = from_.types[in[before.first_slice()]].dims()[0];
+    const std::size_t along = *first_dense_slice(before, from_.types_of(in));
+    const Dim time = from_.types[in[before.first_slice() + along]].dims()[0];
     const Dim chunk =
-        body.types[body.inputs[static_cast<std::size_t>(1 + before.carries)]].dims()[0];
+        body.types[body.inputs[1 + static_cast<std::size_t>(before.carries) + along]].dims()[0];
     LoopAttrs next = before;
     Ref<Graph> graph(new Graph(body));
     graph->records.clear();
@@ -123,7 +124,9 @@ class Feeding {
       const bool spreads = maker && spreads_time(*maker);
       // All uses are counted: a value that two loops read, or one loop twice, stays. So does the
       // last one that says how long the loop is.
-      if (!maker || (spreads && slices.size() == 1)) {
+      const auto dense = std::count_if(slices.begin(), slices.end(),
+                                       [&](ValueId v) { return !from_.types[v].is_list(); });
+      if (!maker || (spreads && dense == 1)) {
         ++i;
         continue;
       }

@@ -177,13 +177,19 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   }
   add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
   keep_dims(live, attrs, input_types);
-  bool any = false;
+  // Where slices say how many iterations there are, one of them stays: none that is a list, which
+  // may have fewer elements, if there is another.
+  const bool has_dense = first_dense_slice(attrs, input_types).has_value();
+  bool any_counts = bound_says_all(attrs, input_types);
+  int last = -1;  // that could count
   for (int i = 0; i < attrs.slices; ++i) {
-    const bool counts_iterations =
-        !bound_says_all(attrs, input_types) && i == attrs.slices - 1 && !any;
-    result.slice.push_back(live.values[body.inputs[1 + attrs.carries + i]] || counts_iterations);
-    any = any || result.slice.back();
+    const bool is_live = live.values[body.inputs[1 + attrs.carries + i]];
+    result.slice.push_back(is_live);
+    if (has_dense && input_types[attrs.first_slice() + i].is_list()) continue;
+    any_counts = any_counts || is_live;
+    last = i;
   }
+  if (!any_counts && last >= 0) result.slice[last] = 1;
   return result;
 }
 

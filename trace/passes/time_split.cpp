@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/shape.h"
@@ -31,8 +32,10 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 }
 
 /// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
-/// would need something of all of them.
-bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
+/// would need something of all of them. So it would where a step may take any memory.
+bool has_few_steps(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  return attrs.recalls() || attrs.keeps_few_steps() || is_step_open(attrs, inputs);
+}
 
 /// A carry has a plain size that iterations may change: what a chunk hands on has another type than
 /// what it was given.
@@ -88,16 +91,12 @@ std::optional<Dim> TimeSplit::time_of(const LoopAttrs& attrs, std::span<const Te
 std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
                                                 std::span<const TensorType> inputs) {
   if (attrs.in_chunks || attrs.cond || attrs.makes_dim ||
-      attrs.has_lengths == attrs.entry_dims.empty() || !attrs.slices)
+      attrs.has_lengths == attrs.entry_dims.empty() || !first_dense_slice(attrs, inputs))
     return std::nullopt;
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-    if (inputs[i].is_list()) return std::nullopt;
-  for (std::size_t j = 0; j < attrs.stack_kinds.size(); ++j)
-    if (attrs.is_list(j) && !attrs.is_checkpoint(j)) return std::nullopt;
   if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
                   [](const Dims& dims) { return !dims.empty(); }))
     return std::nullopt;
-  if (changes_plain_sizes(attrs, inputs)) return std::nullopt;
+  if (changes_plain_sizes(attrs, inputs) || is_step_open(attrs, inputs)) return std::nullopt;
   std::string why;
   return time_of(attrs, inputs, why);
 }
@@ -109,7 +108,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       time_(time),
       renames_(renames),
       asked_(leaves),
-      leaves_(has_few_steps(attrs) ? Leaves::once : leaves),
+      leaves_(has_few_steps(attrs, inputs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
@@ -447,7 +446,7 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
   if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
-  if (has_few_steps(attrs_)) return "the memory of few steps is to do for its gradient";
+  if (leaves_ != asked_) return "the memory of few steps is to do for its gradient";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
     return "entries that have ended would see other values of it";
   return "it cannot be done for all steps at once";

@@ -41,7 +41,7 @@ class TimeSplit {
                                     std::string& why);
 
   /// The same of a loop whose steps may run in other loops: nobody asks whether it goes on, its
-  /// entries run to the end or to lengths that are known, and it runs along no lists.
+  /// entries run to the end or to lengths that are known, and some slices tell how many there are.
   static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
 

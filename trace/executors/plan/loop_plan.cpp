@@ -24,15 +24,29 @@ std::optional<TensorType> uniform_type(const Tensor& list) {
   return type ? type->as_list() : list.type();
 }
 
+/// What a loop takes as input i. Of slices that its body has as lists (of a list of lists; of a
+/// chunk) elements need not be alike.
+std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, const Tensor& input) {
+  const bool is_slices = i >= attrs.first_slice() && i < attrs.first_capture();
+  if (!is_slices || !input.type().is_list()) return input.type();
+  const Graph& body = *attrs.body.graph;
+  const std::size_t inside = 1 + i - attrs.first_carry();
+  if (const auto type = uniform_type(input)) return type;
+  return body.types[body.inputs[inside]].is_list() ? std::optional(input.type()) : std::nullopt;
+}
+
 /// No iteration will run, and types that one would tell are not known.
 bool is_empty(const LoopAttrs& attrs, OpInputs in) {
   if (attrs.has_bound && integer_of(*in[0].tensor) <= 0) return true;
+  bool tells = attrs.has_bound;  // how many iterations there are; else lists do
   for (int i = 0; i < attrs.slices; ++i) {
-    const Tensor& slices = *in[attrs.first_slice() + i].tensor;
-    if (slices.type().is_list() ? !attrs.has_bound && list_elements(slices).empty()
-                                : slices.type().sizes()[0] == 0)
-      return true;
+    const TensorType& type = in[attrs.first_slice() + i].tensor->type();
+    if (type.is_list()) continue;
+    if (type.sizes()[0] == 0) return true;
+    tells = true;
   }
+  for (int i = 0; i < attrs.slices && !tells; ++i)
+    if (list_elements(*in[attrs.first_slice() + i].tensor).empty()) return true;
   return false;
 }
 
@@ -43,9 +57,7 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   const auto& attrs = get<LoopAttrs>(attrs_ref.get());
   bool is_same = attrs_ && attrs_.get() == attrs_ref.get();
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const Tensor& input = *in[i].tensor;
-    const bool is_slices = i >= attrs.first_slice() && i < attrs.first_capture();
-    const auto type = is_slices && input.type().is_list() ? uniform_type(input) : input.type();
+    const auto type = input_type(attrs, i, *in[i].tensor);
     if (!type) return false;
     if (i == input_types_.size()) {
       input_types_.push_back(*type);

@@ -58,9 +58,9 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
       attrs_.body.graph->types[attrs_.body.graph->outputs[attrs_.carries + j]];
   if (const Ref<Spilled>& steps = stacks_[static_cast<std::size_t>(j)].spilled) {
     const bool is_list = attrs_.is_list(j);
-    const TensorType step =
-        is_list ? steps->type().value_or(type_without_iterations(attrs_, loop_.input_types, formal))
-                : one_step(attrs_, loop_.body->output_type(attrs_.carries + j));
+    const TensorType step = is_list ? steps->type().value_or(type_without_iterations(
+                                          attrs_, loop_.input_types, one_step(attrs_, formal)))
+                                    : one_step(attrs_, loop_.body->output_type(attrs_.carries + j));
     const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[j];
     out = make_saved(
         is_list ? step.as_list() : stacked(step, dim.has_size() ? dim : Dim(iterations_.count())),
@@ -74,7 +74,8 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
   }
   if (attrs_.is_list(j)) {
     const Tensors& elements = lists_[j].elements();
-    out = make_list(elements.empty() ? type_without_iterations(attrs_, loop_.input_types, formal)
+    const TensorType element = element_of_stack(attrs_, static_cast<std::size_t>(j), formal);
+    out = make_list(elements.empty() ? type_without_iterations(attrs_, loop_.input_types, element)
                                      : common_type(elements),
                     elements);
     return;

@@ -100,13 +100,19 @@ void LoopRun::find_slices(int i) {
     slices_.push_back(std::move(result));
     return;
   }
-  if (slices.type().is_list()) {
+  if (slices.type().is_list() && attrs_.in_chunks) {
+    const Tensors elements = list_elements(slices);
+    for (std::int64_t k = 0; k < loop_.chunks.count(); ++k)
+      result.elements.push_back(
+          part_of_list(slices, elements, loop_.chunks.first(k), loop_.chunks.steps_of(k)));
+  } else if (slices.type().is_list()) {
     const Graph& body = *attrs_.body.graph;
     result.elements =
         slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], iterations_.limit);
   } else {
     result.data = slices.data<char>();
-    result.bytes = slice_type(slices.type()).bytes() * loop_.chunks.size;
+    const std::int64_t steps = slices.type().sizes()[0];
+    if (steps) result.bytes = slices.type().bytes() / steps * loop_.chunks.size;
   }
   slices_.push_back(std::move(result));
 }
@@ -275,13 +281,13 @@ void LoopRun::step_with_all() {
       continue;
     }
     if (slices.saved && body.input_type(k).is_list()) {
-      slices.saved->steps->need(position_, 1);
-    } else if (char* const data = slice_at(i, position_); data || !slices.saved) {
-      place_input(body, k, data);
+      body.set_input(k, saved_list(i));
       continue;
     }
-    // A list, or a tensor that stands for steps of a loop inside.
-    body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
+    if (char* const data = slice_at(i, position_); data || !slices.saved)
+      place_input(body, k, data);
+    else  // a tensor that stands for steps of a loop inside
+      body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
   if (captures_lists_) set_list_captures(body, attrs_.body_captures, first_capture);
@@ -306,7 +312,7 @@ void LoopRun::step_with_all() {
     if (attrs_.is_checkpoint(j))
       put_made_checkpoint(j, body.output(k));
     else if (attrs_.is_list(j))
-      put_element(j, owned(body.output(k)));
+      put_elements(j, body.output(k));
     else if (!body.output_is_placed(k) && !loop_.shares_carry[j])
       copy_elements(stack_at(j, position_), body.output(k));
   }
@@ -370,7 +376,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
     if (attrs_.is_checkpoint(j))
       put_made_checkpoint(j, kept);
     else if (attrs_.is_list(j))
-      put_element(j, owned(kept));
+      put_element(j, position_, owned(kept));
     else
       copy_elements(stack_at(j, position_), kept);
   }
@@ -430,10 +436,37 @@ void LoopRun::take_carry(int i, Plan& body) {
   carries_[i] = to;
 }
 
-void LoopRun::put_element(int j, Tensor element) {
+/// The list that the body gets: an element of a list of lists, or those of a chunk.
+Tensor LoopRun::saved_list(int i) const {
+  const SavedValue& saved = *slices_[static_cast<std::size_t>(i)].saved;
+  const Chunks& all = loop_.chunks;
+  const std::int64_t first = attrs_.in_chunks ? all.first(position_) : position_,
+                     count = attrs_.in_chunks ? all.steps_of(position_) : 1;
+  saved.steps->need(first, count);
+  if (!attrs_.in_chunks) return saved.steps->tensor(saved.index, first);
+  Tensors elements;
+  for (std::int64_t k = first; k < first + count; ++k)
+    elements.push_back(saved.steps->tensor(saved.index, k));
+  const Tensor& list = *in_[attrs_.first_slice() + static_cast<std::size_t>(i)].tensor;
+  return make_list(list.type().element(), elements);
+}
+
+/// What an iteration gives to a stack that is a list: of a chunk, of each step, as the loop goes.
+void LoopRun::put_elements(int j, const Tensor& made) {
+  if (!attrs_.in_chunks) return put_element(j, position_, owned(made));
+  Tensors elements = list_elements(made);
+  const std::int64_t first = loop_.chunks.first(position_), count = std::ssize(elements);
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k;
+    put_element(j, first + step, std::move(elements[static_cast<std::size_t>(step)]));
+  }
+}
+
+void LoopRun::put_element(int j, std::int64_t position, Tensor element) {
   if (const Ref<Spilled>& spilled = stacks_[static_cast<std::size_t>(j)].spilled)
-    return spilled->put(position_, element);
-  lists_[static_cast<std::size_t>(j)].put(position_, iterations_.limit, std::move(element));
+    return spilled->put(position, element);
+  lists_[static_cast<std::size_t>(j)].put(
+      position, attrs_.in_chunks ? loop_.chunks.steps : iterations_.limit, std::move(element));
 }
 
 void LoopRun::put_made_checkpoint(int j, const Tensor& term) {

@@ -107,7 +107,9 @@ class LoopRun {
   /// or one iteration later, or the buffer that does not hold it now.
   char* next_place(int i);
   void take_carry(int i, Plan& body);
-  void put_element(int j, Tensor element);
+  Tensor saved_list(int i) const;
+  void put_elements(int j, const Tensor& made);
+  void put_element(int j, std::int64_t position, Tensor element);
   /// Of a checkpoint that an op of the body makes.
   void put_made_checkpoint(int j, const Tensor& term);
   /// The first term of a sum is the sum.

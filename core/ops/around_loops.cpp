@@ -1,0 +1,116 @@
+#include "reel/core/ops/around_loops.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "reel/core/known_number.h"
+
+namespace reel {
+namespace {
+
+/// Of each step a loop keeps, for its gradient, so many times its state, by and large: an LSTM its
+/// gates and both states, an RNN less.
+constexpr int kKeptOverState = 4;
+/// Stands for what nobody knows: more than any cache has.
+TensorType open_type() { return TensorType(boolean, {std::int64_t{1} << 30}); }
+
+/// The dim that a loop inside goes along; nothing where only a run tells how long it is.
+std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRecord& record) {
+  const auto in = around.inputs_of(record);
+  const std::vector<TensorType> types = around.types_of(in);
+  if (loop.cond) return std::nullopt;
+  if (const auto dense = first_dense_slice(loop, types))
+    return types[loop.first_slice() + *dense].dims()[0];
+  for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j)
+    if (!loop.is_list(j) && !loop.makes_dim) return loop.stack_dims[j];
+  const auto steps = loop.has_bound ? known_number(around, in[0]) : std::nullopt;
+  return steps ? std::optional(Dim(std::max<std::int64_t>(*steps, 0))) : std::nullopt;
+}
+
+class Estimate {
+ public:
+  /// known: what dims of types are to be made of. They stand in attributes, in the graph around.
+  explicit Estimate(const DimEnv& known) : known_(known) {}
+  std::vector<TensorType> types;
+
+  /// env: of the graph.
+  void add_loops(const Graph& graph, DimEnv& env, const Dims& steps_around) {
+    for (const OpRecord& record : graph.records) {
+      if (record.op == &cond_op) {
+        const auto& attrs = get<CondAttrs>(record.attrs.get());
+        for (const SubGraph* branch : {&attrs.on_true, &attrs.on_false})
+          add_loops(*branch->graph, env, steps_around);
+      } else if (record.op == &loop_op) {
+        add_loop(graph, record, env, steps_around);
+      }
+    }
+  }
+  void add(const TensorType& type) { types.push_back(with_known_dims(type.dtype(), type.dims())); }
+
+ private:
+  void add_loop(const Graph& around, const OpRecord& record, DimEnv& env,
+                const Dims& steps_around) {
+    const auto& loop = get<LoopAttrs>(record.attrs.get());
+    const std::optional<Dim> steps = dim_of(loop, around, record);
+    if (!steps) return types.push_back(open_type());
+    Dims all = steps_around;
+    all.push_back(env.resolve(*steps));
+    std::vector<TensorType> inputs = around.types_of(around.inputs_of(record));
+    for (TensorType& type : inputs) type = env.resolve(type);
+    for (int i = 0; i < loop.carries; ++i) {
+      const TensorType& carry = inputs[loop.first_carry() + static_cast<std::size_t>(i)];
+      if (!is_float(carry.dtype()) || carry.is_list()) continue;
+      Dims dims = all;
+      dims.insert(dims.end(), carry.dims().begin(), carry.dims().end());
+      types.insert(types.end(), kKeptOverState, with_known_dims(carry.dtype(), dims));
+    }
+    DimEnv inside = DimEnv::renaming(body_env(loop, inputs));
+    add_loops(*loop.body.graph, inside, all);
+  }
+  /// Only bytes count: where sizes are known, names do not matter.
+  TensorType with_known_dims(DType dtype, const Dims& dims) const {
+    std::int64_t numel = 1;
+    Dims unknown;
+    for (const Dim& dim : dims) {
+      if (dim.has_size())
+        numel *= dim.size();
+      else if (!dim.is_symbol() || !dim.is_named() || !known_.knows(dim) || contains(unknown, dim))
+        return open_type();
+      else
+        unknown.push_back(dim);
+    }
+    if (unknown.empty()) return TensorType(dtype, {numel});
+    if (numel != 1) unknown.push_back(Dim("others", numel));
+    return TensorType(dtype, unknown);
+  }
+
+  const DimEnv& known_;
+};
+
+}  // namespace
+
+std::vector<TensorType> step_around_loops(const LoopAttrs& attrs,
+                                          std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  DimEnv around, inside = DimEnv::renaming(body_env(attrs, inputs));
+  for (const TensorType& type : inputs) around.bind(type, type);
+  Estimate estimate(around);
+  estimate.add_loops(body, inside, {});
+  if (estimate.types.empty()) return {};
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    if (!inputs[i].is_list()) estimate.add(slice_type(inputs[i]));
+  for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) {
+    const std::size_t stack = k - attrs.first_stack();
+    if (!attrs.is_raw(stack) && !attrs.is_list(stack))
+      estimate.add(inside.resolve(body.types[body.outputs[k]]));
+  }
+  return std::move(estimate.types);
+}
+
+bool is_step_open(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const std::vector<TensorType> step =
+      attrs.whole_step.empty() ? step_around_loops(attrs, inputs) : attrs.whole_step;
+  return std::find(step.begin(), step.end(), open_type()) != step.end();
+}
+
+}  // namespace reel
