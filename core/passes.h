@@ -18,6 +18,9 @@ struct Passes {
   bool cut_rows = true;        ///< loops run some rows of the batch at a time, several at once
   bool shrink_batch = true;    ///< so do those whose entries end one by one, without ended ones
   bool reuse_memory = true;    ///< values lie where others were that nobody needs any more
+  /// Numbers below the least normal one (1.2e-38 of f32) count as zero: a processor takes some 150
+  /// cycles for each, and cotangents of long sequences become so small.
+  bool flush_denormals = true;
   /// Of a chunk of steps; 0: as many as the second cache holds. Sums are taken in another order.
   int chunk_steps = 0;
   // For tests, whose tensors are small: what is else done where there is enough to do.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "reel/core/cancellation.h"
+#include "reel/core/denormals.h"
 #include "reel/core/errors.h"
 #include "reel/core/helpers.h"
 #include "reel/core/mode.h"
@@ -112,6 +113,7 @@ class Call {
     Arena* const before = std::exchange(running_in, &arena);
     try {
       const ModeScope plain({});
+      const DenormalScope as_the_caller(denormals_);
       const CancellationScope cancelled_with_the_call(stop_);
       const RandomParts::Part own_numbers(random_, i);
       part_(i, context_);
@@ -133,6 +135,7 @@ class Call {
   void (*const part_)(int, void*);
   void* const context_;
   const std::stop_token stop_;
+  const DenormalMode denormals_ = DenormalMode::now();
   RandomParts random_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
@@ -179,6 +182,7 @@ struct Helpers::State {
     Arena* const before = std::exchange(running_in, arena);
     {
       const ModeScope plain({});
+      const DenormalScope as_the_caller(denormals);
       work(context);
     }
     running_in = before;
@@ -190,6 +194,7 @@ struct Helpers::State {
   void* const context;
   const std::shared_ptr<Arena> setting;  // held while it is used
   Arena* const arena;
+  const DenormalMode denormals = DenormalMode::now();
   tbb::task_group tasks;
   char begin = 0, end = 0;  // what ThreadSanitizer knows the two moments by
 };

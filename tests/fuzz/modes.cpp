@@ -61,6 +61,7 @@ Passes some_passes(std::uint64_t seed) {
           .cut_rows = next(),
           .shrink_batch = next(),
           .reuse_memory = next(),
+          .flush_denormals = next(),
           .chunk_steps = next() ? 3 : 0,
           .block_rows = next() ? 1 + next() : 0,
           .pack_small = next()};

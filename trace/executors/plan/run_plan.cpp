@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reel/core/cancellation.h"
+#include "reel/core/denormals.h"
 #include "reel/core/dim_env.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
@@ -172,6 +173,8 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
   for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
   if (entry.profile) entry.profile->forget_events();
   try {
+    const DenormalScope scope(passes.flush_denormals ? DenormalMode::flushing()
+                                                     : DenormalMode::now());
     plan.run();
   } catch (const IoError&) {
     throw;  // a disk that is full would be filled once more
