@@ -347,11 +347,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
 }  // namespace
 
 Ref<Graph> batch_over_time(const Graph& graph) {
-  return batch_part_over_time(graph, graph.renames);
-}
-
-Ref<Graph> batch_part_over_time(const Graph& part, const DimRenames& renames) {
-  return batched(part, renames, TimeSplit::Leaves::all);
+  return batched(graph, graph.renames, TimeSplit::Leaves::all);
 }
 
 Ref<Graph> hoist_once(const Graph& graph) {

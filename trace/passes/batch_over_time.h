@@ -18,8 +18,6 @@ namespace reel {
 /// taken in another order than step by step: results differ from the interpreter's by rounding.
 /// Stands after optimise(), which clears up behind it.
 Ref<Graph> batch_over_time(const Graph& graph);
-/// The same of a part of a graph; renames: those of the whole.
-Ref<Graph> batch_part_over_time(const Graph& part, const DimRenames& renames);
 
 /// The part of it that puts before a loop what depends on captures alone.
 Ref<Graph> hoist_once(const Graph& graph);

@@ -7,7 +7,6 @@
 #include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
-#include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
 
