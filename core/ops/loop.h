@@ -92,9 +92,9 @@ struct LoopAttrs {
   /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round,
   /// or layers of it do so inside.
   bool is_handed_on = false;
-  /// What a step reads and writes, which chunks are chosen by, where the body does not show it: of
-  /// a layer of a loop (trace/passes/split_loops.h) that of all of it; of one that has loops inside,
-  /// and of its gradient, core/ops/around_loops.h; of a gradient under a rule that without it.
+  /// What a step reads and writes, by which chunks are chosen, where the body does not show it: of
+  /// a layer (trace/passes/split_loops.h) that of the whole loop; around loops, and of gradients
+  /// there, core/ops/around_loops.h; of a gradient under a rule that without it.
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
