@@ -8,8 +8,8 @@
 namespace reel {
 namespace {
 
-/// Of each step a loop keeps, for its gradient, so many times its state, by and large: an LSTM its
-/// gates and both states, an RNN less.
+/// Of each step a loop keeps, for its gradient, so many times its state (without one, what it
+/// stacks), by and large: an LSTM its gates and both states, an RNN less.
 constexpr int kKeptOverState = 4;
 /// Stands for what nobody knows: more than any cache has.
 TensorType open_type() { return TensorType(boolean, {std::int64_t{1} << 30}); }
@@ -57,31 +57,36 @@ class Estimate {
     all.push_back(env.resolve(*steps));
     std::vector<TensorType> inputs = around.types_of(around.inputs_of(record));
     for (TensorType& type : inputs) type = env.resolve(type);
-    for (int i = 0; i < loop.carries; ++i) {
-      const TensorType& carry = inputs[loop.first_carry() + static_cast<std::size_t>(i)];
-      if (!is_float(carry.dtype()) || carry.is_list()) continue;
-      Dims dims = all;
-      dims.insert(dims.end(), carry.dims().begin(), carry.dims().end());
-      types.insert(types.end(), kKeptOverState, with_known_dims(carry.dtype(), dims));
-    }
     DimEnv inside = DimEnv::renaming(body_env(loop, inputs));
-    add_loops(*loop.body.graph, inside, all);
+    const std::size_t before = types.size();
+    for (int i = 0; i < loop.carries; ++i)
+      add_kept(inputs[loop.first_carry() + static_cast<std::size_t>(i)], all);
+    const Graph& body = *loop.body.graph;
+    for (std::size_t k = loop.first_stack(); k < loop.first_sum() && types.size() == before; ++k)
+      if (!loop.is_raw(k - loop.first_stack()))
+        add_kept(inside.resolve(body.types[body.outputs[k]]), all);
+    add_loops(body, inside, all);
+  }
+  /// Of the state, or of what a step gives, what may be kept for the gradient.
+  void add_kept(const TensorType& type, const Dims& steps) {
+    if (!is_float(type.dtype()) || type.is_list()) return;
+    Dims dims = steps;
+    dims.insert(dims.end(), type.dims().begin(), type.dims().end());
+    types.insert(types.end(), kKeptOverState, with_known_dims(type.dtype(), dims));
   }
   /// Only bytes count: where sizes are known, names do not matter.
   TensorType with_known_dims(DType dtype, const Dims& dims) const {
-    std::int64_t numel = 1;
-    Dims unknown;
-    for (const Dim& dim : dims) {
-      if (dim.has_size())
-        numel *= dim.size();
-      else if (!dim.is_symbol() || !dim.is_named() || !known_.knows(dim) || contains(unknown, dim))
-        return open_type();
-      else
-        unknown.push_back(dim);
+    if (std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.has_size(); })) {
+      std::int64_t numel = 1;
+      for (const Dim& dim : dims) numel *= dim.size();
+      return TensorType(dtype, {numel});
     }
-    if (unknown.empty()) return TensorType(dtype, {numel});
-    if (numel != 1) unknown.push_back(Dim("others", numel));
-    return TensorType(dtype, unknown);
+    for (auto dim = dims.begin(); dim != dims.end(); ++dim) {
+      const bool is_known = dim->has_size() || (dim->is_symbol() && known_.knows(*dim));
+      if (!dim->is_named() || !is_known || std::find(dims.begin(), dim, *dim) != dim)
+        return open_type();
+    }
+    return TensorType(dtype, dims);
   }
 
   const DimEnv& known_;
@@ -92,11 +97,11 @@ class Estimate {
 std::vector<TensorType> step_around_loops(const LoopAttrs& attrs,
                                           std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
+  if (!has_loops(body)) return {};
   DimEnv around, inside = DimEnv::renaming(body_env(attrs, inputs));
   for (const TensorType& type : inputs) around.bind(type, type);
   Estimate estimate(around);
   estimate.add_loops(body, inside, {});
-  if (estimate.types.empty()) return {};
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
     if (!inputs[i].is_list()) estimate.add(slice_type(inputs[i]));
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) {

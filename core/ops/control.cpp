@@ -212,6 +212,14 @@ bool has_effects(const Graph& graph) {
                      [](const OpRecord& r) { return has_effects(r); });
 }
 
+bool has_loops(const Graph& graph) {
+  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
+    if (record.op != &cond_op) return record.op == &loop_op;
+    const auto& attrs = get<CondAttrs>(record.attrs.get());
+    return has_loops(*attrs.on_true.graph) || has_loops(*attrs.on_false.graph);
+  });
+}
+
 TensorType slice_type(const TensorType& slices) {
   if (slices.is_list()) return slices.element();
   return slices.with(Dims(slices.dims().begin() + 1, slices.dims().end()));

@@ -235,6 +235,9 @@ extern const Op cond_op;
 bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
 
+/// Some record is a loop, in branches, too.
+bool has_loops(const Graph& graph);
+
 /// Whether an output of the record is a loop's stack that may lie in a file: the loop makes it.
 bool is_spilled_output(const OpRecord& record, std::size_t output);
 /// Whether it is a loop's stack of checkpoints, or of those of a loop inside.

@@ -127,7 +127,8 @@ std::vector<int> chunks_in(const Graph& graph) {
 // how much that is, by and large, and no policy changes it, as sums over chunks have bits of their
 // own.
 TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
-  const auto chunks = [](int inner, const Checkpoint& around, const Checkpoint& inside) {
+  bool has_state = true;  // the loop inside
+  const auto chunks = [&](int inner, const Checkpoint& around, const Checkpoint& inside) {
     const auto f = [=](const Tensor& w, const Tensor& x) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
         const Tensor a = tanh(matmul(x, w) + h);
@@ -135,9 +136,11 @@ TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
           const Tensor next = sin(s * 0.5f + z);
           return std::pair{next, next};
         };
-        const auto all =
-            scan(Scan{.initial = a, .xs = zeros({inner, 1}), .body = step, .checkpoint = inside})
-                .ys;
+        const Tensor xs = zeros({inner, 1});
+        const Tensor all =
+            has_state ? scan(Scan{.initial = a, .xs = xs, .body = step, .checkpoint = inside}).ys
+                      : map([&](const Tensor& z) { return sin(a * 0.5f + z); }, xs,
+                            {.checkpoint = inside});
         return std::pair{sum(all, 0), a};
       };
       return sum(
@@ -151,12 +154,14 @@ TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
   EXPECT_EQ(chunks(3000, {}, {}), (std::vector{1, 1}));
   const Checkpoint every = Checkpoint::every(2), budget = Checkpoint::budget(1 << 20),
                    again = Checkpoint().where([](const StepValue&) { return Saving::recompute; });
-  for (const int inner : {2, 40})
+  for (const auto& [inner, state] : {std::pair{2, true}, {40, true}, {2, false}, {40, false}}) {
+    has_state = state;
     for (const Checkpoint& around : {Checkpoint(), every, budget, again})
       for (const Checkpoint& inside : {Checkpoint(), every, budget})
         EXPECT_EQ(chunks(inner, around, inside), chunks(inner, {}, {}))
-            << inner << " steps inside, " << around.steps() << ' ' << around.bytes() << ", "
-            << inside.steps() << ' ' << inside.bytes();
+            << inner << " steps inside, " << state << ", " << around.steps() << ' '
+            << around.bytes() << ", " << inside.steps() << ' ' << inside.bytes();
+  }
 }
 
 TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {

@@ -4,8 +4,6 @@
 
 #include <bit>
 
-#include "reel/trace/passes/sub_graphs.h"
-
 namespace reel {
 namespace {
 

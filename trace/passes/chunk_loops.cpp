@@ -7,7 +7,6 @@
 #include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
-#include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
 
 namespace reel {
@@ -248,16 +247,18 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
       in_part(cond.on_false, is_inside);
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
-      LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      if (has_loops(*loop.body.graph)) in_part(loop.body, true);
+      if (has_loops(*get<LoopAttrs>(attrs.get()).body.graph)) {
+        LoopAttrs around = get<LoopAttrs>(attrs.get());
+        in_part(around.body, true);
+        attrs = make_attrs(std::move(around));
+      }
+      const auto& loop = get<LoopAttrs>(attrs.get());
       const auto place = static_cast<std::size_t>(&record - graph.records.data());
       Chunking chunking(loop, graph.types_of(in), steps, is_handed_on[place] || loop.is_handed_on,
                         is_inside, renames);
       if (chunking.prepare()) {
         in = chunking.inputs(given);
         attrs = make_attrs(chunking.make());
-      } else {
-        attrs = make_attrs(std::move(loop));
       }
     }
     result->append(record, attrs, in, graph.outputs_of(record));

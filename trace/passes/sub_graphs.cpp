@@ -1,16 +1,6 @@
 #include "reel/trace/passes/sub_graphs.h"
 
-#include <algorithm>
-
 namespace reel {
-
-bool has_loops(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
-    if (record.op != &cond_op) return record.op == &loop_op;
-    const auto& attrs = get<CondAttrs>(record.attrs.get());
-    return has_loops(*attrs.on_true.graph) || has_loops(*attrs.on_false.graph);
-  });
-}
 
 AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&)) {
   const auto inside = [&](const SubGraph& sub) {

@@ -8,9 +8,6 @@
 
 namespace reel {
 
-/// Some record is a loop, in branches, too.
-bool has_loops(const Graph& graph);
-
 /// The attributes of a record after a pass over its body or branches, where there are loops in
 /// them; otherwise they stay as they are. The pass changes nothing but loops, and keeps inputs and
 /// outputs of a graph in their places.
