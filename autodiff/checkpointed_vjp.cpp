@@ -61,7 +61,11 @@ void checkpointed_vjp(Vjp& at) {
     tape.record(*record.op, of_record, in, out);
     return out;
   };
-  const Tensors outputs = replay(*graph, inputs, env, nullptr, &apply);
+  const auto run_again = [&] {
+    const AgainScope scope;
+    return replay(*graph, inputs, env, nullptr, &apply);
+  };
+  const Tensors outputs = run_again();
   Tensors cotangents(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); ++k)
     if (at.has_cotangent(k)) cotangents[k] = with_dims_of(at.cotangent(k), outputs[k].type());

@@ -6,6 +6,7 @@
 #include "reel/autodiff/saving_loop.h"
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
+#include "reel/core/inline_checkpointed.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/around_loops.h"
@@ -88,7 +89,7 @@ class LoopReversal {
         attrs_(at.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         active_(active_carries(attrs_, at)),
-        reversed_(reverse_graph(body_, spec(attrs_.keeps.get()))) {}
+        reversed_(reverse_graph(body_, spec(attrs_.keeps.get(), has_policy()))) {}
 
   void run() {
     run_forward();
@@ -100,7 +101,8 @@ class LoopReversal {
   }
 
  private:
-  ReversalSpec spec(const SavingRule* rule) {
+  bool has_policy() const { return attrs_.has_checkpoints() || attrs_.swaps || attrs_.keeps; }
+  ReversalSpec spec(const SavingRule* rule, bool has_policy) {
     ReversalSpec spec;
     spec.has_cotangent.assign(active_.begin(), active_.end());
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks + attrs_.sums; ++i)
@@ -124,19 +126,21 @@ class LoopReversal {
     for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
       spec.takes_rows[body_.formal_count + i] =
           at_.takes_rows(attrs_.first_capture() + attrs_.body_captures[i]);
+    spec.is_constant.assign(body_.inputs.size(), 0);
+    std::fill(spec.is_constant.begin() + static_cast<std::ptrdiff_t>(body_.formal_count),
+              spec.is_constant.end(), 1);
     spec.keeps = rule;
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks; ++i)
-      if (is_kept_anyway(i)) spec.kept_anyway.push_back(i);
+      if (is_kept_anyway(i, has_policy)) spec.kept_anyway.push_back(i);
     return spec;
   }
 
   /// What is stacked has zeros where entries have ended, which the body may have seen otherwise,
   /// and padding where lengths run over the stack's dim, all of which the body saw. And for this
   /// gradient alone nothing is kept that a policy would not keep.
-  bool is_kept_anyway(int output) const {
+  bool is_kept_anyway(int output, bool has_policy) const {
     if (!attrs_.entry_dims.empty() || attrs_.is_checkpoint(output - attrs_.carries)) return false;
     const bool is_read = at_.has_cotangent(output) && !cotangents_are_assumed();
-    const bool has_policy = attrs_.has_checkpoints() || attrs_.swaps || attrs_.keeps;
     return (is_read || !has_policy) && !hides_elements(at_.output_type(output));
   }
 
@@ -342,19 +346,24 @@ class LoopReversal {
       outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
   }
 
-  /// What chunks are chosen by, where that is not what is in the reversed body.
+  /// What chunks are chosen by: the same under every policy and rule, of checkpointed functions,
+  /// too.
   std::vector<TensorType> whole_step() {
     if (!attrs_.whole_step.empty()) return attrs_.whole_step;
+    if (!back_.is_full) return {};
     std::vector<TensorType> inputs;
     for (std::size_t i = 0; i < at_.input_count(); ++i) inputs.push_back(at_.input_type(i));
-    std::vector<TensorType> around = step_around_loops(attrs_, inputs);
-    return around.empty() && attrs_.keeps ? step_without_rule() : around;
+    LoopAttrs plain = attrs_;
+    if (has_checkpointed(body_)) plain.body = make_sub_graph(inline_checkpointed(body_), env_);
+    std::vector<TensorType> around = step_around_loops(plain, inputs);
+    if (!around.empty()) return around;
+    const Graph& body = *plain.body.graph;
+    return &body == &body_ && !has_policy() ? step_of(reversed_)
+                                            : step_of(reverse_graph(body, spec(nullptr, false)));
   }
-  /// What a step of this gradient reads and writes where no rule says what is saved: chunks are
-  /// chosen by that, and so are the same under every rule.
-  std::vector<TensorType> step_without_rule() {
+  /// What a step of this gradient reads and writes.
+  std::vector<TensorType> step_of(const ReversedGraph& reversed) {
     std::vector<TensorType> types;
-    const ReversedGraph plain = reverse_graph(body_, spec(nullptr));
     const auto add_step_of = [&](const TensorType& all) {
       if (!all.is_list()) types.push_back(slice_type(all));
     };
@@ -364,15 +373,15 @@ class LoopReversal {
     const auto is_slice = [&](int input) {
       return input > attrs_.carries && input < static_cast<int>(body_.formal_count);
     };
-    for (const int i : plain.cotangents)
+    for (const int i : reversed.cotangents)
       if (i >= attrs_.carries && i < attrs_.carries + attrs_.stacks)
         add_step_of(at_.output_type(i));
-    for (const int i : plain.inputs)
+    for (const int i : reversed.inputs)
       if (is_slice(i)) add_step_of(at_.input_type(slice_of(i)));
-    for (const int i : plain.kept) add_step_of(at_.output_type(i));
-    for (const Saved& saved : plain.saved)
+    for (const int i : reversed.kept) add_step_of(at_.output_type(i));
+    for (const Saved& saved : reversed.saved)
       if (!saved.is_local && !saved.type.is_list()) types.push_back(env_.resolve(saved.type));
-    for (const int i : plain.wanted)
+    for (const int i : reversed.wanted)
       if (is_slice(i)) add_step_of(at_.input_type(slice_of(i)));
     return types;
   }

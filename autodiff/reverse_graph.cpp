@@ -9,9 +9,11 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -142,6 +144,7 @@ class Cut {
           if (!d.has_size() && !from_inputs.count(d.node()))
             born_.emplace(d.node(), static_cast<int>(r));
         });
+    find_constants(forward);
     choose();
   }
 
@@ -161,6 +164,32 @@ class Cut {
     const ValueId v = both_.graph->outputs_of(of)[0];
     return (*spec_.keeps)({of.op->name, checkpoint_name_of(of), both_.graph->types[v]});
   }
+  /// The same in every run: made of constant inputs alone, by ops that a pass takes out of a loop.
+  void find_constants(const Graph& forward) {
+    const Graph& graph = *both_.graph;
+    is_constant_.assign(graph.types.size(), 0);
+    for (std::size_t i = 0; i < forward.inputs.size() && !spec_.is_constant.empty(); ++i)
+      is_constant_[graph.inputs[i]] = spec_.is_constant[i];
+    const auto mentions_made = [&](const OpRecord& record) {
+      bool result = false;
+      const auto look = [&](const Dim& dim) { result = result || born_.count(dim.node()); };
+      if (record.attrs) record.attrs->each_symbol(look);
+      for (const ValueId v : graph.outputs_of(record)) for_each_symbol(graph.types[v], look);
+      return result;
+    };
+    for (std::size_t r = 0; r < both_.forward_records; ++r) {
+      const OpRecord& record = graph.records[r];
+      const auto in = graph.inputs_of(record);
+      if (has_effects(record) || record.op->kernel_decides_types || has_parts(record) ||
+          mentions_made(record) ||
+          !std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_constant_[v]; }))
+        continue;
+      for (const ValueId v : graph.outputs_of(record)) is_constant_[v] = 1;
+    }
+  }
+  static bool has_parts(const OpRecord& record) {
+    return record.op == &loop_op || record.op == &cond_op;
+  }
   /// Values that the rule has kept are at hand for all others; what it has computed again needs
   /// what it is computed from.
   void follow_rule(std::vector<ValueId>& reads) {
@@ -169,7 +198,7 @@ class Cut {
       const Saving keep = verdict(static_cast<int>(r));
       if (keep != Saving::keep && keep != Saving::spill) continue;
       for (const ValueId v : graph.outputs_of(graph.records[r]))
-        if (source_[v] == Source::unknown) source_[v] = Source::saved;
+        if (source_[v] == Source::unknown && !is_constant_[v]) source_[v] = Source::saved;
     }
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueId v = reads[i];
@@ -183,7 +212,8 @@ class Cut {
   bool is_cheap(const OpRecord& record) const {
     if (record.op->has_effect) return false;
     if (again_.count(static_cast<int>(&record - both_.graph->records.data()))) return true;
-    return record.op->pointwise || record.input_count == 0;
+    return record.op->pointwise || record.input_count == 0 ||
+           is_constant_[both_.graph->outputs_of(record)[0]];
   }
   /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is
   /// kept.)
@@ -262,12 +292,49 @@ class Cut {
   std::vector<int> maker_;
   std::vector<Source> source_;
   std::vector<std::uint8_t> takes_;
+  std::vector<std::uint8_t> is_constant_;  ///< by value
   std::unordered_set<ValueId> used_;
   std::unordered_map<ValueId, bool> cheap_;
   std::unordered_map<const DimNode*, int> born_;  // the record that makes a dim
   std::unordered_set<int> again_;  ///< forward records that the rule has computed again
   std::vector<ValueId> pending_;
 };
+
+/// By record: whether it computes again what the forward graph did, and if so whether that waits
+/// for what a run hands to the next one, and the next one for it.
+std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, const Both& both) {
+  const Graph& graph = *both.graph;
+  std::vector<std::uint8_t> waits(graph.types.size()), is_needed(graph.types.size());
+  std::size_t carries = 0;
+  for (std::size_t i = 0; i < forward.inputs.size(); ++i) {
+    waits[graph.inputs[i]] = !spec.is_free[i];
+    carries += !spec.is_free[i];
+  }
+  for (std::size_t k = 0; k < carries; ++k) is_needed[both.forward_outputs[k]] = 1;
+  for (std::size_t r = both.forward_records; r-- > 0;) {
+    const auto in = graph.inputs_of(graph.records[r]), out = graph.outputs_of(graph.records[r]);
+    if (std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+      for (const ValueId v : in) is_needed[v] = 1;
+  }
+  std::vector<Again> result;
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    const bool is_forward = r < both.forward_records;
+    const bool is_afresh = record.op == &afresh_op;  // the same value, after another one
+    const auto in = graph.inputs_of(record).first(is_afresh ? 1 : record.input_count);
+    const auto out = graph.outputs_of(record);
+    const bool is_again = is_forward || is_afresh || record.again != Again::no;
+    const bool waiting =
+        is_again && std::any_of(in.begin(), in.end(), [&](ValueId v) { return waits[v]; });
+    for (const ValueId v : out) waits[v] = waiting;
+    // Of a function that is run again as a whole, all waits for the step before it.
+    const bool in_steps =
+        waiting && (!is_forward ||
+                    std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }));
+    result.push_back(!is_again ? Again::no : in_steps ? Again::in_steps : Again::yes);
+  }
+  return result;
+}
 
 /// The forward records as a graph of their own, with the numbers that values have in `both`.
 Ref<Graph> forward_part(const Both& both, const Graph& forward) {
@@ -404,6 +471,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       result.captured.push_back(both.captured[i - forward_inputs - both.cotangents.size()]);
     }
 
+  const std::vector<Again> again = find_again(forward, spec, both);
   for (std::size_t r = 0; r < from.records.size(); ++r) {
     if (!cut.takes(r)) continue;
     const OpRecord& record = from.records[r];
@@ -418,7 +486,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       if (value[v] == ~0u) value[v] = copy;
       out.push_back(copy);
     }
-    to.append(record, record.attrs, in, out);
+    to.append(*record.op, record.attrs, in, out, record.source, again[r]);
   }
   for (const ValueId v : from.outputs) to.outputs.push_back(value[v]);
   to.seal();

@@ -14,7 +14,10 @@ struct ReversalSpec {
   std::vector<std::uint8_t> has_cotangent;  ///< by output of the graph: one will be given
   std::vector<std::uint8_t> is_wanted;      ///< by input: its cotangent is wanted
   std::vector<std::uint8_t>
-      is_free;                   ///< by input: it can be had again at no cost (a capture, a slice)
+      is_free;  ///< by input: it can be had again at no cost (a capture, a slice)
+  /// By input: the same in every run, so that what is made of such alone is computed once for all
+  /// of them; empty for none.
+  std::vector<std::uint8_t> is_constant = {};
   std::vector<int> kept_anyway;  ///< outputs of the graph that somebody stores already
   std::vector<std::uint8_t>
       is_varying;           ///< by input: its dims may be others in every run; empty for none
@@ -54,8 +57,8 @@ struct ReversedGraph {
 };
 
 /// Saved is only what the reversed graph reads and cannot have more cheaply: not inputs that are
-/// free, not what is kept anyway, not what is element-wise from those (it is computed again), never
-/// a tensor of which only the dims are read.
+/// free, not what is kept anyway, not what is element-wise from those or the same in every run (it
+/// is computed again), never a tensor of which only the dims are read.
 ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec);
 
 /// ReversalSpec::assumes_cotangents of the graph whose records' vjps are called on this thread.

@@ -14,6 +14,29 @@
 
 namespace reel {
 
+/// Whether a record computes again, for a gradient, what another one computed and nobody kept: it
+/// is there under some policies and rules only, and nothing about the others may depend on it.
+enum class Again : std::uint8_t {
+  no,
+  yes,
+  in_steps,  ///< a step of the loop waits for it that the loop did not do for all steps at once
+};
+namespace detail {
+inline constinit thread_local Again open_again = Again::no;
+}  // namespace detail
+
+/// What is recorded on this thread while it is open computes again what was computed before.
+class AgainScope {
+ public:
+  AgainScope() : before_(detail::open_again) { detail::open_again = Again::yes; }
+  ~AgainScope() { detail::open_again = before_; }
+  AgainScope(const AgainScope&) = delete;
+  AgainScope& operator=(const AgainScope&) = delete;
+
+ private:
+  Again before_;
+};
+
 /// "This op was applied to these values, and gave those."
 struct OpRecord {
   const Op* op;
@@ -21,6 +44,7 @@ struct OpRecord {
   std::uint32_t first;  ///< of its operands in Records::operands: inputs, then outputs
   std::uint32_t input_count, output_count;
   SourceId source = kNoSource;  ///< of what was recorded
+  Again again = Again::no;
 };
 
 /// Records in the order in which they were made; values are numbers.
@@ -40,13 +64,14 @@ struct OpRecords {
   std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  /// source: by default that of the SourceScope which is open, if one is.
+  /// source, again: by default what the scopes say that are open, if some are.
   void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
-              std::span<const ValueId> out, SourceId source = detail::open_source);
+              std::span<const ValueId> out, SourceId source = detail::open_source,
+              Again again = detail::open_again);
   /// A record of the same op, from the same place.
   void append(const OpRecord& as, AttrsRef attrs, std::span<const ValueId> in,
               std::span<const ValueId> out) {
-    append(*as.op, std::move(attrs), in, out, as.source);
+    append(*as.op, std::move(attrs), in, out, as.source, as.again);
   }
 };
 

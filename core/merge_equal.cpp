@@ -14,6 +14,7 @@ struct Emitted {
   AttrsRef attrs;
   std::vector<ValueId> in, out;
   SourceId source;
+  Again again;
 };
 
 /// What a body or branch calls a dim of the graph around it; nothing where the name is another's.
@@ -66,7 +67,7 @@ class Merger {
       visit(r);
     }
     if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
-    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out, e.source);
+    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out, e.source, e.again);
     for (const ValueId v : from_.outputs) to_->outputs.push_back(value_[v]);
     to_->seal();
     if (values) *values = value_;
@@ -76,7 +77,7 @@ class Merger {
  private:
   void visit(std::size_t r) {
     const OpRecord& record = from_.records[r];
-    Emitted next{record.op, record.attrs, {}, {}, record.source};
+    Emitted next{record.op, record.attrs, {}, {}, record.source, record.again};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
     if (next.attrs && !merged_.empty()) next.attrs = next.attrs->resolve(renamed_);
     if (record.op->is_identity) {
@@ -88,7 +89,7 @@ class Merger {
     } else if (r >= same_program_from_ || !has_effects(record)) {
       auto [it, end] = known_.equal_range(hash(next));
       for (; it != end; ++it) {
-        const Emitted& same = emitted_[it->second];
+        Emitted& same = emitted_[it->second];
         if (same.op != next.op || same.in != next.in) continue;
         if (next.attrs ? !same.attrs || !same.attrs->equals(*next.attrs)
                        : static_cast<bool>(same.attrs))
@@ -96,6 +97,7 @@ class Merger {
         const auto out = from_.outputs_of(record);
         if (dims_meet(out, same.out)) continue;
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
+        same.again = std::min(same.again, next.again);
         return;
       }
     }

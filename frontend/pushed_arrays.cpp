@@ -70,7 +70,7 @@ std::vector<int> take_out_pushed_arrays(Ref<Graph>& body, Ref<Graph>& cond, int 
     } else if (!(is_list_size(record) && std::any_of(pushes.begin(), pushes.end(), [&](int p) {
                    return body->inputs_of(body->records[p])[2] == body->outputs_of(record)[0];
                  }))) {
-      without->append(*record.op, record.attrs, in, body->outputs_of(record));
+      without->append(record, record.attrs, in, body->outputs_of(record));
     }
   }
   const auto drop = [&](std::vector<ValueId>& values, int first) {

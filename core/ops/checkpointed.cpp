@@ -21,6 +21,8 @@ struct AfreshAttrs {
   }
 };
 
+}  // namespace
+
 const Op afresh_op{
     .name = "afresh",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
@@ -33,8 +35,6 @@ const Op afresh_op{
               {{{TensorType(f64, {2, 3})}, {TensorType(f64, {4})}}, make_attrs(AfreshAttrs{0})}};
         },
 };
-
-}  // namespace
 
 const Op checkpointed_op{
     .name = "checkpointed",

@@ -22,6 +22,7 @@ struct CheckpointedAttrs {
 extern const Op checkpointed_op;
 void checkpointed_vjp(Vjp& at);  // autodiff/checkpointed_vjp.cpp
 
+extern const Op afresh_op;
 /// The tensor as a value that nobody has computed anything from: what is computed from it is
 /// computed once more, and not taken from where that was done before; nor before `after` is there,
 /// where ops run as soon as they can.

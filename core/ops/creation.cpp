@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
@@ -200,19 +201,31 @@ void check_count(std::int64_t count, const TensorType& type) {
                          type.numel(), " elements"));
 }
 
+std::string_view bits_of(const Tensor& data) {
+  return {data.data<char>(), static_cast<std::size_t>(data.type().bytes())};
+}
+
 }  // namespace
+
+bool Numbers::operator==(const Numbers& other) const {
+  return data.type() == other.data.type() && bits_of(data) == bits_of(other.data);
+}
+std::size_t hash_of(const Numbers& numbers) {
+  return std::hash<std::string_view>{}(bits_of(numbers.data));
+}
+std::ostream& operator<<(std::ostream& out, const Numbers& numbers) { return out << numbers.data; }
 
 const Op constant_op{
     .name = "constant",
     .type =
         [](TypeArgs& a) {
           const ConstantAttrs& attrs = a.attr<ConstantAttrs>();
-          check_count(attrs.data.type().numel(), attrs.type);
+          check_count(attrs.numbers.data.type().numel(), attrs.type);
           a.out.push_back(attrs.type);
         },
     .kernel =
         [](KernelArgs& a) {
-          const Tensor& data = a.attr<ConstantAttrs>().data;
+          const Tensor& data = a.attr<ConstantAttrs>().numbers.data;
           a.out[0] = Tensor(allocate_view(a.types[0], data.ref(), data.block()->data));
         },
     .storage = OpStorage::any,
@@ -220,10 +233,10 @@ const Op constant_op{
     .samples =
         [] {
           return OpSamples{{{},
-                            make_attrs(ConstantAttrs{tensor({1., 2.5, 3., 4., 5., 6.}),
+                            make_attrs(ConstantAttrs{{tensor({1., 2.5, 3., 4., 5., 6.})},
                                                      TensorType(f32, {2, 3})})},
-                           {{}, make_attrs(ConstantAttrs{tensor({7}, {}, i64), TensorType(i64)})},
-                           {{}, make_attrs(ConstantAttrs{zeros({9}), ragged_type(f32)})}};
+                           {{}, make_attrs(ConstantAttrs{{tensor({7}, {}, i64)}, TensorType(i64)})},
+                           {{}, make_attrs(ConstantAttrs{{zeros({9})}, ragged_type(f32)})}};
         },
 };
 
@@ -245,7 +258,7 @@ Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& wr
     data = Tensor(allocate_block(TensorType(dtype, {Dim(count)})));
     write(data.data<void>());
   }
-  return bind(constant_op, {}, make_attrs(ConstantAttrs{std::move(data), type}));
+  return bind(constant_op, {}, make_attrs(ConstantAttrs{{std::move(data)}, type}));
 }
 
 /// The dims, those that are only a name with the sizes that numbers nested as `sizes` have there;

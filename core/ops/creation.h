@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 
 #include "reel/core/op.h"
 
@@ -20,15 +21,23 @@ struct FullAttrs {
   }
 };
 
+/// An eager tensor with all its elements along one plain axis. Equal are those of the same bits.
+struct Numbers {
+  Tensor data;
+  bool operator==(const Numbers& other) const;
+};
+std::size_t hash_of(const Numbers& numbers);
+std::ostream& operator<<(std::ostream& out, const Numbers& numbers);
+
 /// Of constant_op: numbers that a traced function names, recorded with the graph where an eager
 /// tensor would be a capture.
 struct ConstantAttrs {
-  Tensor data;           ///< eager, all elements along one plain axis
+  Numbers numbers;
   TensorType type{f32};  ///< of the result; its dims may be symbols
   template <class F>
   static void fields(F&& f) {
     f("type", &ConstantAttrs::type);
-    f("data", &ConstantAttrs::data);
+    f("data", &ConstantAttrs::numbers);
   }
 };
 

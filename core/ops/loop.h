@@ -93,8 +93,8 @@ struct LoopAttrs {
   /// or layers of it do so inside.
   bool is_handed_on = false;
   /// What a step reads and writes, by which chunks are chosen, where the body does not show it: of
-  /// a layer (trace/passes/split_loops.h) that of the whole loop; around loops, and of gradients
-  /// there, core/ops/around_loops.h; of a gradient under a rule that without it.
+  /// a gradient that under no policy and no rule; of a layer (trace/passes/split_loops.h) that of
+  /// the whole loop; around loops core/ops/around_loops.h.
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
   Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns

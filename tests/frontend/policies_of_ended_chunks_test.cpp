@@ -80,9 +80,10 @@ TEST(PoliciesOfEndedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivis
   SmallSpillBlocks blocks;
   for (const bool is_named : {true, false}) {
     manual_seed(4);
-    const std::int64_t steps = 131, rows = 20, units = 128;
+    const std::int64_t steps = 523, rows = 20, units = 128;
     std::vector<std::int64_t> lengths;
-    for (std::int64_t row = 0; row < rows; ++row) lengths.push_back((row * 37 + 131) % 132);
+    for (std::int64_t row = 0; row < rows; ++row)
+      lengths.push_back((row * 147 + steps) % (steps + 1));
     const Dim batch = is_named ? Dim("batch", rows) : Dim(rows),
               time = is_named ? Dim("time", tensor(lengths, {batch})) : Dim(steps),
               in = is_named ? Dim("in", 8) : Dim(8),

@@ -339,7 +339,7 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
   const auto of_unknown_length = [](const Policy& policy) {
     return [policy](const Tensor& w) {
       return while_loop([](const Tensor& s) { return s < 20.0; },
-                        [&](const Tensor& s) { return s + sin(s * w) * 0.5 + tanh(w) + 1.0; },
+                        [&](const Tensor& s) { return s + sin(s * w) * 0.5 + tanh(s * w) + 1.0; },
                         w * 2.0, {.checkpoint = policy.checkpoint, .swap_memory = policy.swap});
     };
   };

@@ -158,6 +158,25 @@ TEST(BatchOverTimeTest, RowsThatAreReadTwiceAreAddedUpInOneScatter) {
   expect_same_results(f, xs);
 }
 
+// The weight's gradient is added up of a product of slices and of what only the loop has, a
+// branch's: neither is kept of every step.
+TEST(BatchOverTimeTest, WhatIsAddedToASumIsASumOfItsOwn) {
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = cond(
+          sum(h) < 0.5f, [&] { return tanh(matmul(h, w) + x); }, [&] { return sin(h) + x; });
+      return std::pair{matmul(next, w), next};
+    };
+    return sum(square(scan(Scan{.initial = zeros({2, 3}, f64), .xs = x, .body = body}).ys));
+  };
+  manual_seed(3);
+  const Tensor w = random_normal({3, 3}, f64), x = random_normal({5, 2, 3}, f64);
+  const auto [before, after] = graphs(grad(f), w, x);
+  for (const TensorType& type : after->types) EXPECT_NE(type, TensorType(f64, {5, 3, 3}));
+  EXPECT_EQ(count(*after, "dot").outside, 3);  // of y, and its cotangents' two
+  expect_same_results(value_and_grad(f), w, x);
+}
+
 TEST(BatchOverTimeTest, ManyElementsAreAddedUpWhereTheyAreMade) {
   // The gradient of a bias: a sum over rows, which would have all steps kept for it.
   const auto problem = [](std::int64_t rows) {

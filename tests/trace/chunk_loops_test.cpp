@@ -164,6 +164,27 @@ TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
   }
 }
 
+// Loops inside are in chunks of their own by then, of which nobody knows the length.
+TEST_F(ChunkLoopsTest, AroundLoopsWithNamesToo) {
+  const Dim time("time", 200), to("to", 3), inner("inner", 40);
+  const auto f = [&](const Tensor& w, const Tensor& x) {
+    const auto step = [&](const Tensor& z, const Tensor& s) {
+      const Tensor next = tanh(rename(matmul(s, w, in), to, in) + z);
+      return std::pair{rename(matmul(next, w, in), to, in), next};
+    };
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto made = scan(
+          Scan{.spatial_dim = inner, .initial = h, .xs = cast(range(inner), f32), .body = step});
+      return std::pair{rename(matmul(x, w, in), to, in) + sum(made.ys, inner), made.state};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = zeros({batch, in}), .xs = x, .body = body}).ys);
+  };
+  const auto jitted = jit(f);
+  jitted(zeros({in, to}), zeros({time, batch, in}));
+  EXPECT_EQ(chunks_in(jitted.graph()).size(), 1u);
+}
+
 TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
   for (const int steps : {1, 2, 3, 4, 6, 7}) {
     for (const bool reverse : {false, true})

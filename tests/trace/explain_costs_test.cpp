@@ -85,10 +85,9 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
             "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
             "again");
   EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
-  // The gradient takes all 40 as one chunk: it asks for them at once, and each run of 8 goes when
-  // it is put with the others.
+  // Both loops take all 40 as one chunk.
   EXPECT_EQ(line_with(every, "of those run again"),
-            "of those run again: 48 steps in memory at a time, 2.2 KiB; each step runs 2.0 times");
+            "of those run again: 40 steps in memory at a time, 1.9 KiB; each step runs 2.0 times");
   EXPECT_FALSE(has(every, "saved for the gradient")) << every;
   EXPECT_FALSE(has(every, "in a file")) << every;
   EXPECT_EQ(

@@ -147,7 +147,7 @@ TEST_F(PassSwitchesTest, ATrainingStep) {
 TEST_F(PassSwitchesTest, ATrainingStepOverEntriesThatEndOneByOne) {
   const Dim batch("batch", 9);
   expect_same_training(batch, Dim("time", tensor({6, 1, 4, 2, 6, 3, 5, 1, 2}, {batch})),
-                       "simplify (with others) batch_over_time chunk_loops pack_weights "
+                       "batch_over_time chunk_loops pack_weights "
                        "fuse_pointwise shrink_batch reuse_memory",
                        "simplify (with others) batch_over_time chunk_loops pack_weights "
                        "fuse_pointwise shrink_batch reuse_memory");

@@ -1,9 +1,9 @@
 // Passes that see two graphs of a loop at once: joining, what was saved of ended entries, and
 // checkpointed functions.
 #include "reel/core/graph_builder.h"
+#include "reel/core/inline_checkpointed.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/forwarded_outputs.h"
-#include "reel/trace/passes/inline_checkpointed.h"
 #include "reel/trace/passes/join_loops.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/passes/saved_of_ended.h"
@@ -144,6 +144,24 @@ TEST_F(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
     EXPECT_GT(count_fills(*loops_of(*after)[1], Fill::recalled_live), 0) << str(*after);
     EXPECT_TRUE(loops_of(*after)[1]->recalls());
   }
+}
+
+// The gradient's loop asks for the loop inside once more, over constants that were made again.
+TEST(MergeEqualTest, LoopsOverEqualConstantsAreOne) {
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    const auto step = [&](const Tensor& a, const Tensor& h) {
+      return std::pair{None{}, tanh(h * w * a)};
+    };
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor xs = cast(range(3), f32) * 0.1f;
+      return std::pair{None{}, scan(Scan{.initial = h + x, .xs = xs, .body = step}).state};
+    };
+    return sum(scan(Scan{.initial = zeros({2}), .xs = x, .body = body}).state);
+  };
+  const auto gradient = jit(value_and_grad(f));
+  gradient(ones({2}), ones({5, 2}));
+  const Ref<Graph> plan = optimise_for_plan(gradient.graph(), {.chunk_loops = false}).graph;
+  EXPECT_EQ(count_loops(*loops_of(*plan)[0]->body.graph), 1);
 }
 
 TEST(InlineCheckpointedTest, RecordsStandWhereTheyAreCalledInBodiesAndBranchesToo) {

@@ -112,7 +112,9 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
       step += bytes_of(type);
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
-    for (std::size_t i = 0; attrs.in_chunks && i < attrs.body_captures.size(); ++i)
+    // What a gradient reads besides depends on what a rule has computed again.
+    const bool counts_captures = attrs.in_chunks && !attrs.counts_down;
+    for (std::size_t i = 0; counts_captures && i < attrs.body_captures.size(); ++i)
       if (is_read_outside(body, body.inputs[body.formal_count + i]))
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
     // Loops that stand beside each other wait for whole chunks: large ones would keep them waiting,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "reel/core/ops/around_loops.h"
+#include "reel/core/ops/products.h"
 #include "reel/core/ops/recall.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/time_split.h"
@@ -43,10 +44,7 @@ class Chunking {
   bool prepare() {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
-    // What of loops inside is run again, and leaves them, depends on rules: chunks must not.
-    const bool is_gradient_around_loops =
-        attrs_.counts_down && !attrs_.whole_step.empty() && has_loops(*attrs_.body.graph);
-    if (!steps_ && !is_handed_on_ && !is_gradient_around_loops) {
+    if (!steps_ && !is_handed_on_ && !must_have_chunks()) {
       if (!TimeSplit(as_chunks(), inputs_, *time, renames_).changes_anything()) return false;
     }
     const auto size =
@@ -72,7 +70,6 @@ class Chunking {
     next.in_chunks = true;
     next.chunk_steps = steps_;
     next.is_handed_on = is_handed_on_;
-    next.whole_step = whole_step();
     next.origin = {};
     return next;
   }
@@ -87,6 +84,24 @@ class Chunking {
   }
 
  private:
+  /// Whether or not something leaves it, which may depend on what a policy or a rule has kept, in
+  /// it or in loops inside. Sums of a gradient are added up chunk by chunk, then. And under a
+  /// policy the steps of a chunk are cut into blocks of rows, by which the bits of products go, as
+  /// all steps are without one.
+  bool must_have_chunks() const {
+    const Graph& body = *attrs_.body.graph;
+    if (attrs_.counts_down && has_loops(body)) return true;
+    const bool depends_on_policy = attrs_.counts_down && attrs_.sums;
+    return (depends_on_policy || attrs_.recalls() || attrs_.keeps_few_steps()) &&
+           has_products(body);
+  }
+  static bool has_products(const Graph& graph) {
+    return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
+      if (record.op != &cond_op) return record.op == &dot_op && record.again == Again::no;
+      const auto& attrs = get<CondAttrs>(record.attrs.get());
+      return has_products(*attrs.on_true.graph) || has_products(*attrs.on_false.graph);
+    });
+  }
   /// Less than two chunks are not worth it; but checkpoints are taken before chunks, and chunks are
   /// recalled. Sums of a loop inside are those of its run, with a policy or without: what takes
   /// them from chunks takes no single terms.
@@ -94,15 +109,10 @@ class Chunking {
     return size < steps ||
            (steps > 0 && (is_inside_ || attrs_.recalls() || attrs_.keeps_few_steps()));
   }
-  /// Said where the loop in chunks no longer shows it: of loops in the body.
-  std::vector<TensorType> whole_step() const {
-    return attrs_.whole_step.empty() ? step_around_loops(attrs_, inputs_) : attrs_.whole_step;
-  }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
     in_steps.chunk_steps = steps_;
     in_steps.is_handed_on = is_handed_on_;
-    in_steps.whole_step = whole_step();
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 
@@ -249,6 +259,9 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
     } else if (record.op == &loop_op) {
       if (has_loops(*get<LoopAttrs>(attrs.get()).body.graph)) {
         LoopAttrs around = get<LoopAttrs>(attrs.get());
+        // While loops inside show how long they are: in chunks they do not.
+        if (around.whole_step.empty())
+          around.whole_step = step_around_loops(around, graph.types_of(in));
         in_part(around.body, true);
         attrs = make_attrs(std::move(around));
       }

@@ -1,4 +1,4 @@
-// trace/passes/constant_slices.h — the pass that captures what every step of another loop saved
+// trace/passes/constant_slices.h — the pass that captures what every step of another loop stacked
 // alike.
 #pragma once
 
@@ -7,8 +7,7 @@
 namespace reel {
 
 /// A loop that runs along a stack of which every slice is the same, because it is a capture of the
-/// loop that stacked it, captures that instead: a gradient's loop does so with what the forward
-/// loop made of weights alone.
+/// loop that stacked it, captures that instead.
 ///
 ///   _, us = loop(u): h' = h·u; stack u           becomes    loop(u): h' = h·u
 ///   loop over us:    g' = g·uᵀ                              loop(u): g' = g·uᵀ

@@ -142,7 +142,7 @@ class Folding {
     const Tensor flat(allocate_block(TensorType(value.dtype(), {Dim(value.type().numel())})));
     std::memcpy(flat.data<char>(), value.data<char>(),
                 static_cast<std::size_t>(value.type().bytes()));
-    return make_attrs(ConstantAttrs{flat, type});
+    return make_attrs(ConstantAttrs{{flat}, type});
   }
 
   const Graph& from_;

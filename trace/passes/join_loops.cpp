@@ -182,6 +182,10 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
 
   LoopAttrs next = a;
   next.origin = {};
+  if (a.whole_step.empty() || b.whole_step.empty())
+    next.whole_step.clear();  // the body shows it
+  else
+    append(next.whole_step, b.whole_step, 0, b.whole_step.size());
   LoopNotes notes(a.notes);
   notes.say(LoopNote::Kind::joined, str(b.name, ", which reads what it stacks"));
   next.notes = notes.finish();

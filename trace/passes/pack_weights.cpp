@@ -47,7 +47,7 @@ class Packing {
         in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
         op = &packed_dot_;
       }
-      body_->append(*op, record.attrs, in, out);
+      body_->append(*op, record.attrs, in, out, record.source, record.again);
     }
     for (ValueId& v : body_->outputs) v = now(v);
     body_->seal();

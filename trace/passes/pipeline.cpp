@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "reel/core/inline_checkpointed.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/tensor.h"
@@ -15,7 +16,6 @@
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/fuse_pointwise.h"
 #include "reel/trace/passes/hoist_invariants.h"
-#include "reel/trace/passes/inline_checkpointed.h"
 #include "reel/trace/passes/invariant_carries.h"
 #include "reel/trace/passes/join_loops.h"
 #include "reel/trace/passes/pack_weights.h"

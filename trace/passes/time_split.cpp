@@ -113,8 +113,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
       is_hoisted_(body_.records.size()),
-      is_sunk_(body_.records.size()),
-      is_summed_(body_.records.size()) {
+      is_sunk_(body_.records.size()) {
   for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
     if (!inputs[attrs.first_slice() + i].is_list())
       home_[body_.inputs[1 + attrs.carries + i]] = Home::steps;
@@ -163,6 +162,20 @@ std::vector<std::uint8_t> TimeSplit::find_only_summed() const {
   for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
   for (const OpRecord& record : body_.records)
     for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
+  return result;
+}
+
+/// By value: whether sums of the loop take it, as it is or through linear ops, and nothing else
+/// does.
+std::vector<std::uint8_t> TimeSplit::find_added() const {
+  std::vector<std::uint8_t> result(body_.types.size(), 1);
+  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
+  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    if (result[body_.outputs_of(record)[0]] && is_linear(record)) continue;
+    for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
+  }
   return result;
 }
 
@@ -247,12 +260,17 @@ bool TimeSplit::is_warm_inside(const OpRecord& record) const {
   });
 }
 
+/// Of a product of all steps at once rows have other bits than of one of a step.
+bool TimeSplit::must_stay(const OpRecord& record) const {
+  return record.again == Again::in_steps && record.op->gains_over_time;
+}
+
 /// Values that depend on no carry.
 void TimeSplit::hoist() {
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record);
-    if (!can_leave(record) || !keeps_rows(record)) continue;
+    if (!can_leave(record) || !keeps_rows(record) || must_stay(record)) continue;
     bool any_steps = false, any_inside = false;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) {
@@ -334,12 +352,18 @@ std::vector<std::uint8_t> TimeSplit::find_waiting() const {
 /// What no carry and no list needs, from the first op on that gains by it.
 void TimeSplit::sink() {
   const std::vector<std::uint8_t> is_needed = find_needed(false);
-  const std::vector<std::uint8_t> is_only_summed = find_only_summed();
+  const std::vector<std::uint8_t> is_only_summed = find_only_summed(), is_added = find_added();
   std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
+  // A product of slices that is added to what the loop makes, and both to a sum, is one of sums.
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const auto out = body_.outputs_of(body_.records[r]);
+    if (is_hoisted_[r] && body_.records[r].op->gains_over_time && home_[out[0]] == Home::steps)
+      is_after[out[0]] = is_added[out[0]];
+  }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-    if (is_hoisted_[r] || in.empty() || !can_leave(record) ||
+    if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
         !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
       continue;
@@ -348,11 +372,8 @@ void TimeSplit::sink() {
       continue;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) is_many.push_back(home_[v] != Home::once);
-    if (!has_rule(record, is_many)) {
-      is_summed_[r] = !ended_ && record.op->gains_over_time && is_only_summed[out[0]] &&
-                      has_rule(record, is_many, true);
-      if (!is_summed_[r]) continue;
-    }
+    const bool leaves_as_sum = !ended_ && record.op->gains_over_time && is_only_summed[out[0]];
+    if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
     for (const ValueId v : out) is_after[v] = 1;
   }
@@ -446,6 +467,7 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
   if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
+  if (must_stay(record)) return "it computes again what the loop computed in each step";
   if (leaves_ != asked_) return "the memory of few steps is to do for its gradient";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
     return "entries that have ended would see other values of it";

@@ -52,8 +52,6 @@ class TimeSplit {
   Home home(ValueId v) const { return home_[v]; }
   bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
   bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< after it
-  /// Of what is sunk: nobody has it but as what it gives, added up over all steps.
-  bool leaves_as_sum(std::size_t record) const { return is_summed_[record]; }
   /// An output of the body, a stack or a sum, may be made outside. Ended entries have padding
   /// there, and of what joins the entry whose values they saw, only the loop knows which that is.
   bool can_make_outside(std::size_t output) const {
@@ -94,8 +92,10 @@ class TimeSplit {
   std::vector<std::uint8_t> find_waiting() const;
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record) const;
+  bool must_stay(const OpRecord& record) const;
   bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
+  std::vector<std::uint8_t> find_added() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;
   bool clashes_with_time(ValueId v) const;
@@ -113,9 +113,9 @@ class TimeSplit {
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
   mutable DimEnv env_;     // remembers what it has resolved
   bool prints_;
-  std::optional<EndedValues> ended_;                            // where entries end one by one
-  std::vector<Home> home_;                                      // by value
-  std::vector<std::uint8_t> is_hoisted_, is_sunk_, is_summed_;  // by record
+  std::optional<EndedValues> ended_;                // where entries end one by one
+  std::vector<Home> home_;                          // by value
+  std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
 };
 
 }  // namespace reel

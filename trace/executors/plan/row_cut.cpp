@@ -25,11 +25,12 @@ constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kMa
 /// body.
 constexpr std::int64_t kWork = 16 * 1024;
 
-/// Multiplications of one iteration.
+/// Multiplications of one iteration, but for those of products that are computed again: blocks are
+/// the same whatever a policy keeps.
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
-    if (record.op != &dot_op && !is_packed_dot(*record.op)) continue;
+    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.again != Again::no) continue;
     const auto in = body.inputs_of(record);
     const TensorType& a = types.types[in[0]];
     std::int64_t inner = 1;

@@ -1,4 +1,4 @@
-#include "reel/trace/passes/inline_checkpointed.h"
+#include "reel/core/inline_checkpointed.h"
 
 #include <algorithm>
 
@@ -10,20 +10,28 @@
 namespace reel {
 namespace {
 
-bool has_checkpointed(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
-    if (record.op == &checkpointed_op) return true;
+/// In bodies and branches, too.
+bool has_record(const Graph& graph, const Op& op) {
+  return std::any_of(graph.records.begin(), graph.records.end(), [&](const OpRecord& record) {
+    if (record.op == &op) return true;
     if (record.op == &loop_op)
-      return has_checkpointed(*get<LoopAttrs>(record.attrs.get()).body.graph);
+      return has_record(*get<LoopAttrs>(record.attrs.get()).body.graph, op);
     if (record.op != &cond_op) return false;
     const auto& attrs = get<CondAttrs>(record.attrs.get());
-    return has_checkpointed(*attrs.on_true.graph) || has_checkpointed(*attrs.on_false.graph);
+    return has_record(*attrs.on_true.graph, op) || has_record(*attrs.on_false.graph, op);
   });
 }
 
+bool needs_inlining(const Graph& graph) {
+  return has_record(graph, checkpointed_op) || has_record(graph, afresh_op);
+}
+
+Ref<Graph> inlined(const Graph& graph, bool is_gradient);
+
 class Inlining {
  public:
-  explicit Inlining(const Graph& from) : to_(new Graph(from)) {
+  /// is_gradient: the graph is the body of a loop's gradient, or part of it.
+  Inlining(const Graph& from, bool is_gradient) : is_gradient_(is_gradient), to_(new Graph(from)) {
     to_->records.clear();
     to_->operands.clear();
     for (ValueId v = 0; v < from.types.size(); ++v) now_.push_back(v);
@@ -34,9 +42,10 @@ class Inlining {
       const std::vector<ValueId> in = now(from.inputs_of(record));
       const auto out = from.outputs_of(record);
       if (record.op == &checkpointed_op) {
-        const SubGraph& body = get<CheckpointedAttrs>(record.attrs.get()).body;
-        const std::vector<ValueId> made = put(body, in, out);
+        const std::vector<ValueId> made = put(record, in, out);
         for (std::size_t k = 0; k < out.size(); ++k) now_[out[k]] = made[k];
+      } else if (record.op == &afresh_op && is_gradient_) {
+        now_[out[0]] = in[0];
       } else {
         to_->append(record, with_parts(record), in, out);
       }
@@ -54,9 +63,10 @@ class Inlining {
   }
   /// The records of a part, with nothing checkpointed in it -> its outputs. called: what they are
   /// where the part is called.
-  std::vector<ValueId> put(const SubGraph& body, const std::vector<ValueId>& inputs,
+  std::vector<ValueId> put(const OpRecord& call, const std::vector<ValueId>& inputs,
                            std::span<const ValueId> called) {
-    const Ref<Graph> part = inline_checkpointed(*body.graph);
+    const SubGraph& body = get<CheckpointedAttrs>(call.attrs.get()).body;
+    const Ref<Graph> part = inlined(*body.graph, is_gradient_);
     DimEnv env = body.env();
     std::vector<ValueId> value(part->types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -73,7 +83,8 @@ class Inlining {
       for (const ValueId v : part->outputs_of(record))
         value[v] = to_->add_value(env.resolve(part->types[v]));
       const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
-      to_->append(record, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)));
+      to_->append(*record.op, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)),
+                  record.source, std::max(record.again, call.again));
     }
     return here(part->outputs);
   }
@@ -99,33 +110,38 @@ class Inlining {
         env.bind(inside[axis], outside[axis]);
     }
   }
-  static AttrsRef with_parts(const OpRecord& record) {
-    const auto inside = [](SubGraph& part) {
-      if (!part || !has_checkpointed(*part.graph)) return;
+  AttrsRef with_parts(const OpRecord& record) const {
+    const auto inside = [](SubGraph& part, bool is_gradient) {
+      if (!part || !needs_inlining(*part.graph)) return;
       DimEnv names = part.env();
-      part = make_sub_graph(inline_checkpointed(*part.graph), names);
+      part = make_sub_graph(inlined(*part.graph, is_gradient), names);
     };
     if (record.op == &loop_op) {
       LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-      inside(attrs.body);
+      inside(attrs.body, attrs.counts_down);
       return make_attrs(std::move(attrs));
     }
     if (record.op != &cond_op) return record.attrs;
     CondAttrs attrs = get<CondAttrs>(record.attrs.get());
-    inside(attrs.on_true);
-    inside(attrs.on_false);
+    inside(attrs.on_true, is_gradient_);
+    inside(attrs.on_false, is_gradient_);
     return make_attrs(std::move(attrs));
   }
 
+  const bool is_gradient_;
   Ref<Graph> to_;
   std::vector<ValueId> now_;
 };
 
+Ref<Graph> inlined(const Graph& graph, bool is_gradient) {
+  if (!needs_inlining(graph)) return Ref<Graph>(new Graph(graph));
+  return Inlining(graph, is_gradient).run(graph);
+}
+
 }  // namespace
 
-Ref<Graph> inline_checkpointed(const Graph& graph) {
-  if (!has_checkpointed(graph)) return Ref<Graph>(new Graph(graph));
-  return Inlining(graph).run(graph);
-}
+Ref<Graph> inline_checkpointed(const Graph& graph) { return inlined(graph, false); }
+
+bool has_checkpointed(const Graph& graph) { return has_record(graph, checkpointed_op); }
 
 }  // namespace reel

@@ -1,0 +1,139 @@
+// Policies of loops with rows enough to be cut into blocks, and of products whose bits go by how
+// many rows they are taken of: whatever is kept, a plan's gradients have the bits of keeping all.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+
+#include "reel/tests/frontend/policies.h"
+#include "reel/trace/executors/spilled.h"
+
+namespace reel {
+namespace {
+
+struct Model {
+  Tensor w, u, v, x;
+};
+struct Sizes {
+  std::int64_t steps, rows, units;
+};
+/// Plain dims: x is [steps, rows, units].
+Model model(const Sizes& n) {
+  manual_seed(5);
+  const double scale = 1.0 / static_cast<double>(n.units);
+  const auto square_matrix = [&] { return random_normal({n.units, n.units}) * scale; };
+  const Tensor w = square_matrix(), u = square_matrix(), v = square_matrix();
+  return {w, u, v, random_normal({n.steps, n.rows, n.units})};
+}
+
+using Step = std::function<Tensor(const Model&, const Tensor& x, const Tensor& h)>;
+
+Tensor plain_step(const Model& m, const Tensor& x, const Tensor& h) {
+  return tanh(matmul(x, m.u) + matmul(h, m.w));
+}
+/// Its gradient waits for the step behind, and what a rule computes again for nobody.
+Tensor deep_step(const Model& m, const Tensor& x, const Tensor& h) {
+  return tanh(matmul(tanh(matmul(h, m.w) + x), m.v) + matmul(tanh(x), m.u));
+}
+Tensor branch_step(const Model& m, const Tensor& x, const Tensor& h) {
+  return cond(
+      sum(h) < 0.5f, [&] { return plain_step(m, x, h); }, [&] { return tanh(matmul(h, m.v) + x); });
+}
+/// Weights that are made of others in the body.
+Tensor turned_step(const Model& m, const Tensor& x, const Tensor& h) {
+  return tanh(matmul(x, m.u) + matmul(h, transpose(m.w, {1, 0})));
+}
+Tensor checkpointed_step(const Model& m, const Tensor& x, const Tensor& h) {
+  return checkpoint([&](const Tensor& x, const Tensor& h) { return deep_step(m, x, h); })(x, h);
+}
+
+Tensor loss(const Model& m, const Step& step, const LoopPolicy& policy) {
+  const auto body = [&](const Tensor& x, const Tensor& h) {
+    const Tensor next = step(m, x, h);
+    return std::pair{matmul(next, m.v), next};
+  };
+  const auto made = scan(Scan{.initial = zeros({m.x.dims()[1], m.x.dims()[2]}),
+                              .xs = m.x,
+                              .body = body,
+                              .checkpoint = policy.checkpoint,
+                              .swap_memory = policy.swap_memory});
+  return sum(square(made.ys)) + sum(made.state);
+}
+
+Checkpoint rule(Saving (*of)(const StepValue&)) { return Checkpoint().where(of); }
+const std::vector<std::pair<const char*, LoopPolicy>>& all_policies() {
+  static const std::vector<std::pair<const char*, LoopPolicy>> all{
+      {"every 1", {Checkpoint::every(1)}},
+      {"every 16", {Checkpoint::every(16)}},
+      {"a budget", {Checkpoint::budget(100000)}},
+      {"a file", {{}, true}},
+      {"recompute all", {rule([](const StepValue&) { return Saving::recompute; })}},
+      {"recompute products", {rule([](const StepValue& v) {
+         return v.op == "dot" ? Saving::recompute : Saving::by_default;
+       })}},
+      {"keep products",
+       {rule([](const StepValue& v) { return v.op == "dot" ? Saving::keep : Saving::recompute; })}},
+      {"by default", {rule([](const StepValue&) { return Saving::by_default; })}},
+      {"every 16, recompute all",
+       {Checkpoint::every(16).where([](const StepValue&) { return Saving::recompute; })}},
+  };
+  return all;
+}
+
+/// With all gradients, and with that of x alone, which adds up nothing.
+void expect_same_bits_under_policies(const char* name, const Step& step, const Sizes& n) {
+  const Model m = model(n);
+  const auto gradient = [&](const LoopPolicy& policy) {
+    return jit(value_and_grad([&](const Model& m) { return loss(m, step, policy); }))(m);
+  };
+  const auto frozen = [&](const LoopPolicy& policy) {
+    return jit(grad([&](const Tensor& x) { return loss({m.w, m.u, m.v, x}, step, policy); }))(m.x);
+  };
+  const auto expected = gradient({});
+  const Tensor expected_of_x = frozen({});
+  SmallSpillBlocks blocks;
+  for (const auto& [of_policy, policy] : all_policies()) {
+    SCOPED_TRACE(str(name, ", ", of_policy, ", ", n.steps, " steps, ", n.rows, " rows, ", n.units,
+                     " units"));
+    const auto actual = gradient(policy);
+    expect_same_bits(actual.first, expected.first);
+    expect_same_leaves(actual.second, expected.second);
+    expect_same_bits(frozen(policy), expected_of_x);
+  }
+}
+
+class PoliciesOfRowsTest : public ::testing::TestWithParam<Sizes> {};
+std::string name_of(const ::testing::TestParamInfo<Sizes>& info) {
+  return str("Of", info.param.steps, "StepsOf", info.param.rows, "Rows", info.param.units, "Units");
+}
+
+TEST_P(PoliciesOfRowsTest, GradientsHaveTheBitsOfKeepingAll) {
+  expect_same_bits_under_policies("plain", plain_step, GetParam());
+  expect_same_bits_under_policies("deep", deep_step, GetParam());
+  expect_same_bits_under_policies("branches", branch_step, GetParam());
+  expect_same_bits_under_policies("turned", turned_step, GetParam());
+  expect_same_bits_under_policies("checkpointed", checkpointed_step, GetParam());
+}
+// One block of rows and several, matrices in the first cache and beyond the second, a length with
+// fitting divisors and a prime.
+INSTANTIATE_TEST_SUITE_P(Sizes, PoliciesOfRowsTest,
+                         ::testing::Values(Sizes{70, 2, 8}, Sizes{70, 16, 32}, Sizes{37, 33, 72},
+                                           Sizes{40, 16, 200}, Sizes{33, 4, 300}),
+                         name_of);
+
+// What a function under checkpoint() computes again goes as the same written out goes.
+TEST(PoliciesOfFunctionsTest, StepsUnderCheckpointHaveTheBitsOfPlainOnes) {
+  for (const Sizes n : {Sizes{70, 16, 32}, Sizes{40, 16, 200}, Sizes{20, 16, 512}}) {
+    const Model m = model(n);
+    const auto gradient = [&](const Step& step) {
+      return jit(value_and_grad([&](const Model& m) { return loss(m, step, {}); }))(m);
+    };
+    const auto plain = gradient(deep_step), again = gradient(checkpointed_step);
+    SCOPED_TRACE(n.units);
+    expect_same_bits(again.first, plain.first);
+    expect_same_leaves(again.second, plain.second);
+  }
+}
+
+}  // namespace
+}  // namespace reel
