@@ -33,11 +33,11 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 
 /// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
-/// checkpoints: on the way back the steps behind one are run once more. Gradients have the same
-/// bits eagerly, in the interpreter and in plans. In plans of loops in loops, of which the inner
-/// one has checkpoints or a length that only a run tells, and under some rules (about draws, or
-/// branches of a cond), they are the same up to rounding only. So are second gradients, which keep
-/// all steps.
+/// checkpoints: on the way back the steps behind one are run once more. In each mode gradients have
+/// the bits of keeping all; but up to rounding in plans of loops without slices that stack
+/// products, or whose states change plain sizes, where a rule alone has sums leave a gradient
+/// without products, and of second gradients, which keep all steps (docs/semantics.md, "What equals
+/// what").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
@@ -82,12 +83,25 @@ MatrixSizes turned(const MatrixSizes& s) {
   return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add};
 }
 
-/// Elements are products of two runs of memory. To add up the lanes of a vector costs about as much
-/// per element of c as to transpose 5 elements of b.
-bool is_of_runs(const MatrixSizes& s) {
+bool can_be_of_runs(const MatrixSizes& s) {
   const bool are_runs = (s.a_step == 1 || s.k == 1) && (s.b_row == 1 || s.k == 1),
              are_rows = s.b_step == 1 && s.n > 1;
-  return are_runs && !are_rows && (s.m <= 3 || 5 * s.m <= s.k);
+  return are_runs && !are_rows;
+}
+/// Elements are products of two runs of memory. To add up the lanes of a vector costs about as much
+/// per element of c as to transpose 5 elements of b.
+bool is_of_runs(const MatrixSizes& s) { return can_be_of_runs(s) && (s.m <= 3 || 5 * s.m <= s.k); }
+
+void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  // Where there is one row or column, its step says nothing, and may be less than oneDNN asks for.
+  const bool is_transposed = s.a_step != 1;
+  const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
+  const OneThread one_thread;
+  const dnnl_status_t status =
+      dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
+                 std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
+  if (status != dnnl_success)
+    throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
@@ -99,15 +113,12 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
     with_copy.a_step = 1;
     return large_product(with_copy, copy.get(), b, c);
   }
-  // Where there is one row or column, its step says nothing, and may be less than oneDNN asks for.
-  const bool is_transposed = s.a_step != 1;
-  const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
-  const OneThread one_thread;
-  const dnnl_status_t status =
-      dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
-                 std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
-  if (status != dnnl_success)
-    throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
+  MatrixSizes slice = s;
+  for (std::int64_t k = 0; k < s.k; k += slice.k) {
+    slice.k = s.k <= kMostSliced ? std::min(kSlice, s.k - k) : s.k;
+    slice_by_onednn(slice, a + k * s.a_step, b + k * s.b_row, c);
+    slice.add = true;
+  }
 }
 
 /// b_step is 1.
@@ -211,10 +222,13 @@ void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T*
   }
 }
 
+bool is_summed_in_parts(const MatrixSizes& s) {
+  return s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult;
+}
+
 template <class T>
 void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
-  if (s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult)
-    return sums_in_parts(dtype, s, a, b, c);
+  if (is_summed_in_parts(s)) return sums_in_parts(dtype, s, a, b, c);
   const bool by_rows = s.m >= s.n;
   const std::int64_t size = by_rows ? s.m : s.n;
   const std::int64_t parts =
@@ -229,13 +243,37 @@ void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   });
 }
 
-/// What the order depends on in which an element is added up.
+/// oneDNN adds up a slice as our kernel does: in one chain of multiply-adds. Tried once, since it
+/// says nothing of it and has other kernels for other processors.
+bool onednn_has_chains() {
+  static const bool result = [] {
+    constexpr std::int64_t m = 24, n = 96, k = kSlice;
+    std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
+    const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
+      for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
+    };
+    fill(a, 1);
+    fill(b, 2);
+    const MatrixSizes sizes{
+        .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
+    table().rows_f32(sizes, a.data(), b.data(), ours.data());
+    slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
+    return ours == theirs;
+  }();
+  return result;
+}
+
+/// The order in which an element is added up, where no number of rows changes it by itself.
 enum class Order { chain, runs, depends };
 Order order_of(DType dtype, MatrixSizes s) {
-  if (is_large(s)) return Order::depends;
+  const bool is_in_parts = is_large(s);
+  if (is_in_parts && is_summed_in_parts(s)) return Order::depends;
   if (is_turned(s)) s = turned(s);
-  if (is_float(dtype) && is_of_runs(s)) return Order::runs;
-  return dtype == f32 && is_for_onednn(s) ? Order::depends : Order::chain;
+  if (is_float(dtype) && is_of_runs(s)) return is_in_parts ? Order::depends : Order::runs;
+  if (is_in_parts && can_be_of_runs(s)) return Order::depends;  // parts may be
+  const bool is_by_onednn = dtype == f32 && is_for_onednn(s);
+  return is_by_onednn && (s.k > kMostSliced || !onednn_has_chains()) ? Order::depends
+                                                                     : Order::chain;
 }
 
 }  // namespace

@@ -16,13 +16,18 @@ constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
 #endif
 constexpr int kRunColumns = 4;
 
-template <class T>
-using Tile = void (*)(const MatrixSizes&, const T*, const T*, T*, std::int64_t);
+/// What an element of c starts with, and ends as.
+enum class Chain { from_zero, goes_on, is_added };
+struct ChainSizes : MatrixSizes {
+  Chain chain;
+};
 
-/// R rows and C vectors of c go on from what they hold, or from zero; the last vector has `part`
-/// columns if kPart.
+template <class T>
+using Tile = void (*)(const ChainSizes&, const T*, const T*, T*, std::int64_t);
+
+/// R rows and C vectors of c; the last vector has `part` columns if kPart.
 template <class T, int R, int C, bool kPart>
-void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
+void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
   constexpr int kStep = kLanes<T>;
   Vector<T> sum[R][C];
 #pragma GCC unroll 8
@@ -30,9 +35,9 @@ void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t 
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v) {
       const T* from = c + r * s.c_row + v * kStep;
-      sum[r][v] = !s.add                ? Vector<T>(T(0))
-                  : kPart && v == C - 1 ? load_part(from, part)
-                                        : load(from);
+      sum[r][v] = s.chain != Chain::goes_on ? Vector<T>(T(0))
+                  : kPart && v == C - 1     ? load_part(from, part)
+                                            : load(from);
     }
   for (std::int64_t k = s.k; k-- > 0; a += s.a_step, b += s.b_row) {
     Vector<T> row[C];
@@ -51,6 +56,8 @@ void rows_tile(const MatrixSizes& s, const T* a, const T* b, T* c, std::int64_t 
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v) {
       T* to = c + r * s.c_row + v * kStep;
+      if (s.chain == Chain::is_added)
+        sum[r][v] += kPart && v == C - 1 ? load_part(to, part) : load(to);
       if (kPart && v == C - 1)
         store_part(to, sum[r][v], part);
       else
@@ -75,7 +82,7 @@ Tile<T> rows_tile_of(std::int64_t rows, int vectors) {
 }
 
 template <class T>
-void rows_block(const MatrixSizes& s, const T* a, const T* b, T* c) {
+void rows_block(const ChainSizes& s, const T* a, const T* b, T* c) {
   const std::int64_t blocks = (s.m + kMostRows - 1) / kMostRows;
   std::int64_t columns;
   for (std::int64_t j = 0; j < s.n; j += columns) {
@@ -94,23 +101,66 @@ void rows_block(const MatrixSizes& s, const T* a, const T* b, T* c) {
 }
 
 /// Blocks only decide what is read when: every element of c goes through the same chain of
-/// multiply-adds.
+/// multiply-adds. An `is_added` chain has no more than kSlice of them.
 template <class T>
-void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  // With one or two rows, reading b is all that costs: a few of its long rows at a time are read
-  // from end to end. With more, what a column of tiles reads of b, and a block of a, are read again
+void chain_product(const ChainSizes& s, const T* a, const T* b, T* c) {
+  // With more rows than a few, what a column of tiles reads of b, and a block of a, are read again
   // and stay in the cache.
   constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240;
-  const bool is_thin = s.m <= 2 && s.n >= 256;
-  MatrixSizes block = s;
+  static_assert(kCached >= kSlice || sizeof(T) > 4);
+  ChainSizes block = s;
   for (std::int64_t k = 0; k < s.k; k += block.k) {
-    block.k = is_thin ? 8 : kCached;
-    if (s.k - k < block.k) block.k = s.k - k;
+    block.k = s.k - k < kCached ? s.k - k : kCached;
     for (std::int64_t i = 0; i < s.m; i += kRows) {
       block.m = s.m - i < kRows ? s.m - i : kRows;
       rows_block(block, a + i * s.a_row + k * s.a_step, b + k * s.b_row, c + i * s.c_row);
     }
-    block.add = true;
+    block.chain = Chain::goes_on;
+  }
+}
+
+/// With one or two rows, reading b is all that costs: a few of its long rows at a time are read
+/// from end to end.
+template <class T>
+void thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
+  constexpr std::int64_t kLongRows = 8;
+  ChainSizes block = s;
+  for (std::int64_t k = 0; k < s.k; k += block.k) {
+    block.k = s.k - k < kLongRows ? s.k - k : kLongRows;
+    rows_block(block, a + k * s.a_step, b + k * s.b_row, c);
+    block.chain = Chain::goes_on;
+  }
+}
+/// The same, added to c.
+template <class T>
+void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
+  constexpr std::int64_t kColumns = 1024;
+  T made[2 * kColumns];
+  for (std::int64_t j = 0; j < s.n; j += kColumns) {
+    ChainSizes part = s;
+    part.n = part.c_row = s.n - j < kColumns ? s.n - j : kColumns;
+    part.chain = Chain::from_zero;
+    thin_product(part, a, b + j, made);
+    for (std::int64_t i = 0; i < s.m; ++i)
+      for (std::int64_t k = 0; k < part.n; ++k) c[i * s.c_row + j + k] += made[i * part.n + k];
+  }
+}
+
+template <class T>
+void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const bool is_thin = s.m <= 2 && s.n >= 256,
+             has_slices = sizeof(T) == sizeof(float) && s.k > kSlice && s.k <= kMostSliced;
+  ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero};
+  for (std::int64_t k = 0; k < s.k; k += slice.k) {
+    slice.k = has_slices && s.k - k > kSlice ? kSlice : s.k - k;
+    const T *from_a = a + k * s.a_step, *from_b = b + k * s.b_row;
+    if (!is_thin)
+      chain_product(slice, from_a, from_b, c);
+    else if (slice.chain != Chain::is_added)
+      thin_product(slice, from_a, from_b, c);
+    else
+      add_thin_product(slice, from_a, from_b, c);
+    slice.chain = Chain::is_added;
   }
 }
 

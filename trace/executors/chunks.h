@@ -36,8 +36,7 @@ struct Chunks {
   Dim made_dim(std::int64_t chunk) const;
 };
 
-/// What a step of a loop reads and writes, but for what it saves; of a gradient's, what loops in it
-/// save that are computed again there. inputs: types of the op's.
+/// What a step of a loop reads and writes, but for what it saves. inputs: types of the op's.
 std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 /// The chunks of a loop in chunks. inputs: types of the op's.
@@ -50,7 +49,8 @@ Dim part_of_dim(const Dim& time, std::int64_t first, std::int64_t count);
 Dim part_symbol(const Dim& time);
 
 /// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads
-/// and writes `matrices` bytes besides (weights that it reads outside of the inner loop, sums):
+/// and writes `matrices` bytes besides (sums, weights that no gradient's reads outside of the inner
+/// loop):
 /// what it makes is read again while it is in the second cache, or else it is much beside matrices
 /// that are not, as far as that takes no more memory than it is worth. It depends on nothing else,
 /// least of all on threads or on what is saved. has_loops: a step is many steps of a loop inside,

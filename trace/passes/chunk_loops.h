@@ -14,9 +14,11 @@ namespace reel {
 /// so that what goes before and after the loop is done chunk by chunk: it takes memory for a chunk
 /// only, lies in the cache when it is read, and what reads what a loop stacks need not wait for all
 /// of it. So does one of which nothing can be taken out, where another loop takes the steps that it
-/// stacks in the same order: adjoin_loops then lets both run beside each other. Loops inside of
-/// loops stay as they are, and those of one chunk. Entries that end one by one do so in the loop
-/// inside, which takes the lengths from a capture and runs along a dim that is ragged, too:
+/// stacks in the same order: adjoin_loops then lets both run beside each other; and one whose
+/// products or sums would go otherwise under a policy than without (must_have_chunks). Those of one
+/// chunk stay as they are, but inside of loops and under policies. Entries that end one by one do
+/// so in the loop inside, which takes the lengths from a capture and runs along a dim that is
+/// ragged, too:
 ///
 ///   loop over time[batch], lengths     becomes     loop over chunks of it:
 ///                                                    loop over chunk[batch], lengths

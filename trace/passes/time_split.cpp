@@ -32,10 +32,8 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 }
 
 /// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
-/// would need something of all of them. So it would where a step may take any memory.
-bool has_few_steps(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return attrs.recalls() || attrs.keeps_few_steps() || is_step_open(attrs, inputs);
-}
+/// would need something of all of them.
+bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
 
 /// A carry has a plain size that iterations may change: what a chunk hands on has another type than
 /// what it was given.
@@ -107,8 +105,9 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
+      is_open_(is_step_open(attrs, inputs)),
       asked_(leaves),
-      leaves_(has_few_steps(attrs, inputs) ? Leaves::once : leaves),
+      leaves_(is_open_ || has_few_steps(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
@@ -468,7 +467,9 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
   if (must_stay(record)) return "it computes again what the loop computed in each step";
-  if (leaves_ != asked_) return "the memory of few steps is to do for its gradient";
+  if (leaves_ != asked_)
+    return is_open_ ? "a loop inside, of unknown length, may need any memory in a step"
+                    : "the memory of few steps is to do for its gradient";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
     return "entries that have ended would see other values of it";
   return "it cannot be done for all steps at once";

@@ -2,6 +2,8 @@
 // as one only then.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "reel/core/bind.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
@@ -37,7 +39,7 @@ Found look_at_all(const Product& product, const AreAlike& are_alike) {
   manual_seed(5);
   Found found;
   for (const bool is_transposed : {false, true})
-    for (const std::int64_t k : {1, 3, 40, 128, 512})
+    for (const std::int64_t k : {1, 3, 40, 128, 512, 1000, 2300})
       for (const std::int64_t n : {1, 2, 30, 65, 128, 512})
         for (const auto& [m, rows] : {std::pair{16, 8}, {64, 16}, {512, 16}, {20, 10}, {6, 1}})
           look_at(found, m, k, n, rows, is_transposed, product, are_alike);
@@ -49,8 +51,15 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
     return bind(dot_op, {a, b}, attrs);
   };
   const Found found = look_at_all(product, dot_rows_are_alike);
-  EXPECT_GT(found.alike, 150);
-  EXPECT_GT(found.others, 20);  // oneDNN's, in parts, or runs for some rows only
+  EXPECT_GT(found.alike, 250);
+  EXPECT_GT(found.others, 20);  // oneDNN's of long rows, sums in parts, or runs for some rows only
+  // Large ones are oneDNN's, and done in parts of rows or columns.
+  for (const auto& [m, k, n, rows] : std::vector<std::array<std::int64_t, 4>>{
+           {2240, 512, 512, 560}, {1000, 640, 2048, 16}, {70, 257, 2000, 1}, {700, 2048, 520, 3}}) {
+    Found large;
+    look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
+    EXPECT_EQ(large.alike, 1) << m << ' ' << k << ' ' << n;
+  }
 }
 
 TEST(RowsAlikeTest, RowsOfPackedDotsHaveTheSameBits) {
