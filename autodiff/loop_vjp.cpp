@@ -241,8 +241,11 @@ class LoopReversal {
       carries_.push_back(reversed_.graph->inputs[next_++]);
       Tensor cotangent = at_.has_cotangent(output) ? at_.cotangent(output) : Tensor();
       if (!cotangent.is_defined()) {
-        const Tensor& last = outputs_[output];
-        cotangent = last.type().is_list() ? empty_list(last.type()) : zeros_like(last);
+        // By its dims alone: of the state that went in, where they are the same, which is there.
+        const Tensor &last = outputs_[output],
+                     &first = at_.input(attrs_.first_carry() + static_cast<std::size_t>(output));
+        cotangent = last.type().is_list() ? empty_list(last.type())
+                                          : zeros_like(first.type() == last.type() ? first : last);
       }
       back_inputs_.push_back(std::move(cotangent));
       back_.fills.push_back(cotangent_fill(output));

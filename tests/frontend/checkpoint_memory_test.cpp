@@ -308,6 +308,23 @@ TEST_P(CheckpointMemoryTest, WhatIsMadeOfWeightsAloneIsNotKeptStepByStep) {
   }
 }
 
+TEST(SavedValuesTest, OfALastStateThatNobodyReadsOnlyTheDimsAreNeeded) {
+  const Dim time("time", 64), batch("batch", 4), h("h", 32), to("to", 32);
+  const auto f = [&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      const Tensor next = tanh(rename(matmul(s, w, h), to, h) + x);
+      return std::pair{next, next};
+    };
+    return sum(square(scan(Scan{.spatial_dim = time,
+                                .initial = full({batch, h}, 0.5, f64),
+                                .xs = full({time, batch, h}, 0.1, f64),
+                                .body = body})
+                          .ys));
+  };
+  // The state before each step, what each gives, and how many there were.
+  EXPECT_EQ(saved_values(f)(full({h, to}, 0.01, f64)).bytes(), 2 * 64 * kState + 4);
+}
+
 // A rule that spills says what of a step is kept; steps that are run again are in memory.
 TEST_P(CheckpointMemoryTest, WhatARuleSpillsOfStepsThatAreRunAgainIsInMemory) {
   for (const Checkpoint& policy : {Checkpoint::every(16), Checkpoint::budget(1 << 17)}) {
