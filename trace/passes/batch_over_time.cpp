@@ -8,6 +8,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop.h"
+#include "reel/trace/passes/needed_outside.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/time_split.h"
 
@@ -66,7 +67,8 @@ class LoopSplitter {
         body_(*attrs.body.graph),
         in_(std::move(in)),
         out_(out.begin(), out.end()),
-        split_(split) {
+        split_(split),
+        needed_(attrs, split) {
     for (int i = 0; i < attrs.slices; ++i) {
       const ValueId v = body_.inputs[1 + attrs.carries + i];
       if (split.home(v) == Home::steps) outside_[v] = in_[attrs.first_slice() + i];
@@ -77,67 +79,21 @@ class LoopSplitter {
   }
 
   void run() {
-    find_needed();
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
       const bool is_constant =
           body_.inputs_of(record).empty() && split_.home(body_.outputs_of(record)[0]) == Home::once;
-      if ((split_.is_hoisted(r) && is_put(record)) || is_constant) put(record);
+      if ((split_.is_hoisted(r) && needed_.results_of(record)) || is_constant) put(record);
     }
     make_loop();
     for (std::size_t r = 0; r < body_.records.size(); ++r)
-      if (split_.is_sunk(r) && is_put(body_.records[r])) put(body_.records[r]);
+      if (split_.is_sunk(r) && needed_.results_of(body_.records[r])) put(body_.records[r]);
     for (const auto& [output, term, is_raw] : stacks_outside_)
       to_.replace(output, is_raw ? outside_.at(term) : with_zeros(term));
     for (const auto& [output, term] : sums_outside_) to_.replace(output, sum_over_time(term));
   }
 
  private:
-  /// Which values are needed outside (and of what leaves the loop, inside, too), and of which ones
-  /// the sums over steps.
-  void find_needed() {
-    leaves_.resize(body_.types.size());
-    is_needed_.resize(body_.types.size());
-    is_summed_.resize(body_.types.size());
-    for (std::size_t r = 0; r < body_.records.size(); ++r)
-      for (const ValueId v : body_.outputs_of(body_.records[r]))
-        leaves_[v] = split_.is_sunk(r) || split_.is_hoisted(r);
-    const auto need_inside = [&](ValueId v) { is_needed_[v] = is_needed_[v] || leaves_[v]; };
-    for (std::size_t k = 0; k < body_.outputs.size(); ++k) {
-      const ValueId v = body_.outputs[k];
-      if (k < attrs_.first_stack() || !is_made_outside(k))
-        need_inside(v);
-      else
-        (k < attrs_.first_sum() ? is_needed_ : is_summed_)[v] = 1;
-    }
-    for (std::size_t r = body_.records.size(); r-- > 0;) {
-      const OpRecord& record = body_.records[r];
-      const ValueId first = body_.outputs_of(record)[0];
-      for (const ValueId v : body_.inputs_of(record)) {
-        if (!leaves_[first])
-          need_inside(v);
-        else if (is_put(record) || (is_summed_[first] && !(sums_come_first(record) && is_many(v))))
-          is_needed_[v] = 1;
-        else if (is_summed_[first])
-          is_summed_[v] = 1;
-      }
-    }
-  }
-  /// An output, a stack or a sum, is.
-  bool is_made_outside(std::size_t output) const {
-    const ValueId v = body_.outputs[output];
-    return split_.can_make_outside(output) &&
-           (split_.home(v) == Home::steps || (leaves_[v] && split_.home(v) == Home::inside));
-  }
-  bool sums_come_first(const OpRecord& record) const { return split_.sums_come_first(record); }
-  /// Of a record that leaves, the values are made, not only their sums.
-  bool is_put(const OpRecord& record) const {
-    const auto out = body_.outputs_of(record);
-    const bool sums_alone = sums_come_first(record) || record.op->gains_over_time;
-    return std::any_of(out.begin(), out.end(), [&](ValueId v) {
-      return is_needed_[v] || (is_summed_[v] && !(sums_alone && v == out[0]));
-    });
-  }
   bool is_many(ValueId v) const { return split_.home(v) != Home::once; }
   std::vector<std::uint8_t> are_many(const OpRecord& record) const {
     std::vector<std::uint8_t> result;
@@ -189,7 +145,7 @@ class LoopSplitter {
       const OpRecord& record = body_.records[r];
       const bool leaves = split_.is_sunk(r) || split_.is_hoisted(r);
       if (!leaves || body_.outputs_of(record)[0] != term) continue;
-      if (sums_come_first(record)) return apply_to_sums(record);
+      if (split_.sums_come_first(record)) return apply_to_sums(record);
       if (record.op->gains_over_time) return put_graph(record, true)[0];
     }
     const RecordedGraph part =
@@ -238,7 +194,7 @@ class LoopSplitter {
     for (int i = 0; i < attrs_.stacks; ++i) {
       const std::size_t output = attrs_.first_stack() + i;
       const ValueId term = body_.outputs[output], to = out_[output];
-      if (is_made_outside(output)) {
+      if (needed_.makes(output)) {
         stacks_outside_.push_back({to, term, attrs_.is_raw(i)});
         continue;
       }
@@ -254,7 +210,7 @@ class LoopSplitter {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       if (!split_.is_sunk(r)) continue;
       for (const ValueId v : body_.inputs_of(body_.records[r])) {
-        if (leaves_[v] || split_.home(v) != Home::inside || !is_needed_[v]) continue;
+        if (needed_.leaves(v) || split_.home(v) != Home::inside || !needed_.values_of(v)) continue;
         auto [it, fresh] = stacked.try_emplace(v, 0);
         if (fresh) {
           it->second = to_.graph().add_value(split_.outside(v, true));
@@ -273,7 +229,7 @@ class LoopSplitter {
     for (int i = 0; i < attrs_.sums; ++i) {
       const std::size_t output = attrs_.first_sum() + i;
       const ValueId term = body_.outputs[output], to = out_[output];
-      if (is_made_outside(output)) {
+      if (needed_.makes(output)) {
         sums_outside_.emplace_back(to, term);
         continue;
       }
@@ -283,7 +239,7 @@ class LoopSplitter {
       ++next.sums;
     }
     for (ValueId v = 0; v < body_.types.size(); ++v) {
-      if (!is_summed_[v] || leaves_[v] || split_.home(v) != Home::inside) continue;
+      if (!needed_.sum_of(v) || needed_.leaves(v) || split_.home(v) != Home::inside) continue;
       outputs.push_back(v);
       made.push_back(sums_inside_[v] = to_.graph().add_value(split_.outside(v, false)));
       collects.push_back(0);
@@ -338,9 +294,7 @@ class LoopSplitter {
   const Graph& body_;
   std::vector<ValueId> in_, out_;
   TimeSplit& split_;
-  // By value of the body: it leaves the loop; it is needed outside (of what leaves, also inside);
-  // its sum over steps is.
-  std::vector<std::uint8_t> leaves_, is_needed_, is_summed_;
+  const NeededOutside needed_;
   std::map<ValueId, ValueId> sums_inside_;  ///< of values that stay: where the loop's sum is
   std::set<ValueId> is_zero_ended_;  ///< of the body, stacked with zeros where entries have ended
   std::map<ValueId, ValueId> outside_;  ///< where a value of the body is had outside the loop
