@@ -55,7 +55,10 @@ class Check {
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
     if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
-    if (all || (asks_for("checkpoint") && !second)) check_checkpoints(f);
+    if (all || (asks_for("checkpoint") && !second)) {
+      check_checkpoints(f);
+      check_checkpoints_of_plans(f);
+    }
     if (all || asks_for("truncate")) check_truncate(f);
     if (all || asks_for("tables")) check_rows(f);
     if (all || asks_for("threads")) check_threads(f);
@@ -157,6 +160,29 @@ class Check {
                      actual, x, close());
   }
 
+  /// The same in plans, whose gradients add up in an order of their own.
+  void check_checkpoints_of_plans(const Function& f) const {
+    if (!has_policies(program_)) return;
+    const Tensors x = passed(arguments_);
+    for (const Mode& mode : all_modes(program_)) {
+      if (mode.is_exact || !has_all_passes(mode.passes)) continue;
+      const std::string name = str(mode.name, " gradients");
+      const Function kept =
+                         mode.run(with_gradient(variant(without_policies(program_))), mode.passes)
+                             .call,
+                     again = mode.run(with_gradient(f), mode.passes).call;
+      expect_same(name + ", checkpoints of loops", call(name + " that keep all", kept, x),
+                  call(name, again, x), kAnyZero, arguments_);
+    }
+  }
+  static bool has_all_passes(const Passes& passes) {
+    Passes all;
+    all.chunk_steps = passes.chunk_steps;
+    all.block_rows = passes.block_rows;
+    all.pack_small = passes.pack_small;
+    return passes == all;
+  }
+
   /// Gradients are cut where a body would cut them; those of pieces of all steps are not cut at
   /// all.
   void check_truncate(const Function& f) const {
@@ -188,7 +214,7 @@ class Check {
   /// A plan gives the same bits on any number of threads.
   void check_threads(const Function& f) const {
     for (const Mode& mode : all_modes(program_)) {
-      if (mode.is_exact) continue;
+      if (mode.is_exact || !has_all_passes(mode.passes)) continue;
       const auto on = [&](int count) {
         const Threads threads(count);
         return call(str(mode.name, " on threads"), mode.run(with_gradient(f), mode.passes).call,
