@@ -16,6 +16,19 @@ constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
 #endif
 constexpr int kRunColumns = 4;
 
+/// a·b + c, rounded once. xsimd 8 leaves it to the compiler for AVX-512, which may not.
+template <class T>
+Vector<T> multiply_add(const Vector<T>& a, const Vector<T>& b, const Vector<T>& c) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float))
+    return _mm512_fmadd_ps(a, b, c);
+  else
+    return _mm512_fmadd_pd(a, b, c);
+#else
+  return xsimd::fma(a, b, c);
+#endif
+}
+
 /// What an element of c starts with, and ends as.
 enum class Chain { from_zero, goes_on, is_added };
 struct ChainSizes : MatrixSizes {
@@ -48,7 +61,7 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
     for (int r = 0; r < R; ++r) {
       const Vector<T> factor(a[r * s.a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < C; ++v) sum[r][v] = xsimd::fma(factor, row[v], sum[r][v]);
+      for (int v = 0; v < C; ++v) sum[r][v] = multiply_add(factor, row[v], sum[r][v]);
     }
   }
 #pragma GCC unroll 8
@@ -182,7 +195,7 @@ void runs_tile(const MatrixSizes& s, const T* a, const T* b, T* c) {
     for (int j = 0; j < C; ++j) {
       const Vector<T> right = loaded(b + j * s.b_step + k);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum[r][j] = xsimd::fma(left[r], right, sum[r][j]);
+      for (int r = 0; r < R; ++r) sum[r][j] = multiply_add(left[r], right, sum[r][j]);
     }
   };
   std::int64_t k = 0;

@@ -53,13 +53,13 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
   const Found found = look_at_all(product, dot_rows_are_alike);
   EXPECT_GT(found.alike, 250);
   EXPECT_GT(found.others, 20);  // oneDNN's of long rows, sums in parts, or runs for some rows only
-  // Large ones are oneDNN's, and done in parts of rows or columns.
+  // Large ones are oneDNN's, and done in parts of rows or columns: all alike, or none on a
+  // processor for which oneDNN adds up in another order.
+  Found large;
   for (const auto& [m, k, n, rows] : std::vector<std::array<std::int64_t, 4>>{
-           {2240, 512, 512, 560}, {1000, 640, 2048, 16}, {70, 257, 2000, 1}, {700, 2048, 520, 3}}) {
-    Found large;
+           {2240, 512, 512, 560}, {1000, 640, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
     look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
-    EXPECT_EQ(large.alike, 1) << m << ' ' << k << ' ' << n;
-  }
+  EXPECT_TRUE(large.alike == 4 || large.others == 4) << large.alike << ' ' << large.others;
 }
 
 TEST(RowsAlikeTest, RowsOfPackedDotsHaveTheSameBits) {
