@@ -314,9 +314,10 @@ class LoopReversal {
         stack_of_.push_back(slice);
         stacks.push_back(v);
         note_presence(k, stack_presences_);
-        collect_stacks.push_back(attrs_.fills[i - 1] == Fill::live);
+        const Fill fill = fill_in_memory(attrs_.fills[i - 1]);  // what is recalled is seen as kept
+        collect_stacks.push_back(fill == Fill::live);
         back_.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
-                                    (attrs_.fills[i - 1] == Fill::as_is ? LoopAttrs::kRaw : 0));
+                                    (fill == Fill::as_is ? LoopAttrs::kRaw : 0));
         back_.stack_dims.push_back(leading_dim(type));
       } else if (const int numbers = reversed_.row_numbers[k]; numbers >= 0) {
         rows_of_.push_back(attrs_.body_captures[i - body_.formal_count]);

@@ -164,7 +164,8 @@ class Cut {
     const ValueId v = both_.graph->outputs_of(of)[0];
     return (*spec_.keeps)({of.op->name, checkpoint_name_of(of), both_.graph->types[v]});
   }
-  /// The same in every run: made of constant inputs alone, by ops that a pass takes out of a loop.
+  /// The same in every run: made of constant inputs alone. Passes take it out of a loop, or, what
+  /// none does, it is made again in each step: that takes time, where to keep it takes memory.
   void find_constants(const Graph& forward) {
     const Graph& graph = *both_.graph;
     is_constant_.assign(graph.types.size(), 0);
@@ -180,14 +181,20 @@ class Cut {
     for (std::size_t r = 0; r < both_.forward_records; ++r) {
       const OpRecord& record = graph.records[r];
       const auto in = graph.inputs_of(record);
-      if (has_effects(record) || record.op->kernel_decides_types || has_parts(record) ||
+      if (has_effects(record) || decides_types(record) || has_parts(record) ||
           mentions_made(record) ||
           !std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_constant_[v]; }))
         continue;
       for (const ValueId v : graph.outputs_of(record)) is_constant_[v] = 1;
     }
   }
+  /// A checkpointed function does, if it has sizes of its own; these are born with its results.
+  static bool decides_types(const OpRecord& record) {
+    return record.op->kernel_decides_types && record.op != &checkpointed_op;
+  }
   static bool has_parts(const OpRecord& record) {
+    if (record.op == &checkpointed_op)
+      return has_loops(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
     return record.op == &loop_op || record.op == &cond_op;
   }
   /// Values that the rule has kept are at hand for all others; what it has computed again needs

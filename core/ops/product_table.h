@@ -16,20 +16,18 @@ struct MatrixSizes {
   std::int64_t a_row, a_step;
   std::int64_t b_row, b_step;
   std::int64_t c_row;
-  bool add = false;  ///< the sums go on from what c holds
+  bool add = false;     ///< the sums go on from what c holds
+  bool sliced = false;  ///< f32: they are taken slice by slice of k, and these added to each other
 };
-
-/// Elements of f32 along k are added up in slices of so many, each from zero, and slices one by one
-/// to what those before gave; but where k is larger than the other number, in one chain. oneDNN
-/// keeps no more than that in registers either, so that rows have the same bits whoever multiplies
-/// them.
-constexpr std::int64_t kSlice = 256, kMostSliced = 2048;
+/// Elements of k in a slice: oneDNN keeps no more in registers, so that rows have the same bits
+/// whoever multiplies them.
+constexpr std::int64_t kSlice = 256;
 
 template <class T>
 using ProductLoop = void (*)(const MatrixSizes&, const T* a, const T* b, T* c);
 
 struct ProductTable {
-  /// b_step is 1. Each element is one chain of multiply-adds in the order of k, of f32 one for each
+  /// b_step is 1. Each element is one chain of multiply-adds in the order of k, or one for each
   /// slice: its bits depend on no other size.
   ProductLoop<float> rows_f32;
   ProductLoop<double> rows_f64;

@@ -43,15 +43,15 @@ template <class T, int R, int C, bool kPart>
 void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
   constexpr int kStep = kLanes<T>;
   Vector<T> sum[R][C];
+  const auto held = [&](int r, int v) __attribute__((always_inline)) {
+    const T* from = c + r * s.c_row + v * kStep;
+    return kPart && v == C - 1 ? load_part(from, part) : load(from);
+  };
+  const bool goes_on = s.chain == Chain::goes_on;
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < C; ++v) {
-      const T* from = c + r * s.c_row + v * kStep;
-      sum[r][v] = s.chain != Chain::goes_on ? Vector<T>(T(0))
-                  : kPart && v == C - 1     ? load_part(from, part)
-                                            : load(from);
-    }
+    for (int v = 0; v < C; ++v) sum[r][v] = goes_on ? held(r, v) : Vector<T>(T(0));
   for (std::int64_t k = s.k; k-- > 0; a += s.a_step, b += s.b_row) {
     Vector<T> row[C];
 #pragma GCC unroll 8
@@ -64,13 +64,17 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
       for (int v = 0; v < C; ++v) sum[r][v] = multiply_add(factor, row[v], sum[r][v]);
     }
   }
+  if (s.chain == Chain::is_added) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < C; ++v) sum[r][v] += held(r, v);
+  }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v) {
       T* to = c + r * s.c_row + v * kStep;
-      if (s.chain == Chain::is_added)
-        sum[r][v] += kPart && v == C - 1 ? load_part(to, part) : load(to);
       if (kPart && v == C - 1)
         store_part(to, sum[r][v], part);
       else
@@ -161,11 +165,10 @@ void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
 
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  const bool is_thin = s.m <= 2 && s.n >= 256,
-             has_slices = sizeof(T) == sizeof(float) && s.k > kSlice && s.k <= kMostSliced;
+  const bool is_thin = s.m <= 2 && s.n >= 256;
   ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero};
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
-    slice.k = has_slices && s.k - k > kSlice ? kSlice : s.k - k;
+    slice.k = s.sliced && s.k - k > kSlice ? kSlice : s.k - k;
     const T *from_a = a + k * s.a_step, *from_b = b + k * s.b_row;
     if (!is_thin)
       chain_product(slice, from_a, from_b, c);

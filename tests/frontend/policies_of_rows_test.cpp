@@ -43,6 +43,10 @@ Tensor branch_step(const Model& m, const Tensor& x, const Tensor& h) {
 Tensor turned_step(const Model& m, const Tensor& x, const Tensor& h) {
   return tanh(matmul(x, m.u) + matmul(h, transpose(m.w, {1, 0})));
 }
+Tensor made_again_step(const Model& m, const Tensor& x, const Tensor& h) {
+  const auto f = [](const Tensor& w) { return tanh(matmul(w, w)); };
+  return tanh(matmul(x, m.u) + matmul(h, checkpoint(f)(m.w)));
+}
 Tensor checkpointed_step(const Model& m, const Tensor& x, const Tensor& h) {
   return checkpoint([&](const Tensor& x, const Tensor& h) { return deep_step(m, x, h); })(x, h);
 }
@@ -112,6 +116,7 @@ TEST_P(PoliciesOfRowsTest, GradientsHaveTheBitsOfKeepingAll) {
   expect_same_bits_under_policies("deep", deep_step, GetParam());
   expect_same_bits_under_policies("branches", branch_step, GetParam());
   expect_same_bits_under_policies("turned", turned_step, GetParam());
+  expect_same_bits_under_policies("made again", made_again_step, GetParam());
   expect_same_bits_under_policies("checkpointed", checkpointed_step, GetParam());
 }
 // One block of rows and several, matrices in the first cache and beyond the second, a length with

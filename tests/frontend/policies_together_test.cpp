@@ -57,6 +57,32 @@ class PoliciesTogetherTest : public UnderPolicies {
   }
 };
 
+// Entries that have ended have no part in what the gradient adds up, but live ones have read them:
+// of what was run again, too.
+TEST_P(PoliciesTogetherTest, SecondGradientsWhereStepsMixEntriesThatEnd) {
+  const Dim batch("batch", 3), time("time", tensor({6, 1, 4}, {batch}));
+  const Tensor x = cast(ones({batch, time}), f64) * 0.4, w = scalar(0.7, f64);
+  const auto make = [&](const Checkpoint& policy) {
+    return [&, policy](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        return std::pair{None{}, tanh(h * w + x) + sum(h * h, batch) * w * 0.1};
+      };
+      return sum(scan(Scan{.spatial_dim = time,
+                           .initial = full({batch}, 0.5, f64),
+                           .xs = x,
+                           .body = body,
+                           .checkpoint = policy})
+                     .state);
+    };
+  };
+  expect_same_second_gradients(make, w);
+  const auto first = [&](double at) { return grad(make({}))(scalar(at, f64)).item<double>(); };
+  const double difference = (first(0.7 + 1e-5) - first(0.7 - 1e-5)) / 2e-5;
+  const auto second =
+      grad([&](const Tensor& w) { return grad(make(Checkpoint::every(2)))(w) * 1.0; });
+  EXPECT_NEAR(run(second)(w).item<double>(), difference, 1e-6 * std::abs(difference));
+}
+
 TEST_P(PoliciesTogetherTest, GradientsAreThoseOfKeepingAll) {
   const Tensor x = ragged(), w = scalar(0.8, f64);
   const auto gradient = [&](const LoopPolicy& outer, const LoopPolicy& inner) {

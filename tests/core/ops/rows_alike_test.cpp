@@ -5,6 +5,7 @@
 #include <array>
 
 #include "reel/core/bind.h"
+#include "reel/core/ops/gemm.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/reel.h"
@@ -57,9 +58,23 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
   // processor for which oneDNN adds up in another order.
   Found large;
   for (const auto& [m, k, n, rows] : std::vector<std::array<std::int64_t, 4>>{
-           {2240, 512, 512, 560}, {1000, 640, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
+           {2240, 512, 512, 560}, {1000, 500, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
     look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
   EXPECT_TRUE(large.alike == 4 || large.others == 4) << large.alike << ' ' << large.others;
+}
+
+TEST(RowsAlikeTest, RowsOfProductsThatAreAddedNeedNot) {
+  MatrixSizes sizes{.m = 64,
+                    .n = 128,
+                    .k = 32,
+                    .a_row = 32,
+                    .a_step = 1,
+                    .b_row = 128,
+                    .b_step = 1,
+                    .c_row = 128};
+  EXPECT_TRUE(rows_are_alike(f32, sizes, 16));
+  sizes.add = true;
+  EXPECT_FALSE(rows_are_alike(f32, sizes, 16));
 }
 
 TEST(RowsAlikeTest, RowsOfPackedDotsHaveTheSameBits) {
