@@ -35,9 +35,9 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. In each mode gradients have
 /// the bits of keeping all; but up to rounding in plans of loops without slices that stack
-/// products, or whose states change plain sizes, where a rule alone has sums leave a gradient
-/// without products, and of second gradients, which keep all steps (docs/semantics.md, "What equals
-/// what").
+/// products, or whose states change plain sizes, under rules where entries end and steps mix them
+/// (branches, loops inside, sums over entries) or only a rule has sums leave a gradient, and of
+/// second gradients, which keep all steps (docs/semantics.md, "What equals what").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
