@@ -278,9 +278,9 @@ Order order_of(DType dtype, MatrixSizes s) {
   if (is_turned(s)) s = turned(s);
   if (is_float(dtype) && is_of_runs(s)) return is_in_parts ? Order::depends : Order::runs;
   if (is_in_parts && can_be_of_runs(s)) return Order::depends;  // parts may be
-  const bool is_by_onednn = dtype == f32 && is_for_onednn(s);
-  return is_by_onednn && (s.k > kMostSliced || !onednn_has_chains()) ? Order::depends
-                                                                     : Order::chain;
+  if (dtype != f32) return Order::chain;
+  if (s.k > kSlice && !has_slices(s)) return Order::depends;  // parts, or fewer rows, may have some
+  return is_for_onednn(s) && !onednn_has_chains() ? Order::depends : Order::chain;
 }
 
 }  // namespace
@@ -290,8 +290,7 @@ bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
   MatrixSizes some = sizes;
   some.m = rows;
   const Order order = order_of(dtype, sizes);
-  return order != Order::depends && order == order_of(dtype, some) &&
-         (dtype != f32 || has_slices(sizes) == has_slices(some));
+  return order != Order::depends && order == order_of(dtype, some);
 }
 
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {

@@ -19,8 +19,8 @@ struct MatrixSizes {
   bool add = false;     ///< the sums go on from what c holds
   bool sliced = false;  ///< f32: they are taken slice by slice of k, and these added to each other
 };
-/// Elements of k in a slice: oneDNN keeps no more in registers, so that rows have the same bits
-/// whoever multiplies them.
+/// Elements of k in a slice: oneDNN takes so many in one chain, too, so that rows have the same
+/// bits whoever multiplies them.
 constexpr std::int64_t kSlice = 256;
 
 template <class T>
