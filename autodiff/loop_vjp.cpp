@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "reel/autodiff/reached.h"
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/saving_loop.h"
 #include "reel/core/bind.h"

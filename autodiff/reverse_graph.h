@@ -64,11 +64,4 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec);
 /// ReversalSpec::assumes_cotangents of the graph whose records' vjps are called on this thread.
 bool cotangents_are_assumed();
 
-/// Which inputs a cotangent of the marked outputs can reach, and which outputs a tangent of the
-/// marked inputs.
-std::vector<std::uint8_t> reached_inputs(const Graph& graph,
-                                         const std::vector<std::uint8_t>& outputs);
-std::vector<std::uint8_t> reached_outputs(const Graph& graph,
-                                          const std::vector<std::uint8_t>& inputs);
-
 }  // namespace reel

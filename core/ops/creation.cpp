@@ -210,8 +210,8 @@ std::string_view bits_of(const Tensor& data) {
 bool Numbers::operator==(const Numbers& other) const {
   return data.type() == other.data.type() && bits_of(data) == bits_of(other.data);
 }
-std::size_t hash_of(const Numbers& numbers) {
-  return std::hash<std::string_view>{}(bits_of(numbers.data));
+std::size_t hash_of(const Numbers& numbers) {  // asked for by each merge_equal: of a few
+  return std::hash<std::string_view>{}(bits_of(numbers.data).substr(0, 1024));
 }
 std::ostream& operator<<(std::ostream& out, const Numbers& numbers) { return out << numbers.data; }
 

@@ -9,7 +9,6 @@
 #include "reel/core/graph_builder.h"
 #include "reel/tests/trace/plain_rnn.h"
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/pipeline.h"
 
@@ -499,19 +498,6 @@ TEST_F(ChunkLoopsTest, LoopsThatHandOnStepsRunInChunksThoughNothingLeavesThem) {
   EXPECT_EQ(explained(one).find("chunks of"), std::string::npos);
   EXPECT_NE(explained(two).find("beside loop 1"), std::string::npos) << explained(two);
   EXPECT_EQ(explained(two_ways).find("chunks of"), std::string::npos);
-}
-
-TEST(StepsOfChunkTest, FollowTheBytesOfAStepAndOfMatrices) {
-  constexpr std::int64_t kMany = std::int64_t{1} << 40;
-  EXPECT_EQ(steps_of_chunk(1, 0), 64);
-  EXPECT_EQ(steps_of_chunk(kMany, 0), 16);
-  EXPECT_EQ(steps_of_chunk(kMany, kMany), 16);
-  EXPECT_EQ(steps_of_chunk(kMany, 4 * kMany), 48);
-  EXPECT_EQ(steps_of_chunk(1, kMany), 128);
-  EXPECT_EQ(steps_of_chunk(1 << 17, kMany), 128);
-  EXPECT_EQ(steps_of_chunk(1 << 18, kMany), 64) << "more than 16 MiB";
-  EXPECT_EQ(steps_of_chunk(kMany, 0, true), 1) << "many steps of a loop inside";
-  EXPECT_EQ(steps_of_chunk(1, 0, true), 64);
 }
 
 }  // namespace
