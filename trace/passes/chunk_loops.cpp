@@ -91,9 +91,8 @@ class Chunking {
   bool must_have_chunks() const {
     const Graph& body = *attrs_.body.graph;
     if (attrs_.counts_down && has_loops(body)) return true;
-    const bool depends_on_policy = attrs_.counts_down && attrs_.sums;
-    return (depends_on_policy || attrs_.recalls() || attrs_.keeps_few_steps()) &&
-           has_products(body);
+    const bool adds_up = attrs_.counts_down && attrs_.sums;
+    return (adds_up || attrs_.recalls() || attrs_.keeps_few_steps()) && has_products(body);
   }
   static bool has_products(const Graph& graph) {
     return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
