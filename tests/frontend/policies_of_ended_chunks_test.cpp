@@ -2,6 +2,8 @@
 // run them in chunks, too, and gradients have the bits of keeping all.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "reel/tests/frontend/policies.h"
 #include "reel/tests/threads.h"
 #include "reel/trace/executors/spilled.h"
@@ -106,6 +108,93 @@ TEST(PoliciesOfEndedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivis
       }
   }
   EXPECT_GT(blocks.written(), 0);
+}
+
+/// A step with weights over entries that end, in f64.
+struct MixedRun {
+  Tensor recurrent, in, out, x;
+};
+using MixingStep = std::function<Tensor(const MixedRun&, const Tensor& x, const Tensor& h)>;
+Tensor times(const Tensor& a, const Tensor& weight) {
+  const Dim from = weight.dims()[0], to = weight.dims()[1];
+  return rename(matmul(a, weight, from), to, from);
+}
+/// Steps in which entries have a part in each other's states, or may have.
+std::vector<std::pair<const char*, MixingStep>> mixing_steps() {
+  const auto plain = [](const MixedRun& run, const Tensor& x, const Tensor& h) {
+    return tanh(times(h, run.recurrent) + times(x, run.in));
+  };
+  return {
+      {"a sum over entries behind",
+       [plain](const MixedRun& run, const Tensor& x, const Tensor& h) {
+         return plain(run, x, h) + sum(x) * 0.01;
+       }},
+      {"a sum over entries before",
+       [](const MixedRun& run, const Tensor& x, const Tensor& h) {
+         return tanh(times(h, run.recurrent) + x + sum(h, h.dims()[0]) * 0.01);
+       }},
+      {"a loop inside",
+       [plain](const MixedRun& run, const Tensor& x, const Tensor& h) {
+         return fori_loop(
+             0, 3, [&](const Tensor&, const Tensor& h) { return plain(run, x, h); }, h);
+       }},
+      {"a branch",
+       [plain](const MixedRun& run, const Tensor& x, const Tensor& h) {
+         return cond(
+             sum(x) < 0.0, [&] { return plain(run, x, h); }, [&] { return tanh(h + x); });
+       }},
+      {"sums over the entries so far",
+       [plain](const MixedRun& run, const Tensor& x, const Tensor& h) {
+         return tanh(times(cumsum(plain(run, x, h), h.dims()[0]), run.in)) + plain(run, x, h);
+       }},
+  };
+}
+auto mixed_loss(const MixingStep& step, const LoopPolicy& policy) {
+  return [step, policy](const MixedRun& run) {
+    const Dim batch = run.x.dims()[0], time = run.x.dims()[1], unit = run.x.dims()[2];
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = step(run, x, h);
+      return std::pair{times(next, run.out), next};
+    };
+    const auto made = scan(Scan{.spatial_dim = time,
+                                .initial = zeros({batch, unit}, f64),
+                                .xs = run.x,
+                                .body = body,
+                                .checkpoint = policy.checkpoint,
+                                .swap_memory = policy.swap_memory});
+    return sum(square(made.ys)) + sum(made.state);
+  };
+}
+
+// What a step that mixes entries has made again is a slice for what comes after it, as what was
+// kept is: the product that gives the gradient of `out` leaves the loop in both.
+TEST(PoliciesOfEndedChunksTest, StepsThatMixEntriesHaveThemToo) {
+  manual_seed(5);
+  const Dim batch("batch", 5), unit("unit", 6), to("to", 6);
+  const Dim time("time", tensor({21, 0, 13, 21, 4}, {batch}));
+  const auto drawn = [](const Dims& dims) { return cast(random_normal(dims), f64) * 0.2; };
+  const MixedRun at{drawn({unit, to}), drawn({unit, to}), drawn({unit, to}),
+                    drawn({batch, time, unit}) * 5.0};
+  const auto rule = [](bool keeps_products, Checkpoint base = {}) {
+    return base.where([keeps_products](const StepValue& v) {
+      return keeps_products && v.op == "dot" ? Saving::keep : Saving::recompute;
+    });
+  };
+  for (const auto& [name, step] : mixing_steps()) {
+    const auto expected = jit(grad(mixed_loss(step, {})))(at);
+    const auto eager = grad(mixed_loss(step, {}))(at);
+    SCOPED_TRACE(name);
+    expect_all_close(expected.recurrent, eager.recurrent, 1e-12);
+    expect_all_close(expected.in, eager.in, 1e-12);
+    expect_all_close(expected.out, eager.out, 1e-12);
+    expect_all_close(expected.x, eager.x, 1e-12);
+    for (const LoopPolicy& policy : {LoopPolicy{rule(false)}, LoopPolicy{rule(true)},
+                                     LoopPolicy{rule(false, Checkpoint::every(7))},
+                                     LoopPolicy{Checkpoint::every(4)}, LoopPolicy{{}, true}}) {
+      SCOPED_TRACE(text_of(policy.checkpoint));
+      expect_same_leaves(jit(grad(mixed_loss(step, policy)))(at), expected);
+    }
+  }
 }
 
 }  // namespace

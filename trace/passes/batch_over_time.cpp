@@ -7,6 +7,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/needed_outside.h"
 #include "reel/trace/passes/notes.h"
@@ -163,8 +164,13 @@ class LoopSplitter {
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const std::vector<std::uint8_t> once(inputs.size(), 0);
-    const RecordedGraph part = split_.record_part(
-        types, [&](const Tensors& given) { return split_.apply(record, given, once, false); });
+    const bool may_turn_signs =
+        record.op == &neg_op || record.op == &mul_op || record.op == &div_op;
+    const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
+      const Tensors made = split_.apply(record, given, once, false);
+      // A sum over steps starts at zero, and is never -0.
+      return may_turn_signs ? Tensors{made[0] + 0.0} : made;
+    });
     return to_.inline_graph(*part.graph, inputs)[0];
   }
 

@@ -29,20 +29,28 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
   }
   for (const OpRecord& record : body_.records) {
     const auto in = body_.inputs_of(record);
-    const bool is_live = std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
-    const bool is_zero = is_zero_in_ended(record);
+    const bool mixes_entries = mixes(record);
+    const bool is_live =
+        !mixes_entries && std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
+    const bool is_zero = !mixes_entries && is_zero_in_ended(record);
     // Each entry draws its own, of whatever is the same for all.
     const auto out = body_.outputs_of(record);
     const bool is_drawn =
         (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
     for (const ValueId v : out) {
-      draws_count_for_nothing_ = draws_count_for_nothing_ && !is_mixed(v);
+      draws_count_for_nothing_ = draws_count_for_nothing_ && !mixes_entries;
       is_live_[v] = is_live;
       is_drawn_[v] = is_drawn;
-      is_zero_[v] = is_zero && (rows_[v] >= 0 || makes_zeros(*record.op, record.attrs.get()));
+      is_zero_[v] = makes_zeros(*record.op, record.attrs.get()) || (is_zero && rows_[v] >= 0);
     }
   }
+}
+
+bool EndedValues::mixes(const OpRecord& record) const {
+  const auto out = body_.outputs_of(record);
+  return std::any_of(out.begin(), out.end(),
+                     [&](ValueId v) { return is_mixed(v) || rows_.made_jointly(v); });
 }
 
 bool EndedValues::is_zero_in_ended(const OpRecord& record) const {

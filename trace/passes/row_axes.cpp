@@ -24,10 +24,12 @@ bool has_lengths_over(const TensorType& type, const Dim& dim) {
                      [&](const Dim& axis) { return contains(axis.length_dims(), dim); });
 }
 
-RowAxes::RowAxes(const Graph& graph, const Dim& rows)
+RowAxes::RowAxes(const Graph& graph, const Dim& rows, Joint joint)
     : graph_(graph),
       rows_(rows),
+      joint_(rows.is_named() ? joint : Joint::mixed),
       axes_(graph.types.size(), kNone),
+      is_joint_(graph.types.size(), 0),
       is_uniform_(graph.types.size(), 0),
       drawn_(graph.types.size(), nullptr) {}
 
@@ -71,6 +73,7 @@ void RowAxes::follow_records() {
     for (const ValueId v : out) drawn_[v] = axes_[v] == kNone ? drawn : nullptr;
     const bool is_mixed =
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
+    if (joint_ == Joint::rows) find_joint_rows(out);
     if (!is_mixed || mixing) continue;
     if (is(kSummed))
       first_mixing_ = summing_op(in);
@@ -78,6 +81,15 @@ void RowAxes::follow_records() {
       first_mixing_ = drawn;
     else if (!first_mixing_)
       first_mixing_ = record.op;
+  }
+}
+
+void RowAxes::find_joint_rows(std::span<const ValueId> values) {
+  for (const ValueId v : values) {
+    if (axes_[v] != kMixed || type(v).is_list() || has_lengths_over(type(v), rows_)) continue;
+    const int axis = find(type(v).dims(), rows_);
+    is_joint_[v] = axis >= 0;
+    if (axis >= 0) axes_[v] = axis;
   }
 }
 
@@ -257,7 +269,7 @@ RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   for (const ValueId v : body.inputs)
     if (const int axis = axis_in(v); axis >= 0)
       rows = body.types[v].dims()[static_cast<std::size_t>(axis)];
-  RowAxes result(body, rows);
+  RowAxes result(body, rows, RowAxes::Joint::rows);
   for (const ValueId v : body.inputs)
     result.seed(v, has_lengths_over(body.types[v], rows) ? RowAxes::kMixed : axis_in(v));
   result.follow();

@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
@@ -19,8 +20,13 @@ class RowAxes {
   static constexpr int kMixed = -2;   ///< made of several rows, or by an op that is not known
   static constexpr int kSummed = -3;  ///< a sum over all rows of what each has
 
+  /// Of a value that several rows have a part in and that has the dim itself, a named one.
+  enum class Joint : std::uint8_t {
+    mixed,  ///< it has no rows, nor has what is made of it
+    rows,   ///< it has, but they are its own: made_jointly() says so
+  };
   /// rows: what the graph calls the dim.
-  RowAxes(const Graph& graph, const Dim& rows);
+  RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);
 
   /// Input v has rows at that axis. Before follow().
   void seed(ValueId v, int axis) { axes_[v] = axis; }
@@ -28,11 +34,14 @@ class RowAxes {
 
   /// Where the rows of a value are; kNone, kMixed.
   int operator[](ValueId v) const { return axes_[v]; }
+  /// A row of the value depends on other rows of what it is made of.
+  bool made_jointly(ValueId v) const { return is_joint_[v]; }
   /// The op that mixed rows first, or may have; null if none did.
   const Op* first_mixing() const { return first_mixing_; }
 
  private:
   void follow_records();
+  void find_joint_rows(std::span<const ValueId> values);
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
   int axis_made(const OpRecord& record) const;
@@ -47,7 +56,9 @@ class RowAxes {
 
   const Graph& graph_;
   Dim rows_;
+  Joint joint_;
   std::vector<int> axes_;                 // by value
+  std::vector<std::uint8_t> is_joint_;    // by value: has rows, made of several
   std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
   std::vector<const Op*> drawn_;          // by value without rows: what drew it
   bool draws_have_rows_ = false;          // their first axis is that, where it is as long
@@ -61,8 +72,9 @@ bool has_lengths_over(const TensorType& type, const Dim& dim);
 /// (Its attributes may have it by the name that the traced function gives it.)
 Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// The body of a loop whose entries, along one dim, end one by one; its rows are entries. inputs:
-/// types of the op's.
+/// The body of a loop whose entries, along one dim, end one by one; its rows are entries, of what
+/// is made jointly too: what is made of that may be made of all steps' at once, as of slices.
+/// inputs: types of the op's.
 RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

@@ -135,10 +135,10 @@ bool TimeSplit::changes_anything() const {
 
 /// Every entry for itself.
 bool TimeSplit::keeps_rows(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  const auto is_mixed = [&](ValueId v) { return ended_ && ended_->is_mixed(v); };
-  return std::none_of(in.begin(), in.end(), is_mixed) &&
-         std::none_of(out.begin(), out.end(), is_mixed);
+  const auto in = body_.inputs_of(record);
+  return !ended_ || (!ended_->mixes(record) && std::none_of(in.begin(), in.end(), [&](ValueId v) {
+    return ended_->is_mixed(v);
+  }));
 }
 
 /// A sum over entries of what each has for itself, which goes into a sum over steps only.
