@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reel/core/op.h"
@@ -45,6 +46,21 @@ struct OpRecord {
   std::uint32_t input_count, output_count;
   SourceId source = kNoSource;  ///< of what was recorded
   Again again = Again::no;
+};
+
+/// What is recorded while it is open stands for the record: it comes from where that does, and
+/// computes again what that does.
+class InPlaceOf {
+ public:
+  explicit InPlaceOf(const OpRecord& record)
+      : source_(record.source), before_(std::exchange(detail::open_again, record.again)) {}
+  ~InPlaceOf() { detail::open_again = before_; }
+  InPlaceOf(const InPlaceOf&) = delete;
+  InPlaceOf& operator=(const InPlaceOf&) = delete;
+
+ private:
+  SourceScope source_;
+  Again before_;
 };
 
 /// Records in the order in which they were made; values are numbers.

@@ -293,6 +293,10 @@ bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
   return order != Order::depends && order == order_of(dtype, some);
 }
 
+bool is_of_few_rows(DType dtype, const MatrixSizes& sizes) {
+  return is_float(dtype) && sizes.n > 1 && is_of_runs(sizes);
+}
+
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);

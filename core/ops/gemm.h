@@ -18,4 +18,7 @@ void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* 
 /// Whether `rows` rows of the product by themselves have the bits that they have among all of them.
 bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows);
 
+/// Whether elements are added up in the order for few rows, which is another one for many.
+bool is_of_few_rows(DType dtype, const MatrixSizes& sizes);
+
 }  // namespace reel

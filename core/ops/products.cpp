@@ -196,6 +196,11 @@ bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const Tensor
          rows_are_alike(a.dtype(), *sizes, sizes->m / a.sizes()[0] * rows);
 }
 
+bool dot_is_of_few_rows(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  const std::optional<MatrixSizes> sizes = plain_sizes(attrs, a, b);
+  return sizes && is_of_few_rows(a.dtype(), *sizes);
+}
+
 namespace {
 
 void dot_kernel(KernelArgs& args) {

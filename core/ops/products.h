@@ -29,6 +29,8 @@ extern const Op dot_op;
 /// in a product of `rows` of them as among all, for operands of these types.
 bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
                         std::int64_t rows);
+/// Whether its elements have other bits than those of a product of many more rows of a.
+bool dot_is_of_few_rows(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// dot of operands without padding along the contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 

@@ -103,7 +103,7 @@ class LoopSplitter {
   }
 
   std::vector<ValueId> put_graph(const OpRecord& record, bool is_summed) {
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     std::vector<TensorType> types;
     std::vector<ValueId> inputs;
     for (const ValueId v : body_.inputs_of(record)) {
@@ -156,7 +156,7 @@ class LoopSplitter {
   }
 
   ValueId apply_to_sums(const OpRecord& record) {
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     std::vector<ValueId> inputs;
     std::vector<TensorType> types;
     for (const ValueId v : body_.inputs_of(record)) {
@@ -315,7 +315,7 @@ class LoopSplitter {
 Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(to.now(v));
     if (record.op == &cond_op) {

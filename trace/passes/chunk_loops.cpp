@@ -246,7 +246,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
     part = make_sub_graph(in_chunks(*part.graph, steps, is_in_loop, renames), names);
   };
   for (const OpRecord& record : graph.records) {
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     const auto given = graph.inputs_of(record);
     std::vector<ValueId> in(given.begin(), given.end());
     AttrsRef attrs = record.attrs;

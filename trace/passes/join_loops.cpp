@@ -276,7 +276,7 @@ Ref<Graph> join_loops(const Graph& graph) {
   };
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (pair && r == pair->second) {
-      const SourceScope from_there(graph.records[pair->first].source);
+      const InPlaceOf scope(graph.records[pair->first]);
       append_joined(*result, graph, *pair);
       for (std::size_t late = pair->first + 1; late < pair->second; ++late)
         if (waits(late)) take(late);

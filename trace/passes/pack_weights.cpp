@@ -32,7 +32,7 @@ class Packing {
     body_->records.clear();
     body_->operands.clear();
     for (const OpRecord& record : body.records) {
-      const SourceScope from_there(record.source);
+      const InPlaceOf scope(record);
       std::vector<ValueId> in;
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
@@ -47,7 +47,7 @@ class Packing {
         in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
         op = &packed_dot_;
       }
-      body_->append(*op, record.attrs, in, out, record.source, record.again);
+      body_->append(*op, record.attrs, in, out);
     }
     for (ValueId& v : body_->outputs) v = now(v);
     body_->seal();

@@ -339,7 +339,7 @@ Ref<Graph> split_loops(const Graph& graph) {
   result->records.clear();
   result->operands.clear();
   for (const OpRecord& record : graph.records) {
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (record.op == &loop_op && split(*result, record, in, out)) continue;
     result->append(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs,

@@ -1,10 +1,12 @@
 #include "reel/trace/passes/time_split.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reel/core/bind.h"
 #include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/shape.h"
 #include "reel/core/over_time.h"
@@ -105,12 +107,14 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
+      is_divisible_(attrs.has_chunk || divisible_time_of(attrs, inputs)),
       is_open_(is_step_open(attrs, inputs)),
       asked_(leaves),
       leaves_(is_open_ || has_few_steps(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
+      is_of_several_(body_.types.size()),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
   for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
@@ -124,13 +128,36 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
     for (const ValueId v : body_.inputs)
       if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
+  is_needed_ = find_needed(false);
+  is_term_ = find_terms_inside();
   hoist();
-  if (leaves_ == Leaves::all) sink();
+  const std::vector<std::uint8_t> is_left_if_kept =
+      leaves_ == Leaves::all ? find_left_if_kept() : std::vector<std::uint8_t>();
+  if (attrs_.counts_down) keep_cheap_inside();
+  if (leaves_ == Leaves::all) sink(is_left_if_kept);
+  keep_what_is_again();
 }
 
 bool TimeSplit::changes_anything() const {
   return std::count(is_sunk_.begin(), is_sunk_.end(), 1) ||
          std::count(is_hoisted_.begin(), is_hoisted_.end(), 1);
+}
+
+/// Where nothing leaves the loop but what a rule has computed again in its steps, that stays, too:
+/// where all was kept the loop is as it was.
+void TimeSplit::keep_what_is_again() {
+  std::vector<std::uint8_t> is_again(body_.records.size());
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    if (!is_sunk_[r] && !is_hoisted_[r]) continue;
+    const OpRecord& record = body_.records[r];
+    is_again[r] = record.again != Again::no && home_[body_.outputs_of(record)[0]] != Home::once;
+    if (!is_again[r]) return;
+  }
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    if (!is_again[r]) continue;
+    is_sunk_[r] = is_hoisted_[r] = 0;
+    for (const ValueId v : body_.outputs_of(body_.records[r])) home_[v] = Home::inside;
+  }
 }
 
 /// Every entry for itself.
@@ -139,43 +166,6 @@ bool TimeSplit::keeps_rows(const OpRecord& record) const {
   return !ended_ || (!ended_->mixes(record) && std::none_of(in.begin(), in.end(), [&](ValueId v) {
     return ended_->is_mixed(v);
   }));
-}
-
-/// A sum over entries of what each has for itself, which goes into a sum over steps only.
-bool TimeSplit::is_sum_over_entries(const OpRecord& record,
-                                    const std::vector<std::uint8_t>& is_only_summed) const {
-  if (!ended_ || !record.op->gains_over_time) return false;
-  const auto in = body_.inputs_of(record);
-  const ValueId out = body_.outputs_of(record)[0];
-  return is_only_summed[out] &&
-         std::none_of(in.begin(), in.end(), [&](ValueId v) { return ended_->is_mixed(v); }) &&
-         ended_->is_mixed(out) && ended_->is_zero_in_ended(record) &&
-         !ended_->has_entries(env_.resolve(body_.types[out]));
-}
-
-/// By value: whether sums of the loop take it, and nothing else does.
-std::vector<std::uint8_t> TimeSplit::find_only_summed() const {
-  std::vector<std::uint8_t> result(body_.types.size());
-  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = sums; it != body_.outputs.end(); ++it) result[*it] = 1;
-  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
-  for (const OpRecord& record : body_.records)
-    for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
-  return result;
-}
-
-/// By value: whether sums of the loop take it, as it is or through linear ops, and nothing else
-/// does.
-std::vector<std::uint8_t> TimeSplit::find_added() const {
-  std::vector<std::uint8_t> result(body_.types.size(), 1);
-  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
-  for (std::size_t r = body_.records.size(); r-- > 0;) {
-    const OpRecord& record = body_.records[r];
-    if (result[body_.outputs_of(record)[0]] && is_linear(record)) continue;
-    for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
-  }
-  return result;
 }
 
 bool TimeSplit::can_leave(const OpRecord& record) const {
@@ -248,6 +238,20 @@ bool TimeSplit::is_fast_inside(const OpRecord& record) const {
   return a.numel() >= kRows * inner;
 }
 
+/// A product of so few rows has other bits than one of all steps' rows, if the matrix is read as it
+/// is, and in some loops it is done step by step under a policy: in one that no chunk divides, and
+/// of a cotangent and what was saved, if a rule computes that again and the next step waits.
+bool TimeSplit::has_few_rows(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record);
+  if (record.op != &dot_op) return false;
+  const bool may_be_waited_for = is_of_several_[in[0]] && is_needed_[body_.outputs_of(record)[0]];
+  if (is_divisible_ && !may_be_waited_for) return false;
+  const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
+  const auto& dot = get<DotAttrs>(record.attrs.get());
+  return a.is_known() && b.is_known() && dot_is_of_few_rows(dot, a, b) &&
+         !(home_[in[1]] == Home::once && is_worth_packing(b, dot.b_contract[0]));
+}
+
 /// A sum of so many elements costs little more in every step, where they are still in the cache; of
 /// all steps at once they would have to be kept until then, and read once more.
 bool TimeSplit::is_warm_inside(const OpRecord& record) const {
@@ -264,30 +268,66 @@ bool TimeSplit::must_stay(const OpRecord& record) const {
   return record.again == Again::in_steps && record.op->gains_over_time;
 }
 
-/// Values that depend on no carry.
+/// Where a record's results can be had that depends on no carry, if that is before the loop.
+std::optional<Home> TimeSplit::home_before(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  if (!can_leave(record) || !keeps_rows(record) || must_stay(record)) return std::nullopt;
+  bool any_steps = false;
+  std::vector<std::uint8_t> is_many;
+  for (const ValueId v : in) {
+    if (home_[v] == Home::inside) return std::nullopt;
+    any_steps = any_steps || home_[v] == Home::steps;
+    is_many.push_back(home_[v] == Home::steps);
+  }
+  if (any_steps && (is_fast_inside(record) || has_few_rows(record) || !has_rule(record, is_many)))
+    return std::nullopt;
+  if (!any_steps && !in.empty() && !record.op->gains_over_time && grows(record))
+    return std::nullopt;
+  if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
+    return std::nullopt;
+  return any_steps ? Home::steps : Home::once;
+}
+
 void TimeSplit::hoist() {
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
+    const std::optional<Home> home = home_before(record);
+    if (!home) continue;
+    is_hoisted_[r] = record.input_count != 0;  // a constant costs nothing where it is
     const auto in = body_.inputs_of(record);
-    if (!can_leave(record) || !keeps_rows(record) || must_stay(record)) continue;
-    bool any_steps = false, any_inside = false;
-    std::vector<std::uint8_t> is_many;
-    for (const ValueId v : in) {
-      any_steps = any_steps || home_[v] == Home::steps;
-      any_inside = any_inside || home_[v] == Home::inside;
-      is_many.push_back(home_[v] == Home::steps);
-    }
-    if (any_inside || (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))))
-      continue;
-    const auto out = body_.outputs_of(record);
-    if (!any_steps && !in.empty() && !record.op->gains_over_time && grows(record)) continue;
-    if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
-      continue;
-    is_hoisted_[r] = !in.empty();  // a constant costs nothing where it is
-    for (const ValueId v : body_.outputs_of(record))
-      home_[v] = any_steps ? Home::steps : Home::once;
+    const auto is_of_several = [&](ValueId v) { return is_of_several_[v]; };
+    const auto is_many = [&](ValueId v) { return home_[v] == Home::steps; };
+    const bool joins = std::any_of(in.begin(), in.end(), is_of_several) ||
+                       std::count_if(in.begin(), in.end(), is_many) > 1;
+    for (const ValueId v : body_.outputs_of(record)) is_of_several_[v] = joins;
+    for (const ValueId v : body_.outputs_of(record)) home_[v] = *home;
+  }
+}
+
+/// By record: whether it would go before the loop, and does not, if what is computed again had been
+/// kept, and came as slices.
+std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
+  const std::vector<Home> homes = home_;
+  const std::vector<std::uint8_t> is_hoisted = is_hoisted_;
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    if (home_[out[0]] != Home::inside) continue;
+    std::optional<Home> home;
+    if (record.again == Again::no)
+      home = home_before(record);
+    else if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return home_[v] != Home::once; }))
+      home = Home::steps;
+    for (const ValueId v : out)
+      if (home && is_known_outside(body_.types[v], env_) && !(ended_ && ended_->is_mixed(v)))
+        home_[v] = *home;
+    is_hoisted_[r] = home && record.again == Again::no;
   }
   if (attrs_.counts_down) keep_cheap_inside();
+  std::vector<std::uint8_t> result = std::exchange(is_hoisted_, is_hoisted);
+  for (std::size_t r = 0; r < result.size(); ++r) result[r] = result[r] && !is_hoisted_[r];
+  home_ = homes;
+  return result;
 }
 
 /// Before the loop, some of what it makes would take much more memory than what it is made of.
@@ -311,7 +351,8 @@ void TimeSplit::keep_cheap_inside() {
     const auto out = body_.outputs_of(record);
     if (!is_hoisted_[r]) continue;
     const bool is_cheap = record.op->pointwise || record.op->kernel == same_elements;
-    if (is_cheap && home_[out[0]] == Home::steps && !is_read_outside[out[0]]) {
+    const bool is_outside_term = is_term_[out[0]] && record.again == Again::no;
+    if (is_cheap && home_[out[0]] == Home::steps && !is_read_outside[out[0]] && !is_outside_term) {
       is_hoisted_[r] = 0;
       home_[out[0]] = Home::inside;
       continue;
@@ -349,24 +390,27 @@ std::vector<std::uint8_t> TimeSplit::find_waiting() const {
 }
 
 /// What no carry and no list needs, from the first op on that gains by it.
-void TimeSplit::sink() {
-  const std::vector<std::uint8_t> is_needed = find_needed(false);
+void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   const std::vector<std::uint8_t> is_only_summed = find_only_summed(), is_added = find_added();
   std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
-  // A product of slices that is added to what the loop makes, and both to a sum, is one of sums.
+  // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
+  // sums.
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
-    const auto out = body_.outputs_of(body_.records[r]);
-    if (is_hoisted_[r] && body_.records[r].op->gains_over_time && home_[out[0]] == Home::steps)
-      is_after[out[0]] = is_added[out[0]];
+    const OpRecord& record = body_.records[r];
+    const ValueId out = body_.outputs_of(record)[0];
+    if (is_hoisted_[r] && record.again == Again::no && home_[out] == Home::steps)
+      is_after[out] = is_term_[out] || (record.op->gains_over_time && is_added[out]);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
     if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
+        (has_few_rows(record) && !is_only_summed[out[0]]) ||
         !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
-        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
     if ((!record.op->gains_over_time || is_fast_inside(record) || is_warm_inside(record)) &&
+        !(is_left_if_kept[r] && is_term_[out[0]]) &&
         std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
       continue;
     std::vector<std::uint8_t> is_many;
@@ -385,94 +429,6 @@ void TimeSplit::sink() {
     if (!is_sunk_[r] && !is_hoisted_[r])
       for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
   }
-}
-
-bool TimeSplit::is_linear(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (!record.op->vjp || out.size() != 1 || !is_float(body_.types[out[0]].dtype()) ||
-      !std::all_of(in.begin(), in.end(),
-                   [&](ValueId v) { return is_float(body_.types[v].dtype()) && !has_own_rows(v); }))
-    return false;
-  const auto is_once = [&](ValueId v) { return home_[v] == Home::once; };
-  const auto constants = std::count_if(in.begin(), in.end(), is_once);
-  if (record.op == &mul_op) return constants == 1;
-  if (record.op == &div_op) return constants == 1 && is_once(in[1]);
-  const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
-  return constants == 0 && !reads.inputs && !reads.outputs;
-}
-
-bool TimeSplit::sums_come_first(const OpRecord& record) const {
-  if (!is_linear(record)) return false;
-  if (!record.op->gains_over_time) return true;
-  const ValueId term = body_.inputs_of(record)[0];
-  for (std::size_t r = 0; r < body_.records.size(); ++r)
-    if ((is_sunk_[r] || is_hoisted_[r]) && body_.outputs_of(body_.records[r])[0] == term)
-      return body_.records[r].op->gains_over_time || is_linear(body_.records[r]);
-  return false;
-}
-
-/// By value: whether sums of the loop take it, as it is or through linear ops that leave it.
-std::vector<std::uint8_t> TimeSplit::find_terms() const {
-  std::vector<std::uint8_t> is_term(body_.types.size());
-  const auto first = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = first; it != body_.outputs.end(); ++it) is_term[*it] = 1;
-  for (std::size_t r = body_.records.size(); r-- > 0;) {
-    const OpRecord& record = body_.records[r];
-    if ((is_sunk_[r] || is_hoisted_[r]) && is_term[body_.outputs_of(record)[0]] &&
-        sums_come_first(record))
-      for (const ValueId v : body_.inputs_of(record)) is_term[v] = home_[v] != Home::once;
-  }
-  return is_term;
-}
-
-void TimeSplit::write_notes(LoopNotes& notes) const {
-  using Kind = LoopNote::Kind;
-  const std::vector<std::uint8_t> terms = find_terms();
-  for (std::size_t r = 0; r < body_.records.size(); ++r) {
-    const OpRecord& record = body_.records[r];
-    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-    const bool moves = is_hoisted_[r] || is_sunk_[r];
-    const bool is_once = moves && home_[out[0]] == Home::once;
-    const bool is_term = moves && !is_once && record.op->gains_over_time && terms[out[0]];
-    // What cannot leave may have dims that stand for nothing outside.
-    const auto seen = [&](ValueId v, bool is_many) {
-      return can_leave(record) ? outside(v, is_many) : body_.types[v];
-    };
-    std::vector<TensorType> from, to;
-    for (const ValueId v : in) from.push_back(seen(v, moves && home_[v] != Home::once));
-    for (const ValueId v : out) to.push_back(seen(v, moves && !is_once && !is_term));
-    if (moves)
-      notes.say(is_sunk_[r] ? Kind::sunk : Kind::hoisted, *record.op, from, to,
-                is_once   ? "once"
-                : is_term ? "for all steps at once, added up over them"
-                          : "for all steps at once");
-    else if (record.op->gains_over_time && asked_ == Leaves::all)
-      notes.say(Kind::stays, *record.op, from, to, why_inside(record));
-  }
-}
-
-/// Why an op that gains by leaving the loop stays in it.
-std::string TimeSplit::why_inside(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {
-    return std::any_of(values.begin(), values.end(), [&](ValueId v) { return is[v]; });
-  };
-  if (!can_leave(record)) return "its sizes are known in a step only";
-  if (any(in, find_waiting()) && any(out, find_needed(false)))
-    return any(out, find_needed(true)) ? "it waits for the step before, and the next one for it"
-                                       : "a list, a print or a gradient takes what each step gives";
-  if (is_fast_inside(record))
-    return "so many rows by so small a matrix are as fast there, and stay in the cache";
-  if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
-  if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
-    return "it may mix entries, of which some have ended";
-  if (must_stay(record)) return "it computes again what the loop computed in each step";
-  if (leaves_ != asked_)
-    return is_open_ ? "a loop inside, of unknown length, may need any memory in a step"
-                    : "the memory of few steps is to do for its gradient";
-  if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
-    return "entries that have ended would see other values of it";
-  return "it cannot be done for all steps at once";
 }
 
 TensorType TimeSplit::outside(ValueId v, bool is_many) const {

@@ -86,22 +86,27 @@ class TimeSplit {
 
  private:
   void hoist();
+  std::vector<std::uint8_t> find_left_if_kept();
   void keep_cheap_inside();
-  void sink();
+  void sink(const std::vector<std::uint8_t>& is_left_if_kept);
+  void keep_what_is_again();
   std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
   std::vector<std::uint8_t> find_waiting() const;
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record) const;
   bool must_stay(const OpRecord& record) const;
+  std::optional<Home> home_before(const OpRecord& record) const;
   bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
   std::vector<std::uint8_t> find_added() const;
+  std::vector<std::uint8_t> find_terms_inside() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;
   bool clashes_with_time(ValueId v) const;
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many,
                 bool is_summed = false) const;
   bool is_fast_inside(const OpRecord& record) const;
+  bool has_few_rows(const OpRecord& record) const;
   bool is_warm_inside(const OpRecord& record) const;
   std::vector<std::uint8_t> find_terms() const;
   std::string why_inside(const OpRecord& record) const;
@@ -110,12 +115,16 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
+  bool is_divisible_;      ///< into chunks
   bool is_open_;           ///< a step may take any memory
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
   mutable DimEnv env_;     // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one
   std::vector<Home> home_;                          // by value
+  std::vector<std::uint8_t> is_needed_;             // by value: find_needed(false)
+  std::vector<std::uint8_t> is_term_;               // by value: find_terms_inside()
+  std::vector<std::uint8_t> is_of_several_;         // by value: made of several slices
   std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
 };
 

@@ -23,7 +23,7 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
   joined->operands.clear();
   for (std::size_t r = 0; r < body.records.size(); ++r) {
     const OpRecord& record = body.records[r];
-    const SourceScope from_there(record.source);
+    const InPlaceOf scope(record);
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (!is_summing[r]) {
       joined->append(record, record.attrs, in, out);
