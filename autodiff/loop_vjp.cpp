@@ -124,9 +124,10 @@ class LoopReversal {
       spec.is_wanted[body_.formal_count + i] =
           at_.needs(attrs_.first_capture() + attrs_.body_captures[i]);
     spec.takes_rows.assign(body_.inputs.size(), 0);
-    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
-      spec.takes_rows[body_.formal_count + i] =
-          at_.takes_rows(attrs_.first_capture() + attrs_.body_captures[i]);
+    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i) {
+      const std::size_t capture = attrs_.first_capture() + attrs_.body_captures[i];
+      spec.takes_rows[body_.formal_count + i] = at_.takes_rows(capture) && !has_entries(capture);
+    }
     spec.is_constant.assign(body_.inputs.size(), 0);
     std::fill(spec.is_constant.begin() + static_cast<std::ptrdiff_t>(body_.formal_count),
               spec.is_constant.end(), 1);
@@ -134,6 +135,16 @@ class LoopReversal {
     for (int i = attrs_.carries; i < attrs_.carries + attrs_.stacks; ++i)
       if (is_kept_anyway(i, has_policy)) spec.kept_anyway.push_back(i);
     return spec;
+  }
+
+  /// A row of the input may be that of an entry, which sees another one's when it has ended: which
+  /// one that was, the row's number does not say.
+  bool has_entries(std::size_t input) const {
+    const Dims& entries =
+        attrs_.has_lengths ? at_.input_type(attrs_.has_bound).dims() : attrs_.entry_dims;
+    const Dims& dims = at_.input_type(input).dims();
+    return std::any_of(dims.begin(), dims.end(),
+                       [&](const Dim& dim) { return contains(entries, dim); });
   }
 
   /// What is stacked has zeros where entries have ended, which the body may have seen otherwise,

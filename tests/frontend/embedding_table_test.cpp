@@ -177,6 +177,23 @@ TEST_P(EmbeddingTableTest, EntriesThatHaveEndedAddNothing) {
   rows_of(GetParam(), f, at, tensor({{0, 77, 77}, {3, 1, 1}}, {batch, time}));
 }
 
+// An entry that has ended sees a live one's row of it: a number alone does not say which.
+TEST_P(EmbeddingTableTest, ATableWithARowForEachEntryHasAWholeGradient) {
+  const Dim batch("batch", 4), time("time", tensor({0, 0, 0, 1}, {batch}));
+  const auto f = [&](const EmbeddingTable& words) {
+    const auto step = [&](const Tensor& x, const Tensor&) {
+      return std::pair{None{}, gather(words.to_dense(), x, batch, {.clip = true})};
+    };
+    return sum(scan(Scan{.spatial_dim = time,
+                         .initial = scalar(0., f64),
+                         .xs = full({time}, 2, i32),
+                         .body = step})
+                   .state);
+  };
+  const EmbeddingTable words(tensor({1., 2., 3., 4.}, {batch}, f64));
+  expect_values(run(grad(f))(words).to_dense(), {0, 0, 0, 1});
+}
+
 TEST_P(EmbeddingTableTest, ALayerOfOne) {
   const Dim vocab("vocab", 30), feature("feature", 3), batch("batch", 4);
   manual_seed(5);
