@@ -173,5 +173,25 @@ TEST(PoliciesWithoutSlicesTest, FewRowsAndAMatrixThatIsReadTheOtherWay) {
     expect_bits_of_keeping_all("turned", step, model(n, false), false);
 }
 
+// What they save is in lists, of which nothing is made for all steps at once.
+TEST(PoliciesWithoutSlicesTest, TermsOfEntriesThatEnd) {
+  const Step step = [](const Model& m, const Tensor&, const Tensor& h) {
+    const Tensor next = tanh(times(h, m.w));
+    return std::pair{next * m.c, next};
+  };
+  for (const Sizes n : {Sizes{40, 1, 6}, Sizes{40, 5, 24}})
+    expect_bits_of_keeping_all("terms", step, model(n, true), false);
+}
+
+// A readout of few rows that is computed again from slices alone is done as the loop did it.
+TEST(PoliciesOfFewRowsTest, AReadoutThatIsReadTheOtherWay) {
+  const Step step = [](const Model& m, const Tensor& x, const Tensor& h) {
+    const Tensor next = tanh(h * 0.5 + x);
+    return std::pair{square(times_turned(next * x, m.v)), next};
+  };
+  for (const Sizes n : {Sizes{40, 1, 6}, Sizes{40, 2, 24}, Sizes{40, 5, 64}})
+    expect_bits_of_keeping_all("readout", step, model(n, false));
+}
+
 }  // namespace
 }  // namespace reel

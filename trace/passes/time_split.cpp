@@ -33,6 +33,14 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
   return result;
 }
 
+/// Of a loop along no dim, as one without slices over entries that end, steps are saved in lists:
+/// nothing is made of them for all steps at once.
+bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  return std::any_of(inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_slice()),
+                     inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_capture()),
+                     [](const TensorType& type) { return type.is_list(); });
+}
+
 /// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
 /// would need something of all of them.
 bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
@@ -107,6 +115,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
+      saves_lists_(has_list_slices(attrs, inputs)),
       is_divisible_(attrs.has_chunk || divisible_time_of(attrs, inputs)),
       is_open_(is_step_open(attrs, inputs)),
       asked_(leaves),
@@ -244,7 +253,8 @@ bool TimeSplit::is_fast_inside(const OpRecord& record) const {
 bool TimeSplit::has_few_rows(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   if (record.op != &dot_op) return false;
-  const bool may_be_waited_for = is_of_several_[in[0]] && is_needed_[body_.outputs_of(record)[0]];
+  const bool may_be_waited_for =
+      record.again == Again::no && is_of_several_[in[0]] && is_needed_[body_.outputs_of(record)[0]];
   if (is_divisible_ && !may_be_waited_for) return false;
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
   const auto& dot = get<DotAttrs>(record.attrs.get());
@@ -307,6 +317,7 @@ void TimeSplit::hoist() {
 /// By record: whether it would go before the loop, and does not, if what is computed again had been
 /// kept, and came as slices.
 std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
+  if (saves_lists_) return std::vector<std::uint8_t>(body_.records.size());
   const std::vector<Home> homes = home_;
   const std::vector<std::uint8_t> is_hoisted = is_hoisted_;
   for (std::size_t r = 0; r < body_.records.size(); ++r) {

@@ -115,6 +115,7 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
+  bool saves_lists_;
   bool is_divisible_;      ///< into chunks
   bool is_open_;           ///< a step may take any memory
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
