@@ -171,6 +171,10 @@ TEST(PoliciesWithoutSlicesTest, FewRowsAndAMatrixThatIsReadTheOtherWay) {
   };
   for (const Sizes n : {Sizes{21, 1, 6}, Sizes{21, 2, 6}, Sizes{40, 5, 40}, Sizes{300, 2, 100}})
     expect_bits_of_keeping_all("turned", step, model(n, false), false);
+  const auto traced = jit(loss(step, {}, false));
+  traced(model({21, 2, 6}, false));
+  EXPECT_NE(traced.explain().find("so few rows are added up in another order"), std::string::npos)
+      << traced.explain();
 }
 
 // What they save is in lists, of which nothing is made for all steps at once.

@@ -41,6 +41,11 @@ bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs)
                      [](const TensorType& type) { return type.is_list(); });
 }
 
+bool computes_again(const Graph& body) {
+  return std::any_of(body.records.begin(), body.records.end(),
+                     [](const OpRecord& record) { return record.again != Again::no; });
+}
+
 /// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
 /// would need something of all of them.
 bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
@@ -115,7 +120,6 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
-      saves_lists_(has_list_slices(attrs, inputs)),
       is_divisible_(attrs.has_chunk || divisible_time_of(attrs, inputs)),
       is_open_(is_step_open(attrs, inputs)),
       asked_(leaves),
@@ -140,8 +144,9 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
   is_needed_ = find_needed(false);
   is_term_ = find_terms_inside();
   hoist();
-  const std::vector<std::uint8_t> is_left_if_kept =
-      leaves_ == Leaves::all ? find_left_if_kept() : std::vector<std::uint8_t>();
+  std::vector<std::uint8_t> is_left_if_kept(body_.records.size());
+  if (leaves_ == Leaves::all && computes_again(body_) && !has_list_slices(attrs, inputs))
+    is_left_if_kept = find_left_if_kept();
   if (attrs_.counts_down) keep_cheap_inside();
   if (leaves_ == Leaves::all) sink(is_left_if_kept);
   keep_what_is_again();
@@ -317,7 +322,6 @@ void TimeSplit::hoist() {
 /// By record: whether it would go before the loop, and does not, if what is computed again had been
 /// kept, and came as slices.
 std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
-  if (saves_lists_) return std::vector<std::uint8_t>(body_.records.size());
   const std::vector<Home> homes = home_;
   const std::vector<std::uint8_t> is_hoisted = is_hoisted_;
   for (std::size_t r = 0; r < body_.records.size(); ++r) {

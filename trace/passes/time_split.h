@@ -25,6 +25,11 @@ enum class Home : std::uint8_t {
 /// Where entries end one by one, only what treats each entry for itself leaves the loop: what is
 /// computed for the others in places where they have ended is padding then. A sum over entries
 /// leaves it for a sum over all steps, in which padding counts as zero.
+///
+/// A gradient has the bits of keeping all if the same leaves its loop, whatever a rule has computed
+/// again there (Again). What is computed again is then where a slice was: what would be made of
+/// that before the loop is made behind it, of what the loop stacks; and what alone would leave,
+/// because it is computed again, stays.
 class TimeSplit {
  public:
   /// What may leave the loop.
@@ -115,7 +120,6 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
-  bool saves_lists_;
   bool is_divisible_;      ///< into chunks
   bool is_open_;           ///< a step may take any memory
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
