@@ -8,7 +8,9 @@ namespace reel {
 struct Passes {
   bool simplify = true;          ///< behind the others, again: unread ops go, equal ones are one
   bool hoist_invariants = true;  ///< what is the same in every step leaves the loop
-  bool batch_over_time = true;   ///< what need not wait for a loop's steps is done for all at once
+  bool multiply_tables =
+      true;  ///< a table is multiplied instead of the rows that steps take from it
+  bool batch_over_time = true;  ///< what need not wait for a loop's steps is done for all at once
   // The next three with batch_over_time only; the last of them with chunk_loops only.
   bool split_loops = true;  ///< layers that one loop runs together are taken apart
   bool chunk_loops = true;  ///< loops run some steps at a time, so that what they make stays cached

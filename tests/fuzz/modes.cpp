@@ -52,6 +52,7 @@ Passes some_passes(std::uint64_t seed) {
   };
   return {.simplify = next(),
           .hoist_invariants = next(),
+          .multiply_tables = next(),
           .batch_over_time = next() || next(),
           .split_loops = next(),
           .chunk_loops = next() || next(),

@@ -24,6 +24,7 @@ struct NamedSwitch {
 const NamedSwitch kSwitches[] = {
     {"simplify", &Passes::simplify},
     {"hoist_invariants", &Passes::hoist_invariants},
+    {"multiply_tables", &Passes::multiply_tables},
     {"batch_over_time", &Passes::batch_over_time},
     {"split_loops", &Passes::split_loops, {&Passes::batch_over_time}},
     {"chunk_loops", &Passes::chunk_loops, {&Passes::batch_over_time}},

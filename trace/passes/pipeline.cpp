@@ -18,6 +18,7 @@
 #include "reel/trace/passes/hoist_invariants.h"
 #include "reel/trace/passes/invariant_carries.h"
 #include "reel/trace/passes/join_loops.h"
+#include "reel/trace/passes/multiply_tables.h"
 #include "reel/trace/passes/pack_weights.h"
 #include "reel/trace/passes/saved_of_ended.h"
 #include "reel/trace/passes/split_loops.h"
@@ -93,6 +94,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Of loops whose length nobody knows, and of those that slice and stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
+  pass(passes.multiply_tables, "multiply_tables", multiply_tables);
   pass(batches, "constant_slices", constant_slices);
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",

@@ -26,6 +26,7 @@ Optimised optimise_for_interpreter(const Graph& graph);
 ///
 ///   inline_checkpointed, saved_of_ended
 ///   hoist_once, hoist_all_invariants       hoist_invariants
+///   multiply_tables                        multiply_tables
 ///   constant_slices                        batch_over_time
 ///   split_loops                            batch_over_time and split_loops
 ///   chunk_loops                            batch_over_time and chunk_loops

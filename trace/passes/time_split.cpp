@@ -6,6 +6,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/index.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/shape.h"
@@ -238,11 +239,18 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
 }
 
 /// A product of some rows of a step with a matrix that stays in the cache is as fast in every
-/// step as of all steps at once, and what it gives is read where it is still warm.
+/// step as of all steps at once, and so are rows gathered from a matrix; and what they give is read
+/// where it is still warm.
 bool TimeSplit::is_fast_inside(const OpRecord& record) const {
-  constexpr std::int64_t kRows = 8, kCached = 64 * 1024;
-  if (record.op != &dot_op) return false;
+  constexpr std::int64_t kRows = 8, kCached = 64 * 1024, kColumns = 64;
   const auto in = body_.inputs_of(record);
+  if (record.op == &gather_op) {
+    const TensorType &table = body_.types[in[0]], &made = body_.types[body_.outputs_of(record)[0]];
+    return home_[in[0]] == Home::once && table.rank() == 2 && made.is_known() &&
+           made.sizes().back() >= kColumns && made.numel() >= kRows * made.sizes().back() &&
+           table.dims()[1] == made.dims().back();
+  }
+  if (record.op != &dot_op) return false;
   if (home_[in[0]] == Home::once || home_[in[1]] != Home::once) return false;
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
   if (!a.is_known() || !b.is_known() || b.numel() == 0 || b.numel() > kCached) return false;

@@ -1,0 +1,235 @@
+// Tables that are multiplied instead of the rows that steps take from them: on graphs behind the
+// pass, and against plans without it and the interpreter.
+#include "reel/trace/passes/multiply_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "reel/reel.h"
+#include "reel/tests/threads.h"
+#include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/batch_over_time.h"
+
+namespace reel {
+namespace {
+
+struct Model {
+  Tensor table, input, recurrent;  // {symbol, in}, {in, next}, {hidden, next}
+};
+
+/// An RNN over the rows of a table that a text names.
+class TextRnn {
+ public:
+  explicit TextRnn(int symbols = 9, int batch = 6, int steps = 10, int in = 20)
+      : batch("batch", batch), time("time", steps), symbol("symbol", symbols), in("in", in) {
+    manual_seed(5);
+    model = {random_normal({symbol, this->in}, f64), random_normal({this->in, next}, f64),
+             random_normal({hidden, next}, f64) * 0.3};
+    std::vector<int> numbers;
+    for (int i = 0; i < batch * steps; ++i) numbers.push_back(i * i % 7 % symbols);
+    text = tensor(numbers, {this->batch, time});
+  }
+
+  /// The outputs of all steps.
+  auto outputs(Checkpoint policy = {}) const {
+    return [*this, policy](const Model& m, const Tensor& text) {
+      const Tensor x = gather(m.table, text, symbol);
+      const auto step = [&](const Tensor& x, const Tensor& h) {
+        const Tensor sum = matmul(x, m.input, in) + matmul(h, m.recurrent, hidden);
+        const Tensor state = rename(tanh(sum), next, hidden);
+        return std::pair{state, state};
+      };
+      return scan(Scan{.spatial_dim = time,
+                       .initial = zeros({batch, hidden}, f64),
+                       .xs = x,
+                       .body = step,
+                       .checkpoint = policy})
+          .ys;
+    };
+  }
+  auto loss(Checkpoint policy = {}) const {
+    return [ys = outputs(policy)](const Model& m, const Tensor& text) {
+      return mean(square(ys(m, text)));
+    };
+  }
+
+  Dim batch, time, symbol, in, hidden{"hidden", 8}, next{"next", 8};
+  Model model;
+  Tensor text;
+};
+
+std::string multiplied(const auto& f, const auto&... args) {
+  return ops_behind([](const Graph& graph) { return multiply_tables(*hoist_once(graph)); }, f,
+                    args...);
+}
+
+/// The plan, with the pass and without, and the interpreter agree.
+void expect_same(double tolerance, const auto& f, const auto&... args) {
+  const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
+  for (const bool multiplies : {true, false})
+    for (const int chunk_steps : {0, 3})
+      for (const int threads : {1, 2}) {
+        SCOPED_TRACE(str(multiplies, ", chunks of ", chunk_steps, ", ", threads, " threads"));
+        const Threads on(threads);
+        const Passes passes{
+            .multiply_tables = multiplies, .chunk_steps = chunk_steps, .block_rows = threads};
+        const auto planned = jit(f, {.executor = Executor::plan, .passes = passes});
+        const TreeLeaves actual = flatten(planned(args...));
+        ASSERT_EQ(actual.size(), expected.size());
+        for (std::size_t i = 0; i < actual.size(); ++i)
+          if (actual[i].kind == TreeLeaf::Kind::tensor)
+            expect_all_close(actual[i].tensor, expected[i].tensor, tolerance);
+      }
+}
+
+TEST(MultiplyTablesTest, RowsAreGatheredFromTheProduct) {
+  const TextRnn rnn;
+  const auto f = jit(rnn.outputs());
+  f(rnn.model, rnn.text);
+  EXPECT_EQ(ops(f.graph()), "gather full transpose full loop{dot dot add tanh rename}");
+  EXPECT_EQ(multiplied(rnn.outputs(), rnn.model, rnn.text),
+            "full full dot transpose loop{dot gather add tanh rename}");
+  expect_same(1e-12, rnn.outputs(), rnn.model, rnn.text);
+}
+
+TEST(MultiplyTablesTest, GradientsAreProductsOfSumsByIndex) {
+  const TextRnn rnn;
+  const auto f = value_and_grad(rnn.loss());
+  EXPECT_EQ(multiplied(f, rnn.model, rnn.text),
+            "full full dot transpose loop{dot gather add tanh rename} square sum full div full "
+            "spread add mul transpose loop{add rename tanh_grad dot dot full scatter_add} "
+            "abs sum full not_equal full where dot dot abs sum full not_equal full where");
+  expect_same(1e-12, f, rnn.model, rnn.text);
+}
+
+TEST(MultiplyTablesTest, PlainDimsAndEitherOrderOfAProduct) {
+  manual_seed(7);
+  const auto loss = [](const std::pair<Tensor, Tensor>& model, const Tensor& text) {
+    const auto& [table, w] = model;
+    const Tensor x = gather(table, text, 0);
+    const auto step = [&](const Tensor& x, const Tensor& h) {
+      const Tensor state = tanh(matmul(x, transpose(w, {1, 0})) + h * 0.5);
+      return std::pair{state, state};
+    };
+    return sum(square(scan(Scan{.initial = zeros({4, 5}, f64), .xs = x, .body = step}).ys));
+  };
+  const auto f = value_and_grad(loss);
+  const Tensor text = tensor({{0, 2, 1, 1}, {3, 4, 2, 2}, {-1, 2, 2, 0}, {1, 1, 1, 1}});
+  const std::pair model{random_normal({5, 16}, f64), random_normal({5, 16}, f64)};
+  const std::string made = multiplied(f, model, text);
+  EXPECT_NE(made.find("loop{full mul gather add tanh}"), std::string::npos) << made;
+  EXPECT_NE(made.find("loop{full add tanh_grad mul full scatter_add}"), std::string::npos) << made;
+  expect_same(1e-12, f, model, text);
+}
+
+TEST(MultiplyTablesTest, WhatIsGatheredHasTheBitsThatItHad) {
+  TextRnn rnn;
+  const auto cast_model = [](const Model& m) {
+    return Model{cast(m.table, f32), cast(m.input, f32), cast(m.recurrent, f32)};
+  };
+  const Tensor zero = zeros({rnn.batch, rnn.hidden});
+  const auto f = [&](const Model& m, const Tensor& text) {
+    const auto step = [&](const Tensor& x, const Tensor& h) {
+      const Tensor state = rename(matmul(x, m.input, rnn.in) + matmul(h, m.recurrent, rnn.hidden),
+                                  rnn.next, rnn.hidden);
+      return std::pair{state, state};
+    };
+    return scan(Scan{.spatial_dim = rnn.time,
+                     .initial = zero,
+                     .xs = gather(m.table, text, rnn.symbol),
+                     .body = step})
+        .ys;
+  };
+  const Model model = cast_model(rnn.model);
+  EXPECT_NE(multiplied(f, model, rnn.text).find("gather"), std::string::npos);
+  expect_same_without({.multiply_tables = false}, true, f, model, rnn.text);
+}
+
+TEST(MultiplyTablesTest, RowsThatNobodyTakesMayHoldAnything) {
+  const TextRnn rnn;  // of nine symbols, seven are there
+  Model model = rnn.model;
+  const Dim last("last", 1);
+  model.table =
+      scatter_add(model.table, tensor({8}, {last}),
+                  full({last, rnn.in}, std::numeric_limits<double>::infinity(), f64), rnn.symbol);
+  const auto f = value_and_grad(rnn.loss());
+  const auto [value, gradient] = jit(f)(model, rnn.text);
+  const auto [expected, slope] = f(rnn.model, rnn.text);
+  expect_all_close(value, expected, 1e-12);
+  expect_all_close(gradient.table, slope.table, 1e-12);
+  expect_all_close(gradient.input, slope.input, 1e-12);
+}
+
+TEST(MultiplyTablesTest, TwoLoopsOverOneText) {
+  const TextRnn rnn;
+  const auto both = [&](const std::pair<Model, Model>& m, const Tensor& text) {
+    return rnn.loss()(m.first, text) + rnn.loss()(m.second, text);
+  };
+  // The same table for both, too, whose gradient is a sum.
+  const auto shared = [&](const std::pair<Model, Tensor>& m, const Tensor& text) {
+    Model second = m.first;
+    second.input = m.second;
+    return rnn.loss()(m.first, text) + rnn.loss()(second, text);
+  };
+  Model other = rnn.model;
+  other.input = rnn.model.input * 0.5;
+  expect_same(1e-12, value_and_grad(both), std::pair{rnn.model, other}, rnn.text);
+  expect_same(1e-12, value_and_grad(shared), std::pair{rnn.model, other.input}, rnn.text);
+}
+
+TEST(MultiplyTablesTest, InALoopAround) {
+  const TextRnn rnn;
+  const auto f = [&](const Model& m, const Tensor& texts) {
+    const auto body = [&](const Tensor& text, const Tensor& total) {
+      return std::pair{None{}, total + rnn.loss()(m, text)};
+    };
+    const Dim piece = texts.dims()[0];
+    return scan(Scan{.spatial_dim = piece, .initial = scalar(0., f64), .xs = texts, .body = body})
+        .state;
+  };
+  const Tensor texts = expand(rnn.text, {Dim("piece", 3), rnn.batch, rnn.time});
+  expect_same(1e-12, value_and_grad(f), rnn.model, texts);
+}
+
+TEST(MultiplyTablesTest, PoliciesChangeNoBits) {
+  const TextRnn rnn(9, 6, 40);
+  const auto keeping_all = jit(value_and_grad(rnn.loss()))(rnn.model, rnn.text).second;
+  const auto again = [](const StepValue&) { return Saving::recompute; };
+  for (const Checkpoint& policy : {Checkpoint::every(7), Checkpoint::budget(20'000),
+                                   Checkpoint().where(again), Checkpoint::every(5).where(again)}) {
+    const auto gradient = jit(value_and_grad(rnn.loss(policy)))(rnn.model, rnn.text).second;
+    expect_same_bits(gradient.table, keeping_all.table);
+    expect_same_bits(gradient.input, keeping_all.input);
+    expect_same_bits(gradient.recurrent, keeping_all.recurrent);
+  }
+}
+
+TEST(MultiplyTablesTest, WhereIndicesAreFewItStays) {
+  const auto is_multiplied = [](const TextRnn& rnn) {
+    const auto f = jit(value_and_grad(rnn.loss()));
+    f(rnn.model, rnn.text);
+    return ops(*multiply_tables(f.graph())) != ops(f.graph());
+  };
+  EXPECT_TRUE(is_multiplied(TextRnn(30, 6, 10)));
+  EXPECT_FALSE(is_multiplied(TextRnn(31, 6, 10)));  // each twice
+  EXPECT_TRUE(is_multiplied(TextRnn(96, 6, 100)));
+  EXPECT_FALSE(is_multiplied(TextRnn(97, 6, 100)));    // rows of 16 steps
+  EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // columns
+}
+
+TEST(MultiplyTablesTest, ExplainSaysSo) {
+  const TextRnn rnn;
+  const auto f = jit(value_and_grad(rnn.loss()));
+  f(rnn.model, rnn.text);
+  const std::string text = f.explain();
+  for (const char* line :
+       {"  hoisted: dot(f64[batch=6,in=20], f64[in=20,next=8]) -> f64[batch=6,next=8], once for "
+        "each row of f64[symbol=9,in=20], from which its rows are gathered\n",
+        "sunk: dot(f64[batch=6,in=20], f64[batch=6,next=8]) -> f64[in=20,next=8], of sums by "
+        "index\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace reel

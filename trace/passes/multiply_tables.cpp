@@ -1,0 +1,486 @@
+#include "reel/trace/passes/multiply_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "reel/core/bind.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/creation.h"
+#include "reel/core/ops/index.h"
+#include "reel/core/ops/loop.h"
+#include "reel/core/ops/products.h"
+#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/shape.h"
+#include "reel/trace/passes/drop_dead.h"
+#include "reel/trace/passes/notes.h"
+#include "reel/trace/passes/sub_graphs.h"
+
+namespace reel {
+namespace {
+
+/// Whole rows of a table, or updates of whole rows, by index: what gather and scatter_add have in
+/// common. Axis a of the rows is axis order[a] of the indices; behind these come the columns.
+struct TableRows {
+  ValueId table, indices;
+  std::vector<int> order;
+  const GatherAttrs* attrs;
+};
+
+bool takes_whole_rows(const GatherAttrs& attrs, const TensorType& table) {
+  return attrs.axis == 0 && attrs.count == 1 && table.rank() == 2 && table.is_known() &&
+         !table.is_ragged() && is_float(table.dtype()) &&
+         std::all_of(attrs.matched.begin(), attrs.matched.end(), [](int i) { return i < 0; });
+}
+
+/// A product of the last axis of a with a matrix, [..., k] and [k, n] or [n, k].
+bool is_by_matrix(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  return dot.a_batch.empty() && dot.a_contract == std::vector<int>{a.rank() - 1} && b.rank() == 2 &&
+         b.is_known();
+}
+
+/// A product over all axes of both operands but the last ones: [..., k] and [..., n].
+bool is_over_rows(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  std::vector<int> rows(static_cast<std::size_t>(a.rank() - 1));
+  std::iota(rows.begin(), rows.end(), 0);
+  return dot.a_batch.empty() && a.rank() == b.rank() && dot.a_contract == rows &&
+         dot.b_contract == rows;
+}
+
+/// What is gathered costs about as much as so many columns of the product.
+constexpr std::int64_t kFewColumns = 16;
+/// A loop over chunks adds up so many steps, at least, before it adds that to the sums of all.
+constexpr std::int64_t kStepsOfChunk = 16;
+
+/// Loops of a graph without the products that a table takes part in.
+Ref<Graph> multiplied(const Graph& graph);
+
+/// A loop that is being changed. Values around it are those of the new graph.
+struct Changed {
+  LoopAttrs attrs;
+  std::vector<ValueId> inputs, outputs;
+  Ref<Graph> body;
+  LoopNotes notes;
+  std::vector<int> reads = {};  ///< by value of the body: by records, and as an output
+
+  struct Added {
+    ValueId outside, inside;
+  };
+  std::vector<Added> slices = {}, captures = {}, sums = {};
+  std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps = {};  ///< by indices and order
+  std::map<std::pair<ValueId, ValueId>, ValueId> sums_by_index = {};   ///< by steps and updates
+
+  /// A record of the body that gathers instead.
+  struct Gather {
+    ValueId table, indices;
+    AttrsRef attrs;
+  };
+  std::map<std::size_t, Gather> gathers = {};
+  /// tᵀ·s, or sᵀ·t, in place of a sum of the loop.
+  struct Product {
+    ValueId out, table, sums;
+    bool table_first;
+  };
+  std::vector<Product> products = {};
+
+  /// What a capture of the body is around the loop; nothing of other values.
+  std::optional<ValueId> capture(ValueId v) const {
+    const Graph& from = *attrs.body.graph;
+    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+      if (from.inputs[from.formal_count + i] == v)
+        return inputs[attrs.first_capture() + static_cast<std::size_t>(attrs.body_captures[i])];
+    return std::nullopt;
+  }
+};
+
+class Multiplying {
+ public:
+  explicit Multiplying(const Graph& from)
+      : from_(from),
+        maker_(from.types.size(), kNone),
+        readers_(from.types.size()),
+        to_(new Graph(from)) {
+    to_->records.clear();
+    to_->operands.clear();
+    for (std::size_t r = 0; r < from.records.size(); ++r) {
+      for (const ValueId v : from.outputs_of(from.records[r])) maker_[v] = r;
+      for (const ValueId v : from.inputs_of(from.records[r])) readers_[v].push_back(r);
+    }
+    for (const ValueId v : from.outputs) readers_[v].push_back(kNone);
+    for (ValueId v = 0; v < from.types.size(); ++v) now_.push_back(v);
+  }
+
+  Ref<Graph> run() {
+    for (std::size_t r = 0; r < from_.records.size(); ++r) {
+      const OpRecord& record = from_.records[r];
+      const InPlaceOf scope(record);
+      const auto out = from_.outputs_of(record);
+      if (const auto found = scattered_.find(r); found != scattered_.end()) {
+        const auto [sums, matrix, contract] = found->second;
+        now_[out[0]] = product_of_sums(sums, matrix, contract);
+        continue;
+      }
+      std::vector<ValueId> inputs;
+      for (const ValueId v : from_.inputs_of(record)) inputs.push_back(now_[v]);
+      const AttrsRef attrs = with_sub_graphs(record, multiplied);
+      if (record.op == &loop_op)
+        append_loop(r, get<LoopAttrs>(attrs.get()), std::move(inputs));
+      else
+        to_->append(record, attrs, inputs, out);
+    }
+    for (ValueId& v : to_->outputs) v = now_[v];
+    to_->seal();
+    return std::move(to_);
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};  ///< a record: none, but the graph itself
+
+  // ---- Around loops -----------------------------------------------------------------------------
+
+  /// A part of a graph, recorded anew -> its only output.
+  template <class Fn>
+  static ValueId put(Graph& to, const std::vector<ValueId>& inputs, Fn&& fn) {
+    const RecordedGraph part = record_graph(
+        "part", to.types_of(inputs), [&](const Tensors& given) { return Tensors{fn(given)}; });
+    std::vector<ValueId> value(part.graph->types.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) value[part.graph->inputs[i]] = inputs[i];
+    for (const OpRecord& record : part.graph->records) {
+      std::vector<ValueId> in, out;
+      for (const ValueId v : part.graph->inputs_of(record)) in.push_back(value[v]);
+      for (const ValueId v : part.graph->outputs_of(record))
+        out.push_back(value[v] = to.add_value(part.graph->types[v]));
+      to.append(record, record.attrs, in, out);
+    }
+    return value[part.graph->outputs[0]];
+  }
+  /// t·w, or t·wᵀ.
+  ValueId product(ValueId table, ValueId matrix, int contract) {
+    return put(*to_, {table, matrix}, [&](const Tensors& given) {
+      return bind(dot_op, {given[0], given[1]}, single_pair(1, contract));
+    });
+  }
+  /// tᵀ·s, or sᵀ·t.
+  ValueId product_over_rows(ValueId table, ValueId sums, bool table_first) {
+    return put(*to_, {table, sums}, [&](const Tensors& given) {
+      const Tensor rows = where_added(given[1], given[0]), &sums = given[1];
+      return bind(dot_op, {table_first ? rows : sums, table_first ? sums : rows},
+                  single_pair(0, 0));
+    });
+  }
+  /// s·w, or s·wᵀ.
+  ValueId product_of_sums(ValueId sums, ValueId matrix, int contract) {
+    return put(*to_, {sums, matrix}, [&](const Tensors& given) {
+      return where_added(given[0], bind(dot_op, {given[0], given[1]}, single_pair(1, contract)));
+    });
+  }
+  /// x, and zeros in rows that nothing was added up for: infinities of the table, or of the matrix,
+  /// would make NaN there.
+  static Tensor where_added(const Tensor& sums, const Tensor& x) {
+    const Tensor is_added = not_equal(sum(abs(sums), 1), 0);
+    return where(broadcastable(is_added, {1}, x.type()), x, 0);
+  }
+
+  const OpRecord* made_by(ValueId v) const {
+    return maker_[v] == kNone ? nullptr : &from_.records[maker_[v]];
+  }
+
+  /// Where the value comes from through transpositions that leave the last axis in its place.
+  /// order: of its axes, in axes of that.
+  ValueId through_transpositions(ValueId v, std::vector<int>& order) const {
+    order.resize(static_cast<std::size_t>(from_.types[v].rank()));
+    std::iota(order.begin(), order.end(), 0);
+    for (;;) {
+      const OpRecord* record = made_by(v);
+      if (!record || record->op != &transpose_op) return v;
+      const auto& axes = get<TransposeAttrs>(record->attrs.get()).order;
+      if (axes.back() != static_cast<int>(axes.size()) - 1) return v;
+      for (int& axis : order) axis = axes[static_cast<std::size_t>(axis)];
+      v = from_.inputs_of(*record)[0];
+    }
+  }
+
+  /// What slices of a loop are rows of, if they are.
+  std::optional<TableRows> gathered(ValueId slices) const {
+    if (from_.types[slices].is_list()) return std::nullopt;
+    std::vector<int> order;
+    const OpRecord* record = made_by(through_transpositions(slices, order));
+    if (!record || record->op != &gather_op) return std::nullopt;
+    return rows_of(*record, std::move(order));
+  }
+
+  /// Updates of rows of a table of zeros that a loop stacks; scatter: the record that alone reads
+  /// the stack.
+  std::optional<TableRows> scattered(ValueId stack, std::size_t loop, std::size_t& scatter) const {
+    ValueId v = stack;
+    for (;;) {
+      if (readers_[v].size() != 1 || readers_[v][0] == kNone) return std::nullopt;
+      scatter = readers_[v][0];
+      if (from_.records[scatter].op != &transpose_op) break;
+      v = from_.outputs_of(from_.records[scatter])[0];
+    }
+    const OpRecord& record = from_.records[scatter];
+    if (record.op != &scatter_add_op) return std::nullopt;
+    const auto in = from_.inputs_of(record);
+    const OpRecord* table = made_by(in[0]);
+    std::vector<int> axes;
+    if (in[2] != v || !table || !makes_zeros(*table->op, table->attrs.get()) ||
+        through_transpositions(v, axes) != stack)
+      return std::nullopt;
+    if (maker_[in[1]] != kNone && maker_[in[1]] > loop) return std::nullopt;
+    std::vector<int> order(axes.size());  // of the stack's axes, in those of the updates
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      order[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
+    return rows_of(record, std::move(order));
+  }
+
+  std::optional<TableRows> rows_of(const OpRecord& record, std::vector<int> order) const {
+    const auto in = from_.inputs_of(record);
+    const auto& attrs = get<GatherAttrs>(record.attrs.get());
+    const TensorType &table = from_.types[in[0]], &indices = from_.types[in[1]];
+    if (!takes_whole_rows(attrs, table) || order.size() < 2) return std::nullopt;
+    order.pop_back();  // the columns
+    if (!has_many(indices, order, table)) return std::nullopt;
+    return TableRows{in[0], in[1], std::move(order), &attrs};
+  }
+
+  /// TableRows of the table are taken several times each, and there are not many more of them than
+  /// a chunk takes. The axis of the steps, the first one, may have a size that only a run knows.
+  static bool has_many(const TensorType& indices, const std::vector<int>& order,
+                       const TensorType& table) {
+    const std::int64_t rows = table.sizes()[0];
+    std::int64_t of_step = 1;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const Dim& dim = indices.dims()[static_cast<std::size_t>(order[i])];
+      if (!dim.has_size()) return false;
+      of_step *= dim.size();
+    }
+    const Dim& time = indices.dims()[static_cast<std::size_t>(order[0])];
+    return table.sizes()[1] >= kFewColumns && rows <= kStepsOfChunk * of_step &&
+           (!time.has_size() || 2 * rows <= of_step * time.size());
+  }
+
+  // ---- Loops ------------------------------------------------------------------------------------
+
+  void append_loop(std::size_t r, const LoopAttrs& attrs, std::vector<ValueId> inputs) {
+    const OpRecord& record = from_.records[r];
+    const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
+    const Graph& body = *attrs.body.graph;
+    Changed loop{attrs,
+                 std::move(inputs),
+                 {out.begin(), out.end()},
+                 Ref<Graph>(new Graph(body)),
+                 LoopNotes(attrs.notes)};
+    loop.reads.resize(body.types.size());
+    for (const OpRecord& of : body.records)
+      for (const ValueId v : body.inputs_of(of)) ++loop.reads[v];
+    for (const ValueId v : body.outputs) ++loop.reads[v];
+    const bool runs_to_the_end = attrs.entry_dims.empty() && !attrs.in_chunks;
+    for (std::size_t i = 0; runs_to_the_end && i < static_cast<std::size_t>(attrs.slices); ++i)
+      if (const auto rows = gathered(in[attrs.first_slice() + i]))
+        use_rows(loop, body.inputs[1 + static_cast<std::size_t>(attrs.carries) + i], *rows);
+    for (std::size_t j = 0; runs_to_the_end && j < static_cast<std::size_t>(attrs.stacks); ++j) {
+      std::size_t scatter = 0;
+      const ValueId stack = out[attrs.first_stack() + j];
+      if (attrs.is_list(j) || attrs.is_spilled(j)) continue;
+      if (const auto rows = scattered(stack, r, scatter))
+        use_updates(loop, body.outputs[attrs.first_stack() + j], *rows, scatter);
+    }
+    finish(record, std::move(loop));
+  }
+
+  /// Products in the body that take rows of a table.
+  void use_rows(Changed& loop, ValueId rows_of_step, const TableRows& rows) {
+    const Graph& body = *loop.attrs.body.graph;
+    const TensorType& type = body.types[rows_of_step];
+    for (std::size_t r = 0; r < body.records.size() && type.is_known(); ++r) {
+      const OpRecord& record = body.records[r];
+      if (record.op != &dot_op) continue;
+      const auto in = body.inputs_of(record);
+      const auto& dot = get<DotAttrs>(record.attrs.get());
+      const TensorType &a = body.types[in[0]], &b = body.types[in[1]];
+      if (in[0] == rows_of_step && is_by_matrix(dot, a, b))
+        gather_products(loop, r, rows);
+      else if ((in[0] == rows_of_step || in[1] == rows_of_step) && is_over_rows(dot, a, b))
+        add_by_index(loop, r, rows, in[0] == rows_of_step);
+    }
+  }
+
+  /// x·w in the body as rows of t·w.
+  void gather_products(Changed& loop, std::size_t r, const TableRows& rows) {
+    const Graph& body = *loop.attrs.body.graph;
+    const OpRecord& record = body.records[r];
+    const auto in = body.inputs_of(record);
+    const auto& attrs = get<DotAttrs>(record.attrs.get());
+    const TensorType &a = body.types[in[0]], &b = body.types[in[1]],
+                     &table = from_.types[rows.table];
+    const int contract = attrs.b_contract[0];
+    const Dim& column = b.dims()[static_cast<std::size_t>(1 - contract)];
+    const std::optional<ValueId> matrix = loop.capture(in[1]);
+    if (!matrix || (column.is_named() && column == table.dims()[0]) ||
+        !dot_rows_are_alike(*single_dot(contract), table, b, a.numel() / table.sizes()[1]))
+      return;
+    const ValueId made = product(now_[rows.table], *matrix, contract);
+    GatherAttrs gather = *rows.attrs;
+    gather.matched.assign(static_cast<std::size_t>(a.rank() - 1), -1);
+    loop.captures.push_back({made, loop.body->add_value(to_->types[made])});
+    loop.gathers[r] = {loop.captures.back().inside, steps(loop, rows),
+                       make_attrs(std::move(gather))};
+    loop.notes.say(LoopNote::Kind::hoisted, dot_op, {a, b},
+                   {body.types[body.outputs_of(record)[0]]},
+                   str("once for each row of ", table, ", from which its rows are gathered"));
+  }
+  static const DotAttrs* single_dot(int contract) {
+    return &get<DotAttrs>(single_pair(1, contract).get());
+  }
+
+  /// A sum of xᵀ·g, or of gᵀ·x, which has two axes and may be transposed, as a product with what is
+  /// added up by index.
+  void add_by_index(Changed& loop, std::size_t r, const TableRows& rows, bool rows_first) {
+    const Graph& body = *loop.attrs.body.graph;
+    const OpRecord& record = body.records[r];
+    ValueId term = body.outputs_of(record)[0];
+    bool table_first = rows_first;
+    for (std::size_t next = r + 1; next < body.records.size() && loop.reads[term] == 1; ++next)
+      if (const OpRecord& of = body.records[next];
+          of.op == &transpose_op && body.inputs_of(of)[0] == term) {
+        term = body.outputs_of(of)[0];
+        table_first = !table_first;
+      }
+    const auto sums = body.outputs.begin() + static_cast<std::ptrdiff_t>(loop.attrs.first_sum());
+    const auto found = std::find(sums, body.outputs.end(), term);
+    if (loop.reads[term] != 1 || found == body.outputs.end()) return;
+    const ValueId updates = body.inputs_of(record)[rows_first ? 1 : 0];
+    const std::optional<ValueId> sum = sums_by_index(loop, rows, updates);
+    if (!sum) return;
+    const std::size_t output = loop.attrs.first_sum() + static_cast<std::size_t>(found - sums);
+    loop.products.push_back({loop.outputs[output], now_[rows.table], *sum, table_first});
+    loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(body.inputs_of(record)),
+                   {body.types[term]}, "of sums by index");
+  }
+
+  /// What a loop stacks as g·wᵀ, to be added up by index, as a product of these sums.
+  void use_updates(Changed& loop, ValueId term, const TableRows& rows, std::size_t scatter) {
+    const Graph& body = *loop.attrs.body.graph;
+    for (const OpRecord& record : body.records) {
+      if (body.outputs_of(record)[0] != term || record.op != &dot_op || loop.reads[term] != 1)
+        continue;
+      const auto in = body.inputs_of(record);
+      const auto& attrs = get<DotAttrs>(record.attrs.get());
+      const std::optional<ValueId> matrix = loop.capture(in[1]);
+      if (!matrix || !is_by_matrix(attrs, body.types[in[0]], body.types[in[1]])) return;
+      const std::optional<ValueId> sum = sums_by_index(loop, rows, in[0]);
+      if (!sum) return;
+      scattered_[scatter] = {*sum, *matrix, attrs.b_contract[0]};
+      loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(in), {body.types[term]},
+                     "of sums by index");
+      return;
+    }
+  }
+
+  /// The indices of a step, in the body.
+  ValueId steps(Changed& loop, const TableRows& rows) {
+    auto [it, is_new] = loop.steps.try_emplace({rows.indices, rows.order}, 0);
+    if (!is_new) return it->second;
+    const ValueId all = put(*to_, {now_[rows.indices]},
+                            [&](const Tensors& given) { return transposed(given[0], rows.order); });
+    it->second = loop.body->add_value(slice_type(to_->types[all]));
+    loop.slices.push_back({all, it->second});
+    return it->second;
+  }
+
+  /// The sum over steps, around the loop, of each row's updates; nothing where they are no rows.
+  std::optional<ValueId> sums_by_index(Changed& loop, const TableRows& rows, ValueId updates) {
+    const Graph& body = *loop.attrs.body.graph;
+    const TensorType& type = body.types[updates];
+    const Dim& row = from_.types[rows.table].dims()[0];
+    if (!type.is_known() || type.rank() != static_cast<int>(rows.order.size()) ||
+        (row.is_named() && row == type.dims().back()))
+      return std::nullopt;
+    const ValueId indices = steps(loop, rows);
+    auto [it, is_new] = loop.sums_by_index.try_emplace({indices, updates}, 0);
+    if (!is_new) return it->second;
+    GatherAttrs attrs = *rows.attrs;
+    attrs.matched.assign(rows.order.size() - 1, -1);
+    const ValueId term = put(*loop.body, {indices, updates}, [&](const Tensors& given) {
+      return scatter_positions(zeros(type.with({row, type.dims().back()})), given[0], given[1],
+                               make_attrs(std::move(attrs)));
+    });
+    it->second = to_->add_value(loop.body->types[term]);
+    loop.sums.push_back({it->second, term});
+    return it->second;
+  }
+
+  void finish(const OpRecord& record, Changed loop) {
+    LoopAttrs attrs = loop.attrs;
+    if (loop.slices.empty() && loop.sums.empty()) {
+      to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
+      return;
+    }
+    Graph& body = *loop.body;
+    const Graph before = body;
+    body.records.clear();
+    body.operands.clear();
+    for (std::size_t r = 0; r < before.records.size(); ++r) {
+      const OpRecord& of = before.records[r];
+      const auto found = loop.gathers.find(r);
+      if (found == loop.gathers.end())
+        body.append(of, of.attrs, before.inputs_of(of), before.outputs_of(of));
+      else
+        body.append(gather_op, found->second.attrs, {{found->second.table, found->second.indices}},
+                    before.outputs_of(of), of.source, of.again);
+    }
+    const auto after = [](auto& all, std::size_t place) {
+      return all.begin() + static_cast<std::ptrdiff_t>(place);
+    };
+    for (const auto& [outside, inside] : loop.slices) {
+      body.inputs.insert(after(body.inputs, body.formal_count++), inside);
+      attrs.fills.insert(after(attrs.fills, static_cast<std::size_t>(attrs.carries + attrs.slices)),
+                         Fill::live);
+      loop.inputs.insert(after(loop.inputs, attrs.first_capture()), outside);
+      ++attrs.slices;
+    }
+    for (const auto& [outside, inside] : loop.captures) {
+      attrs.body_captures.push_back(static_cast<int>(loop.inputs.size() - attrs.first_capture()));
+      body.inputs.push_back(inside);
+      attrs.fills.push_back(Fill::live);
+      loop.inputs.push_back(outside);
+    }
+    for (const auto& [outside, inside] : loop.sums) {
+      body.outputs.push_back(inside);
+      loop.outputs.insert(after(loop.outputs, attrs.trips_output()), outside);
+      ++attrs.sums;
+    }
+    body.seal();
+    attrs.notes = loop.notes.finish();
+    DimEnv names = attrs.body.env();
+    attrs.body = make_sub_graph(std::move(loop.body), names);
+    to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
+    for (const auto& [out, table, sums, table_first] : loop.products)
+      now_[out] = product_over_rows(table, sums, table_first);
+  }
+
+  const Graph& from_;
+  std::vector<std::size_t> maker_;                 ///< by value, the record; kNone for inputs
+  std::vector<std::vector<std::size_t>> readers_;  ///< by value, records; kNone for outputs
+  Ref<Graph> to_;
+  std::vector<ValueId> now_;  ///< by value
+  struct Scattered {
+    ValueId sums, matrix;
+    int contract;
+  };
+  std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add, what it is instead
+};
+
+Ref<Graph> multiplied(const Graph& graph) { return Multiplying(graph).run(); }
+
+}  // namespace
+
+Ref<Graph> multiply_tables(const Graph& graph) {
+  Ref<Graph> result = multiplied(graph);
+  return result->types.size() == graph.types.size() ? result : drop_dead(*result);
+}
+
+}  // namespace reel

@@ -1,0 +1,25 @@
+// trace/passes/multiply_tables.h — the pass that multiplies a table once, instead of the rows that
+// a loop's steps take from it.
+#pragma once
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// A table of few rows, such as an embedding of characters, is gathered from by many indices, and a
+/// loop multiplies in each step what they gave by a matrix. Rows of the product are the same for
+/// the same index, so that the table is multiplied, and they are gathered:
+///
+///   x = gather(t, i); loop over x: x·w        becomes      p = t·w; loop over i: gather(p, i)
+///
+/// Its gradient multiplies by what came back of each step, g. That is added up by index instead:
+///
+///   loop over x, g: sum xᵀ·g; stack g·wᵀ      becomes      loop over i, g: sum s of scatter_add(i,
+///   g) scatter_add(i, stack)                                  tᵀ·s; s·wᵀ
+///
+/// What is gathered has the bits that it had; sums are taken in another order. Only where each
+/// index is taken several times, and steps take many, since the sum has all rows of the table.
+/// Loops whose entries end one by one stay as they are. Before the passes that take loops apart.
+Ref<Graph> multiply_tables(const Graph& graph);
+
+}  // namespace reel
