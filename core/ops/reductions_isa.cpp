@@ -152,23 +152,45 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   return result;
 }
 
-/// sums[j] gets x[k·step + j] for all k. One row after the other, because that is how memory is
-/// read fastest.
+/// sums[j] gets x[k·step + j] for k < n, and j in eight vectors, which stay in registers. Fetches
+/// what lies n rows further on.
+template <class P>
+void reduce_block(const typename P::Element* x, std::int64_t n, std::int64_t step,
+                  typename P::Sum* sums) {
+  constexpr int kVectors = 8, kWidth = P::kWidth, kLine = 64 / sizeof(typename P::Element);
+  typename P::Sums block[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) block[v] = P::Sums::load_unaligned(sums + v * kWidth);
+  for (std::int64_t k = 0; k < n; ++k, x += step) {
+    for (int j = 0; j < kVectors * kWidth; j += kLine) __builtin_prefetch(x + n * step + j);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) block[v] = P::of(block[v], P::load(x + v * kWidth));
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) block[v].store_unaligned(sums + v * kWidth);
+}
+
+/// sums[j] gets x[k·step + j] for all k: of some rows, which stay in the first-level cache, one
+/// block of columns after the other.
 template <class P>
 __attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n,
                                                     std::int64_t step, std::int64_t width,
                                                     typename P::Sum* __restrict sums) {
-  for (std::int64_t k = 0; k < n; ++k, x += step) {
+  constexpr std::int64_t kRows = 8;
+  for (std::int64_t k = 0; k < n; k += kRows, x += kRows * step) {
+    const std::int64_t rows = n - k < kRows ? n - k : kRows;
     std::int64_t j = 0;
     if constexpr (HasVectors<P>)
-      for (; j + P::kWidth <= width; j += P::kWidth)
-        P::of(P::Sums::load_unaligned(sums + j), P::load(x + j)).store_unaligned(sums + j);
-    for (; j < width; ++j) sums[j] = P::of(sums[j], static_cast<typename P::Sum>(x[j]));
+      for (; j + 8 * P::kWidth <= width; j += 8 * P::kWidth)
+        reduce_block<P>(x + j, rows, step, sums + j);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t i = j; i < width; ++i)
+        sums[i] = P::of(sums[i], static_cast<typename P::Sum>(x[row * step + i]));
   }
 }
 
 template <class P>
-void reduce(const void* from, void* to, const Reduced& s) {
+__attribute__((optimize("O3"))) void reduce(const void* from, void* to, const Reduced& s) {
   using Element = typename P::Element;
   using Sum = typename P::Sum;
   const auto* x = static_cast<const Element*>(from);
