@@ -8,9 +8,8 @@ namespace reel {
 struct Passes {
   bool simplify = true;          ///< behind the others, again: unread ops go, equal ones are one
   bool hoist_invariants = true;  ///< what is the same in every step leaves the loop
-  bool multiply_tables =
-      true;  ///< a table is multiplied instead of the rows that steps take from it
-  bool batch_over_time = true;  ///< what need not wait for a loop's steps is done for all at once
+  bool multiply_tables = true;   ///< a table is, instead of the rows that a loop takes from it
+  bool batch_over_time = true;   ///< what need not wait for a loop's steps is done for all at once
   // The next three with batch_over_time only; the last of them with chunk_loops only.
   bool split_loops = true;  ///< layers that one loop runs together are taken apart
   bool chunk_loops = true;  ///< loops run some steps at a time, so that what they make stays cached
@@ -26,8 +25,9 @@ struct Passes {
   /// Of a chunk of steps; 0: as many as the second cache holds. Sums are taken in another order.
   int chunk_steps = 0;
   // For tests, whose tensors are small: what is else done where there is enough to do.
-  int block_rows = 0;       ///< rows of a block, however little they do; 0: as many as are worth it
-  bool pack_small = false;  ///< matrices are packed that are read as fast as they are, too
+  int block_rows = 0;  ///< rows of a block, however little they do; 0: as many as are worth it
+  bool multiply_any = false;  ///< tables are multiplied from which few rows are taken, too
+  bool pack_small = false;    ///< matrices are packed that are read as fast as they are, too
 
   bool operator==(const Passes&) const = default;
 };

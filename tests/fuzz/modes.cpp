@@ -65,6 +65,7 @@ Passes some_passes(std::uint64_t seed) {
           .flush_denormals = next(),
           .chunk_steps = next() ? 3 : 0,
           .block_rows = next() ? 1 + next() : 0,
+          .multiply_any = next(),
           .pack_small = next()};
 }
 

@@ -218,6 +218,19 @@ TEST(MultiplyTablesTest, WhereIndicesAreFewItStays) {
   EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // columns
 }
 
+TEST(MultiplyTablesTest, OfAnySize) {
+  for (const auto& rnn : {TextRnn(3, 1, 1, 1), TextRnn(40, 2, 3, 2), TextRnn(1, 3, 5, 4)}) {
+    const auto f = jit(value_and_grad(rnn.loss()),
+                       {.executor = Executor::plan, .passes = {.multiply_any = true}});
+    const auto [value, gradient] = f(rnn.model, rnn.text);
+    const auto [expected, slope] = value_and_grad(rnn.loss())(rnn.model, rnn.text);
+    expect_all_close(value, expected, 1e-12);
+    expect_all_close(gradient.table, slope.table, 1e-12);
+    expect_all_close(gradient.input, slope.input, 1e-12);
+    EXPECT_NE(f.explain().find("of sums by index"), std::string::npos) << f.explain();
+  }
+}
+
 TEST(MultiplyTablesTest, ExplainSaysSo) {
   const TextRnn rnn;
   const auto f = jit(value_and_grad(rnn.loss()));

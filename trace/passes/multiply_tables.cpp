@@ -54,7 +54,8 @@ constexpr std::int64_t kFewColumns = 16;
 /// A loop over chunks adds up so many steps, at least, before it adds that to the sums of all.
 constexpr std::int64_t kStepsOfChunk = 16;
 
-/// Loops of a graph without the products that a table takes part in.
+/// Loops of a graph without the products that a table takes part in; whatever the sizes (kAny).
+template <bool kAny>
 Ref<Graph> multiplied(const Graph& graph);
 
 /// A loop that is being changed. Values around it are those of the new graph.
@@ -95,6 +96,7 @@ struct Changed {
   }
 };
 
+template <bool kAny>
 class Multiplying {
  public:
   explicit Multiplying(const Graph& from)
@@ -124,7 +126,7 @@ class Multiplying {
       }
       std::vector<ValueId> inputs;
       for (const ValueId v : from_.inputs_of(record)) inputs.push_back(now_[v]);
-      const AttrsRef attrs = with_sub_graphs(record, multiplied);
+      const AttrsRef attrs = with_sub_graphs(record, multiplied<kAny>);
       if (record.op == &loop_op)
         append_loop(r, get<LoopAttrs>(attrs.get()), std::move(inputs));
       else
@@ -242,7 +244,7 @@ class Multiplying {
     const TensorType &table = from_.types[in[0]], &indices = from_.types[in[1]];
     if (!takes_whole_rows(attrs, table) || order.size() < 2) return std::nullopt;
     order.pop_back();  // the columns
-    if (!has_many(indices, order, table)) return std::nullopt;
+    if (!kAny && !has_many(indices, order, table)) return std::nullopt;
     return TableRows{in[0], in[1], std::move(order), &attrs};
   }
 
@@ -474,12 +476,15 @@ class Multiplying {
   std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add, what it is instead
 };
 
-Ref<Graph> multiplied(const Graph& graph) { return Multiplying(graph).run(); }
+template <bool kAny>
+Ref<Graph> multiplied(const Graph& graph) {
+  return Multiplying<kAny>(graph).run();
+}
 
 }  // namespace
 
-Ref<Graph> multiply_tables(const Graph& graph) {
-  Ref<Graph> result = multiplied(graph);
+Ref<Graph> multiply_tables(const Graph& graph, bool any) {
+  Ref<Graph> result = any ? multiplied<true>(graph) : multiplied<false>(graph);
   return result->types.size() == graph.types.size() ? result : drop_dead(*result);
 }
 

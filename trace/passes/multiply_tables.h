@@ -20,6 +20,7 @@ namespace reel {
 /// What is gathered has the bits that it had; sums are taken in another order. Only where each
 /// index is taken several times, and steps take many, since the sum has all rows of the table.
 /// Loops whose entries end one by one stay as they are. Before the passes that take loops apart.
-Ref<Graph> multiply_tables(const Graph& graph);
+/// any: for tests, whatever the sizes.
+Ref<Graph> multiply_tables(const Graph& graph, bool any = false);
 
 }  // namespace reel

@@ -94,7 +94,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Of loops whose length nobody knows, and of those that slice and stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
-  pass(passes.multiply_tables, "multiply_tables", multiply_tables);
+  pass(passes.multiply_tables, "multiply_tables",
+       [&](const Graph& from) { return multiply_tables(from, passes.multiply_any); });
   pass(batches, "constant_slices", constant_slices);
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",
