@@ -43,7 +43,7 @@ class Packing {
       }
       // What a chunk does for all its steps at once has rows enough.
       if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0]) &&
-          can_pack(body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
+          can_pack(body.types[in[0]], body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
         in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
         op = &packed_dot_;
       }
@@ -67,9 +67,10 @@ class Packing {
     return std::none_of(dims.begin(), dims.end(),
                         [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
   }
-  static bool can_pack(const TensorType& b, const DotAttrs& dot) {
+  /// The contracted axis of a is its first or its last.
+  static bool can_pack(const TensorType& a, const TensorType& b, const DotAttrs& dot) {
     return is_float(b.dtype()) && dot.b_batch.empty() && dot.b_contract.size() == 1 &&
-           b.rank() == 2;
+           b.rank() == 2 && (dot.a_contract[0] == 0 || dot.a_contract[0] == a.rank() - 1);
   }
 
   /// The capture of the loop that is this one, packed.
