@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -207,6 +208,24 @@ TEST(PoliciesOfFewRowsTest, AReadoutThatIsReadTheOtherWay) {
   };
   for (const Sizes n : {Sizes{40, 1, 6}, Sizes{40, 2, 24}, Sizes{40, 5, 64}})
     expect_bits_of_keeping_all("readout", step, model(n, false));
+}
+
+// Of unknown length, and nobody needs it: it keeps nothing from being done for many steps at once.
+TEST(PoliciesOfDeadLoopsTest, GradientsHaveTheBitsOfKeepingAll) {
+  const Step step = [](const Model& m, const Tensor& x, const Tensor& h) {
+    const auto goes_on = [](const Tensor& k, const Tensor& h) { return k < 2 || sum(h) > 1e9; };
+    const auto body = [&](const Tensor& k, const Tensor& h) {
+      return std::tuple{k + 1, tanh(times(h, m.u))};
+    };
+    while_loop(goes_on, body, std::tuple{0, h});
+    const Tensor next = tanh(times_turned(x, m.w) + times(h, m.v) * m.b);
+    return std::pair{next * m.c, next};
+  };
+  for (const Sizes n : {Sizes{21, 2, 8}, Sizes{40, 5, 40}})
+    expect_bits_of_keeping_all("dead", step, model(n, false));
+  const auto traced = jit(grad(loss(step, {})));
+  traced(model({21, 2, 8}, false));
+  EXPECT_EQ(traced.explain().find("of unknown length"), std::string::npos) << traced.explain();
 }
 
 }  // namespace
