@@ -72,6 +72,19 @@ std::vector<std::pair<const char*, Step>> all_steps() {
          const Tensor next = q * (sum(x * cumsum(x, h.dims()[1]), h.dims()[0]) * 0.1);
          return std::pair{x * next, tanh(next)};
        }},
+      // Products that are computed again would leave the gradient; no term does for their sake.
+      {"a term beside products that wait for nothing",
+       [](const Model& m, const Tensor& x, const Tensor& h) {
+         const Tensor q = square(cumsum(x, h.dims()[1]));
+         const Tensor gate = sigmoid(times(times_turned(q, m.w), m.w));
+         return std::pair{q * m.c, tanh(gate * q * m.c)};
+       }},
+      // The cotangent of x leaves the gradient, so that it goes in chunks, or would have left it.
+      {"no products, and sums over units",
+       [](const Model& m, const Tensor& x, const Tensor& h) {
+         const Tensor q = tanh(cumsum(h * m.c, h.dims()[1]));
+         return std::pair{q * x, tanh(q)};
+       }},
       {"no products",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor next = tanh(h * m.c + x * m.b);

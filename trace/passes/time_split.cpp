@@ -146,6 +146,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
   std::vector<std::uint8_t> is_left_if_kept(body_.records.size());
   if (leaves_ == Leaves::all && computes_again(body_) && !has_list_slices(attrs, inputs))
     is_left_if_kept = find_left_if_kept();
+  leaves_if_kept_ = std::count(is_left_if_kept.begin(), is_left_if_kept.end(), 1);
   if (attrs_.counts_down) keep_cheap_inside();
   if (leaves_ == Leaves::all) sink(is_left_if_kept);
   keep_what_is_again();
@@ -155,6 +156,8 @@ bool TimeSplit::changes_anything() const {
   return std::count(is_sunk_.begin(), is_sunk_.end(), 1) ||
          std::count(is_hoisted_.begin(), is_hoisted_.end(), 1);
 }
+
+bool TimeSplit::would_change_anything() const { return leaves_if_kept_ || changes_anything(); }
 
 /// Where nothing leaves the loop but what a rule has computed again in its steps, that stays, too:
 /// where all was kept the loop is as it was.
@@ -398,14 +401,17 @@ std::vector<std::uint8_t> TimeSplit::find_waiting() const {
 /// What no carry and no list needs, from the first op on that gains by it.
 void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   const std::vector<std::uint8_t> is_only_summed = find_only_summed(), is_added = find_added();
-  std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
+  // Made by what is sunk; and by what is computed again, too. Had that been kept it were a slice,
+  // for whose sake nothing else is sunk.
+  std::vector<std::uint8_t> is_after(body_.types.size()), is_behind(body_.types.size());
   // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
   // sums.
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
     if (is_hoisted_[r] && record.again == Again::no && home_[out] == Home::steps)
-      is_after[out] = is_term_[out] || (record.op->gains_over_time && is_added[out]);
+      is_behind[out] = is_after[out] =
+          is_term_[out] || (record.op->gains_over_time && is_added[out]);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
@@ -414,16 +420,17 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
         !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
+    const std::vector<std::uint8_t>& is_reason = record.again == Again::no ? is_after : is_behind;
     if ((!record.op->gains_over_time || is_fast_inside(record) || is_warm_inside(record)) &&
         !(is_left_if_kept[r] && is_term_[out[0]]) &&
-        std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
+        std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_reason[v]; }))
       continue;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) is_many.push_back(home_[v] != Home::once);
     const bool leaves_as_sum = !ended_ && record.op->gains_over_time && is_only_summed[out[0]];
     if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
-    for (const ValueId v : out) is_after[v] = 1;
+    for (const ValueId v : out) is_behind[v] = 1, is_after[v] = record.again == Again::no;
   }
   // What a record reads that stays must stay as well.
   std::vector<std::uint8_t> is_read(body_.types.size());

@@ -52,6 +52,8 @@ class TimeSplit {
                                               std::span<const TensorType> inputs);
 
   bool changes_anything() const;
+  /// Had all been kept that a rule has computed again.
+  bool would_change_anything() const;
   /// What leaves the loop, and of what would gain by it but stays, why.
   void write_notes(LoopNotes& notes) const;
 
@@ -125,6 +127,7 @@ class TimeSplit {
   const DimRenames& renames_;
   bool is_open_;           ///< a step may take any memory
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
+  bool leaves_if_kept_;    ///< something would go before it, had all been kept
   mutable DimEnv env_;     // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one
