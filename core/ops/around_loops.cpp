@@ -27,21 +27,41 @@ std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRe
   return steps ? std::optional(Dim(std::max<std::int64_t>(*steps, 0))) : std::nullopt;
 }
 
+/// The loops and branches of a graph whose results its outputs need, or that print. The others are
+/// still there when a gradient is made, and gone when its forward loop is planned.
+std::vector<const OpRecord*> needed_parts(const Graph& graph) {
+  std::vector<std::uint8_t> is_needed(graph.types.size());
+  for (const ValueId v : graph.outputs) is_needed[v] = 1;
+  std::vector<const OpRecord*> result;
+  for (std::size_t r = graph.records.size(); r-- > 0;) {
+    const OpRecord& record = graph.records[r];
+    const auto out = graph.outputs_of(record);
+    if (!has_effects(record) &&
+        std::none_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+      continue;
+    for (const ValueId v : graph.inputs_of(record)) is_needed[v] = 1;
+    if (record.op == &loop_op || record.op == &cond_op) result.push_back(&record);
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
 class Estimate {
  public:
   /// known: what dims of types are to be made of. They stand in attributes, in the graph around.
   explicit Estimate(const DimEnv& known) : known_(known) {}
   std::vector<TensorType> types;
+  bool has_loops = false;
 
   /// env: of the graph.
   void add_loops(const Graph& graph, DimEnv& env, const Dims& steps_around) {
-    for (const OpRecord& record : graph.records) {
-      if (record.op == &cond_op) {
-        const auto& attrs = get<CondAttrs>(record.attrs.get());
+    for (const OpRecord* record : needed_parts(graph)) {
+      if (record->op == &loop_op) {
+        add_loop(graph, *record, env, steps_around);
+      } else {
+        const auto& attrs = get<CondAttrs>(record->attrs.get());
         for (const SubGraph* branch : {&attrs.on_true, &attrs.on_false})
           add_loops(*branch->graph, env, steps_around);
-      } else if (record.op == &loop_op) {
-        add_loop(graph, record, env, steps_around);
       }
     }
   }
@@ -50,6 +70,7 @@ class Estimate {
  private:
   void add_loop(const Graph& around, const OpRecord& record, DimEnv& env,
                 const Dims& steps_around) {
+    has_loops = true;
     const auto& loop = get<LoopAttrs>(record.attrs.get());
     const std::optional<Dim> steps = dim_of(loop, around, record);
     if (!steps) return types.push_back(open_type());
@@ -102,6 +123,7 @@ std::vector<TensorType> step_around_loops(const LoopAttrs& attrs,
   for (const TensorType& type : inputs) around.bind(type, type);
   Estimate estimate(around);
   estimate.add_loops(body, inside, {});
+  if (!estimate.has_loops) return {};
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
     if (!inputs[i].is_list()) estimate.add(slice_type(inputs[i]));
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) {

@@ -87,7 +87,7 @@ bool is_for_onednn(const MatrixSizes& s) { return s.m * s.k > kMostOurs && s.n >
 /// A product of one column is done as cᵀ = bᵀ·aᵀ, of one row, with the long side in vectors.
 bool is_turned(const MatrixSizes& s) { return s.n == 1 && s.c_row == 1 && s.m > 1; }
 MatrixSizes turned(const MatrixSizes& s) {
-  return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add};
+  return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add, s.order};
 }
 
 bool can_be_of_runs(const MatrixSizes& s) {
@@ -122,17 +122,44 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
   }
   MatrixSizes slice = s;
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
-    slice.k = s.sliced ? std::min(kSlice, s.k - k) : s.k;
+    slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k - k) : s.k;
     slice_by_onednn(slice, a + k * s.a_step, b + k * s.b_row, c);
     slice.add = true;
   }
+}
+
+/// oneDNN adds up a slice as our kernel does: in one chain of multiply-adds. Tried once, since it
+/// says nothing of it and has other kernels for other processors.
+bool onednn_has_chains() {
+  static const bool result = [] {
+    constexpr std::int64_t m = 24, n = 96, k = kSlice;
+    std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
+    const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
+      for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
+    };
+    fill(a, 1);
+    fill(b, 2);
+    const MatrixSizes sizes{
+        .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
+    table().rows_f32(sizes, a.data(), b.data(), ours.data());
+    slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
+    return ours == theirs;
+  }();
+  return result;
+}
+
+/// Whether oneDNN may be called where it is the faster one. No longer chain than a slice is one of
+/// its.
+bool keeps_order(const MatrixSizes& s) {
+  if (s.order == SumOrder::library) return true;
+  return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_has_chains();
 }
 
 /// b_step is 1.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (is_for_onednn(s)) return large_product(s, a, b, c);
+    if (is_for_onednn(s) && keeps_order(s)) return large_product(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
     table().rows_f64(s, a, b, c);
@@ -158,21 +185,12 @@ void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
+/// Its order is said, and is none of parts.
 template <class T>
 void product(MatrixSizes s, const T* a, const T* b, T* c) {
-  if (s.m == 0 || s.n == 0) return;
-  if (s.k == 0) {
-    for (std::int64_t i = 0; i < s.m && !s.add; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
-    return;
-  }
-  if (is_turned(s)) {
-    std::swap(a, b);
-    s = turned(s);
-  }
   if (s.k == 1) s.a_step = 1;
-  s.sliced = std::is_same_v<T, float> && has_slices(s);
   if constexpr (std::is_floating_point_v<T>) {
-    if (is_of_runs(s)) {
+    if (s.order == SumOrder::runs && can_be_of_runs(s)) {
       if constexpr (std::is_same_v<T, float>)
         return table().runs_f32(s, a, b, c);
       else
@@ -183,6 +201,14 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
     rows_product(s, a, b, c);
   else
     copied_product(s, a, b, c);
+}
+
+/// Of a product in one part; not turned.
+SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
+  if (is_float(dtype) && is_of_runs(s)) return SumOrder::runs;
+  MatrixSizes made = s;
+  made.order = chain_order(dtype, s);
+  return dtype == f32 && is_for_onednn(s) && !keeps_order(made) ? SumOrder::library : made.order;
 }
 
 // ---- Several threads ----------------------------------------------------------------------------
@@ -218,6 +244,7 @@ void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T*
     MatrixSizes part = s;
     part.k = count;
     if (i) part.c_row = s.n, part.add = false;
+    part.order = order_in_one(dtype, part);
     product(part, a + first * s.a_step, b + first * s.b_row,
             i ? others.get() + (i - 1) * s.m * s.n : c);
   });
@@ -235,7 +262,7 @@ bool is_summed_in_parts(const MatrixSizes& s) {
 
 template <class T>
 void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
-  if (is_summed_in_parts(s)) return sums_in_parts(dtype, s, a, b, c);
+  if (s.order == SumOrder::parts) return sums_in_parts(dtype, s, a, b, c);
   const bool by_rows = s.m >= s.n;
   const std::int64_t size = by_rows ? s.m : s.n;
   const std::int64_t parts =
@@ -250,63 +277,54 @@ void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   });
 }
 
-/// oneDNN adds up a slice as our kernel does: in one chain of multiply-adds. Tried once, since it
-/// says nothing of it and has other kernels for other processors.
-bool onednn_has_chains() {
-  static const bool result = [] {
-    constexpr std::int64_t m = 24, n = 96, k = kSlice;
-    std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
-    const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
-      for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
-    };
-    fill(a, 1);
-    fill(b, 2);
-    const MatrixSizes sizes{
-        .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
-    table().rows_f32(sizes, a.data(), b.data(), ours.data());
-    slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
-    return ours == theirs;
-  }();
-  return result;
-}
-
-/// The order in which an element is added up, where no number of rows changes it by itself.
-enum class Order { chain, runs, depends };
-Order order_of(DType dtype, MatrixSizes s) {
-  const bool is_in_parts = is_large(s);
-  if (is_in_parts && is_summed_in_parts(s)) return Order::depends;
-  if (is_turned(s)) s = turned(s);
-  if (is_float(dtype) && is_of_runs(s)) return is_in_parts ? Order::depends : Order::runs;
-  if (is_in_parts && can_be_of_runs(s)) return Order::depends;  // parts may be
-  if (dtype != f32) return Order::chain;
-  if (s.k > kSlice && !has_slices(s)) return Order::depends;  // parts, or fewer rows, may have some
-  return is_for_onednn(s) && !onednn_has_chains() ? Order::depends : Order::chain;
+/// Of a product that is not turned.
+SumOrder order_of(DType dtype, const MatrixSizes& s) {
+  if (s.order != SumOrder::by_sizes) return s.order;
+  return is_large(s) && is_summed_in_parts(s) ? SumOrder::parts : order_in_one(dtype, s);
 }
 
 }  // namespace
+
+SumOrder chain_order(DType dtype, const MatrixSizes& sizes) {
+  return dtype == f32 && has_slices(sizes) ? SumOrder::slices : SumOrder::chain;
+}
+
+SumOrder sum_order(DType dtype, const MatrixSizes& sizes) {
+  return order_of(dtype, is_turned(sizes) ? turned(sizes) : sizes);
+}
 
 bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
   if (sizes.add) return false;  // our chains go on from what c holds, and oneDNN adds that last
   MatrixSizes some = sizes;
   some.m = rows;
-  const Order order = order_of(dtype, sizes);
-  return order != Order::depends && order == order_of(dtype, some);
-}
-
-bool is_of_few_rows(DType dtype, const MatrixSizes& sizes) {
-  return is_float(dtype) && sizes.n > 1 && is_of_runs(sizes);
+  const SumOrder order = sum_order(dtype, sizes);
+  return has_alike_rows(order) && order == sum_order(dtype, some);
 }
 
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
-    if constexpr (std::is_same_v<T, bool>)
+    T* const to = static_cast<T*>(c);
+    MatrixSizes s = sizes;
+    if constexpr (std::is_same_v<T, bool>) {
       throw InternalError("a product of booleans");
-    else if (is_large(sizes))
-      in_parts(dtype, sizes, from_a, from_b, static_cast<T*>(c));
-    else
-      product(sizes, from_a, from_b, static_cast<T*>(c));
+    } else {
+      if (s.m == 0 || s.n == 0) return;
+      if (s.k == 0) {
+        for (std::int64_t i = 0; i < s.m && !s.add; ++i) std::fill_n(to + i * s.c_row, s.n, T(0));
+        return;
+      }
+      if (is_turned(s)) {
+        std::swap(from_a, from_b);
+        s = turned(s);
+      }
+      s.order = order_of(dtype, s);
+      if (is_large(s))
+        in_parts(dtype, s, from_a, from_b, to);
+      else
+        product(s, from_a, from_b, to);
+    }
   });
 }
 

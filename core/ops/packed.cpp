@@ -19,7 +19,18 @@ struct Panels {
 };
 /// Smaller ones stay in the first-level cache in any order, and have no more pages than it.
 constexpr Panels kPanels{.columns = 64, .small = 16 * 1024};
+constexpr Panels kTurned{.columns = 64, .small = 0};
 constexpr Panels kNarrow{.columns = 3, .small = 0};
+
+const Panels& panels_of(const Op& packed_dot) {
+  if (&packed_dot == &packed_small_dot_op) return kNarrow;
+  return &packed_dot == &packed_turned_dot_op ? kTurned : kPanels;
+}
+/// A matrix that is read the other way is packed, however small it is, for so many rows, or for so
+/// many elements of a result: enough chains at a time; fewer are faster as products of runs. No
+/// loop is cut into blocks of fewer rows (plan/row_cut.cpp), so that rows have the same bits in
+/// blocks.
+constexpr std::int64_t kManyRows = 4, kManyChains = 64;
 
 /// A matrix of `k` rows that are contracted and `n` columns, in a tensor.
 struct Packing {
@@ -54,9 +65,14 @@ void pack_kernel(KernelArgs& args) {
   }
 }
 
+/// Of the product of m rows: a panel has rows of its own, where few columns are left of them, too.
+SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
+  return chain_order(dtype, {.m = m, .n = packing.n, .k = packing.k});
+}
+
 /// The product of m rows and a panel of so many columns; is_last: what is contracted is the last
 /// axis of what has the rows.
-MatrixSizes panel_sizes(const Packing& packing, std::int64_t m, std::int64_t columns,
+MatrixSizes panel_sizes(const Packing& packing, DType dtype, std::int64_t m, std::int64_t columns,
                         bool is_last) {
   return {.m = m,
           .n = columns,
@@ -65,7 +81,8 @@ MatrixSizes panel_sizes(const Packing& packing, std::int64_t m, std::int64_t col
           .a_step = is_last ? 1 : m,
           .b_row = columns,
           .b_step = 1,
-          .c_row = packing.n};
+          .c_row = packing.n,
+          .order = order_of_panels(dtype, packing, m)};
 }
 
 template <const Panels& kHow>
@@ -81,29 +98,44 @@ void packed_dot_kernel(KernelArgs& args) {
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   for (std::int64_t j = 0; j < n; j += kHow.columns) {
     const std::int64_t width = std::min(kHow.columns, n - j);
-    multiply(out.dtype(), panel_sizes(packing, m, width, is_last), a.data<void>(),
+    multiply(out.dtype(), panel_sizes(packing, out.dtype(), m, width, is_last), a.data<void>(),
              b.data<char>() + j * k * item, out.data<char>() + j * item);
   }
 }
 
 }  // namespace
 
-bool is_worth_packing(const TensorType& type, int contract) {
-  return Packing(type, contract, kPanels).has_panels;
+PackedOps packed_ops_of(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  if (dot.b_contract[0] == 0 || !a.is_known() || !b.is_known() || b.numel() == 0)
+    return {pack_op, packed_dot_op};
+  const std::int64_t columns = b.sizes()[0], rows = a.numel() / (b.numel() / columns);
+  if (rows < kManyRows && rows * columns < kManyChains) return {pack_op, packed_dot_op};
+  return {pack_turned_op, packed_turned_dot_op};
 }
 
 bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
                            const TensorType& b, std::int64_t rows) {
-  const Panels& how = &packed_dot == &packed_small_dot_op ? kNarrow : kPanels;
-  const Packing packing(b, attrs.b_contract[0], how);
+  const Packing packing(b, attrs.b_contract[0], panels_of(packed_dot));
   if (!packing.has_panels) return dot_rows_are_alike(attrs, a, b, rows);
-  const std::int64_t m = a.numel() / packing.k, last = packing.n % how.columns;
-  const auto are_alike = [&](std::int64_t columns) {
-    return rows_are_alike(a.dtype(), panel_sizes(packing, m, columns, true),
-                          m / a.sizes()[0] * rows);
-  };
-  return attrs.a_contract[0] == a.rank() - 1 && are_alike(std::min(how.columns, packing.n)) &&
-         (last == 0 || are_alike(last));
+  const std::int64_t m = a.numel() / packing.k;
+  return attrs.a_contract[0] == a.rank() - 1 &&
+         order_of_panels(a.dtype(), packing, m) ==
+             order_of_panels(a.dtype(), packing, m / a.sizes()[0] * rows);
+}
+
+bool can_be_packed(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  return is_float(b.dtype()) && dot.b_batch.empty() && dot.b_contract.size() == 1 &&
+         b.rank() == 2 && (dot.a_contract[0] == 0 || dot.a_contract[0] == a.rank() - 1);
+}
+
+bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) {
+  return Packing(b, dot.b_contract[0], panels_of(packed_dot)).has_panels;
+}
+
+SumOrder packed_order(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  const Packing packing(b, dot.b_contract[0], panels_of(packed_ops_of(dot, a, b).dot));
+  if (!packing.has_panels) return dot_order(dot, a, b);
+  return order_of_panels(a.dtype(), packing, a.numel() / packing.k);
 }
 
 const Op pack_op{
@@ -132,6 +164,33 @@ const Op packed_dot_op{
           };
           return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({2, 150}, {150, 130}, 1, 0),
                            sample({150, 2}, {130, 150}, 0, 1)};
+        },
+};
+
+const Op pack_turned_op{
+    .name = "pack_turned",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel<kTurned>,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{1})},
+                           {{{TensorType(f64, {70, 4})}}, make_attrs(PackAttrs{1})}};
+        },
+};
+
+const Op packed_turned_dot_op{
+    .name = "packed_turned_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel<kTurned>,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {65, 3}, 1, 1)};
         },
 };
 
@@ -164,7 +223,9 @@ const Op packed_small_dot_op{
 };
 
 namespace {
-const Op* const kPackedOps[] = {&pack_op, &packed_dot_op, &pack_small_op, &packed_small_dot_op};
+const Op* const kPackedOps[] = {&pack_op,        &packed_dot_op,
+                                &pack_turned_op, &packed_turned_dot_op,
+                                &pack_small_op,  &packed_small_dot_op};
 }
 std::span<const Op* const> packed_ops() { return kPackedOps; }
 

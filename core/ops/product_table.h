@@ -9,6 +9,16 @@
 
 namespace reel {
 
+/// The order in which the terms of an element of a product are added up.
+enum class SumOrder : std::uint8_t {
+  by_sizes,  ///< whichever is fast: its bits depend on how many rows there are
+  chain,     ///< one chain of multiply-adds in the order of k
+  slices,    ///< f32: a chain for each kSlice of k, and these one by one
+  runs,      ///< vectors along k, whose lanes are added up at the end
+  parts,     ///< kSums stretches of k, each in an order of its own (gemm.cpp)
+  library,   ///< whatever oneDNN does
+};
+
 /// c[i·c_row + j] = Σ_k a[i·a_row + k·a_step] · b[k·b_row + j·b_step]. Steps in elements; m, n, k >
 /// 0.
 struct MatrixSizes {
@@ -16,8 +26,8 @@ struct MatrixSizes {
   std::int64_t a_row, a_step;
   std::int64_t b_row, b_step;
   std::int64_t c_row;
-  bool add = false;     ///< the sums go on from what c holds
-  bool sliced = false;  ///< f32: they are taken slice by slice of k, and these added to each other
+  bool add = false;  ///< the sums go on from what c holds
+  SumOrder order = SumOrder::by_sizes;
 };
 /// Elements of k in a slice: oneDNN takes so many in one chain, too, so that rows have the same
 /// bits whoever multiplies them.
@@ -27,8 +37,8 @@ template <class T>
 using ProductLoop = void (*)(const MatrixSizes&, const T* a, const T* b, T* c);
 
 struct ProductTable {
-  /// b_step is 1. Each element is one chain of multiply-adds in the order of k, or one for each
-  /// slice: its bits depend on no other size.
+  /// b_step is 1. Each element is a chain, or has one for each slice where the order says so: its
+  /// bits depend on no other size.
   ProductLoop<float> rows_f32;
   ProductLoop<double> rows_f64;
   ProductLoop<std::int32_t> rows_i32;

@@ -116,9 +116,11 @@ struct Operand {
   std::vector<int> batch, free, contract;
   std::unique_ptr<char[]> copy;
 
-  Operand(const Tensor& tensor, std::vector<int> batch_axes, std::vector<int> contract_axes)
-      : type(tensor.type()),
-        data(tensor.data<char>()),
+  /// elements: null where only sizes are asked for.
+  Operand(const TensorType& tensor_type, const char* elements, std::vector<int> batch_axes,
+          std::vector<int> contract_axes)
+      : type(tensor_type),
+        data(elements),
         steps(steps_of(type)),
         batch(std::move(batch_axes)),
         free(others(type.rank(), contract_axes, batch)),
@@ -140,6 +142,7 @@ struct Operand {
         steps[i] = step;
         axes.push_back({type.sizes()[i], step, from[i]});
       }
+    if (!data) return;
     copy.reset(new char[static_cast<std::size_t>(type.bytes())]);
     copy_strided(size_of(type.dtype()), axes, copy.get(), data);
     data = copy.get();
@@ -153,6 +156,28 @@ void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
       std::swap(by[j], by[j - 1]);
       std::swap(along[j], along[j - 1]);
     }
+}
+
+/// Rearranges what does not lie as matrices -> the product of an entry of the batch.
+MatrixSizes arrange(Operand& a, Operand& b, SumOrder order) {
+  const bool is_empty =
+      a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
+  if (a.contract.size() > 1 && !is_empty) {
+    sort_pairs(a.contract, b.contract);
+    if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);
+  }
+  if (!is_empty && !(a.rows().is_whole && a.inner().is_whole)) a.rearrange(a.free, a.contract);
+  if (!is_empty && !(b.rows().is_whole && b.inner().is_whole)) b.rearrange(b.contract, b.free);
+  const Run rows = a.rows(), inner = a.inner(), columns = b.rows(), b_inner = b.inner();
+  return {.m = rows.size,
+          .n = columns.size,
+          .k = inner.size,
+          .a_row = rows.step,
+          .a_step = inner.step,
+          .b_row = b_inner.step,
+          .b_step = columns.step,
+          .c_row = columns.size,
+          .order = order};
 }
 
 /// Calls fn(offset in a, offset in b) for every batch entry, in the order of the result.
@@ -174,8 +199,15 @@ std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& 
   const int in_a = attrs.a_contract[0], in_b = attrs.b_contract[0];
   const std::int64_t k = a.sizes()[static_cast<std::size_t>(in_a)], m = a.numel() / k,
                      n = b.numel() / k;
-  MatrixSizes sizes{
-      .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
+  MatrixSizes sizes{.m = m,
+                    .n = n,
+                    .k = k,
+                    .a_row = k,
+                    .a_step = 1,
+                    .b_row = n,
+                    .b_step = 1,
+                    .c_row = n,
+                    .order = attrs.order};
   if (in_a != a.rank() - 1) {
     if (in_a != 0) return std::nullopt;
     sizes.a_row = 1, sizes.a_step = m;
@@ -196,9 +228,11 @@ bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const Tensor
          rows_are_alike(a.dtype(), *sizes, sizes->m / a.sizes()[0] * rows);
 }
 
-bool dot_is_of_few_rows(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
-  const std::optional<MatrixSizes> sizes = plain_sizes(attrs, a, b);
-  return sizes && is_of_few_rows(a.dtype(), *sizes);
+SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  if (const auto plain = plain_sizes(attrs, a, b)) return sum_order(a.dtype(), *plain);
+  Operand left(a, nullptr, attrs.a_batch, attrs.a_contract),
+      right(b, nullptr, attrs.b_batch, attrs.b_contract);
+  return sum_order(a.dtype(), arrange(left, right, attrs.order));
 }
 
 namespace {
@@ -212,28 +246,13 @@ void dot_kernel(KernelArgs& args) {
              out.data<void>());
     return;
   }
-  Operand a(args.input(0), attrs.a_batch, attrs.a_contract),
-      b(args.input(1), attrs.b_batch, attrs.b_contract);
+  const Tensor &left = args.input(0), &right = args.input(1);
+  Operand a(left.type(), left.data<char>(), attrs.a_batch, attrs.a_contract),
+      b(right.type(), right.data<char>(), attrs.b_batch, attrs.b_contract);
   Tensor& out = args.make();
   if (out.type().numel() == 0) return;
-  const bool is_empty =
-      a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
-  if (a.contract.size() > 1 && !is_empty) {
-    sort_pairs(a.contract, b.contract);
-    if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);
-  }
-  if (!is_empty && !(a.rows().is_whole && a.inner().is_whole)) a.rearrange(a.free, a.contract);
-  if (!is_empty && !(b.rows().is_whole && b.inner().is_whole)) b.rearrange(b.contract, b.free);
-  const Run rows = a.rows(), inner = a.inner(), columns = b.rows(), b_inner = b.inner();
-  const MatrixSizes sizes{.m = rows.size,
-                          .n = columns.size,
-                          .k = inner.size,
-                          .a_row = rows.step,
-                          .a_step = inner.step,
-                          .b_row = b_inner.step,
-                          .b_step = columns.step,
-                          .c_row = columns.size,
-                          .add = args.adds};
+  MatrixSizes sizes = arrange(a, b, attrs.order);
+  sizes.add = args.adds;
   const bool are_rows = a.batch.empty() && sizes.a_row == 1 && sizes.a_step == sizes.m &&
                         sizes.b_step == 1 && sizes.b_row == sizes.n;
   if (are_rows && reduces_padding(a.type, a.contract))
@@ -243,7 +262,7 @@ void dot_kernel(KernelArgs& args) {
   char* to = out.data<char>();
   each_entry(a, b, 0, 0, 0, [&](std::int64_t in_a, std::int64_t in_b) {
     multiply(out.dtype(), sizes, a.data + in_a * item, b.data + in_b * item, to);
-    to += rows.size * columns.size * item;
+    to += sizes.m * sizes.n * item;
   });
 }
 
@@ -329,6 +348,7 @@ Tensors dot_over_time(const OverTime& at) {
     auto& in_b = at.is_summed ? attrs.b_contract : attrs.b_batch;
     in_a.insert(in_a.begin(), 0);
     in_b.insert(in_b.begin(), 0);
+    if (at.is_summed) attrs.order = SumOrder::by_sizes;
     return {bind(at.op, {a, b}, dot_attrs(std::move(attrs)))};
   }
   if (at.is_summed) {
@@ -414,7 +434,7 @@ AttrsRef single_pair(int in_a, int in_b) {
   return make_attrs(DotAttrs{{in_a}, {in_b}, {}, {}});
 }
 AttrsRef dot_attrs(DotAttrs attrs) {
-  if (attrs.a_contract.size() == 1 && attrs.a_batch.empty())
+  if (attrs.a_contract.size() == 1 && attrs.a_batch.empty() && attrs.order == SumOrder::by_sizes)
     return single_pair(attrs.a_contract[0], attrs.b_contract[0]);
   return make_attrs(std::move(attrs));
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reel/core/op.h"
+#include "reel/core/ops/product_table.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
@@ -11,17 +12,20 @@ namespace reel {
 /// Axes by position, in pairs: a_contract[i] of a goes with b_contract[i] of b.
 struct DotAttrs {
   std::vector<int> a_contract, b_contract, a_batch, b_batch;
+  /// Of what a loop does for many steps at once, the order that a step has.
+  SumOrder order = SumOrder::by_sizes;
   template <class F>
   static void fields(F&& f) {
     f("a_contract", &DotAttrs::a_contract);
     f("b_contract", &DotAttrs::b_contract);
     f("a_batch", &DotAttrs::a_batch);
     f("b_batch", &DotAttrs::b_batch);
+    f("order", &DotAttrs::order);
   }
 };
 /// make_attrs(attrs); one object for each single pair of contracted axes.
 AttrsRef dot_attrs(DotAttrs attrs);
-/// dot_attrs for nearly every product there is: one pair of contracted axes, no batch.
+/// dot_attrs for nearly every product there is: one pair of contracted axes, no batch, any order.
 AttrsRef single_pair(int in_a, int in_b);
 
 extern const Op dot_op;
@@ -29,8 +33,8 @@ extern const Op dot_op;
 /// in a product of `rows` of them as among all, for operands of these types.
 bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
                         std::int64_t rows);
-/// Whether its elements have other bits than those of a product of many more rows of a.
-bool dot_is_of_few_rows(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
+/// The order in which its elements are added up, of operands of these types.
+SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// dot of operands without padding along the contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 

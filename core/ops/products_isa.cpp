@@ -168,7 +168,7 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   const bool is_thin = s.m <= 2 && s.n >= 256;
   ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero};
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
-    slice.k = s.sliced && s.k - k > kSlice ? kSlice : s.k - k;
+    slice.k = s.order == SumOrder::slices && s.k - k > kSlice ? kSlice : s.k - k;
     const T *from_a = a + k * s.a_step, *from_b = b + k * s.b_row;
     if (!is_thin)
       chain_product(slice, from_a, from_b, c);

@@ -39,6 +39,29 @@ TEST(PackWeightsTest, PacksOnceBeforeTheLoop) {
             "full full pack loop{packed_dot add tanh}");
 }
 
+// A packed product reads the rows of a matrix, or its columns: neither where the axis that is
+// contracted stands between others.
+TEST(PackWeightsTest, NotForAnAxisBetweenOthers) {
+  const Dim time("time", 3), batch("batch", 3), unit("unit", 160), to("to", 160), head("head", 5);
+  manual_seed(3);
+  const Tensor x = random_normal({time, batch, unit, head}, f64);
+  for (const Dims& dims : {Dims{unit, to}, Dims{to, unit}}) {
+    const auto loss = [&](const Tensor& w) {
+      const auto step = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = tanh(rename(matmul(h, w, unit), to, unit) * 0.05 + x);
+        return std::pair{next, next};
+      };
+      return sum(square(scan(Scan{.spatial_dim = time,
+                                  .initial = zeros({batch, unit, head}, f64),
+                                  .xs = x,
+                                  .body = step})
+                            .ys));
+    };
+    const Tensor w = random_normal(dims, f64);
+    expect_all_close(jit(grad(loss))(w), grad(loss)(w), 1e-10);
+  }
+}
+
 TEST(PackWeightsTest, SmallOnesForTests) {
   const auto small = [](const Graph& graph) { return pack_weights(graph, true); };
   EXPECT_EQ(ops_behind(small, rnn, zeros({4, 2, 3}), zeros({3, 3})),

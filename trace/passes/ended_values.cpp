@@ -32,9 +32,11 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const bool mixes_entries = mixes(record);
     const bool is_live =
         !mixes_entries && std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
-    const bool is_zero = !mixes_entries && is_zero_in_ended(record);
-    // Each entry draws its own, of whatever is the same for all.
     const auto out = body_.outputs_of(record);
+    const bool is_apart =
+        std::all_of(out.begin(), out.end(), [&](ValueId v) { return rows_.made_of_one_row(v); });
+    const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_ended(record);
+    // Each entry draws its own, of whatever is the same for all.
     const bool is_drawn =
         (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });

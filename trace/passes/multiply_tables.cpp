@@ -9,8 +9,10 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation.h"
+#include "reel/core/ops/gemm.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/shape.h"
@@ -158,10 +160,12 @@ class Multiplying {
     }
     return value[part.graph->outputs[0]];
   }
-  /// t·w, or t·wᵀ.
-  ValueId product(ValueId table, ValueId matrix, int contract) {
+  /// t·w, or t·wᵀ, added up in the order that a step has.
+  ValueId product(ValueId table, ValueId matrix, int contract, SumOrder order) {
     return put(*to_, {table, matrix}, [&](const Tensors& given) {
-      return bind(dot_op, {given[0], given[1]}, single_pair(1, contract));
+      DotAttrs attrs{{1}, {contract}, {}, {}};
+      attrs.order = order;
+      return bind(dot_op, {given[0], given[1]}, dot_attrs(std::move(attrs)));
     });
   }
   /// tᵀ·s, or sᵀ·t.
@@ -321,10 +325,13 @@ class Multiplying {
     const int contract = attrs.b_contract[0];
     const Dim& column = b.dims()[static_cast<std::size_t>(1 - contract)];
     const std::optional<ValueId> matrix = loop.capture(in[1]);
-    if (!matrix || (column.is_named() && column == table.dims()[0]) ||
-        !dot_rows_are_alike(*single_dot(contract), table, b, a.numel() / table.sizes()[1]))
+    const SumOrder order =
+        can_be_packed(attrs, a, b) ? packed_order(attrs, a, b) : dot_order(attrs, a, b);
+    // A product of one column costs no more than to look it up.
+    if (!matrix || column.size() == 1 || !has_alike_rows(order) ||
+        (column.is_named() && column == table.dims()[0]))
       return;
-    const ValueId made = product(now_[rows.table], *matrix, contract);
+    const ValueId made = product(now_[rows.table], *matrix, contract, order);
     GatherAttrs gather = *rows.attrs;
     gather.matched.assign(static_cast<std::size_t>(a.rank() - 1), -1);
     loop.captures.push_back({made, loop.body->add_value(to_->types[made])});
@@ -333,9 +340,6 @@ class Multiplying {
     loop.notes.say(LoopNote::Kind::hoisted, dot_op, {a, b},
                    {body.types[body.outputs_of(record)[0]]},
                    str("once for each row of ", table, ", from which its rows are gathered"));
-  }
-  static const DotAttrs* single_dot(int contract) {
-    return &get<DotAttrs>(single_pair(1, contract).get());
   }
 
   /// A sum of xᵀ·g, or of gᵀ·x, which has two axes and may be transposed, as a product with what is

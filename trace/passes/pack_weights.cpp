@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/packed.h"
@@ -15,11 +16,7 @@ class Packing {
  public:
   /// inputs: of the loop, in `outside`, where what is packed is computed.
   Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, bool small)
-      : outside_(outside),
-        attrs_(std::move(attrs)),
-        inputs_(inputs),
-        pack_(small ? pack_small_op : pack_op),
-        packed_dot_(small ? packed_small_dot_op : packed_dot_op) {
+      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), small_(small) {
     const Graph& body = *attrs_.body.graph;
     for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
       capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
@@ -37,15 +34,18 @@ class Packing {
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
       const Op* op = record.op;
-      if (op == &pack_ && is_constant(in[0])) {  // of a loop inside
-        replaced_[out[0]] = packed(in[0], get<PackAttrs>(record.attrs.get()).contract);
+      if (is_pack(*op) && is_constant(in[0])) {  // of a loop inside
+        replaced_[out[0]] = packed(*op, in[0], get<PackAttrs>(record.attrs.get()).contract);
         continue;
       }
       // What a chunk does for all its steps at once has rows enough.
       if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0]) &&
-          can_pack(body.types[in[1]], get<DotAttrs>(record.attrs.get()))) {
-        in[1] = packed(in[1], get<DotAttrs>(record.attrs.get()).b_contract[0]);
-        op = &packed_dot_;
+          can_be_packed(get<DotAttrs>(record.attrs.get()), body.types[in[0]], body.types[in[1]])) {
+        const auto& dot = get<DotAttrs>(record.attrs.get());
+        const PackedOps ops = small_ ? PackedOps{pack_small_op, packed_small_dot_op}
+                                     : packed_ops_of(dot, body.types[in[0]], body.types[in[1]]);
+        in[1] = packed(ops.pack, in[1], dot.b_contract[0]);
+        op = &ops.dot;
       }
       body_->append(*op, record.attrs, in, out);
     }
@@ -67,20 +67,16 @@ class Packing {
     return std::none_of(dims.begin(), dims.end(),
                         [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
   }
-  static bool can_pack(const TensorType& b, const DotAttrs& dot) {
-    return is_float(b.dtype()) && dot.b_batch.empty() && dot.b_contract.size() == 1 &&
-           b.rank() == 2;
-  }
 
-  /// The capture of the loop that is this one, packed.
-  ValueId packed(ValueId capture, int contract) {
-    auto [it, is_new] = packed_.try_emplace({capture, contract}, 0);
+  /// The capture of the loop that is this one, packed by the op.
+  ValueId packed(const Op& pack, ValueId capture, int contract) {
+    auto [it, is_new] = packed_.try_emplace({&pack, capture, contract}, 0);
     if (!is_new) return it->second;
     const auto place = static_cast<std::size_t>(
         attrs_.body_captures[static_cast<std::size_t>(capture_of_.at(capture))]);
     const ValueId given = inputs_[attrs_.first_capture() + place];
     const ValueId made = outside_.add_value(outside_.types[given]);
-    outside_.append(pack_, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
+    outside_.append(pack, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
     attrs_.body_captures.push_back(static_cast<int>(inputs_.size() - attrs_.first_capture()));
     attrs_.fills.push_back(Fill::live);
     inputs_.push_back(made);
@@ -92,10 +88,10 @@ class Packing {
   Graph& outside_;
   LoopAttrs attrs_;
   std::vector<ValueId>& inputs_;
-  const Op &pack_, &packed_dot_;
+  bool small_;
   Ref<Graph> body_;
   std::map<ValueId, int> capture_of_;  ///< its place among the captures of the body
-  std::map<std::pair<ValueId, int>, ValueId> packed_;
+  std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
   std::map<ValueId, ValueId> replaced_;
 };
 

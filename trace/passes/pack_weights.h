@@ -13,9 +13,9 @@ namespace reel {
 ///       dot(%h, %w)                   →        body(%h; captures %w, %p)
 ///                                                packed_dot(%h, %p)
 ///
-/// Out of all loops that it is outside of. The same results up to rounding. Sizes decide when it
-/// runs: small ones stay as they are (core/ops/packed.cpp), unless `small`. After the passes that
-/// know `dot`.
+/// Out of all loops that it is outside of. The same results up to rounding. Sizes decide, those
+/// that a trace does not know when it runs: small ones stay as they are (core/ops/packed.cpp),
+/// unless `small`. After the passes that know `dot`.
 Ref<Graph> pack_weights(const Graph& graph, bool small = false);
 
 }  // namespace reel

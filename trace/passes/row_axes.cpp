@@ -30,6 +30,7 @@ RowAxes::RowAxes(const Graph& graph, const Dim& rows, Joint joint)
       joint_(rows.is_named() ? joint : Joint::mixed),
       axes_(graph.types.size(), kNone),
       is_joint_(graph.types.size(), 0),
+      is_of_one_row_(graph.types.size(), 0),
       is_uniform_(graph.types.size(), 0),
       drawn_(graph.types.size(), nullptr) {}
 
@@ -73,7 +74,7 @@ void RowAxes::follow_records() {
     for (const ValueId v : out) drawn_[v] = axes_[v] == kNone ? drawn : nullptr;
     const bool is_mixed =
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
-    if (joint_ == Joint::rows) find_joint_rows(out);
+    if (joint_ == Joint::rows) find_joint_rows(record);
     if (!is_mixed || mixing) continue;
     if (is(kSummed))
       first_mixing_ = summing_op(in);
@@ -84,13 +85,35 @@ void RowAxes::follow_records() {
   }
 }
 
-void RowAxes::find_joint_rows(std::span<const ValueId> values) {
-  for (const ValueId v : values) {
+void RowAxes::find_joint_rows(const OpRecord& record) {
+  for (const ValueId v : graph_.outputs_of(record)) {
     if (axes_[v] != kMixed || type(v).is_list() || has_lengths_over(type(v), rows_)) continue;
     const int axis = find(type(v).dims(), rows_);
     is_joint_[v] = axis >= 0;
     if (axis >= 0) axes_[v] = axis;
+    is_of_one_row_[v] = axis >= 0 && axis == axis_beside_sums(record);
   }
+}
+
+/// Where it would have rows if what several rows gave were the same for all, as it is where it
+/// comes as a slice; kMixed of what has the dim itself.
+int RowAxes::axis_beside_sums(const OpRecord& record) {
+  if (record.op->has_effect || has_effects(record)) return kMixed;
+  const auto in = graph_.inputs_of(record);
+  std::vector<std::pair<ValueId, int>> sums;
+  bool has_rows = false;
+  for (const ValueId v : in) {
+    has_rows = has_rows || axes_[v] >= 0;
+    if (axes_[v] != kMixed && axes_[v] != kSummed) continue;
+    if (type(v).is_list() || has_lengths_over(type(v), rows_) || contains(type(v).dims(), rows_))
+      return kMixed;
+    sums.emplace_back(v, axes_[v]);
+  }
+  if (!has_rows) return kMixed;
+  for (const auto& [v, axis] : sums) axes_[v] = kNone;
+  const int result = axis_of(record);
+  for (const auto& [v, axis] : sums) axes_[v] = axis;
+  return result;
 }
 
 /// Of what a record takes that has no rows, the op that drew as many of something else, as far as

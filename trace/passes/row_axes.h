@@ -36,12 +36,15 @@ class RowAxes {
   int operator[](ValueId v) const { return axes_[v]; }
   /// A row of the value depends on other rows of what it is made of.
   bool made_jointly(ValueId v) const { return is_joint_[v]; }
+  /// And yet no op mixed them: it took a row, and what several rows gave that has none.
+  bool made_of_one_row(ValueId v) const { return is_of_one_row_[v]; }
   /// The op that mixed rows first, or may have; null if none did.
   const Op* first_mixing() const { return first_mixing_; }
 
  private:
   void follow_records();
-  void find_joint_rows(std::span<const ValueId> values);
+  void find_joint_rows(const OpRecord& record);
+  int axis_beside_sums(const OpRecord& record);
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
   int axis_made(const OpRecord& record) const;
@@ -57,11 +60,12 @@ class RowAxes {
   const Graph& graph_;
   Dim rows_;
   Joint joint_;
-  std::vector<int> axes_;                 // by value
-  std::vector<std::uint8_t> is_joint_;    // by value: has rows, made of several
-  std::vector<std::uint8_t> is_uniform_;  // by value: one number everywhere
-  std::vector<const Op*> drawn_;          // by value without rows: what drew it
-  bool draws_have_rows_ = false;          // their first axis is that, where it is as long
+  std::vector<int> axes_;                    // by value
+  std::vector<std::uint8_t> is_joint_;       // by value: has rows, made of several
+  std::vector<std::uint8_t> is_of_one_row_;  // by value: made jointly, by an op that mixes no rows
+  std::vector<std::uint8_t> is_uniform_;     // by value: one number everywhere
+  std::vector<const Op*> drawn_;             // by value without rows: what drew it
+  bool draws_have_rows_ = false;             // their first axis is that, where it is as long
   const Op* first_mixing_ = nullptr;
 };
 

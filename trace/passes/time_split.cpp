@@ -6,6 +6,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops/around_loops.h"
 #include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/gemm.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
@@ -121,14 +122,12 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
-      is_divisible_(attrs.has_chunk || divisible_time_of(attrs, inputs)),
       is_open_(is_step_open(attrs, inputs)),
       asked_(leaves),
       leaves_(is_open_ || has_few_steps(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       home_(body_.types.size(), Home::inside),
-      is_of_several_(body_.types.size()),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
   for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
@@ -148,6 +147,7 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
   std::vector<std::uint8_t> is_left_if_kept(body_.records.size());
   if (leaves_ == Leaves::all && computes_again(body_) && !has_list_slices(attrs, inputs))
     is_left_if_kept = find_left_if_kept();
+  leaves_if_kept_ = std::count(is_left_if_kept.begin(), is_left_if_kept.end(), 1);
   if (attrs_.counts_down) keep_cheap_inside();
   if (leaves_ == Leaves::all) sink(is_left_if_kept);
   keep_what_is_again();
@@ -157,6 +157,8 @@ bool TimeSplit::changes_anything() const {
   return std::count(is_sunk_.begin(), is_sunk_.end(), 1) ||
          std::count(is_hoisted_.begin(), is_hoisted_.end(), 1);
 }
+
+bool TimeSplit::would_change_anything() const { return leaves_if_kept_ || changes_anything(); }
 
 /// Where nothing leaves the loop but what a rule has computed again in its steps, that stays, too:
 /// where all was kept the loop is as it was.
@@ -260,19 +262,18 @@ bool TimeSplit::is_fast_inside(const OpRecord& record) const {
   return a.numel() >= kRows * inner;
 }
 
-/// A product of so few rows has other bits than one of all steps' rows, if the matrix is read as it
-/// is, and in some loops it is done step by step under a policy: in one that no chunk divides, and
-/// of a cotangent and what was saved, if a rule computes that again and the next step waits.
-bool TimeSplit::has_few_rows(const OpRecord& record) const {
+/// The order in which a step adds up the product, if any number of rows can be added up in it.
+SumOrder TimeSplit::order_in_step(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
-  if (record.op != &dot_op) return false;
-  const bool may_be_waited_for =
-      record.again == Again::no && is_of_several_[in[0]] && is_needed_[body_.outputs_of(record)[0]];
-  if (is_divisible_ && !may_be_waited_for) return false;
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
+  if (!a.is_known() || !b.is_known()) return SumOrder::by_sizes;
   const auto& dot = get<DotAttrs>(record.attrs.get());
-  return a.is_known() && b.is_known() && dot_is_of_few_rows(dot, a, b) &&
-         !(home_[in[1]] == Home::once && is_worth_packing(b, dot.b_contract[0]));
+  const bool is_packed = home_[in[1]] == Home::once && can_be_packed(dot, a, b) &&
+                         std::none_of(b.dims().begin(), b.dims().end(), [&](const Dim& dim) {
+                           return contains(attrs_.entry_dims, dim);
+                         });
+  const SumOrder order = is_packed ? packed_order(dot, a, b) : dot_order(dot, a, b);
+  return has_alike_rows(order) ? order : SumOrder::by_sizes;
 }
 
 /// A sum of so many elements costs little more in every step, where they are still in the cache; of
@@ -302,8 +303,7 @@ std::optional<Home> TimeSplit::home_before(const OpRecord& record) const {
     any_steps = any_steps || home_[v] == Home::steps;
     is_many.push_back(home_[v] == Home::steps);
   }
-  if (any_steps && (is_fast_inside(record) || has_few_rows(record) || !has_rule(record, is_many)))
-    return std::nullopt;
+  if (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))) return std::nullopt;
   if (!any_steps && !in.empty() && !record.op->gains_over_time && grows(record))
     return std::nullopt;
   if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
@@ -317,12 +317,6 @@ void TimeSplit::hoist() {
     const std::optional<Home> home = home_before(record);
     if (!home) continue;
     is_hoisted_[r] = record.input_count != 0;  // a constant costs nothing where it is
-    const auto in = body_.inputs_of(record);
-    const auto is_of_several = [&](ValueId v) { return is_of_several_[v]; };
-    const auto is_many = [&](ValueId v) { return home_[v] == Home::steps; };
-    const bool joins = std::any_of(in.begin(), in.end(), is_of_several) ||
-                       std::count_if(in.begin(), in.end(), is_many) > 1;
-    for (const ValueId v : body_.outputs_of(record)) is_of_several_[v] = joins;
     for (const ValueId v : body_.outputs_of(record)) home_[v] = *home;
   }
 }
@@ -415,33 +409,36 @@ std::vector<std::uint8_t> TimeSplit::find_waiting() const {
 /// What no carry and no list needs, from the first op on that gains by it.
 void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   const std::vector<std::uint8_t> is_only_summed = find_only_summed(), is_added = find_added();
-  std::vector<std::uint8_t> is_after(body_.types.size());  // made by what is sunk
+  // Made by what is sunk; and by what is computed again, too. Had that been kept it were a slice,
+  // for whose sake nothing else is sunk.
+  std::vector<std::uint8_t> is_after(body_.types.size()), is_behind(body_.types.size());
   // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
   // sums.
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
     if (is_hoisted_[r] && record.again == Again::no && home_[out] == Home::steps)
-      is_after[out] = is_term_[out] || (record.op->gains_over_time && is_added[out]);
+      is_behind[out] = is_after[out] =
+          is_term_[out] || (record.op->gains_over_time && is_added[out]);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
     if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
-        (has_few_rows(record) && !is_only_summed[out[0]]) ||
         !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
+    const std::vector<std::uint8_t>& is_reason = record.again == Again::no ? is_after : is_behind;
     if ((!record.op->gains_over_time || is_fast_inside(record) || is_warm_inside(record)) &&
         !(is_left_if_kept[r] && is_term_[out[0]]) &&
-        std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_after[v]; }))
+        std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_reason[v]; }))
       continue;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) is_many.push_back(home_[v] != Home::once);
     const bool leaves_as_sum = !ended_ && record.op->gains_over_time && is_only_summed[out[0]];
     if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
-    for (const ValueId v : out) is_after[v] = 1;
+    for (const ValueId v : out) is_behind[v] = 1, is_after[v] = record.again == Again::no;
   }
   // What a record reads that stays must stay as well.
   std::vector<std::uint8_t> is_read(body_.types.size());
@@ -467,6 +464,11 @@ Tensors TimeSplit::apply(const OpRecord& record, const Tensors& in,
   AttrsRef attrs = record.attrs;
   if (attrs) attrs = attrs->resolve(env_);
   if (std::count(is_many.begin(), is_many.end(), 1) == 0) return bind_all(*record.op, in, attrs);
+  if (record.op == &dot_op) {
+    DotAttrs dot = get<DotAttrs>(attrs.get());
+    dot.order = order_in_step(record);
+    attrs = dot_attrs(std::move(dot));
+  }
   std::vector<TensorType> step_out;
   for (const ValueId v : body_.outputs_of(record)) step_out.push_back(outside(v, false));
   return over_time_rule(*record.op)({*record.op, attrs, in, is_many, step_out, time_, is_summed});

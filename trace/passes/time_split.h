@@ -8,6 +8,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/product_table.h"
 #include "reel/trace/passes/ended_values.h"
 #include "reel/trace/passes/notes.h"
 
@@ -51,6 +52,8 @@ class TimeSplit {
                                               std::span<const TensorType> inputs);
 
   bool changes_anything() const;
+  /// Had all been kept that a rule has computed again.
+  bool would_change_anything() const;
   /// What leaves the loop, and of what would gain by it but stays, why.
   void write_notes(LoopNotes& notes) const;
 
@@ -85,7 +88,9 @@ class TimeSplit {
   RecordedGraph record_part(const std::vector<TensorType>& types, Fn&& fn) const {
     return record_graph("part", types, fn, renames_);
   }
-  /// A record of the body, applied in the graph that is being recorded.
+  /// A record of the body, applied in the graph that is being recorded. Products of all steps add
+  /// up their terms in the order of a step: under some policies and rules they are done step by
+  /// step.
   Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
                 bool is_summed) const;
 
@@ -111,7 +116,7 @@ class TimeSplit {
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many,
                 bool is_summed = false) const;
   bool is_fast_inside(const OpRecord& record) const;
-  bool has_few_rows(const OpRecord& record) const;
+  SumOrder order_in_step(const OpRecord& record) const;
   bool is_warm_inside(const OpRecord& record) const;
   std::vector<std::uint8_t> find_terms() const;
   std::string why_inside(const OpRecord& record) const;
@@ -120,16 +125,15 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
-  bool is_divisible_;      ///< into chunks
   bool is_open_;           ///< a step may take any memory
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
+  bool leaves_if_kept_;    ///< something would go before it, had all been kept
   mutable DimEnv env_;     // remembers what it has resolved
   bool prints_;
   std::optional<EndedValues> ended_;                // where entries end one by one
   std::vector<Home> home_;                          // by value
   std::vector<std::uint8_t> is_needed_;             // by value: find_needed(false)
   std::vector<std::uint8_t> is_term_;               // by value: find_terms_inside()
-  std::vector<std::uint8_t> is_of_several_;         // by value: made of several slices
   std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
 };
 

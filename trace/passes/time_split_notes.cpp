@@ -43,8 +43,6 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
                                        : "a list, a print or a gradient takes what each step gives";
   if (is_fast_inside(record))
     return "so many rows by so small a matrix are as fast there, and stay in the cache";
-  if (has_few_rows(record))
-    return "so few rows are added up in another order than those of all steps";
   if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";

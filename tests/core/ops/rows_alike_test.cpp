@@ -61,11 +61,14 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
            {2240, 512, 512, 560}, {1000, 500, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
     look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
   EXPECT_TRUE(large.alike == 4 || large.others == 4) << large.alike << ' ' << large.others;
-  // Of a large result, parts and fewer rows have slices, and the whole has none.
+  // A large result has no slices, and no more have its parts; so few rows that they are no large
+  // result have some.
   Found unsliced;
   look_at(unsliced, 400, 600, 20000, 200, false, product, dot_rows_are_alike);
-  look_at(unsliced, 120, 1000, 20000, 60, false, product, dot_rows_are_alike);
+  look_at(unsliced, 120, 1000, 20000, 40, false, product, dot_rows_are_alike);
   EXPECT_EQ(unsliced.alike, 0);
+  look_at(unsliced, 120, 1000, 20000, 60, false, product, dot_rows_are_alike);
+  EXPECT_EQ(unsliced.alike, 1);
 }
 
 TEST(RowsAlikeTest, RowsOfProductsThatAreAddedNeedNot) {

@@ -305,8 +305,7 @@ class PlanText {
       if (!is_packed_dot(*record.op) || std::count(seen.begin(), seen.end(), in[1])) continue;
       seen.push_back(in[1]);
       const TensorType& type = PlanView::types(body).types[in[1]];
-      if (record.op == &packed_small_dot_op ||
-          is_worth_packing(type, get<DotAttrs>(record.attrs.get()).b_contract[0]))
+      if (has_panels(*record.op, get<DotAttrs>(record.attrs.get()), type))
         line(indent, "packed: ", type, ", before the loop");
       else
         line(indent, "not packed: ", type, ", so small a matrix is read as it is");
