@@ -35,11 +35,15 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 }
 
 /// Of a loop along no dim, as one without slices over entries that end, steps are saved in lists:
-/// nothing is made of them for all steps at once.
+/// nothing is made of them for all steps at once. What loops inside save is a list in each step.
 bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return std::any_of(inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_slice()),
-                     inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_capture()),
-                     [](const TensorType& type) { return type.is_list(); });
+  const Graph& body = *attrs.body.graph;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
+    const ValueId seen = body.inputs[1 + i - attrs.first_carry()];
+    if (inputs[i].is_list() && !body.types[seen].is_list() && !attrs.entry_dims.empty())
+      return true;
+  }
+  return false;
 }
 
 bool computes_again(const Graph& body) {
@@ -406,12 +410,15 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   std::vector<std::uint8_t> is_after(body_.types.size()), is_behind(body_.types.size());
   // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
   // sums.
+  const auto is_reason_before = [&](const OpRecord& record) {
+    const ValueId out = body_.outputs_of(record)[0];
+    return is_term_[out] || (record.op->gains_over_time && is_added[out]);
+  };
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
     if (is_hoisted_[r] && record.again == Again::no && home_[out] == Home::steps)
-      is_behind[out] = is_after[out] =
-          is_term_[out] || (record.op->gains_over_time && is_added[out]);
+      is_behind[out] = is_after[out] = is_reason_before(record);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
@@ -430,7 +437,10 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
     const bool leaves_as_sum = !ended_ && record.op->gains_over_time && is_only_summed[out[0]];
     if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
-    for (const ValueId v : out) is_behind[v] = 1, is_after[v] = record.again == Again::no;
+    for (const ValueId v : out) {
+      is_behind[v] = 1;
+      is_after[v] = record.again == Again::no && (!is_left_if_kept[r] || is_reason_before(record));
+    }
   }
   // What a record reads that stays must stay as well.
   std::vector<std::uint8_t> is_read(body_.types.size());
