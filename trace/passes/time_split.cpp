@@ -180,9 +180,13 @@ void TimeSplit::keep_what_is_again() {
   }
 }
 
-/// Every entry for itself.
-bool TimeSplit::keeps_rows(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record);
+/// Every entry for itself. if_kept: what several entries gave, and has no rows, comes as a slice.
+bool TimeSplit::keeps_rows(const OpRecord& record, bool if_kept) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  if (if_kept && ended_ && std::all_of(out.begin(), out.end(), [&](ValueId v) {
+        return ended_->rows().made_of_one_row(v);
+      }))
+    return true;
   return !ended_ || (!ended_->mixes(record) && std::none_of(in.begin(), in.end(), [&](ValueId v) {
     return ended_->is_mixed(v);
   }));
@@ -289,9 +293,9 @@ bool TimeSplit::must_stay(const OpRecord& record) const {
 }
 
 /// Where a record's results can be had that depends on no carry, if that is before the loop.
-std::optional<Home> TimeSplit::home_before(const OpRecord& record) const {
+std::optional<Home> TimeSplit::home_before(const OpRecord& record, bool if_kept) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (!can_leave(record) || !keeps_rows(record) || must_stay(record)) return std::nullopt;
+  if (!can_leave(record) || !keeps_rows(record, if_kept) || must_stay(record)) return std::nullopt;
   bool any_steps = false;
   std::vector<std::uint8_t> is_many;
   for (const ValueId v : in) {
@@ -328,11 +332,12 @@ std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
     if (home_[out[0]] != Home::inside) continue;
     std::optional<Home> home;
     if (record.again == Again::no)
-      home = home_before(record);
+      home = home_before(record, true);
     else if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return home_[v] != Home::once; }))
       home = Home::steps;
     for (const ValueId v : out)
-      if (home && is_known_outside(body_.types[v], env_) && !(ended_ && ended_->is_mixed(v)))
+      if (home && is_known_outside(body_.types[v], env_) &&
+          !(ended_ && ended_->is_mixed(v) && !ended_->has_no_rows(v)))
         home_[v] = *home;
     is_hoisted_[r] = home && record.again == Again::no;
   }
@@ -424,7 +429,7 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
     if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
-        !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
+        !(keeps_rows(record, is_left_if_kept[r]) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
     const std::vector<std::uint8_t>& is_reason = record.again == Again::no ? is_after : is_behind;
