@@ -34,10 +34,8 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
 /// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
 /// checkpoints: on the way back the steps behind one are run once more. In each mode gradients have
-/// the bits of keeping all; but up to rounding in plans: of loops without slices that stack large
-/// products; of any loop, under a rule that computes products of few rows again; of bodies with a
-/// loop inside that nobody needs; and of second gradients, which keep all steps (docs/semantics.md,
-/// "What equals what").
+/// the bits of keeping all; but up to rounding in plans, of some large products and under some
+/// rules, and of second gradients, which keep all steps (docs/semantics.md, "What equals what").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///

@@ -79,6 +79,19 @@ std::vector<std::pair<const char*, Step>> all_steps() {
          const Tensor gate = sigmoid(times(times_turned(q, m.w), m.w));
          return std::pair{q * m.c, tanh(gate * q * m.c)};
        }},
+      {"a product by each entry's own number",
+       [](const Model& m, const Tensor& x, const Tensor& h) {
+         const Tensor q = times_turned(h, m.w) * m.b;
+         const Tensor number = matmul(times_turned(x * m.c, m.v), m.b, m.b.dims()[0]);
+         return std::pair{q * number, tanh(q)};
+       }},
+      {"terms beside a loop inside that keeps few steps",
+       [](const Model& m, const Tensor& x, const Tensor& h) {
+         const Tensor q = fori_loop(
+             0, 3, [&](const Tensor&, const Tensor& h) { return tanh(times(h, m.v) + x); }, h,
+             {.checkpoint = Checkpoint::every(2)});
+         return std::pair{times_turned(h, m.w) * m.c, tanh(q * m.c)};
+       }},
       // The cotangent of x leaves the gradient, so that it goes in chunks, or would have left it.
       {"no products, and sums over units",
        [](const Model& m, const Tensor& x, const Tensor& h) {

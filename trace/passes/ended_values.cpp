@@ -55,6 +55,11 @@ bool EndedValues::mixes(const OpRecord& record) const {
                      [&](ValueId v) { return is_mixed(v) || rows_.made_jointly(v); });
 }
 
+bool EndedValues::has_no_rows(ValueId v) const {
+  const TensorType& type = body_.types[v];
+  return !type.is_list() && !rows_.has_rows(type) && !has_lengths_over(type, rows_.dim());
+}
+
 bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const Op& op = *record.op;

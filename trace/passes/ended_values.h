@@ -22,6 +22,8 @@ class EndedValues {
   bool is_mixed(ValueId v) const {
     return rows_[v] == RowAxes::kMixed || rows_[v] == RowAxes::kSummed;
   }
+  /// Its type has no dim of the entries, nor one with a length for each.
+  bool has_no_rows(ValueId v) const;
   /// The record gives values of which several entries have a part in each.
   bool mixes(const OpRecord& record) const;
   /// The fill that gives ended entries the value that the body computed for them; none where no

@@ -38,6 +38,9 @@ class RowAxes {
   bool made_jointly(ValueId v) const { return is_joint_[v]; }
   /// And yet no op mixed them: it took a row, and what several rows gave that has none.
   bool made_of_one_row(ValueId v) const { return is_of_one_row_[v]; }
+  /// What the graph calls the dim.
+  const Dim& dim() const { return rows_; }
+  bool has_rows(const TensorType& type) const { return contains(type.dims(), rows_); }
   /// The op that mixed rows first, or may have; null if none did.
   const Op* first_mixing() const { return first_mixing_; }
 

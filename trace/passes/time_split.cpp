@@ -36,11 +36,15 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 }
 
 /// Of a loop along no dim, as one without slices over entries that end, steps are saved in lists:
-/// nothing is made of them for all steps at once.
+/// nothing is made of them for all steps at once. What loops inside save is a list in each step.
 bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return std::any_of(inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_slice()),
-                     inputs.begin() + static_cast<std::ptrdiff_t>(attrs.first_capture()),
-                     [](const TensorType& type) { return type.is_list(); });
+  const Graph& body = *attrs.body.graph;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
+    const ValueId seen = body.inputs[1 + i - attrs.first_carry()];
+    if (inputs[i].is_list() && !body.types[seen].is_list() && !attrs.entry_dims.empty())
+      return true;
+  }
+  return false;
 }
 
 bool computes_again(const Graph& body) {
@@ -177,9 +181,13 @@ void TimeSplit::keep_what_is_again() {
   }
 }
 
-/// Every entry for itself.
-bool TimeSplit::keeps_rows(const OpRecord& record) const {
-  const auto in = body_.inputs_of(record);
+/// Every entry for itself. if_kept: what several entries gave, and has no rows, comes as a slice.
+bool TimeSplit::keeps_rows(const OpRecord& record, bool if_kept) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  if (if_kept && ended_ && std::all_of(out.begin(), out.end(), [&](ValueId v) {
+        return ended_->rows().made_of_one_row(v);
+      }))
+    return true;
   return !ended_ || (!ended_->mixes(record) && std::none_of(in.begin(), in.end(), [&](ValueId v) {
     return ended_->is_mixed(v);
   }));
@@ -293,9 +301,9 @@ bool TimeSplit::must_stay(const OpRecord& record) const {
 }
 
 /// Where a record's results can be had that depends on no carry, if that is before the loop.
-std::optional<Home> TimeSplit::home_before(const OpRecord& record) const {
+std::optional<Home> TimeSplit::home_before(const OpRecord& record, bool if_kept) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (!can_leave(record) || !keeps_rows(record) || must_stay(record)) return std::nullopt;
+  if (!can_leave(record) || !keeps_rows(record, if_kept) || must_stay(record)) return std::nullopt;
   bool any_steps = false;
   std::vector<std::uint8_t> is_many;
   for (const ValueId v : in) {
@@ -332,11 +340,12 @@ std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
     if (home_[out[0]] != Home::inside) continue;
     std::optional<Home> home;
     if (record.again == Again::no)
-      home = home_before(record);
+      home = home_before(record, true);
     else if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return home_[v] != Home::once; }))
       home = Home::steps;
     for (const ValueId v : out)
-      if (home && is_known_outside(body_.types[v], env_) && !(ended_ && ended_->is_mixed(v)))
+      if (home && is_known_outside(body_.types[v], env_) &&
+          !(ended_ && ended_->is_mixed(v) && !ended_->has_no_rows(v)))
         home_[v] = *home;
     is_hoisted_[r] = home && record.again == Again::no;
   }
@@ -414,18 +423,21 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   std::vector<std::uint8_t> is_after(body_.types.size()), is_behind(body_.types.size());
   // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
   // sums.
+  const auto is_reason_before = [&](const OpRecord& record) {
+    const ValueId out = body_.outputs_of(record)[0];
+    return is_term_[out] || (record.op->gains_over_time && is_added[out]);
+  };
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
     if (is_hoisted_[r] && record.again == Again::no && home_[out] == Home::steps)
-      is_behind[out] = is_after[out] =
-          is_term_[out] || (record.op->gains_over_time && is_added[out]);
+      is_behind[out] = is_after[out] = is_reason_before(record);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
     if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
-        !(keeps_rows(record) || is_sum_over_entries(record, is_only_summed)) ||
+        !(keeps_rows(record, is_left_if_kept[r]) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
     const std::vector<std::uint8_t>& is_reason = record.again == Again::no ? is_after : is_behind;
@@ -438,7 +450,10 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
     const bool leaves_as_sum = !ended_ && record.op->gains_over_time && is_only_summed[out[0]];
     if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
-    for (const ValueId v : out) is_behind[v] = 1, is_after[v] = record.again == Again::no;
+    for (const ValueId v : out) {
+      is_behind[v] = 1;
+      is_after[v] = record.again == Again::no && (!is_left_if_kept[r] || is_reason_before(record));
+    }
   }
   // What a record reads that stays must stay as well.
   std::vector<std::uint8_t> is_read(body_.types.size());

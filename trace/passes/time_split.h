@@ -103,9 +103,9 @@ class TimeSplit {
   std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
   std::vector<std::uint8_t> find_waiting() const;
   bool can_leave(const OpRecord& record) const;
-  bool keeps_rows(const OpRecord& record) const;
+  bool keeps_rows(const OpRecord& record, bool if_kept = false) const;
   bool must_stay(const OpRecord& record) const;
-  std::optional<Home> home_before(const OpRecord& record) const;
+  std::optional<Home> home_before(const OpRecord& record, bool if_kept = false) const;
   bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
   std::vector<std::uint8_t> find_added() const;
