@@ -99,7 +99,8 @@ TEST(MultiplyTablesTest, GradientsAreProductsOfSumsByIndex) {
   EXPECT_EQ(multiplied(f, rnn.model, rnn.text),
             "full full dot transpose loop{dot gather add tanh rename} square sum full div full "
             "spread add mul transpose loop{add rename tanh_grad dot dot full scatter_add} "
-            "abs sum full not_equal full where dot dot abs sum full not_equal full where");
+            "full full scatter_add full greater full where dot dot full full scatter_add full "
+            "greater full where");
   expect_same(1e-12, f, rnn.model, rnn.text);
 }
 
@@ -146,19 +147,35 @@ TEST(MultiplyTablesTest, WhatIsGatheredHasTheBitsThatItHad) {
   expect_same_without({.multiply_tables = false}, true, f, model, rnn.text);
 }
 
+/// The model with infinities in a row of its table.
+Model with_infinite_row(const TextRnn& rnn, int row) {
+  Model model = rnn.model;
+  const Dim one("one", 1);
+  model.table =
+      scatter_add(model.table, tensor({row}, {one}),
+                  full({one, rnn.in}, std::numeric_limits<double>::infinity(), f64), rnn.symbol);
+  return model;
+}
+
 TEST(MultiplyTablesTest, RowsThatNobodyTakesMayHoldAnything) {
   const TextRnn rnn;  // of nine symbols, seven are there
-  Model model = rnn.model;
-  const Dim last("last", 1);
-  model.table =
-      scatter_add(model.table, tensor({8}, {last}),
-                  full({last, rnn.in}, std::numeric_limits<double>::infinity(), f64), rnn.symbol);
   const auto f = value_and_grad(rnn.loss());
-  const auto [value, gradient] = jit(f)(model, rnn.text);
+  const auto [value, gradient] = jit(f)(with_infinite_row(rnn, 8), rnn.text);
   const auto [expected, slope] = f(rnn.model, rnn.text);
   expect_all_close(value, expected, 1e-12);
   expect_all_close(gradient.table, slope.table, 1e-12);
   expect_all_close(gradient.input, slope.input, 1e-12);
+}
+
+TEST(MultiplyTablesTest, RowsThatAreTakenDoNot) {
+  const TextRnn rnn;
+  Model model = with_infinite_row(rnn, 1);
+  model.input = abs(model.input);  // then tanh is 1, its gradient 0, and 0 times infinity NaN
+  const auto gradient = jit(grad(rnn.loss()))(model, rnn.text),
+             expected = grad(rnn.loss())(model, rnn.text);
+  expect_same_bits(isnan(gradient.input), isnan(expected.input));
+  expect_same_bits(isnan(gradient.table), isnan(expected.table));
+  EXPECT_TRUE(any(isnan(expected.input)).item<bool>());
 }
 
 TEST(MultiplyTablesTest, TwoLoopsOverOneText) {
@@ -216,6 +233,28 @@ TEST(MultiplyTablesTest, WhereIndicesAreFewItStays) {
   EXPECT_TRUE(is_multiplied(TextRnn(96, 6, 100)));
   EXPECT_FALSE(is_multiplied(TextRnn(97, 6, 100)));    // rows of 16 steps
   EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // columns
+}
+
+TEST(MultiplyTablesTest, NothingIsPrintedBeforeAnIndexIsFoundToBeOutOfRange) {
+  const TextRnn rnn;
+  const auto f = [&](const Model& m, const Tensor& text) {
+    const auto step = [&](const Tensor& x, const Tensor& h) {
+      const Tensor state = print(h, "h") + rename(matmul(x, m.input, rnn.in), rnn.next, rnn.hidden);
+      return std::pair{state, state};
+    };
+    return scan(Scan{.spatial_dim = rnn.time,
+                     .initial = zeros({rnn.batch, rnn.hidden}, f64),
+                     .xs = gather(m.table, text, rnn.symbol),
+                     .body = step})
+        .ys;
+  };
+  const auto message = [&](const auto& of) {
+    return message_of<IndexError>([&] { of(rnn.model, rnn.text + 5); });
+  };
+  testing::internal::CaptureStdout();
+  const std::string expected = message(f), planned = message(jit(f));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(planned, expected);
 }
 
 TEST(MultiplyTablesTest, OfAnySize) {

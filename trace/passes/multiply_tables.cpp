@@ -32,8 +32,8 @@ struct TableRows {
 };
 
 bool takes_whole_rows(const GatherAttrs& attrs, const TensorType& table) {
-  return attrs.axis == 0 && attrs.count == 1 && table.rank() == 2 && table.is_known() &&
-         !table.is_ragged() && is_float(table.dtype()) &&
+  return attrs.axis == 0 && attrs.count == 1 && attrs.rule != IndexRule::optional &&
+         table.rank() == 2 && table.is_known() && !table.is_ragged() && is_float(table.dtype()) &&
          std::all_of(attrs.matched.begin(), attrs.matched.end(), [](int i) { return i < 0; });
 }
 
@@ -51,7 +51,7 @@ bool is_over_rows(const DotAttrs& dot, const TensorType& a, const TensorType& b)
          dot.b_contract == rows;
 }
 
-/// What is gathered costs about as much as so many columns of the product.
+/// Rows of fewer columns are multiplied as fast as rows of the product are gathered.
 constexpr std::int64_t kFewColumns = 16;
 /// A loop over chunks adds up so many steps, at least, before it adds that to the sums of all.
 constexpr std::int64_t kStepsOfChunk = 16;
@@ -83,7 +83,7 @@ struct Changed {
   std::map<std::size_t, Gather> gathers = {};
   /// tᵀ·s, or sᵀ·t, in place of a sum of the loop.
   struct Product {
-    ValueId out, table, sums;
+    ValueId out, table, sums, indices;
     bool table_first;
   };
   std::vector<Product> products = {};
@@ -122,8 +122,8 @@ class Multiplying {
       const InPlaceOf scope(record);
       const auto out = from_.outputs_of(record);
       if (const auto found = scattered_.find(r); found != scattered_.end()) {
-        const auto [sums, matrix, contract] = found->second;
-        now_[out[0]] = product_of_sums(sums, matrix, contract);
+        const auto [sums, matrix, indices, contract] = found->second;
+        now_[out[0]] = product_of_sums(sums, matrix, indices, contract);
         continue;
       }
       std::vector<ValueId> inputs;
@@ -168,25 +168,28 @@ class Multiplying {
       return bind(dot_op, {given[0], given[1]}, dot_attrs(std::move(attrs)));
     });
   }
-  /// tᵀ·s, or sᵀ·t.
-  ValueId product_over_rows(ValueId table, ValueId sums, bool table_first) {
-    return put(*to_, {table, sums}, [&](const Tensors& given) {
-      const Tensor rows = where_added(given[1], given[0]), &sums = given[1];
+  /// tᵀ·s, or sᵀ·t. indices: of all rows that are taken.
+  ValueId product_over_rows(ValueId table, ValueId sums, ValueId indices, bool table_first) {
+    return put(*to_, {table, sums, indices}, [&](const Tensors& given) {
+      const Tensor rows = where_taken(given[0], given[2]), &sums = given[1];
       return bind(dot_op, {table_first ? rows : sums, table_first ? sums : rows},
                   single_pair(0, 0));
     });
   }
   /// s·w, or s·wᵀ.
-  ValueId product_of_sums(ValueId sums, ValueId matrix, int contract) {
-    return put(*to_, {sums, matrix}, [&](const Tensors& given) {
-      return where_added(given[0], bind(dot_op, {given[0], given[1]}, single_pair(1, contract)));
+  ValueId product_of_sums(ValueId sums, ValueId matrix, ValueId indices, int contract) {
+    return put(*to_, {sums, matrix, indices}, [&](const Tensors& given) {
+      return where_taken(bind(dot_op, {given[0], given[1]}, single_pair(1, contract)), given[2]);
     });
   }
-  /// x, and zeros in rows that nothing was added up for: infinities of the table, or of the matrix,
-  /// would make NaN there.
-  static Tensor where_added(const Tensor& sums, const Tensor& x) {
-    const Tensor is_added = not_equal(sum(abs(sums), 1), 0);
-    return where(broadcastable(is_added, {1}, x.type()), x, 0);
+  /// x, and zeros in rows that nobody takes: infinities of the table, or of the matrix, would make
+  /// NaN there.
+  static Tensor where_taken(const Tensor& x, const Tensor& indices) {
+    GatherAttrs attrs;
+    attrs.matched.assign(static_cast<std::size_t>(indices.rank()), -1);
+    const Tensor counts = scatter_positions(zeros(Dims{x.dims()[0]}, i32), indices,
+                                            ones(indices.dims(), i32), make_attrs(attrs));
+    return where(broadcastable(counts > 0, {1}, x.type()), x, 0);
   }
 
   const OpRecord* made_by(ValueId v) const {
@@ -252,7 +255,7 @@ class Multiplying {
     return TableRows{in[0], in[1], std::move(order), &attrs};
   }
 
-  /// TableRows of the table are taken several times each, and there are not many more of them than
+  /// Rows of the table are taken several times each, and there are not many more of them than
   /// a chunk takes. The axis of the steps, the first one, may have a size that only a run knows.
   static bool has_many(const TensorType& indices, const std::vector<int>& order,
                        const TensorType& table) {
@@ -283,11 +286,13 @@ class Multiplying {
     for (const OpRecord& of : body.records)
       for (const ValueId v : body.inputs_of(of)) ++loop.reads[v];
     for (const ValueId v : body.outputs) ++loop.reads[v];
-    const bool runs_to_the_end = attrs.entry_dims.empty() && !attrs.in_chunks;
-    for (std::size_t i = 0; runs_to_the_end && i < static_cast<std::size_t>(attrs.slices); ++i)
+    // An index out of range is found before anything is printed.
+    const bool can_change = attrs.is_full && !attrs.cond && attrs.entry_dims.empty() &&
+                            !attrs.in_chunks && !has_effects(body);
+    for (std::size_t i = 0; can_change && i < static_cast<std::size_t>(attrs.slices); ++i)
       if (const auto rows = gathered(in[attrs.first_slice() + i]))
         use_rows(loop, body.inputs[1 + static_cast<std::size_t>(attrs.carries) + i], *rows);
-    for (std::size_t j = 0; runs_to_the_end && j < static_cast<std::size_t>(attrs.stacks); ++j) {
+    for (std::size_t j = 0; can_change && j < static_cast<std::size_t>(attrs.stacks); ++j) {
       std::size_t scatter = 0;
       const ValueId stack = out[attrs.first_stack() + j];
       if (attrs.is_list(j) || attrs.is_spilled(j)) continue;
@@ -362,7 +367,8 @@ class Multiplying {
     const std::optional<ValueId> sum = sums_by_index(loop, rows, updates);
     if (!sum) return;
     const std::size_t output = loop.attrs.first_sum() + static_cast<std::size_t>(found - sums);
-    loop.products.push_back({loop.outputs[output], now_[rows.table], *sum, table_first});
+    loop.products.push_back(
+        {loop.outputs[output], now_[rows.table], *sum, now_[rows.indices], table_first});
     loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(body.inputs_of(record)),
                    {body.types[term]}, "of sums by index");
   }
@@ -371,7 +377,7 @@ class Multiplying {
   void use_updates(Changed& loop, ValueId term, const TableRows& rows, std::size_t scatter) {
     const Graph& body = *loop.attrs.body.graph;
     for (const OpRecord& record : body.records) {
-      if (body.outputs_of(record)[0] != term || record.op != &dot_op || loop.reads[term] != 1)
+      if (record.op != &dot_op || body.outputs_of(record)[0] != term || loop.reads[term] != 1)
         continue;
       const auto in = body.inputs_of(record);
       const auto& attrs = get<DotAttrs>(record.attrs.get());
@@ -379,7 +385,7 @@ class Multiplying {
       if (!matrix || !is_by_matrix(attrs, body.types[in[0]], body.types[in[1]])) return;
       const std::optional<ValueId> sum = sums_by_index(loop, rows, in[0]);
       if (!sum) return;
-      scattered_[scatter] = {*sum, *matrix, attrs.b_contract[0]};
+      scattered_[scatter] = {*sum, *matrix, now_[rows.indices], attrs.b_contract[0]};
       loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(in), {body.types[term]},
                      "of sums by index");
       return;
@@ -464,8 +470,8 @@ class Multiplying {
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(std::move(loop.body), names);
     to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
-    for (const auto& [out, table, sums, table_first] : loop.products)
-      now_[out] = product_over_rows(table, sums, table_first);
+    for (const auto& [out, table, sums, indices, table_first] : loop.products)
+      now_[out] = product_over_rows(table, sums, indices, table_first);
   }
 
   const Graph& from_;
@@ -474,7 +480,7 @@ class Multiplying {
   Ref<Graph> to_;
   std::vector<ValueId> now_;  ///< by value
   struct Scattered {
-    ValueId sums, matrix;
+    ValueId sums, matrix, indices;
     int contract;
   };
   std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add, what it is instead
@@ -482,14 +488,14 @@ class Multiplying {
 
 template <bool kAny>
 Ref<Graph> multiplied(const Graph& graph) {
-  return Multiplying<kAny>(graph).run();
+  Ref<Graph> result = Multiplying<kAny>(graph).run();
+  return result->types.size() == graph.types.size() ? result : drop_dead(*result);
 }
 
 }  // namespace
 
 Ref<Graph> multiply_tables(const Graph& graph, bool any) {
-  Ref<Graph> result = any ? multiplied<true>(graph) : multiplied<false>(graph);
-  return result->types.size() == graph.types.size() ? result : drop_dead(*result);
+  return any ? multiplied<true>(graph) : multiplied<false>(graph);
 }
 
 }  // namespace reel

@@ -14,11 +14,11 @@ namespace reel {
 ///
 /// Its gradient multiplies by what came back of each step, g. That is added up by index instead:
 ///
-///   loop over x, g: sum xᵀ·g; stack g·wᵀ      becomes      loop over i, g: sum s of scatter_add(i,
-///   g) scatter_add(i, stack)                                  tᵀ·s; s·wᵀ
+///   loop over x, g: sum xᵀ·g; stack g·wᵀ   becomes   loop over i, g: sum s of scatter_add(i, g)
+///   scatter_add(i, the stack)                        tᵀ·s; s·wᵀ
 ///
-/// What is gathered has the bits that it had; sums are taken in another order. Only where each
-/// index is taken several times, and steps take many, since the sum has all rows of the table.
+/// What is gathered has the bits that it had; sums are taken in another order. Only where rows
+/// are taken twice and more on the average, and steps take many, since the sum has all of them.
 /// Loops whose entries end one by one stay as they are. Before the passes that take loops apart.
 /// any: for tests, whatever the sizes.
 Ref<Graph> multiply_tables(const Graph& graph, bool any = false);
