@@ -38,12 +38,44 @@ Tensors step_by_sum(const Tensors& parameters) {
   return result;
 }
 
+/// Work that is not a page's, of the kinds that pages do: objects made, sorted and looked up, and
+/// texts asked for their places. So much that it takes about a second.
+constexpr const char* kReferenceWork = R"((async () => {
+  const most = 200003;
+  let found = 0;
+  for (let turn = 0; turn < 3; ++turn) {
+    const nodes = Array.from({ length: most }, (_, id) => ({ id, at: (id * 7919) % most, reads: [id] }));
+    nodes.sort((a, b) => a.at - b.at);
+    const by_id = new Map(nodes.map((node) => [node.id, node]));
+    for (let id = 0; id < most; ++id) found += by_id.get(id).reads.length;
+  }
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  document.body.append(svg);
+  for (let i = 0; i < 8000; ++i) {
+    const text = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+    text.textContent = `value ${i}`;
+    text.setAttribute('x', (i * 37) % 1400);
+    text.setAttribute('y', (i * 91) % 900);
+    svg.append(text);
+  }
+  for (const text of svg.children) found += text.getBBox().width > 0;
+  for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame);
+  return found;
+})())";
+
 class LargePageTest : public PageFixture {
  protected:
   struct Times {
     double seen;       ///< milliseconds until it is seen
     double processor;  ///< milliseconds of a processor that the browser took for it
   };
+  /// Milliseconds of a processor that the browser takes for kReferenceWork.
+  double reference() {
+    browser->open("data:text/html,<body></body>", "true");
+    const double before = browser->processor_time();
+    EXPECT_EQ(ask(kReferenceWork), 3 * 200003 + 8000);
+    return browser->processor_time() - before;
+  }
   /// Of what an expression does: at the second frame the first is painted. What other programs run
   /// makes the first of the times longer, and hardly the second.
   Times times_of(const std::string& action) {
@@ -68,65 +100,69 @@ class LargePageTest : public PageFixture {
         "times.push(now - last); last = now; } return times.sort((a, b) => a - b); })()");
     return {frames[kFrames / 2], (browser->processor_time() - before) / kFrames};
   }
-  /// Opens it, moves about, and clicks.
-  /// seconds: of a processor, until it is open.
-  void expect_fluid(const Graph& graph, double seconds) {
+  /// Opens it, moves about, and clicks. What that takes of a processor is held to what the
+  /// reference takes before and behind it: a shared machine is several times slower at one hour
+  /// than at another.
+  void expect_fluid(const Graph& graph) {
     ASSERT_GT(graph.records.size(), 1950u);
     graph.write_html(path);
+    const double before = reference();
     const double started = browser->processor_time();
-    const auto before = std::chrono::steady_clock::now();
+    const auto at = std::chrono::steady_clock::now();
     browser->open(path);
-    const std::chrono::duration<double> opening = std::chrono::steady_clock::now() - before;
-    const double processor = (browser->processor_time() - started) / 1e3;
+    const std::chrono::duration<double, std::milli> seen = std::chrono::steady_clock::now() - at;
+    const Times to_open{seen.count(), browser->processor_time() - started};
     EXPECT_EQ(ask("page.drawing.groups.size > 1950"), true);
-    EXPECT_LT(processor, seconds);
-    Times frame{1e9, 1e9};
-    for (int turn = 0; turn < 3; ++turn) {
-      const Times now = frame_of_moving();
-      frame = {std::min(frame.seen, now.seen), std::min(frame.processor, now.processor)};
-    }
-    RecordProperty("milliseconds_a_frame", std::to_string(frame.seen));
-    RecordProperty("seconds_to_open", std::to_string(opening.count()));
-    std::cout << graph.name << " opened in " << opening.count() << " s, " << processor
-              << " of a processor, a frame " << frame.seen << " ms, " << frame.processor
-              << " of a processor\n";
-    EXPECT_LT(frame.processor, 90);  // twice what it takes where nothing else runs
+    Times to_move{1e9, 1e9};
+    for (int turn = 0; turn < 3; ++turn) to_move = least(to_move, frame_of_moving());
     // A click shows its details at once.
-    double click = 1e9;
+    Times to_pick{1e9, 1e9};
     for (const char* node : {"900", "901", "902"})
-      click = std::min(
-          click, times_of(std::string("page.pick(page.model.nodes[") + node + "])").processor);
-    EXPECT_LT(click, 200);
+      to_pick = least(to_pick, times_of(std::string("page.pick(page.model.nodes[") + node + "])"));
     EXPECT_EQ(ask(kOverlaps), "");
+    const double unit = (before + reference()) / 2;
+    std::cout << graph.name << ", reference " << unit << " ms\n";
+    // Twice what it takes.
+    expect_less("opened", to_open, 13, unit);
+    expect_less("a frame of moving", to_move, 0.05, unit);
+    expect_less("a click", to_pick, 0.08, unit);
+  }
+  static Times least(Times a, Times b) {
+    return {std::min(a.seen, b.seen), std::min(a.processor, b.processor)};
+  }
+  /// most: units of a processor.
+  static void expect_less(const char* what, const Times& times, double most, double unit) {
+    std::cout << what << ": " << times.seen << " ms, " << times.processor << " of a processor, "
+              << times.processor / unit << " of the reference\n";
+    EXPECT_LT(times.processor / unit, most) << what;
   }
 };
 
-// Seconds are twice what the longest takes, and more.
 TEST_F(LargePageTest, LayersThatSkip) {
   auto f = jit([](const Tensor& x) { return many_ops(x, 1500); },
                {.name = "many", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 12);
+  expect_fluid(f.graph());
 }
 
 TEST_F(LargePageTest, AValueThatIsReadAllAlong) {
   auto f = jit([](const Tensor& x) { return reads_all_along(x, 2000); },
                {.name = "read all along", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 12);
+  expect_fluid(f.graph());
 }
 
 TEST_F(LargePageTest, AStepOfManyParametersByASum) {
   auto f = jit(step_by_sum, {.name = "a step", .executor = Executor::interpreter});
   f(Tensors(400, ones({2})));
-  expect_fluid(f.graph(), 12);
+  expect_fluid(f.graph());
 }
 
 TEST_F(LargePageTest, TheGradientOfALongWay) {
   auto f = jit(grad([](const Tensor& x) { return sum(reads_all_along(x, 1000)); }),
                {.name = "gradient", .executor = Executor::interpreter});
   f(ones({2}));
-  expect_fluid(f.graph(), 12);
+  expect_fluid(f.graph());
 }
 
 /// Loops one behind the other, each with one inside.
@@ -145,15 +181,13 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   const auto f = jit([](const Tensor& x) { return many_loops(x, 16, 24); },
                      {.name = "loops", .executor = Executor::dataflow, .profile = true});
   f(ones({2}));
+  const double before = reference();
   open(f.graph());
   const Times to_view = times_of("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
   const Times to_unfold = times_of("page.foldAll(false)");
   const int nodes = ask("page.drawing.groups.size");
   EXPECT_GT(nodes, 1950);
   EXPECT_EQ(ask(kOverlaps), "");
-  const auto least = [](Times a, Times b) {
-    return Times{std::min(a.seen, b.seen), std::min(a.processor, b.processor)};
-  };
   constexpr int kTurns = 4;
   Times to_fit{1e9, 1e9}, to_move = to_fit, to_fold = to_fit, to_step = to_fit;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -181,18 +215,15 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
     EXPECT_EQ(ask(kTokensOverEachOther), 0) << "after step " << i;
   }
   EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5);  // tokens that could be seen
-  const auto expect_less = [](const char* what, const Times& times, double most) {
-    std::cout << what << ": " << times.seen << " ms, " << times.processor << " of a processor\n";
-    EXPECT_LT(times.processor, most) << what;
-  };
-  std::cout << nodes << " nodes, " << steps << " steps\n";
-  // Twice what it takes where nothing else runs (docs/pictures.md).
-  expect_less("shown", to_view, 1000);
-  expect_less("unfolded", to_unfold, 9000);
-  expect_less("fitted", to_fit, 140);
-  expect_less("a frame of moving", to_move, 66);
-  expect_less("one folded", to_fold, 420);
-  expect_less("20 steps", to_step, 1200);
+  const double unit = (before + reference()) / 2;
+  std::cout << nodes << " nodes, " << steps << " steps, reference " << unit << " ms\n";
+  // Twice what it takes (docs/pictures.md has times).
+  expect_less("shown", to_view, 1, unit);
+  expect_less("unfolded", to_unfold, 8, unit);
+  expect_less("fitted", to_fit, 0.08, unit);
+  expect_less("a frame of moving", to_move, 0.04, unit);
+  expect_less("one folded", to_fold, 0.35, unit);
+  expect_less("20 steps", to_step, 0.75, unit);
 }
 
 TEST_F(LargePageTest, AValueThatIsReadFarAwayStandsBesideItsReader) {
