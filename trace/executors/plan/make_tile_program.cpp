@@ -6,6 +6,7 @@
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/element_loop.h"
 #include "reel/core/ops/join.h"
+#include "reel/core/ops/parts.h"
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/strided.h"
@@ -66,7 +67,10 @@ class TileProgram::Builder {
     for (const Cell& cell : cells_) item = std::max(item, cell.item);
     to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
-    to.memory_.reset(new char[static_cast<std::size_t>(tiles * to.tile_bytes_ + 64)]);
+    to.part_bytes_ = tiles * to.tile_bytes_;
+    to.parts_ =
+        parts_for(space_->numel * static_cast<std::int64_t>(steps_.size()), to.tiles_in_all());
+    to.memory_.reset(new char[static_cast<std::size_t>(to.parts_ * to.part_bytes_ + 64)]);
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
     to.is_one_tile_ =
@@ -351,7 +355,7 @@ class TileProgram::Builder {
     Place place;
     place.item = cell.item;
     if (cell.tile >= 0) {
-      place.tile = to.tiles_ + cell.tile * to.tile_bytes_;
+      place.offset = cell.tile * to.tile_bytes_;
       place.repeats = cell.is_of_rows && !on_rows;
       place.row = 1;
       return place;

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "reel/core/ops/strided.h"
+#include "reel/core/parallel.h"
 
 namespace reel {
 
 inline char* TileProgram::at(const Place& place, const Tile& tile) const {
-  if (place.home == Home::tile) return place.tile;
+  if (place.home == Home::tile) return tile.tiles + place.offset;
   char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index] + place.offset;
   if (is_one_tile_) return data;
   std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
@@ -25,14 +26,14 @@ void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from
     step.unary(from, to, tile.columns);
 }
 
-void TileProgram::run_tile(const Tile& tile) {
+void TileProgram::run_tile(const Tile& tile) const {
   Tile of_rows = tile;
   of_rows.columns = tile.rows;
   of_rows.rows = 1;
   for (const Step& step : steps_) run_step(step, step.is_of_rows ? of_rows : tile);
 }
 
-inline void TileProgram::run_step(const Step& step, const Tile& tile) {
+inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
   const auto row_of = [&](const Place& place) {
     return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
   };
@@ -93,20 +94,53 @@ void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<
     if (!out[k].is_defined()) out[k] = make(k, in, types[k]);
   if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
-  Tile tile{};
-  for (;;) {
-    for (tile.row = 0; tile.row < rows_; tile.row += tile_rows_) {
-      tile.rows = std::min(tile_rows_, rows_ - tile.row);
-      for (tile.column = 0; tile.column < columns_; tile.column += tile_columns_) {
-        tile.columns = std::min(tile_columns_, columns_ - tile.column);
-        run_tile(tile);
-      }
-    }
-    std::size_t axis = outer_.size();
-    while (axis > 0 && ++tile.outer_index[axis - 1] == outer_[axis - 1])
-      tile.outer_index[--axis] = 0;
-    if (axis == 0) return;
+  if (parts_ == 1)
+    run_part(0);
+  else
+    parallel_for(parts_, [this](int part) { run_part(part); });
+}
+
+std::int64_t TileProgram::tiles_in_all() const {
+  std::int64_t count = row_tiles() * column_tiles();
+  for (const std::int64_t size : outer_) count *= size;
+  return count;
+}
+
+void TileProgram::run_part(int part) const {
+  const std::int64_t all = tiles_in_all(), begin = all * part / parts_;
+  const std::int64_t end = all * (part + 1) / parts_;
+  Tile tile = tile_at(begin, tiles_ + part * part_bytes_);
+  for (std::int64_t number = begin;;) {
+    tile.rows = std::min(tile_rows_, rows_ - tile.row);
+    tile.columns = std::min(tile_columns_, columns_ - tile.column);
+    run_tile(tile);
+    if (++number == end) return;
+    advance(tile);
   }
+}
+
+TileProgram::Tile TileProgram::tile_at(std::int64_t number, char* tiles) const {
+  Tile tile{};
+  tile.tiles = tiles;
+  if (number == 0) return tile;
+  const auto take = [&](std::int64_t count) {
+    const std::int64_t index = number % count;
+    number /= count;
+    return index;
+  };
+  tile.column = take(column_tiles()) * tile_columns_;
+  tile.row = take(row_tiles()) * tile_rows_;
+  for (std::size_t axis = outer_.size(); axis-- > 0;) tile.outer_index[axis] = take(outer_[axis]);
+  return tile;
+}
+
+void TileProgram::advance(Tile& tile) const {
+  if ((tile.column += tile_columns_) < columns_) return;
+  tile.column = 0;
+  if ((tile.row += tile_rows_) < rows_) return;
+  tile.row = 0;
+  for (std::size_t axis = outer_.size(); axis-- > 0; tile.outer_index[axis] = 0)
+    if (++tile.outer_index[axis] < outer_[axis]) return;
 }
 
 }  // namespace reel

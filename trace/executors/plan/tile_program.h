@@ -20,7 +20,8 @@ namespace reel {
 /// Elements are walked over in the order of the smallest values there are (`space`). A value that a
 /// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
 /// and spread only say where elements lie. Where rows are summed over, a tile has whole rows, and
-/// steps on the sums work on a number for each.
+/// steps on the sums work on a number for each. Programs of many elements and steps run in parts,
+/// on several threads: their sizes decide, and bits depend on no part.
 class TileProgram {
  public:
   /// body: of FusedAttrs. env: what its free symbols stand for.
@@ -40,11 +41,10 @@ class TileProgram {
     Home home = Home::tile;
     bool repeats = false;     ///< along columns
     std::uint32_t index = 0;  ///< of the input or output
-    std::int64_t offset = 0;  ///< bytes
+    std::int64_t offset = 0;  ///< bytes; of a tile, from the first one
     std::int64_t row = 0;     ///< elements from one row to the next; of a tile, its columns,
                               ///< where it does not repeat
     std::int64_t item = 0;    ///< bytes of an element
-    char* tile = nullptr;     ///< where the tile begins
     std::vector<std::int64_t> outer;  ///< elements, by outer axis
   };
   enum class Kind : std::uint8_t {
@@ -69,21 +69,29 @@ class TileProgram {
   struct Tile {
     std::int64_t outer_index[kMostBroadcastAxes];
     std::int64_t row, column, rows, columns;
+    char* tiles;  ///< of its part
   };
 
   Tensor make(std::size_t k, OpInputs in, const TensorType& type);
+  std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
+  std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
+  std::int64_t tiles_in_all() const;
+  void run_part(int part) const;
+  Tile tile_at(std::int64_t number, char* tiles) const;
+  void advance(Tile& tile) const;
   char* at(const Place& place, const Tile& tile) const;
-  void run_tile(const Tile& tile);
-  void run_step(const Step& step, const Tile& tile);
+  void run_tile(const Tile& tile) const;
+  void run_step(const Step& step, const Tile& tile) const;
   static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
 
   std::vector<Step> steps_;
   std::vector<std::int64_t> outer_;  ///< sizes
   bool is_one_tile_ = false;
   std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
-  std::int64_t tile_bytes_ = 0;
+  int parts_ = 1;
+  std::int64_t tile_bytes_ = 0, part_bytes_ = 0;
   std::unique_ptr<char[]> memory_;
-  char* tiles_ = nullptr;  ///< in memory_, aligned
+  char* tiles_ = nullptr;  ///< in memory_, aligned; of the first part
   std::vector<char*> inputs_, outputs_;
   std::vector<std::vector<std::uint32_t>> replaced_;  ///< by output: inputs that it may lie over
   std::vector<OpInput> candidates_;                   ///< of make()
