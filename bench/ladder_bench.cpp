@@ -18,6 +18,7 @@ struct Rung {
 constexpr Rung kRungs[] = {
     {"simplify", &Passes::simplify},
     {"hoist_invariants", &Passes::hoist_invariants},
+    {"multiply_tables", &Passes::multiply_tables},
     {"batch_over_time", &Passes::batch_over_time},
     {"split_loops", &Passes::split_loops},
     {"chunk_loops", &Passes::chunk_loops},

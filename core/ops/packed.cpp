@@ -27,10 +27,10 @@ const Panels& panels_of(const Op& packed_dot) {
   return &packed_dot == &packed_turned_dot_op ? kTurned : kPanels;
 }
 /// A matrix that is read the other way is packed, however small it is, for so many rows, or for so
-/// many elements of a result: enough chains at a time; fewer are faster as products of runs. No
-/// loop is cut into blocks of fewer rows (plan/row_cut.cpp), so that rows have the same bits in
-/// blocks.
-constexpr std::int64_t kManyRows = 4, kManyChains = 64;
+/// many elements of a result: enough chains at a time; fewer are faster as products of runs. Loops
+/// are not cut into blocks of fewer rows (kRowsThatEnd of plan/row_cut.cpp, unless a test asks for
+/// such), so that rows have the same bits in blocks.
+constexpr std::int64_t kRowsToTurn = 4, kChainsToTurn = 64;
 
 /// A matrix of `k` rows that are contracted and `n` columns, in a tensor.
 struct Packing {
@@ -67,7 +67,11 @@ void pack_kernel(KernelArgs& args) {
 
 /// Of the product of m rows: a panel has rows of its own, where few columns are left of them, too.
 SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
-  return chain_order(dtype, {.m = m, .n = packing.n, .k = packing.k});
+  MatrixSizes sizes{};
+  sizes.m = m;
+  sizes.n = packing.n;
+  sizes.k = packing.k;
+  return chain_order(dtype, sizes);
 }
 
 /// The product of m rows and a panel of so many columns; is_last: what is contracted is the last
@@ -109,7 +113,7 @@ PackedOps packed_ops_of(const DotAttrs& dot, const TensorType& a, const TensorTy
   if (dot.b_contract[0] == 0 || !a.is_known() || !b.is_known() || b.numel() == 0)
     return {pack_op, packed_dot_op};
   const std::int64_t columns = b.sizes()[0], rows = a.numel() / (b.numel() / columns);
-  if (rows < kManyRows && rows * columns < kManyChains) return {pack_op, packed_dot_op};
+  if (rows < kRowsToTurn && rows * columns < kChainsToTurn) return {pack_op, packed_dot_op};
   return {pack_turned_op, packed_turned_dot_op};
 }
 
@@ -132,8 +136,9 @@ bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) 
   return Packing(b, dot.b_contract[0], panels_of(packed_dot)).has_panels;
 }
 
-SumOrder packed_order(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
-  const Packing packing(b, dot.b_contract[0], panels_of(packed_ops_of(dot, a, b).dot));
+SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
+                      const TensorType& b) {
+  const Packing packing(b, dot.b_contract[0], panels_of(packed_dot));
   if (!packing.has_panels) return dot_order(dot, a, b);
   return order_of_panels(a.dtype(), packing, a.numel() / packing.k);
 }

@@ -16,8 +16,9 @@ struct PackAttrs {
 };
 
 /// A tensor of floats for packed_dot: the elements of its columns, some columns at a time, in the
-/// order in which a product reads them. Its type is still that of the tensor, which is not to be
-/// read by anything else. Worth it where many products follow.
+/// order in which a product reads them. Its type is still that of the tensor, but no axis has a
+/// place of its own: nothing else may read it, and no rows can be taken out of it. Worth it where
+/// many products follow.
 extern const Op pack_op;
 /// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
 extern const Op packed_dot_op;
@@ -37,7 +38,8 @@ PackedOps packed_ops_of(const DotAttrs& dot, const TensorType& a, const TensorTy
 bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b);
 
 /// dot_order() of such a product.
-SumOrder packed_order(const DotAttrs& dot, const TensorType& a, const TensorType& b);
+SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
+                      const TensorType& b);
 /// dot_rows_are_alike() of such a product.
 bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
                            const TensorType& b, std::int64_t rows);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 #include "reel/reel.h"
@@ -34,19 +35,21 @@ class TextRnn {
   /// The outputs of all steps.
   auto outputs(Checkpoint policy = {}) const {
     return [*this, policy](const Model& m, const Tensor& text) {
-      const Tensor x = gather(m.table, text, symbol);
-      const auto step = [&](const Tensor& x, const Tensor& h) {
-        const Tensor sum = matmul(x, m.input, in) + matmul(h, m.recurrent, hidden);
-        const Tensor state = rename(tanh(sum), next, hidden);
-        return std::pair{state, state};
-      };
-      return scan(Scan{.spatial_dim = time,
-                       .initial = zeros({batch, hidden}, f64),
-                       .xs = x,
-                       .body = step,
-                       .checkpoint = policy})
-          .ys;
+      return outputs_of(m, gather(m.table, text, symbol), policy);
     };
+  }
+  Tensor outputs_of(const Model& m, const Tensor& x, Checkpoint policy = {}) const {
+    const auto step = [&](const Tensor& x, const Tensor& h) {
+      const Tensor sum = matmul(x, m.input, in) + matmul(h, m.recurrent, hidden);
+      const Tensor state = rename(tanh(sum), next, hidden);
+      return std::pair{state, state};
+    };
+    return scan(Scan{.spatial_dim = time,
+                     .initial = zeros({batch, hidden}, f64),
+                     .xs = x,
+                     .body = step,
+                     .checkpoint = policy})
+        .ys;
   }
   auto loss(Checkpoint policy = {}) const {
     return [ys = outputs(policy)](const Model& m, const Tensor& text) {
@@ -233,6 +236,120 @@ TEST(MultiplyTablesTest, WhereIndicesAreFewItStays) {
   EXPECT_TRUE(is_multiplied(TextRnn(96, 6, 100)));
   EXPECT_FALSE(is_multiplied(TextRnn(97, 6, 100)));    // rows of 16 steps
   EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // columns
+}
+
+/// The text without what would make each row of the table be taken: row 0 by nobody.
+Tensor without_row_0(const Tensor& text) { return where(text == 0, 3, text); }
+
+TEST(MultiplyTablesTest, IndicesThatAreClipped) {
+  const TextRnn rnn;
+  const auto f = value_and_grad([&](const Model& m, const Tensor& text) {
+    return mean(square(rnn.outputs_of(m, gather(m.table, text, rnn.symbol, {.clip = true}))));
+  });
+  const Tensor text = without_row_0(rnn.text);
+  for (const Tensor& indices : {text, where(text < 3, -1, text), text - 20, text + 5}) {
+    const auto planned = jit(f);
+    expect_same(1e-12, f, rnn.model, indices);
+    planned(rnn.model, indices);  // an error of the plan would hand calls to the interpreter
+    EXPECT_NE(planned.explain().find("hoisted: dot"), std::string::npos) << planned.explain();
+  }
+}
+
+TEST(MultiplyTablesTest, TablesThatOneTextTakesRowsOf) {
+  const Dim batch("batch", 6), time("time", 12), next("next", 5);
+  const Dim in("in", 20), also_in("also_in", 16);
+  struct Tables {
+    Tensor table, by, other, other_by;
+  };
+  const auto check = [&](const Dim& symbol, const Dim& other_symbol, const GatherOptions& how,
+                         const GatherOptions& other_how) {
+    manual_seed(4);
+    const auto loss = [&](const Tables& m, const Tensor& text) {
+      const auto step = [&](const std::pair<Tensor, Tensor>& x, const Tensor& h) {
+        const Tensor both = matmul(x.first, m.by, in) + matmul(x.second, m.other_by, also_in);
+        const Tensor state = tanh(both * 0.2 + h);
+        return std::pair{state, state};
+      };
+      return sum(square(scan(Scan{.spatial_dim = time,
+                                  .initial = zeros({batch, next}, f64),
+                                  .xs = std::pair{gather(m.table, text, symbol, how),
+                                                  gather(m.other, text, other_symbol, other_how)},
+                                  .body = step})
+                            .ys));
+    };
+    std::vector<int> numbers;
+    for (int i = 0; i < 72; ++i) numbers.push_back(i * i % 7 - 3);
+    const Tables tables{random_normal({symbol, in}, f64), random_normal({in, next}, f64),
+                        random_normal({other_symbol, also_in}, f64),
+                        random_normal({also_in, next}, f64)};
+    const auto f = value_and_grad(loss);
+    const Tensor text = tensor(numbers, {batch, time});
+    expect_same(1e-12, f, tables, text);
+    return multiplied(f, tables, text);
+  };
+  const auto count = [](const std::string& made, const std::string& op) {
+    std::size_t found = 0;
+    for (std::size_t at = made.find(op); at != made.npos; at = made.find(op, at + 1)) ++found;
+    return found;
+  };
+  const Dim nine("nine", 9), eleven("eleven", 11), also_nine("also_nine", 9);
+  // Sums by index: of the steps, and the counts of who is taken, for each of two products.
+  EXPECT_EQ(count(check(nine, nine, {}, {}), "scatter_add"), 1u + 4u);
+  EXPECT_EQ(count(check(nine, eleven, {}, {}), "scatter_add"), 2u + 4u);
+  EXPECT_EQ(count(check(nine, also_nine, {}, {}), "scatter_add"), 2u + 4u);
+  EXPECT_EQ(count(check(nine, nine, {}, {.clip = true}), "scatter_add"), 2u + 4u);
+}
+
+TEST(MultiplyTablesTest, IndicesThatTheLoopMakes) {
+  manual_seed(3);
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto step = [&](const Tensor& x, const Tensor& n) {
+      return std::pair{std::pair{matmul(x, w), argmax(x, 1)}, n + 1.};
+    };
+    const auto [ys, n, steps] = scan(Scan{.initial = scalar(0.), .xs = x, .body = step});
+    return std::pair{scatter_add(zeros({9, 16}, f64), ys.second, ys.first, 0), n};
+  };
+  expect_same(1e-12, f, random_normal({12, 6, 5}, f64), random_normal({5, 16}, f64));
+}
+
+TEST(MultiplyTablesTest, PrintsBetweenALoopAndWhatLooksUpKeepTheirPlace) {
+  const TextRnn rnn;
+  const auto output_of = [](const auto& f, const auto&... args) {
+    testing::internal::CaptureStdout();
+    const std::string message = message_of<IndexError>([&] { f(args...); });
+    return testing::internal::GetCapturedStdout() + message;
+  };
+  const auto before = [&](const Model& m, const Tensor& text) {
+    const Tensor x = gather(m.table, text, rnn.symbol);
+    return rnn.outputs_of(m, x + zeros_like(x)) + print(sum(m.input), "before");
+  };
+  const auto between = [&](const Model& m, const Tensor& text) {
+    const Tensor x = gather(m.table, text, rnn.symbol);
+    const Tensor shown = print(sum(m.input), "between");
+    return rnn.outputs_of(m, x) + shown;
+  };
+  const auto in_a_loop = [&](const Model& m, const Tensor& text) {
+    return fori_loop(
+        0, 2, [&](const Tensor&, const Tensor& y) { return y + between(m, text); },
+        zeros({rnn.time, rnn.batch, rnn.hidden}, f64));
+  };
+  const Tensor bad = rnn.text + 5;
+  for (const auto& f : {std::function<Tensor(const Model&, const Tensor&)>(before),
+                        std::function<Tensor(const Model&, const Tensor&)>(between),
+                        std::function<Tensor(const Model&, const Tensor&)>(in_a_loop)})
+    EXPECT_EQ(output_of(jit(f), rnn.model, bad), output_of(f, rnn.model, bad));
+  // Behind the loop: printed before the sums by index that fail.
+  const auto behind = [&](const Tensor& x, const Tensor& w, const Tensor& text) {
+    const auto step = [&](const Tensor& x, const Tensor& n) {
+      return std::pair{matmul(x, w), n + 1.};
+    };
+    const auto [ys, n, steps] = scan(Scan{.initial = zeros({}, f64), .xs = x, .body = step});
+    const Tensor shown = print(n, "behind");
+    return scatter_add(zeros({9, 16}, f64), text, ys, 0) + shown;
+  };
+  const Tensor x = random_normal({12, 6, 5}, f64), w = random_normal({5, 16}, f64);
+  const Tensor text = tensor(std::vector<int>(72, 9), {12, 6});
+  EXPECT_EQ(output_of(jit(behind), x, w, text), output_of(behind, x, w, text));
 }
 
 TEST(MultiplyTablesTest, NothingIsPrintedBeforeAnIndexIsFoundToBeOutOfRange) {

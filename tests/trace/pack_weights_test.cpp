@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/packed.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"
+#include "reel/trace/passes/row_axes.h"
 
 namespace reel {
 namespace {
@@ -62,8 +64,63 @@ TEST(PackWeightsTest, NotForAnAxisBetweenOthers) {
   }
 }
 
+// What a loop inside multiplies by may have a row for each of the state: blocks of rows take theirs
+// out of it, which nobody can out of a packed one.
+TEST(PackWeightsTest, NotWhatHasTheRowsOfTheState) {
+  const Dim time("time", 2), batch("batch", 32), in("in", 65), hidden("hidden", 128);
+  manual_seed(3);
+  const Tensor x = random_normal({time, batch, in}, f64);
+  for (const bool is_left : {true, false})
+    for (const Dims& dims : {Dims{hidden, in}, Dims{in, hidden}}) {
+      const auto loss = [&](const Tensor& w) {
+        const auto step = [&](const Tensor& x, const Tensor& h) {
+          const auto inner = [&](const Tensor& k, const Tensor& z) {
+            const Tensor scaled = w * cast(k + 1, f64);
+            return tanh(z + (is_left ? matmul(scaled, x, in) : matmul(x, scaled, in)));
+          };
+          return std::pair{None{}, fori_loop(0, 2, inner, h)};
+        };
+        return sum(square(scan(Scan{.spatial_dim = time,
+                                    .initial = zeros({batch, hidden}, f64),
+                                    .xs = x,
+                                    .body = step})
+                              .state));
+      };
+      const Tensor w = random_normal(dims, f64) * 0.05;
+      for (const bool small : {false, true})
+        for (const int block_rows : {0, 4}) {
+          const auto f = jit(value_and_grad(loss),
+                             {.passes = {.block_rows = block_rows, .pack_small = small}});
+          const auto [value, gradient] = f(w);
+          const auto [expected, slope] = value_and_grad(loss)(w);
+          expect_all_close(value, expected, 1e-10);
+          expect_all_close(gradient, slope, 1e-10);
+          if (is_left)  // the other product is done for all steps at once
+            EXPECT_NE(f.explain().find("    cut: "), std::string::npos) << f.explain();
+        }
+    }
+}
+
+// Where that is packed all the same, nobody takes it for rows.
+TEST(PackWeightsTest, APackedMatrixHasNoRows) {
+  const Dim batch("batch", 8), in("in", 3), hidden("hidden", 4);
+  const auto f = jit([&](const Tensor& w, const Tensor& x) { return matmul(w, x, in); });
+  f(zeros({hidden, in}), zeros({batch, in}));
+  const auto rows_of_product = [&](const Op& op) {
+    Ref<Graph> graph(new Graph(f.graph()));
+    graph->records[0].op = &op;
+    const ValueId matrix = graph->inputs_of(graph->records[0])[1];
+    RowAxes axes(*graph, graph->types[matrix].dims()[0]);
+    axes.seed(matrix, 0);
+    axes.follow();
+    return axes[graph->outputs[0]];
+  };
+  EXPECT_EQ(rows_of_product(dot_op), 1);
+  EXPECT_EQ(rows_of_product(packed_dot_op), RowAxes::kMixed);
+}
+
 TEST(PackWeightsTest, SmallOnesForTests) {
-  const auto small = [](const Graph& graph) { return pack_weights(graph, true); };
+  const auto small = [](const Graph& graph) { return pack_weights(graph, Packs::all); };
   EXPECT_EQ(ops_behind(small, rnn, zeros({4, 2, 3}), zeros({3, 3})),
             "full full pack_small loop{packed_small_dot add tanh}");
   manual_seed(3);

@@ -312,7 +312,8 @@ class LoopSplitter {
   std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
-Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves) {
+Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves,
+                   Packs packs) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
     const InPlaceOf scope(record);
@@ -322,7 +323,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
       CondAttrs attrs = get<CondAttrs>(record.attrs.get());
       for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
         DimEnv names = branch->env();
-        *branch = make_sub_graph(batched(*branch->graph, renames, leaves), names);
+        *branch = make_sub_graph(batched(*branch->graph, renames, leaves, packs), names);
       }
       to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
       continue;
@@ -333,7 +334,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
-    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames, leaves), names);
+    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames, leaves, packs), names);
     const std::vector<TensorType> types = to.graph().types_of(in);
     if (attrs.in_chunks) {  // the loop inside has been split
       to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
@@ -342,7 +343,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
     LoopNotes notes(attrs.notes);
     std::string why;
     if (const std::optional<Dim> time = TimeSplit::time_of(attrs, types, why)) {
-      TimeSplit split(attrs, types, *time, renames, leaves);
+      TimeSplit split(attrs, types, *time, renames, leaves, packs);
       split.write_notes(notes);
       if (split.changes_anything()) {
         attrs.notes = notes.finish();
@@ -362,12 +363,12 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
 
 }  // namespace
 
-Ref<Graph> batch_over_time(const Graph& graph) {
-  return batched(graph, graph.renames, TimeSplit::Leaves::all);
+Ref<Graph> batch_over_time(const Graph& graph, Packs packs) {
+  return batched(graph, graph.renames, TimeSplit::Leaves::all, packs);
 }
 
 Ref<Graph> hoist_once(const Graph& graph) {
-  return batched(graph, graph.renames, TimeSplit::Leaves::once);
+  return batched(graph, graph.renames, TimeSplit::Leaves::once, Packs::none);
 }
 
 }  // namespace reel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reel/core/graph.h"
+#include "reel/trace/passes/pack_weights.h"
 
 namespace reel {
 
@@ -16,8 +17,8 @@ namespace reel {
 /// is that of a known dim, and whose entries all run to the end. What is hoisted is computed, and
 /// may throw, even where the loop runs zero times: run_plan then asks the interpreter. Sums are
 /// taken in another order than step by step: results differ from the interpreter's by rounding.
-/// Stands after optimise(), which clears up behind it.
-Ref<Graph> batch_over_time(const Graph& graph);
+/// Stands after optimise(), which clears up behind it. packs: of pack_weights, behind it.
+Ref<Graph> batch_over_time(const Graph& graph, Packs packs = Packs::large);
 
 /// The part of it that puts before a loop what depends on captures alone.
 Ref<Graph> hoist_once(const Graph& graph);

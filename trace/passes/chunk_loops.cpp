@@ -45,7 +45,9 @@ class Chunking {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
     if (!steps_ && !is_handed_on_ && !must_have_chunks()) {
-      if (!TimeSplit(as_chunks(), inputs_, *time, renames_).would_change_anything()) return false;
+      if (!TimeSplit(as_chunks(), inputs_, *time, renames_, TimeSplit::Leaves::all, Packs::large)
+               .would_change_anything())
+        return false;
     }
     const auto size =
         time->is_named() ? std::nullopt : equal_chunks(time->size(), wanted(time->size()));

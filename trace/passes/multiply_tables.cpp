@@ -1,6 +1,7 @@
 #include "reel/trace/passes/multiply_tables.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -8,34 +9,19 @@
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/creation.h"
 #include "reel/core/ops/gemm.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/loop.h"
-#include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/shape.h"
 #include "reel/trace/passes/drop_dead.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
+#include "reel/trace/passes/table_rows.h"
 
 namespace reel {
 namespace {
-
-/// Whole rows of a table, or updates of whole rows, by index: what gather and scatter_add have in
-/// common. Axis a of the rows is axis order[a] of the indices; behind these come the columns.
-struct TableRows {
-  ValueId table, indices;
-  std::vector<int> order;
-  const GatherAttrs* attrs;
-};
-
-bool takes_whole_rows(const GatherAttrs& attrs, const TensorType& table) {
-  return attrs.axis == 0 && attrs.count == 1 && attrs.rule != IndexRule::optional &&
-         table.rank() == 2 && table.is_known() && !table.is_ragged() && is_float(table.dtype()) &&
-         std::all_of(attrs.matched.begin(), attrs.matched.end(), [](int i) { return i < 0; });
-}
 
 /// A product of the last axis of a with a matrix, [..., k] and [k, n] or [n, k].
 bool is_by_matrix(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
@@ -56,9 +42,26 @@ constexpr std::int64_t kFewColumns = 16;
 /// A loop over chunks adds up so many steps, at least, before it adds that to the sums of all.
 constexpr std::int64_t kStepsOfChunk = 16;
 
-/// Loops of a graph without the products that a table takes part in; whatever the sizes (kAny).
-template <bool kAny>
-Ref<Graph> multiplied(const Graph& graph);
+/// Rows of the table are taken several times each, and there are not many more of them than a chunk
+/// takes. The axis of the steps, the first one, may have a size that only a run knows.
+bool has_many(const TensorType& indices, const std::vector<int>& order, const TensorType& table) {
+  const std::int64_t rows = table.sizes()[0];
+  std::int64_t of_step = 1;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const Dim& dim = indices.dims()[static_cast<std::size_t>(order[i])];
+    if (!dim.has_size()) return false;
+    of_step *= dim.size();
+  }
+  const Dim& time = indices.dims()[static_cast<std::size_t>(order[0])];
+  return table.sizes()[1] >= kFewColumns && rows <= kStepsOfChunk * of_step &&
+         (!time.has_size() || 2 * rows <= of_step * time.size());
+}
+
+/// Of so many indices, as rows are taken by them.
+AttrsRef by_whole_rows(GatherAttrs attrs, std::size_t rank) {
+  attrs.matched.assign(rank, -1);
+  return make_attrs(std::move(attrs));
+}
 
 /// A loop that is being changed. Values around it are those of the new graph.
 struct Changed {
@@ -73,7 +76,14 @@ struct Changed {
   };
   std::vector<Added> slices = {}, captures = {}, sums = {};
   std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps = {};  ///< by indices and order
-  std::map<std::pair<ValueId, ValueId>, ValueId> sums_by_index = {};   ///< by steps and updates
+  /// What was added up by index already.
+  struct SumByIndex {
+    ValueId steps, updates;
+    TensorType type;
+    AttrsRef attrs;
+    ValueId sum;
+  };
+  std::vector<SumByIndex> sums_by_index = {};
 
   /// A record of the body that gathers instead.
   struct Gather {
@@ -83,7 +93,8 @@ struct Changed {
   std::map<std::size_t, Gather> gathers = {};
   /// tᵀ·s, or sᵀ·t, in place of a sum of the loop.
   struct Product {
-    ValueId out, table, sums, indices;
+    ValueId out, sums;
+    TableRows rows;
     bool table_first;
   };
   std::vector<Product> products = {};
@@ -98,21 +109,12 @@ struct Changed {
   }
 };
 
-template <bool kAny>
 class Multiplying {
  public:
-  explicit Multiplying(const Graph& from)
-      : from_(from),
-        maker_(from.types.size(), kNone),
-        readers_(from.types.size()),
-        to_(new Graph(from)) {
+  Multiplying(const Graph& from, const MultiplyTables& how)
+      : from_(from), how_(how), find_(from), to_(new Graph(from)) {
     to_->records.clear();
     to_->operands.clear();
-    for (std::size_t r = 0; r < from.records.size(); ++r) {
-      for (const ValueId v : from.outputs_of(from.records[r])) maker_[v] = r;
-      for (const ValueId v : from.inputs_of(from.records[r])) readers_[v].push_back(r);
-    }
-    for (const ValueId v : from.outputs) readers_[v].push_back(kNone);
     for (ValueId v = 0; v < from.types.size(); ++v) now_.push_back(v);
   }
 
@@ -122,13 +124,13 @@ class Multiplying {
       const InPlaceOf scope(record);
       const auto out = from_.outputs_of(record);
       if (const auto found = scattered_.find(r); found != scattered_.end()) {
-        const auto [sums, matrix, indices, contract] = found->second;
-        now_[out[0]] = product_of_sums(sums, matrix, indices, contract);
+        now_[out[0]] = product_of_sums(found->second);
         continue;
       }
       std::vector<ValueId> inputs;
       for (const ValueId v : from_.inputs_of(record)) inputs.push_back(now_[v]);
-      const AttrsRef attrs = with_sub_graphs(record, multiplied<kAny>);
+      const AttrsRef attrs = with_sub_graphs(
+          record, [&](const Graph& inside) { return multiply_tables(inside, how_); });
       if (record.op == &loop_op)
         append_loop(r, get<LoopAttrs>(attrs.get()), std::move(inputs));
       else
@@ -140,7 +142,12 @@ class Multiplying {
   }
 
  private:
-  static constexpr std::size_t kNone = ~std::size_t{0};  ///< a record: none, but the graph itself
+  /// What a scatter_add is instead: s·w, or s·wᵀ.
+  struct Scattered {
+    ValueId sums, matrix;
+    TableRows rows;
+    int contract;
+  };
 
   // ---- Around loops -----------------------------------------------------------------------------
 
@@ -149,6 +156,7 @@ class Multiplying {
   static ValueId put(Graph& to, const std::vector<ValueId>& inputs, Fn&& fn) {
     const RecordedGraph part = record_graph(
         "part", to.types_of(inputs), [&](const Tensors& given) { return Tensors{fn(given)}; });
+    assert(part.captured.empty());
     std::vector<ValueId> value(part.graph->types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) value[part.graph->inputs[i]] = inputs[i];
     for (const OpRecord& record : part.graph->records) {
@@ -168,107 +176,33 @@ class Multiplying {
       return bind(dot_op, {given[0], given[1]}, dot_attrs(std::move(attrs)));
     });
   }
-  /// tᵀ·s, or sᵀ·t. indices: of all rows that are taken.
-  ValueId product_over_rows(ValueId table, ValueId sums, ValueId indices, bool table_first) {
-    return put(*to_, {table, sums, indices}, [&](const Tensors& given) {
-      const Tensor rows = where_taken(given[0], given[2]), &sums = given[1];
-      return bind(dot_op, {table_first ? rows : sums, table_first ? sums : rows},
+  /// tᵀ·s, or sᵀ·t.
+  ValueId product_over_rows(const Changed::Product& at) {
+    const std::vector<ValueId> given{now_[at.rows.table], at.sums, now_[at.rows.indices]};
+    return put(*to_, given, [&](const Tensors& given) {
+      const Tensor rows = where_taken(given[0], given[2], *at.rows.attrs), &sums = given[1];
+      return bind(dot_op, {at.table_first ? rows : sums, at.table_first ? sums : rows},
                   single_pair(0, 0));
     });
   }
-  /// s·w, or s·wᵀ.
-  ValueId product_of_sums(ValueId sums, ValueId matrix, ValueId indices, int contract) {
-    return put(*to_, {sums, matrix, indices}, [&](const Tensors& given) {
-      return where_taken(bind(dot_op, {given[0], given[1]}, single_pair(1, contract)), given[2]);
+  ValueId product_of_sums(const Scattered& at) {
+    const std::vector<ValueId> given{at.sums, at.matrix, now_[at.rows.indices]};
+    return put(*to_, given, [&](const Tensors& given) {
+      const Tensor made = bind(dot_op, {given[0], given[1]}, single_pair(1, at.contract));
+      return where_taken(made, given[2], *at.rows.attrs);
     });
   }
   /// x, and zeros in rows that nobody takes: infinities of the table, or of the matrix, would make
   /// NaN there.
-  static Tensor where_taken(const Tensor& x, const Tensor& indices) {
-    GatherAttrs attrs;
-    attrs.matched.assign(static_cast<std::size_t>(indices.rank()), -1);
+  static Tensor where_taken(const Tensor& x, const Tensor& indices, const GatherAttrs& attrs) {
+    const auto rank = static_cast<std::size_t>(indices.rank());
     const Tensor counts = scatter_positions(zeros(Dims{x.dims()[0]}, i32), indices,
-                                            ones(indices.dims(), i32), make_attrs(attrs));
+                                            ones(indices.dims(), i32), by_whole_rows(attrs, rank));
     return where(broadcastable(counts > 0, {1}, x.type()), x, 0);
   }
 
-  const OpRecord* made_by(ValueId v) const {
-    return maker_[v] == kNone ? nullptr : &from_.records[maker_[v]];
-  }
-
-  /// Where the value comes from through transpositions that leave the last axis in its place.
-  /// order: of its axes, in axes of that.
-  ValueId through_transpositions(ValueId v, std::vector<int>& order) const {
-    order.resize(static_cast<std::size_t>(from_.types[v].rank()));
-    std::iota(order.begin(), order.end(), 0);
-    for (;;) {
-      const OpRecord* record = made_by(v);
-      if (!record || record->op != &transpose_op) return v;
-      const auto& axes = get<TransposeAttrs>(record->attrs.get()).order;
-      if (axes.back() != static_cast<int>(axes.size()) - 1) return v;
-      for (int& axis : order) axis = axes[static_cast<std::size_t>(axis)];
-      v = from_.inputs_of(*record)[0];
-    }
-  }
-
-  /// What slices of a loop are rows of, if they are.
-  std::optional<TableRows> gathered(ValueId slices) const {
-    if (from_.types[slices].is_list()) return std::nullopt;
-    std::vector<int> order;
-    const OpRecord* record = made_by(through_transpositions(slices, order));
-    if (!record || record->op != &gather_op) return std::nullopt;
-    return rows_of(*record, std::move(order));
-  }
-
-  /// Updates of rows of a table of zeros that a loop stacks; scatter: the record that alone reads
-  /// the stack.
-  std::optional<TableRows> scattered(ValueId stack, std::size_t loop, std::size_t& scatter) const {
-    ValueId v = stack;
-    for (;;) {
-      if (readers_[v].size() != 1 || readers_[v][0] == kNone) return std::nullopt;
-      scatter = readers_[v][0];
-      if (from_.records[scatter].op != &transpose_op) break;
-      v = from_.outputs_of(from_.records[scatter])[0];
-    }
-    const OpRecord& record = from_.records[scatter];
-    if (record.op != &scatter_add_op) return std::nullopt;
-    const auto in = from_.inputs_of(record);
-    const OpRecord* table = made_by(in[0]);
-    std::vector<int> axes;
-    if (in[2] != v || !table || !makes_zeros(*table->op, table->attrs.get()) ||
-        through_transpositions(v, axes) != stack)
-      return std::nullopt;
-    if (maker_[in[1]] != kNone && maker_[in[1]] > loop) return std::nullopt;
-    std::vector<int> order(axes.size());  // of the stack's axes, in those of the updates
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      order[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
-    return rows_of(record, std::move(order));
-  }
-
-  std::optional<TableRows> rows_of(const OpRecord& record, std::vector<int> order) const {
-    const auto in = from_.inputs_of(record);
-    const auto& attrs = get<GatherAttrs>(record.attrs.get());
-    const TensorType &table = from_.types[in[0]], &indices = from_.types[in[1]];
-    if (!takes_whole_rows(attrs, table) || order.size() < 2) return std::nullopt;
-    order.pop_back();  // the columns
-    if (!kAny && !has_many(indices, order, table)) return std::nullopt;
-    return TableRows{in[0], in[1], std::move(order), &attrs};
-  }
-
-  /// Rows of the table are taken several times each, and there are not many more of them than
-  /// a chunk takes. The axis of the steps, the first one, may have a size that only a run knows.
-  static bool has_many(const TensorType& indices, const std::vector<int>& order,
-                       const TensorType& table) {
-    const std::int64_t rows = table.sizes()[0];
-    std::int64_t of_step = 1;
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      const Dim& dim = indices.dims()[static_cast<std::size_t>(order[i])];
-      if (!dim.has_size()) return false;
-      of_step *= dim.size();
-    }
-    const Dim& time = indices.dims()[static_cast<std::size_t>(order[0])];
-    return table.sizes()[1] >= kFewColumns && rows <= kStepsOfChunk * of_step &&
-           (!time.has_size() || 2 * rows <= of_step * time.size());
+  bool is_worth(const TableRows& rows) const {
+    return how_.any || has_many(from_.types[rows.indices], rows.order, from_.types[rows.table]);
   }
 
   // ---- Loops ------------------------------------------------------------------------------------
@@ -290,14 +224,13 @@ class Multiplying {
     const bool can_change = attrs.is_full && !attrs.cond && attrs.entry_dims.empty() &&
                             !attrs.in_chunks && !has_effects(body);
     for (std::size_t i = 0; can_change && i < static_cast<std::size_t>(attrs.slices); ++i)
-      if (const auto rows = gathered(in[attrs.first_slice() + i]))
+      if (const auto rows = find_.gathered(in[attrs.first_slice() + i], r); rows && is_worth(*rows))
         use_rows(loop, body.inputs[1 + static_cast<std::size_t>(attrs.carries) + i], *rows);
     for (std::size_t j = 0; can_change && j < static_cast<std::size_t>(attrs.stacks); ++j) {
-      std::size_t scatter = 0;
-      const ValueId stack = out[attrs.first_stack() + j];
       if (attrs.is_list(j) || attrs.is_spilled(j)) continue;
-      if (const auto rows = scattered(stack, r, scatter))
-        use_updates(loop, body.outputs[attrs.first_stack() + j], *rows, scatter);
+      const auto found = find_.scattered(out[attrs.first_stack() + j], r);
+      if (found && is_worth(found->rows))
+        use_updates(loop, body.outputs[attrs.first_stack() + j], found->rows, found->record);
     }
     finish(record, std::move(loop));
   }
@@ -330,18 +263,15 @@ class Multiplying {
     const int contract = attrs.b_contract[0];
     const Dim& column = b.dims()[static_cast<std::size_t>(1 - contract)];
     const std::optional<ValueId> matrix = loop.capture(in[1]);
-    const SumOrder order =
-        can_be_packed(attrs, a, b) ? packed_order(attrs, a, b) : dot_order(attrs, a, b);
+    const SumOrder order = order_in_steps(loop.attrs, attrs, a, b, how_.packs);
     // A product of one column costs no more than to look it up.
     if (!matrix || column.size() == 1 || !has_alike_rows(order) ||
         (column.is_named() && column == table.dims()[0]))
       return;
     const ValueId made = product(now_[rows.table], *matrix, contract, order);
-    GatherAttrs gather = *rows.attrs;
-    gather.matched.assign(static_cast<std::size_t>(a.rank() - 1), -1);
     loop.captures.push_back({made, loop.body->add_value(to_->types[made])});
     loop.gathers[r] = {loop.captures.back().inside, steps(loop, rows),
-                       make_attrs(std::move(gather))};
+                       by_whole_rows(*rows.attrs, static_cast<std::size_t>(a.rank() - 1))};
     loop.notes.say(LoopNote::Kind::hoisted, dot_op, {a, b},
                    {body.types[body.outputs_of(record)[0]]},
                    str("once for each row of ", table, ", from which its rows are gathered"));
@@ -367,8 +297,7 @@ class Multiplying {
     const std::optional<ValueId> sum = sums_by_index(loop, rows, updates);
     if (!sum) return;
     const std::size_t output = loop.attrs.first_sum() + static_cast<std::size_t>(found - sums);
-    loop.products.push_back(
-        {loop.outputs[output], now_[rows.table], *sum, now_[rows.indices], table_first});
+    loop.products.push_back({loop.outputs[output], *sum, rows, table_first});
     loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(body.inputs_of(record)),
                    {body.types[term]}, "of sums by index");
   }
@@ -385,7 +314,7 @@ class Multiplying {
       if (!matrix || !is_by_matrix(attrs, body.types[in[0]], body.types[in[1]])) return;
       const std::optional<ValueId> sum = sums_by_index(loop, rows, in[0]);
       if (!sum) return;
-      scattered_[scatter] = {*sum, *matrix, now_[rows.indices], attrs.b_contract[0]};
+      scattered_[scatter] = {*sum, *matrix, rows, attrs.b_contract[0]};
       loop.notes.say(LoopNote::Kind::sunk, dot_op, body.types_of(in), {body.types[term]},
                      "of sums by index");
       return;
@@ -412,17 +341,19 @@ class Multiplying {
         (row.is_named() && row == type.dims().back()))
       return std::nullopt;
     const ValueId indices = steps(loop, rows);
-    auto [it, is_new] = loop.sums_by_index.try_emplace({indices, updates}, 0);
-    if (!is_new) return it->second;
-    GatherAttrs attrs = *rows.attrs;
-    attrs.matched.assign(rows.order.size() - 1, -1);
+    const TensorType result = type.with({row, type.dims().back()});
+    const AttrsRef attrs = by_whole_rows(*rows.attrs, rows.order.size() - 1);
+    for (const Changed::SumByIndex& made : loop.sums_by_index)
+      if (made.steps == indices && made.updates == updates && made.type == result &&
+          attr::same(made.attrs, attrs))
+        return made.sum;
     const ValueId term = put(*loop.body, {indices, updates}, [&](const Tensors& given) {
-      return scatter_positions(zeros(type.with({row, type.dims().back()})), given[0], given[1],
-                               make_attrs(std::move(attrs)));
+      return scatter_positions(zeros(result), given[0], given[1], attrs);
     });
-    it->second = to_->add_value(loop.body->types[term]);
-    loop.sums.push_back({it->second, term});
-    return it->second;
+    const ValueId sum = to_->add_value(loop.body->types[term]);
+    loop.sums_by_index.push_back({indices, updates, result, attrs, sum});
+    loop.sums.push_back({sum, term});
+    return sum;
   }
 
   void finish(const OpRecord& record, Changed loop) {
@@ -470,32 +401,23 @@ class Multiplying {
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(std::move(loop.body), names);
     to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
-    for (const auto& [out, table, sums, indices, table_first] : loop.products)
-      now_[out] = product_over_rows(table, sums, indices, table_first);
+    for (const Changed::Product& product : loop.products)
+      now_[product.out] = product_over_rows(product);
   }
 
   const Graph& from_;
-  std::vector<std::size_t> maker_;                 ///< by value, the record; kNone for inputs
-  std::vector<std::vector<std::size_t>> readers_;  ///< by value, records; kNone for outputs
+  const MultiplyTables& how_;
+  FindTableRows find_;
   Ref<Graph> to_;
-  std::vector<ValueId> now_;  ///< by value
-  struct Scattered {
-    ValueId sums, matrix, indices;
-    int contract;
-  };
-  std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add, what it is instead
+  std::vector<ValueId> now_;                    ///< by value
+  std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add
 };
-
-template <bool kAny>
-Ref<Graph> multiplied(const Graph& graph) {
-  Ref<Graph> result = Multiplying<kAny>(graph).run();
-  return result->types.size() == graph.types.size() ? result : drop_dead(*result);
-}
 
 }  // namespace
 
-Ref<Graph> multiply_tables(const Graph& graph, bool any) {
-  return any ? multiplied<true>(graph) : multiplied<false>(graph);
+Ref<Graph> multiply_tables(const Graph& graph, const MultiplyTables& how) {
+  Ref<Graph> result = Multiplying(graph, how).run();
+  return result->types.size() == graph.types.size() ? result : drop_dead(*result);
 }
 
 }  // namespace reel

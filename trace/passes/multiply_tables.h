@@ -3,8 +3,15 @@
 #pragma once
 
 #include "reel/core/graph.h"
+#include "reel/trace/passes/pack_weights.h"
 
 namespace reel {
+
+/// How tables are multiplied.
+struct MultiplyTables {
+  Packs packs = Packs::large;  ///< what pack_weights does afterwards
+  bool any = false;            ///< for tests, whatever the sizes
+};
 
 /// A table of few rows, such as an embedding of characters, is gathered from by many indices, and a
 /// loop multiplies in each step what they gave by a matrix. Rows of the product are the same for
@@ -17,10 +24,12 @@ namespace reel {
 ///   loop over x, g: sum xᵀ·g; stack g·wᵀ   becomes   loop over i, g: sum s of scatter_add(i, g)
 ///   scatter_add(i, the stack)                        tᵀ·s; s·wᵀ
 ///
-/// What is gathered has the bits that it had; sums are taken in another order. Only where rows
-/// are taken twice and more on the average, and steps take many, since the sum has all of them.
-/// Loops whose entries end one by one stay as they are. Before the passes that take loops apart.
-/// any: for tests, whatever the sizes.
-Ref<Graph> multiply_tables(const Graph& graph, bool any = false);
+/// What is gathered has the bits that it had; sums are taken in another order. Only where rows of
+/// 16 columns and more are taken twice and more on the average, and steps take many, since the sum
+/// has all of them; of products with more than one column. Loops stay as they are whose entries end
+/// one by one, that have a condition or run in chunks, and those that print, or where something is
+/// printed between the loop and what gathers or adds up by index. Before the passes that take loops
+/// apart.
+Ref<Graph> multiply_tables(const Graph& graph, const MultiplyTables& how = {});
 
 }  // namespace reel

@@ -11,12 +11,36 @@
 namespace reel {
 namespace {
 
+/// Whether packed_dot reads all of the matrix in every run of a step: its columns may be the rows
+/// of the loop's state, some of which run at a time (plan/row_cut.h), or entries that end.
+bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
+              const TensorType& matrix) {
+  if (!can_be_packed(dot, a, matrix)) return false;
+  const Dims& dims = matrix.dims();
+  if (std::any_of(dims.begin(), dims.end(),
+                  [&](const Dim& dim) { return contains(attrs.entry_dims, dim); }))
+    return false;
+  const Dim& column = dims[static_cast<std::size_t>(1 - dot.b_contract[0])];
+  if (!column.is_named()) return true;
+  const Graph& body = *attrs.body.graph;
+  const auto first_carry = body.inputs.begin() + 1;
+  return std::none_of(first_carry, first_carry + attrs.carries, [&](ValueId v) {
+    const Dims& state = body.types[v].dims();
+    return !state.empty() && state[0] == column;
+  });
+}
+
+PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const TensorType& matrix) {
+  if (packs == Packs::all) return {pack_small_op, packed_small_dot_op};
+  return packed_ops_of(dot, a, matrix);
+}
+
 /// A loop whose captures are packed.
 class Packing {
  public:
   /// inputs: of the loop, in `outside`, where what is packed is computed.
-  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, bool small)
-      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), small_(small) {
+  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, Packs packs)
+      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), packs_(packs) {
     const Graph& body = *attrs_.body.graph;
     for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
       capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
@@ -39,13 +63,14 @@ class Packing {
         continue;
       }
       // What a chunk does for all its steps at once has rows enough.
-      if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0]) &&
-          can_be_packed(get<DotAttrs>(record.attrs.get()), body.types[in[0]], body.types[in[1]])) {
+      if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0])) {
         const auto& dot = get<DotAttrs>(record.attrs.get());
-        const PackedOps ops = small_ ? PackedOps{pack_small_op, packed_small_dot_op}
-                                     : packed_ops_of(dot, body.types[in[0]], body.types[in[1]]);
-        in[1] = packed(ops.pack, in[1], dot.b_contract[0]);
-        op = &ops.dot;
+        const TensorType &a = body.types[in[0]], &matrix = body.types[in[1]];
+        if (may_pack(attrs_, dot, a, matrix)) {
+          const PackedOps ops = ops_of(packs_, dot, a, matrix);
+          in[1] = packed(ops.pack, in[1], dot.b_contract[0]);
+          op = &ops.dot;
+        }
       }
       body_->append(*op, record.attrs, in, out);
     }
@@ -88,22 +113,33 @@ class Packing {
   Graph& outside_;
   LoopAttrs attrs_;
   std::vector<ValueId>& inputs_;
-  bool small_;
+  Packs packs_;
   Ref<Graph> body_;
   std::map<ValueId, int> capture_of_;  ///< its place among the captures of the body
   std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
   std::map<ValueId, ValueId> replaced_;
 };
 
-SubGraph packed_inside(const SubGraph& sub, bool small) {
+SubGraph packed_inside(const SubGraph& sub, Packs packs) {
   if (!sub) return sub;
   DimEnv names = sub.env();
-  return make_sub_graph(pack_weights(*sub.graph, small), names);
+  return make_sub_graph(pack_weights(*sub.graph, packs), names);
 }
 
 }  // namespace
 
-Ref<Graph> pack_weights(const Graph& graph, bool small) {
+Packs packs_of(const Passes& passes) {
+  if (!passes.pack_weights) return Packs::none;
+  return passes.pack_small ? Packs::all : Packs::large;
+}
+
+SumOrder order_in_steps(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
+                        const TensorType& matrix, Packs packs) {
+  if (packs == Packs::none || !may_pack(attrs, dot, a, matrix)) return dot_order(dot, a, matrix);
+  return packed_order(ops_of(packs, dot, a, matrix).dot, dot, a, matrix);
+}
+
+Ref<Graph> pack_weights(const Graph& graph, Packs packs) {
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
@@ -113,13 +149,13 @@ Ref<Graph> pack_weights(const Graph& graph, bool small) {
     AttrsRef attrs = record.attrs;
     if (record.op == &cond_op) {
       CondAttrs cond = get<CondAttrs>(attrs.get());
-      cond.on_true = packed_inside(cond.on_true, small);
-      cond.on_false = packed_inside(cond.on_false, small);
+      cond.on_true = packed_inside(cond.on_true, packs);
+      cond.on_false = packed_inside(cond.on_false, packs);
       attrs = make_attrs(std::move(cond));
     } else if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      loop.body = packed_inside(loop.body, small);
-      attrs = make_attrs(Packing(*result, std::move(loop), inputs, small).run());
+      loop.body = packed_inside(loop.body, packs);
+      attrs = make_attrs(Packing(*result, std::move(loop), inputs, packs).run());
     }
     result->append(record, attrs, inputs, out);
   }

@@ -90,24 +90,26 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   const auto pass = [&](bool is_made, const char* name, auto&& make) {
     if (is_made) result = checked(make(*result), graph, name);
   };
+  const Packs packs = packs_of(passes);
   const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Of loops whose length nobody knows, and of those that slice and stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
-  pass(passes.multiply_tables, "multiply_tables",
-       [&](const Graph& from) { return multiply_tables(from, passes.multiply_any); });
+  pass(passes.multiply_tables, "multiply_tables", [&](const Graph& from) {
+    return multiply_tables(from, {packs, passes.multiply_any});
+  });
   pass(batches, "constant_slices", constant_slices);
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",
        [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
   pass(chunks && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "feed_chunks", feed_chunks);
-  pass(batches, "batch_over_time", batch_over_time);
+  pass(batches, "batch_over_time", [&](const Graph& from) { return batch_over_time(from, packs); });
   pass(true, "constant_slices", constant_slices);
   Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));
   result = std::move(optimised.graph);
   pass(passes.pack_weights, "pack_weights",
-       [&](const Graph& from) { return pack_weights(from, passes.pack_small); });
+       [&](const Graph& from) { return pack_weights(from, packs); });
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
   pass(chunks && passes.adjoin_loops, "adjoin_loops", adjoin_loops);
   optimised.graph = std::move(result);

@@ -208,6 +208,7 @@ int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) 
 int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) const {
   const auto& dot = get<DotAttrs>(record.attrs.get());
   const int a = axes_[in[0]], b = axes_[in[1]];
+  if (is_packed_dot(*record.op) && b != kNone) return kMixed;  // only its type has rows
   if (a != kNone && b != kNone) {
     for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
       if (dot.a_batch[i] == a) return dot.b_batch[i] == b ? static_cast<int>(i) : kMixed;

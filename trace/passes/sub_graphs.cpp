@@ -2,7 +2,7 @@
 
 namespace reel {
 
-AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&)) {
+AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
   const auto inside = [&](const SubGraph& sub) {
     if (!has_loops(*sub.graph)) return sub;
     DimEnv names = sub.env();
@@ -23,8 +23,7 @@ AttrsRef with_sub_graphs(const OpRecord& record, Ref<Graph> (*pass)(const Graph&
   return record.attrs;
 }
 
-Ref<Graph> with_loops(const Graph& graph, Ref<Graph> (*pass)(const Graph&),
-                      const LoopChange& change) {
+Ref<Graph> with_loops(const Graph& graph, const Pass& pass, const LoopChange& change) {
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();

@@ -121,12 +121,13 @@ std::optional<Dim> TimeSplit::divisible_time_of(const LoopAttrs& attrs,
 }
 
 TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
-                     const DimRenames& renames, Leaves leaves)
+                     const DimRenames& renames, Leaves leaves, Packs packs)
     : attrs_(attrs),
       body_(*attrs.body.graph),
       time_(time),
       renames_(renames),
       is_open_(is_step_open(attrs, inputs)),
+      packs_(packs),
       asked_(leaves),
       leaves_(is_open_ || has_few_steps(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
@@ -151,7 +152,8 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
   std::vector<std::uint8_t> is_left_if_kept(body_.records.size());
   if (leaves_ == Leaves::all && computes_again(body_) && !has_list_slices(attrs, inputs))
     is_left_if_kept = find_left_if_kept();
-  leaves_if_kept_ = std::count(is_left_if_kept.begin(), is_left_if_kept.end(), 1);
+  leaves_if_kept_ =
+      std::any_of(is_left_if_kept.begin(), is_left_if_kept.end(), [](auto is) { return is; });
   if (attrs_.counts_down) keep_cheap_inside();
   if (leaves_ == Leaves::all) sink(is_left_if_kept);
   keep_what_is_again();
@@ -276,11 +278,8 @@ SumOrder TimeSplit::order_in_step(const OpRecord& record) const {
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
   if (!a.is_known() || !b.is_known()) return SumOrder::by_sizes;
   const auto& dot = get<DotAttrs>(record.attrs.get());
-  const bool is_packed = home_[in[1]] == Home::once && can_be_packed(dot, a, b) &&
-                         std::none_of(b.dims().begin(), b.dims().end(), [&](const Dim& dim) {
-                           return contains(attrs_.entry_dims, dim);
-                         });
-  const SumOrder order = is_packed ? packed_order(dot, a, b) : dot_order(dot, a, b);
+  const SumOrder order =
+      home_[in[1]] == Home::once ? order_in_steps(attrs_, dot, a, b, packs_) : dot_order(dot, a, b);
   return has_alike_rows(order) ? order : SumOrder::by_sizes;
 }
 
@@ -295,7 +294,8 @@ bool TimeSplit::is_warm_inside(const OpRecord& record) const {
   });
 }
 
-/// Of a product of all steps at once rows have other bits than of one of a step.
+/// Where all was kept it was a slice, made in steps: of all steps at once a product may have other
+/// bits, where rows of its order are not alike (order_in_step).
 bool TimeSplit::must_stay(const OpRecord& record) const {
   return record.again == Again::in_steps && record.op->gains_over_time;
 }

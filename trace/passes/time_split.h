@@ -11,6 +11,7 @@
 #include "reel/core/ops/product_table.h"
 #include "reel/trace/passes/ended_values.h"
 #include "reel/trace/passes/notes.h"
+#include "reel/trace/passes/pack_weights.h"
 
 namespace reel {
 
@@ -39,8 +40,9 @@ class TimeSplit {
     once,  ///< what depends on captures alone
   };
   /// time: the dim of the steps (time_of). inputs: types of the op's. renames: of the whole graph.
+  /// packs: what pack_weights does afterwards.
   TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
-            const DimRenames& renames, Leaves leaves = Leaves::all);
+            const DimRenames& renames, Leaves leaves, Packs packs);
 
   /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
@@ -125,7 +127,8 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
-  bool is_open_;           ///< a step may take any memory
+  bool is_open_;  ///< a step may take any memory
+  Packs packs_;
   Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
   bool leaves_if_kept_;    ///< something would go before it, had all been kept
   mutable DimEnv env_;     // remembers what it has resolved
