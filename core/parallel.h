@@ -22,9 +22,9 @@ int threads();
 /// do not see it, so that no gradient flows through what it computes; traces and tapes of its own
 /// are its own. It draws from a stream of its own, which depends on the caller's stream and on i:
 /// like all that a part computes, not on the number of threads. Ops use one thread each, but for
-/// products of large matrices, softmax and its relatives, and the element-wise ops that a plan joins,
-/// where they are large too. Parts may call parallel_for. The caller's CancellationScope counts
-/// for them, too.
+/// products of large matrices, softmax and its relatives, and the element-wise ops that a plan
+/// joins, where they are large too. Parts may call parallel_for. The caller's CancellationScope
+/// counts for them, too.
 ///
 /// What a part throws is thrown here: that of the smallest i, as from a loop. Parts before it have
 /// run then, of those behind it none begins any more, and none runs any more when this returns.

@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// In how many parts so much work is done, at most `most`. Sizes alone decide: results do not
-/// depend on the number of threads.
+/// In how many parts so much work is done, at most `most`, and at most four, as of products. Sizes
+/// alone decide: results do not depend on the number of threads.
 ///
 /// work: elements, each counted once for something as simple as a sum of two, which takes a quarter
 /// of a nanosecond. A part is worth a task from some 15 microseconds on.
@@ -23,8 +23,8 @@ inline int parts_for(std::int64_t work, std::int64_t most) {
 /// must not depend on where they begin.
 template <class Fn>
 void in_parts(std::int64_t size, std::int64_t work, Fn&& fn) {
-  const int parts = threads() == 1 ? 1 : parts_for(work, size);
-  if (parts == 1) {
+  const int parts = parts_for(work, size);
+  if (parts == 1 || threads() == 1) {
     fn(std::int64_t{0}, size);
     return;
   }

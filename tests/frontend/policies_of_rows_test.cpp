@@ -134,6 +134,45 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PoliciesOfRowsTest,
                                            Sizes{33, 4, 300}),
                          name_of);
 
+// Beside what has rows the state has what is the same for all of them, and matrices have its dim: a
+// rule that adds up its cotangent again keeps the gradient from being cut into blocks of rows.
+TEST(PoliciesOfStatesTest, WhatIsTheSameForAllRows) {
+  const Dim batch("batch", 24), time("time", 5), in("in", 33), hidden("hidden", 64),
+      next("next", 64);
+  const auto again = [](const StepValue&) { return Saving::recompute; };
+  for (const DType dtype : {f32, f64}) {
+    manual_seed(17);
+    const Model model{random_normal({hidden, in}, dtype) * 0.2,
+                      random_normal({hidden, next}, dtype) * 0.1, random_normal({hidden}, dtype),
+                      random_normal({time, batch, in}, dtype)};
+    const auto gradient = [&](const Checkpoint& policy) {
+      return jit(value_and_grad([&](const Model& m) {
+        const auto step = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+          const auto& [h, c] = state;
+          const Tensor q = tanh(matmul(x * x, m.w, in) + h);
+          const Tensor r = q + rename(matmul(q, m.u, hidden), next, hidden) * 0.5;
+          const Tensor gate = sigmoid(r) * matmul(rename(r, hidden, next), m.u * 0.9, next);
+          const Tensor y = tanh(gate + c * 0.01);
+          return std::pair{y, std::pair{y, c * 0.99}};
+        };
+        return sum(square(scan(Scan{.spatial_dim = time,
+                                    .initial = std::pair{zeros({batch, hidden}, dtype), m.v},
+                                    .xs = m.x,
+                                    .body = step,
+                                    .checkpoint = policy})
+                              .ys));
+      }))(model);
+    };
+    const auto expected = gradient({});
+    for (const Checkpoint& policy :
+         {Checkpoint().where(again), Checkpoint::every(3).where(again), Checkpoint::every(4)}) {
+      const auto actual = gradient(policy);
+      expect_same_bits(actual.first, expected.first);
+      expect_same_leaves(actual.second, expected.second);
+    }
+  }
+}
+
 // What a function under checkpoint() computes again goes as the same written out goes.
 TEST(PoliciesOfFunctionsTest, StepsUnderCheckpointHaveTheBitsOfPlainOnes) {
   for (const Sizes n : {Sizes{70, 16, 32}, Sizes{40, 16, 200}, Sizes{20, 16, 512}}) {

@@ -71,7 +71,7 @@ class LargePageTest : public PageFixture {
   };
   /// Milliseconds of a processor that the browser takes for kReferenceWork.
   double reference() {
-    browser->open("data:text/html,<body></body>", "true");
+    browser->open("data:text/html,<body></body>", "location.protocol === 'data:'");
     const double before = browser->processor_time();
     EXPECT_EQ(ask(kReferenceWork), 3 * 200003 + 8000);
     return browser->processor_time() - before;
@@ -218,7 +218,7 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   const double unit = (before + reference()) / 2;
   std::cout << nodes << " nodes, " << steps << " steps, reference " << unit << " ms\n";
   // Twice what it takes (docs/pictures.md has times).
-  expect_less("shown", to_view, 1, unit);
+  expect_less("shown", to_view, 1.7, unit);
   expect_less("unfolded", to_unfold, 8, unit);
   expect_less("fitted", to_fit, 0.08, unit);
   expect_less("a frame of moving", to_move, 0.04, unit);

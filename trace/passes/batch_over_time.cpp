@@ -368,6 +368,7 @@ Ref<Graph> batch_over_time(const Graph& graph, Packs packs) {
 }
 
 Ref<Graph> hoist_once(const Graph& graph) {
+  // What is done once has the order that it had: nothing asks for that of a step.
   return batched(graph, graph.renames, TimeSplit::Leaves::once, Packs::none);
 }
 

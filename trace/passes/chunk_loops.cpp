@@ -45,6 +45,7 @@ class Chunking {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
     if (!steps_ && !is_handed_on_ && !must_have_chunks()) {
+      // Packing changes orders of sums only, which nobody asks for here.
       if (!TimeSplit(as_chunks(), inputs_, *time, renames_, TimeSplit::Leaves::all, Packs::large)
                .would_change_anything())
         return false;

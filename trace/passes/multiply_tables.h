@@ -24,7 +24,8 @@ struct MultiplyTables {
 ///   loop over x, g: sum xᵀ·g; stack g·wᵀ   becomes   loop over i, g: sum s of scatter_add(i, g)
 ///   scatter_add(i, the stack)                        tᵀ·s; s·wᵀ
 ///
-/// What is gathered has the bits that it had; sums are taken in another order. Only where rows of
+/// What is gathered has the bits that it had, but for matrices that pack_weights does not pack in
+/// loops that run in blocks of rows; sums are taken in another order. Only where rows of
 /// 16 columns and more are taken twice and more on the average, and steps take many, since the sum
 /// has all of them; of products with more than one column. Loops stay as they are whose entries end
 /// one by one, that have a condition or run in chunks, and those that print, or where something is

@@ -7,6 +7,7 @@
 #include "reel/core/ops/loop.h"
 #include "reel/core/ops/packed.h"
 #include "reel/core/ops/products.h"
+#include "reel/trace/passes/row_axes.h"
 
 namespace reel {
 namespace {
@@ -20,14 +21,12 @@ bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
   if (std::any_of(dims.begin(), dims.end(),
                   [&](const Dim& dim) { return contains(attrs.entry_dims, dim); }))
     return false;
-  const Dim& column = dims[static_cast<std::size_t>(1 - dot.b_contract[0])];
-  if (!column.is_named()) return true;
   const Graph& body = *attrs.body.graph;
-  const auto first_carry = body.inputs.begin() + 1;
-  return std::none_of(first_carry, first_carry + attrs.carries, [&](ValueId v) {
-    const Dims& state = body.types[v].dims();
-    return !state.empty() && state[0] == column;
-  });
+  const std::vector<TensorType> carries =
+      body.types_of(std::span(body.inputs).subspan(1, static_cast<std::size_t>(attrs.carries)));
+  const std::optional<Dim> rows = dim_of_rows(attrs, carries);
+  return !rows || !rows->is_named() ||
+         !(dims[static_cast<std::size_t>(1 - dot.b_contract[0])] == *rows);
 }
 
 PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const TensorType& matrix) {

@@ -18,6 +18,13 @@
 
 namespace reel {
 
+std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorType> carries) {
+  if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
+  for (const TensorType& carry : carries)
+    if (carry.rank() > 0) return carry.dims()[0];
+  return std::nullopt;
+}
+
 bool has_lengths_over(const TensorType& type, const Dim& dim) {
   return dim.is_named() &&
          std::any_of(type.dims().begin(), type.dims().end(),

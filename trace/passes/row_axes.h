@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "reel/core/ops/loop.h"
@@ -71,6 +73,10 @@ class RowAxes {
   bool draws_have_rows_ = false;             // their first axis is that, where it is as long
   const Op* first_mixing_ = nullptr;
 };
+
+/// The dim that counts the rows of a loop's state: that of its entries, or else the first one of
+/// the first carry that has dims. carries: their types, around the loop or in its body.
+std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorType> carries);
 
 /// Some dim of the type has a length for each element of `dim`: a row is no tensor like the others.
 bool has_lengths_over(const TensorType& type, const Dim& dim);

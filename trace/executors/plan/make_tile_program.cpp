@@ -106,7 +106,7 @@ class TileProgram::Builder {
     whole_ = &type(whole);
     space_ = &type(part);
     axis_ = axis;
-    parts_ = parts;
+    joined_parts_ = parts;
   }
   bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
   /// A number for each row: the pass takes in nothing else that has fewer axes than the space, or
@@ -168,7 +168,7 @@ class TileProgram::Builder {
       for (const ValueId v : in) cells.push_back(operand(v, type(v), 0));
       return;
     }
-    const int parts = is_whole(result) ? parts_ : 1;
+    const int parts = is_whole(result) ? joined_parts_ : 1;
     for (int part = 0; part < parts; ++part) {
       if (record.op == &spread_op) {
         if (!cells_of_[in[0]].empty()) {  // of a number for each row, the same cell
@@ -427,7 +427,7 @@ class TileProgram::Builder {
   std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
   const TypeNode *space_ = nullptr, *whole_ = nullptr;
   bool has_sums_ = false;
-  int axis_ = 0, parts_ = 1;
+  int axis_ = 0, joined_parts_ = 1;
   std::vector<Cell> cells_;
   std::vector<RawStep> steps_;
   std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group

@@ -102,16 +102,6 @@ std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool e
   return blocks;
 }
 
-/// The dim of the rows: that of entries, or else the first one of the first carry that has dims.
-std::optional<Dim> find_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
-  for (int i = 0; i < attrs.carries; ++i) {
-    const TensorType& carry = inputs[attrs.first_carry() + static_cast<std::size_t>(i)];
-    if (carry.rank() > 0) return carry.dims()[0];
-  }
-  return std::nullopt;
-}
-
 /// The sums run from the first axis on.
 bool adds_up_first_axes(const OpRecord& record) {
   if (record.op != &sum_op) return false;
@@ -149,7 +139,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
       return no("carry ", i, " is a list");
   if (attrs.keeps_few_steps()) return no("what it keeps is written away, for some steps at a time");
   if (attrs.recalls()) return no("what it reads is computed again, for some steps at a time");
-  const std::optional<Dim> rows = find_rows(attrs, inputs);
+  const std::optional<Dim> rows = dim_of_rows(
+      attrs, inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries)));
   if (!rows) return no("its carries have no dims");
   if (rows->is_ragged()) return no("dim ", *rows, " is ragged");
   if (rows->size() < 2) return no("the rows, ", *rows, ", are fewer than two");
