@@ -226,8 +226,8 @@ T float_remainder(T a, T b) {  // exact, with the sign of a
   else
     return __builtin_fmod(a, b);
 }
-#ifdef __FMA__
-/// c - a b, rounded once. xsimd 8.1 has none for AVX-512, but three ops that a compiler may fuse.
+/// c - a b, rounded once where the processor can. xsimd 8.1 has none for AVX-512, but three ops
+/// that a compiler may fuse.
 template <Batch V>
 V subtract_product(const V& a, const V& b, const V& c) {
 #if defined(__AVX512F__)
@@ -239,6 +239,7 @@ V subtract_product(const V& a, const V& b, const V& c) {
   return xsimd::fnma(a, b, c);
 #endif
 }
+#ifdef __FMA__
 /// F::of for each lane, where not all of them take a short way.
 template <class F, Batch V>
 V by_lane(V a, V b) {
@@ -395,7 +396,7 @@ struct Minimum {
 struct TanhGrad {
   template <Batch V>
   static V of(V y, V g) {
-    return xsimd::fnma(y, y, V(1.0)) * g;
+    return subtract_product(y, y, V(1.0)) * g;
   }
 };
 struct SigmoidGrad {

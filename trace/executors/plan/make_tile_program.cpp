@@ -10,13 +10,14 @@
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/strided.h"
+#include "reel/trace/executors/plan/tile_chains.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
 namespace {
 
 /// So many elements stay in the first-level cache for a program of usual length.
-constexpr std::int64_t kTile = 512;
+constexpr std::int64_t kTile = 1024;
 
 /// How elements lie that are walked over along the axes of the space; not yet merged axes.
 struct Lie {
@@ -39,8 +40,8 @@ struct Cell {
 struct RawStep {
   const OpRecord* record = nullptr;  ///< null: a copy
   DType from = f32, to = f32;
-  std::vector<int> in = {};  ///< cells
-  int out = 0;
+  std::vector<int> in = {}, out = {};                   ///< cells
+  std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no record
 };
 
 }  // namespace
@@ -62,14 +63,15 @@ class TileProgram::Builder {
   void build(TileProgram& to) {
     if (space_->numel == 0) return;
     merge_axes(to);
+    make_chains(to);
+    note_reads();
     const int tiles = assign_tiles();
     std::int64_t item = 1;
     for (const Cell& cell : cells_) item = std::max(item, cell.item);
     to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
     to.part_bytes_ = tiles * to.tile_bytes_;
-    to.parts_ =
-        parts_for(space_->numel * static_cast<std::int64_t>(steps_.size()), to.tiles_in_all());
+    to.parts_ = parts_for(space_->numel * work_, to.tiles_in_all());
     to.memory_.reset(new char[static_cast<std::size_t>(to.parts_ * to.part_bytes_ + 64)]);
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
@@ -120,6 +122,8 @@ class TileProgram::Builder {
     cells_.push_back(std::move(cell));
     return static_cast<int>(cells_.size()) - 1;
   }
+  Cell& cell(int c) { return cells_[static_cast<std::size_t>(c)]; }
+  const Cell& cell(int c) const { return cells_[static_cast<std::size_t>(c)]; }
   static std::int64_t item_of(const TypeNode& type) {
     return static_cast<std::int64_t>(size_of(type.dtype));
   }
@@ -187,15 +191,9 @@ class TileProgram::Builder {
       for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
       repeat_one_less(step, is_of_rows(result) && !is_sum);
       cells.push_back(add_cell({.is_of_rows = is_of_rows(result), .item = item_of(result)}));
-      step.out = cells.back();
-      append(std::move(step));
+      step.out = {cells.back()};
+      steps_.push_back(std::move(step));
     }
-  }
-  void append(RawStep step) {
-    const int number = static_cast<int>(steps_.size());
-    for (const int c : step.in) cells_[static_cast<std::size_t>(c)].last_read = number;
-    cells_[static_cast<std::size_t>(step.out)].made_by = number;
-    steps_.push_back(std::move(step));
   }
 
   /// No loop takes operands of which all repeat: one is written out.
@@ -213,7 +211,7 @@ class TileProgram::Builder {
     }
     const int copy = add_cell(
         {.is_of_rows = on_rows, .item = cells_[static_cast<std::size_t>(step.in.back())].item});
-    append({nullptr, f32, f32, {step.in.back()}, copy});
+    steps_.push_back({.in = {step.in.back()}, .out = {copy}});
     step.in.back() = copy;
   }
 
@@ -231,7 +229,7 @@ class TileProgram::Builder {
       }
       const int copy =
           add_cell({.is_of_rows = on_rows, .lie = to, .output = k, .item = item_of(type(v))});
-      append({nullptr, f32, f32, {cells[part]}, copy});
+      steps_.push_back({.in = {cells[part]}, .out = {copy}});
     }
   }
 
@@ -309,10 +307,100 @@ class TileProgram::Builder {
   std::int64_t rows_of_tile(std::int64_t columns) const {
     constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
     std::int64_t on_rows = 0, on_elements = 0;
-    for (const RawStep& step : steps_)
-      ++(cells_[static_cast<std::size_t>(step.out)].is_of_rows ? on_rows : on_elements);
+    for (const RawStep& step : steps_) ++(cell(step.out[0]).is_of_rows ? on_rows : on_elements);
     return std::min(kMostRows,
                     2 * on_rows * kOfAStep / (std::max<std::int64_t>(on_elements, 1) * columns));
+  }
+
+  // ---- Chains -------------------------------------------------------------------------------
+
+  /// Steps that code can be made for become one, where several stand together.
+  void make_chains(const TileProgram& to) {
+    work_ = static_cast<std::int64_t>(steps_.size());
+    std::vector<StepInOrder> in_order;
+    for (const RawStep& step : steps_) in_order.push_back({step.in, step.out[0], kind_of(step)});
+    std::vector<int> reads(cells_.size());
+    for (const RawStep& step : steps_)
+      for (const int c : step.in) ++reads[static_cast<std::size_t>(c)];
+    std::vector<RawStep> made;
+    for (const std::vector<int>& group : steps_in_chains(
+             in_order, static_cast<int>(cells_.size()),
+             [&](const auto& steps) { return fits(chain_of(steps, reads, to).chain); })) {
+      MadeChain chain;
+      if (group.size() > 1) chain = chain_of(group, reads, to);
+      if (group.size() > 1) chain.step.code = code_of(chain.chain);
+      if (chain.step.code)
+        made.push_back(std::move(chain.step));
+      else
+        for (const int s : group) made.push_back(std::move(steps_[static_cast<std::size_t>(s)]));
+    }
+    steps_ = std::move(made);
+  }
+  static bool fits(const Chain& chain) {
+    if (chain.places() > kMostChainPlaces) return false;
+    return chain.repeats.size() + chain.steps.size() <= kChainRegisters ||
+           chain.registers() <= kChainRegisters;
+  }
+
+  /// Of steps that may be one chain: on elements or a number for each row, of one size.
+  int kind_of(const RawStep& step) const {
+    const Cell& out = cell(step.out[0]);
+    if (out.item < 4) return kNoChain;
+    if (step.record) {
+      if (step.record->op == &sum_op || step.from != step.to || !is_float(step.to)) return kNoChain;
+      if (!has_code(*element_loop(*step.record->op))) return kNoChain;
+    }
+    return static_cast<int>(out.item) + out.is_of_rows;
+  }
+
+  struct MadeChain {
+    Chain chain;
+    RawStep step;
+  };
+  /// reads: by cell, how many steps read it.
+  MadeChain chain_of(const std::vector<int>& group, std::vector<int> reads,
+                     const TileProgram& to) const {
+    MadeChain made;
+    const RawStep& first = steps_[static_cast<std::size_t>(group[0])];
+    made.chain.item = cell(first.out[0]).item;
+    const bool on_rows = cell(first.out[0]).is_of_rows;
+    std::vector<int> value(cells_.size(), -1);
+    std::vector<int> outs;
+    for (const int s : group) outs.push_back(steps_[static_cast<std::size_t>(s)].out[0]);
+    for (const int s : group)
+      for (const int c : steps_[static_cast<std::size_t>(s)].in) {
+        --reads[static_cast<std::size_t>(c)];
+        int& number = value[static_cast<std::size_t>(c)];
+        if (number >= 0 || std::find(outs.begin(), outs.end(), c) != outs.end()) continue;
+        number = static_cast<int>(made.step.in.size());
+        made.step.in.push_back(c);
+        made.chain.repeats.push_back(repeats(c, on_rows, to));
+      }
+    for (const int s : group) {
+      const RawStep& step = steps_[static_cast<std::size_t>(s)];
+      const int out = step.out[0];
+      int in[2] = {-1, -1};
+      for (std::size_t i = 0; i < step.in.size(); ++i)
+        in[i] = value[static_cast<std::size_t>(step.in[i])];
+      value[static_cast<std::size_t>(out)] = made.chain.append(code(step), in[0], in[1]);
+      if (cell(out).output < 0 && reads[static_cast<std::size_t>(out)] == 0) continue;
+      made.chain.results.push_back(value[static_cast<std::size_t>(out)]);
+      made.step.out.push_back(out);
+    }
+    return made;
+  }
+  static Chain::Code code(const RawStep& step) {
+    if (!step.record) return std::nullopt;
+    const ElementLoop loop = *element_loop(*step.record->op);
+    if (const Unary* op = std::get_if<Unary>(&loop)) return *op;
+    return std::get<Binary>(loop);
+  }
+
+  void note_reads() {
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      for (const int c : steps_[s].in) cell(c).last_read = static_cast<int>(s);
+      for (const int c : steps_[s].out) cell(c).made_by = static_cast<int>(s);
+    }
   }
 
   // ---- Tiles --------------------------------------------------------------------------------
@@ -323,25 +411,27 @@ class TileProgram::Builder {
     int count = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       // An operand that lies alike and is read here last may be written over.
+      const Cell like = cell(steps_[s].out[0]);
       const auto release = [&](bool same_width) {
         for (const int c : steps_[s].in) {
-          Cell& cell = cells_[static_cast<std::size_t>(c)];
-          const Cell& out = cells_[static_cast<std::size_t>(steps_[s].out)];
-          const bool is_same = cell.item == out.item && cell.is_of_rows == out.is_of_rows;
-          if (cell.tile < 0 || cell.last_read != static_cast<int>(s) || is_same != same_width)
+          Cell& read = cell(c);
+          const bool is_same = read.item == like.item && read.is_of_rows == like.is_of_rows;
+          if (read.tile < 0 || read.last_read != static_cast<int>(s) || is_same != same_width)
             continue;
-          free.push_back(cell.tile);
-          cell.last_read = -2;  // once
+          free.push_back(read.tile);
+          read.last_read = -2;  // once
         }
       };
       release(true);
-      Cell& made = cells_[static_cast<std::size_t>(steps_[s].out)];
-      if (made.output < 0) {
+      for (const int c : steps_[s].out) {
+        Cell& made = cell(c);
+        if (made.output >= 0) continue;
         if (free.empty()) free.push_back(count++);
         made.tile = free.back();
         free.pop_back();
-        if (made.last_read < 0) free.push_back(made.tile);
       }
+      for (const int c : steps_[s].out)
+        if (cell(c).tile >= 0 && cell(c).last_read < 0) free.push_back(cell(c).tile);
       release(false);
     }
     return count;
@@ -349,27 +439,35 @@ class TileProgram::Builder {
 
   // ---- Steps --------------------------------------------------------------------------------
 
+  /// Elements from one to the next along a merged group of axes.
+  std::int64_t step_along(std::size_t group, const Cell& cell) const {
+    return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
+  }
   /// on_rows: for a step whose columns are the rows.
+  bool repeats(int c, bool on_rows, const TileProgram& to) const {
+    const Cell& read = cell(c);
+    if (read.input < 0 && read.output < 0) return read.is_of_rows && !on_rows;
+    if (axes_.empty()) return false;
+    if (!on_rows) return step_along(0, read) == 0;
+    // Of one row there is no step to the next.
+    return to.rows_ > 1 && (axes_.size() == 1 || step_along(1, read) == 0);
+  }
   Place place(int c, bool on_rows, const TileProgram& to) const {
-    const Cell& cell = cells_[static_cast<std::size_t>(c)];
+    const Cell& from = cell(c);
     Place place;
-    place.item = cell.item;
-    if (cell.tile >= 0) {
-      place.offset = cell.tile * to.tile_bytes_;
-      place.repeats = cell.is_of_rows && !on_rows;
+    place.item = from.item;
+    place.repeats = repeats(c, on_rows, to);
+    if (from.tile >= 0) {
+      place.offset = from.tile * to.tile_bytes_;
       place.row = 1;
       return place;
     }
-    place.home = cell.input >= 0 ? Home::input : Home::output;
-    place.index = static_cast<std::uint32_t>(cell.input >= 0 ? cell.input : cell.output);
-    place.offset = cell.lie.offset * cell.item;
-    const auto step = [&](std::size_t group) {
-      return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
-    };
-    if (axes_.size() > 1) place.row = step(1);
-    // Of one row there is no step to the next.
-    if (!axes_.empty()) place.repeats = on_rows ? place.row == 0 && to.rows_ > 1 : step(0) == 0;
-    for (std::size_t group = axes_.size(); group-- > 2;) place.outer.push_back(step(group));
+    place.home = from.input >= 0 ? Home::input : Home::output;
+    place.index = static_cast<std::uint32_t>(from.input >= 0 ? from.input : from.output);
+    place.offset = from.lie.offset * from.item;
+    if (axes_.size() > 1) place.row = step_along(1, from);
+    for (std::size_t group = axes_.size(); group-- > 2;)
+      place.outer.push_back(step_along(group, from));
     return place;
   }
 
@@ -379,15 +477,28 @@ class TileProgram::Builder {
            (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
   }
 
+  Step chain_step(const RawStep& raw, bool on_rows, const TileProgram& to) const {
+    Step step{};
+    step.kind = Kind::chain;
+    step.is_of_rows = on_rows;
+    step.code = raw.code;
+    for (const std::vector<int>* cells : {&raw.in, &raw.out})
+      for (const int c : *cells) step.places.push_back(place(c, on_rows, to));
+    step.is_flat = std::all_of(step.places.begin(), step.places.end(),
+                               [&](const Place& place) { return is_flat(place, on_rows, to); });
+    return step;
+  }
+
   Step step(const RawStep& raw, const TileProgram& to) const {
     Step step{};
+    const bool makes_rows = cell(raw.out[0]).is_of_rows;
+    if (raw.code) return chain_step(raw, makes_rows, to);
     step.operands = static_cast<int>(raw.in.size());
-    const bool makes_rows = cells_[static_cast<std::size_t>(raw.out)].is_of_rows;
     const bool is_sum = raw.record && raw.record->op == &sum_op;
     step.is_of_rows = makes_rows && !is_sum;
     for (std::size_t i = 0; i < raw.in.size(); ++i)
       step.in[i] = place(raw.in[i], step.is_of_rows, to);
-    step.out = place(raw.out, makes_rows, to);
+    step.out = place(raw.out[0], makes_rows, to);
     bool flat = is_flat(step.out, step.is_of_rows, to);
     for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], step.is_of_rows, to);
     if (is_sum) {
@@ -430,6 +541,7 @@ class TileProgram::Builder {
   int axis_ = 0, joined_parts_ = 1;
   std::vector<Cell> cells_;
   std::vector<RawStep> steps_;
+  std::int64_t work_ = 0;  ///< steps on each element, before they are chains
   std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group
 };
 

@@ -17,13 +17,28 @@ inline char* TileProgram::at(const Place& place, const Tile& tile) const {
   return data + elements * place.item;
 }
 
+/// Elements from one row to the next.
+inline std::int64_t TileProgram::row_of(const Place& place, const Tile& tile) {
+  return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
+}
+
 void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {
-  const auto row_of = [&](const Place& place) {
-    return (place.home == Home::tile ? tile.columns : place.row) * place.item;
-  };
-  const std::int64_t from_row = row_of(step.in[0]), to_row = row_of(step.out);
+  const std::int64_t from_row = row_of(step.in[0], tile) * step.in[0].item;
+  const std::int64_t to_row = row_of(step.out, tile) * step.out.item;
   for (std::int64_t row = 0; row < tile.rows; ++row, from += from_row, to += to_row)
     step.unary(from, to, tile.columns);
+}
+
+void TileProgram::run_chain(const Step& step, const Tile& tile) const {
+  ChainRun run;
+  run.rows = step.is_flat ? 1 : tile.rows;
+  run.columns = step.is_flat ? tile.rows * tile.columns : tile.columns;
+  const std::size_t places = step.places.size();
+  for (std::size_t i = 0; i < places; ++i) run.at[i] = at(step.places[i], tile);
+  if (run.rows > 1)
+    for (std::size_t i = 0; i < places; ++i)
+      run.step[i] = row_of(step.places[i], tile) * step.places[i].item;
+  step.code->run(run);
 }
 
 void TileProgram::run_tile(const Tile& tile) const {
@@ -34,9 +49,6 @@ void TileProgram::run_tile(const Tile& tile) const {
 }
 
 inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
-  const auto row_of = [&](const Place& place) {
-    return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
-  };
   char* to = at(step.out, tile);
   switch (step.kind) {
     case Kind::flat_unary:
@@ -49,11 +61,11 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
       run_unary(step, tile, at(step.in[0], tile), to);
       break;
     case Kind::rows: {
-      Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out)};
+      Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out, tile)};
       const void* in[kMostOperands];
       for (int i = 0; i < step.operands; ++i) {
         in[i] = at(step.in[i], tile);
-        rows.step[i] = row_of(step.in[i]);
+        rows.step[i] = row_of(step.in[i], tile);
         rows.repeats[i] = step.in[i].repeats;
       }
       step.rows(in, to, rows);
@@ -61,15 +73,15 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
     }
     case Kind::copy: {
       const Place& from = step.in[0];
-      copy_strided(
-          static_cast<std::size_t>(from.item),
-          {{tile.rows, row_of(step.out), row_of(from)}, {tile.columns, 1, from.repeats ? 0 : 1}},
-          to, at(from, tile));
+      copy_strided(static_cast<std::size_t>(from.item),
+                   {{tile.rows, row_of(step.out, tile), row_of(from, tile)},
+                    {tile.columns, 1, from.repeats ? 0 : 1}},
+                   to, at(from, tile));
       break;
     }
     case Kind::sum: {
       const char* from = at(step.in[0], tile);
-      const std::int64_t row = row_of(step.in[0]);
+      const std::int64_t row = row_of(step.in[0], tile);
       if (row == tile.columns) {
         step.sum(from, to, {tile.rows, tile.columns, 1});
         break;
@@ -78,6 +90,9 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
         step.sum(from + i * row * step.in[0].item, to + i * step.out.item, {1, tile.columns, 1});
       break;
     }
+    case Kind::chain:
+      run_chain(step, tile);
+      break;
   }
 }
 

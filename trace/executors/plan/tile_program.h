@@ -7,6 +7,7 @@
 
 #include "reel/core/graph.h"
 #include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/pointwise_code.h"
 #include "reel/core/ops/pointwise_table.h"
 #include "reel/core/ops/reduction_table.h"
 #include "reel/core/tensor.h"
@@ -14,8 +15,9 @@
 namespace reel {
 
 /// The ops of a fused op, done one after the other for some hundred elements at a time, or for some
-/// whole rows where these are summed over: what one hands to the next stays in the cache, and the
-/// bits are those of each op done for itself.
+/// whole rows where these are summed over: what one hands to the next stays in the cache, or in
+/// registers where they are a chain of simple ops, and the bits are those of each op done for
+/// itself.
 ///
 /// Elements are walked over in the order of the smallest values there are (`space`). A value that a
 /// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
@@ -53,7 +55,8 @@ class TileProgram {
     unary,
     rows,
     copy,
-    sum,  ///< over each row
+    sum,    ///< over each row
+    chain,  ///< of steps on floats, as machine code
   };
   struct Step {
     Kind kind;
@@ -64,6 +67,10 @@ class TileProgram {
     bool is_of_rows = false;  ///< on a number for each row, as if these were columns
     int operands = 0;
     Place in[kMostOperands], out;
+    // Of a chain only:
+    std::shared_ptr<const PointwiseCode> code;
+    std::vector<Place> places;  ///< operands, then results
+    bool is_flat = false;       ///< all lie without gaps within a tile, and none repeats
   };
   /// The elements that are walked over: outer axes, then rows of columns.
   struct Tile {
@@ -80,8 +87,10 @@ class TileProgram {
   Tile tile_at(std::int64_t number, char* tiles) const;
   void advance(Tile& tile) const;
   char* at(const Place& place, const Tile& tile) const;
+  static std::int64_t row_of(const Place& place, const Tile& tile);
   void run_tile(const Tile& tile) const;
   void run_step(const Step& step, const Tile& tile) const;
+  void run_chain(const Step& step, const Tile& tile) const;
   static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
 
   std::vector<Step> steps_;

@@ -1,0 +1,109 @@
+// Which steps of a tile program are done as one, and that programs of chains give the bits of each
+// op done for itself.
+#include "reel/trace/executors/plan/tile_chains.h"
+
+#include <gtest/gtest.h>
+
+#include "reel/reel.h"
+#include "reel/tests/trace/planned.h"
+
+namespace reel {
+namespace {
+
+using Groups = std::vector<std::vector<int>>;
+
+const auto kAnyFits = [](const std::vector<int>&) { return true; };
+
+// Values 0 to 9 are operands.
+TEST(StepsInChainsTest, StepsThatWaitForAnotherKindComeBehindIt) {
+  const std::vector<StepInOrder> steps = {
+      {{0, 1}, 10, 4}, {{10}, 11, kNoChain}, {{11, 2}, 12, 4}, {{10, 3}, 13, 4}, {{13, 12}, 14, 4}};
+  EXPECT_EQ(steps_in_chains(steps, 15, kAnyFits), (Groups{{0, 3}, {1}, {2, 4}}));
+}
+
+TEST(StepsInChainsTest, StepsOfNoChainComeAsSoonAsTheyCan) {
+  const std::vector<StepInOrder> steps = {
+      {{0, 1}, 10, 4}, {{1}, 11, kNoChain}, {{11, 10}, 12, 4}, {{11}, 13, kNoChain}};
+  EXPECT_EQ(steps_in_chains(steps, 14, kAnyFits), (Groups{{1}, {3}, {0, 2}}));
+}
+
+TEST(StepsInChainsTest, KindsDoNotMix) {
+  const std::vector<StepInOrder> steps = {{{0}, 10, 4}, {{1}, 11, 8}, {{10}, 12, 4}, {{11}, 13, 8}};
+  EXPECT_EQ(steps_in_chains(steps, 14, kAnyFits), (Groups{{0, 2}, {1, 3}}));
+}
+
+TEST(StepsInChainsTest, ChainsEndWhereTheNextStepDoesNotFit) {
+  const std::vector<StepInOrder> steps = {
+      {{0}, 10, 4}, {{10}, 11, 4}, {{11}, 12, 4}, {{12}, 13, 4}, {{13}, 14, 4}};
+  const auto two = [](const std::vector<int>& chain) { return chain.size() <= 2; };
+  EXPECT_EQ(steps_in_chains(steps, 15, two), (Groups{{0, 1}, {2, 3}, {4}}));
+}
+
+class TileChainsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(3); }
+
+  template <class F, class... Args>
+  void expect_same(const F& f, const Args&... args) {
+    expect_same_without({.fuse_pointwise = false}, true, f, args...);
+  }
+};
+
+TEST_F(TileChainsTest, SimpleOpsOfOneSize) {
+  const auto f = [](Tensor x, Tensor y) {
+    const Tensor z = sqrt(abs(x * y - x)) / (maximum(x, y) + 3);
+    return std::tuple{relu(z - 0.5), minimum(-z, square(x)), z};
+  };
+  for (const DType dtype : {f32, f64})
+    for (const std::int64_t count : {1, 7, 16, 1000, 5000})
+      expect_same(f, random_normal({count}, dtype), random_normal({count}, dtype));
+}
+
+TEST_F(TileChainsTest, ChainsBetweenOpsThatHaveNoCode) {
+  const auto f = [](Tensor x, Tensor y) {
+    const Tensor a = tanh(x * y + x), b = exp(x - y), c = a * b - x;
+    return where(c > 0., c * a, sigmoid(c) * b + 1.);
+  };
+  expect_same(f, random_normal({33, 77}), random_normal({33, 77}));
+}
+
+TEST_F(TileChainsTest, OperandsThatRepeatAlongRowsAndColumns) {
+  const auto f = [](Tensor x, Tensor row, Tensor column, Tensor one) {
+    return (x * row + column) * one - row * column / (one + 2.) + x;
+  };
+  for (const std::int64_t columns : {1, 9, 130})
+    expect_same(f, random_normal({21, columns}), random_normal({columns}), random_normal({21, 1}),
+                random_normal({}));
+}
+
+// More is alive at once than there are registers, and more places than a chain has.
+TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
+  const auto f = [](std::vector<Tensor> x) {
+    std::vector<Tensor> made;
+    for (std::size_t i = 0; i + 1 < x.size(); ++i) made.push_back(x[i] * x[i + 1]);
+    for (std::size_t i = 0; i + 1 < made.size(); ++i) made[i] = made[i] + made[made.size() - 1 - i];
+    Tensor total = made[0];
+    for (const Tensor& m : made) total = total * 0.5 - m;
+    made.push_back(total);
+    return made;
+  };
+  std::vector<Tensor> x;
+  for (int i = 0; i < 40; ++i) x.push_back(random_normal({300}));
+  expect_same(f, x);
+}
+
+TEST_F(TileChainsTest, NumbersForEachRowBetweenSums) {
+  const auto normed = [](Tensor x, Tensor scale) {
+    const Tensor centred = x - mean(x, -1, Keep::yes);
+    const Tensor spread = sqrt(mean(square(centred), -1, Keep::yes) + 1e-5);
+    return centred / spread * scale + spread;
+  };
+  for (const Dims& dims : {Dims{1, 40}, Dims{37, 40}, Dims{5, 700}}) {
+    const Tensor scale = random_normal({dims[1]});
+    expect_same(normed, random_normal(dims), scale);
+    expect_same(grad([&](Tensor x) { return sum(square(normed(x, scale))); }), random_normal(dims));
+  }
+}
+
+}  // namespace
+}  // namespace reel
