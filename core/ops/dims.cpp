@@ -270,6 +270,17 @@ Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked) 
   return masked;
 }
 
+namespace {
+/// With its dims in the order that they have in x. A plan joins what is element-wise in one order
+/// only, and of as many dims the result would have the mask's order.
+Tensor in_order_of(const Tensor& valid, const Tensor& x) {
+  Dims order;
+  for (const Dim& dim : x.dims())
+    if (find(valid.dims(), dim) >= 0) order.push_back(dim);
+  return order == valid.dims() ? valid : transpose(valid, order);
+}
+}  // namespace
+
 Tensor mask_padding(const Tensor& x, const NestedList& value) {
   const auto padding = [&] {
     return as_function("mask_padding", [&] { return full({}, value, x.dtype()); });
@@ -277,8 +288,7 @@ Tensor mask_padding(const Tensor& x, const NestedList& value) {
   Tensor result = x;
   for (int i = 0; i < x.rank(); ++i) {
     if (!is_masked(x.type(), i)) continue;
-    Tensor valid = mask(x.dims()[i]);
-    if (valid.rank() == x.rank()) valid = transpose(valid, x.dims());  // the result keeps x's order
+    const Tensor valid = in_order_of(mask(x.dims()[i]), x);
     result = where(valid, result, padding());
   }
   std::vector<int> all(static_cast<std::size_t>(x.rank()));

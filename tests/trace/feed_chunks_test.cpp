@@ -94,6 +94,42 @@ TEST_F(FeedChunksTest, WhatMixesStepsStaysAndSoDoesWhatIsSpreadOverThem) {
              shifts, sequence(), scalar(0.3, f64), weights());
 }
 
+// Named dims say where an operand with fewer of them lies: a mask of a ragged dim, a bias.
+TEST_F(FeedChunksTest, NamedOperandsMayLackDims) {
+  const Dim batch("batch", 2), in("in", 5), out("out", 5);
+  const auto over_named = [&](const Tensor& xs, const Dim& time, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x, w, in) + h);
+      return std::pair{next, next};
+    };
+    return scan(Scan{.spatial_dim = time,
+                     .initial = zeros({batch, out}, f64),
+                     .xs = xs,
+                     .body = body})
+        .ys;
+  };
+  const Dim time("time", tensor({6, 3}, {batch}));
+  const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in, out}, f64);
+  expect_ops(
+      "mul add full dim_lengths cast max full maximum loop{loop{dot add tanh}}",
+      "full dim_lengths cast max full maximum loop{mul add loop{dot add tanh}}",
+      [&](const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& w) {
+        return over_named(x * scale + bias, scale.dims()[0], w);
+      },
+      x, random_normal({time, batch}, f64), random_normal({in}, f64), w);
+  // The cotangents of a sum, zeros beyond the ends.
+  expect_ops(
+      "full dim_lengths cast max full maximum loop{loop{dot add tanh}} exp mask transpose full "
+      "full "
+      "spread where mul loop{loop{add tanh_grad dot}}",
+      "full dim_lengths cast max full maximum loop{loop{dot add tanh}} mask transpose full full "
+      "loop{spread exp where mul loop{add tanh_grad dot}}",
+      grad([&](const Tensor& w, const Tensor& x) {
+        return sum(exp(over_named(x, x.dims()[0], w)));
+      }),
+      w, x);
+}
+
 TEST_F(FeedChunksTest, AnOperandThatTheLoopReadsAnywayIsReadOnce) {
   const auto f = [](const Tensor& x, const Tensor& w) {
     const auto body = [&](const std::pair<Tensor, Tensor>& x, const Tensor& h) {

@@ -62,14 +62,16 @@ class Feeding {
     const TensorType& type = from_.types[v];
     if (type.is_list()) return std::nullopt;
     // Plain dims are told apart by their places alone.
-    const bool is_along = type.rank() == made.rank() && type.rank() > 0 && type.dims()[0] == time;
+    const bool has_places = type.rank() == made.rank() || type.is_named();
+    const bool is_along = has_places && type.rank() > 0 && type.dims()[0] == time;
     if (is_along && !spreads) return Operand::slices;
     // A plain dim of the same size elsewhere, or lengths over the steps: better not.
     const bool mentions = std::any_of(type.dims().begin(), type.dims().end(), [&](const Dim& dim) {
       return dim == time || contains(dim.length_dims(), time);
     });
     if (mentions) return std::nullopt;
-    return spreads || type.rank() == 0 ? std::optional(Operand::capture) : std::nullopt;
+    return spreads || type.rank() == 0 || type.is_named() ? std::optional(Operand::capture)
+                                                          : std::nullopt;
   }
 
   /// The record that makes the value, if it can be made in chunks.
