@@ -9,6 +9,7 @@
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
+#include "reel/core/huge_pages.h"
 #include "reel/core/memory.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
@@ -30,14 +31,21 @@ constexpr std::int64_t kMostLargeBytes = std::int64_t{256} << 20;  // all pools 
 #ifdef __SANITIZE_THREAD__
 // Debian's oneTBB is not instrumented: memory that goes through it from thread to thread looks
 // raced for.
-void* allocate_memory(std::size_t bytes) {
-  return std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
+void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 void free_memory(void* memory) { std::free(memory); }
 #else
-void* allocate_memory(std::size_t bytes) { return scalable_aligned_malloc(bytes, kLine); }
+void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+  return scalable_aligned_malloc(bytes, alignment);
+}
 void free_memory(void* memory) { scalable_aligned_free(memory); }
 #endif
+void* allocate_memory(std::size_t bytes) {
+  void* memory = allocate_aligned(bytes, alignment_of_block(bytes));
+  if (memory) ask_for_huge_pages(memory, bytes);
+  return memory;
+}
 
 struct Freed {
   Freed* next;

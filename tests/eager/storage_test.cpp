@@ -1,6 +1,9 @@
 // Blocks: alignment, identities, reuse of what nobody else holds.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "reel/core/ops.h"
@@ -14,6 +17,30 @@ TEST(StorageTest, DataIsAlignedToACacheLine) {
     const Tensor x = zeros({n});
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data<float>()) % 64, 0u) << n;
   }
+}
+
+/// Whether the system was asked for huge pages at an address: "hg" among the flags of its mapping.
+bool is_on_huge_pages(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      is_here = begin <= at && at < end;
+    } else if (is_here && line.starts_with("VmFlags:")) {
+      return line.find(" hg") != std::string::npos;
+    }
+  }
+  return false;
+}
+
+TEST(StorageTest, LargeBlocksLieOnHugePages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+    GTEST_SKIP() << "this system has no huge pages";
+  const Tensor small = zeros({10'000}), large = zeros({5'000'000});
+  EXPECT_TRUE(is_on_huge_pages(large.data<float>() + 2'000'000));
+  EXPECT_FALSE(is_on_huge_pages(small.data<float>()));
 }
 
 TEST(StorageTest, IdentitiesDifferBetweenThreads) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/huge_pages.h"
 #include "reel/core/memory.h"
 
 namespace reel {
@@ -94,9 +95,13 @@ PlanMemory take_plan_memory(std::int64_t bytes) {
     return memory;
   }
   make_room(bytes);
-  PlanMemory memory{
-      {static_cast<char*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))), {bytes}}};
+  const auto size = static_cast<std::size_t>(bytes);
+  const std::size_t alignment = alignment_of_block(size);
+  PlanMemory memory{{static_cast<char*>(std::aligned_alloc(
+                         alignment, (size + alignment - 1) / alignment * alignment)),
+                     {bytes}}};
   if (!memory.data) throw_no_memory(bytes);
+  ask_for_huge_pages(memory.data.get(), size);
   count_bytes(MemoryClass::buffers, bytes);
   return memory;
 }
