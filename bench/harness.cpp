@@ -26,7 +26,10 @@ constexpr int kFewTurns = 3, kMostTurns = 400;
 /// thread per core, after which every program pays for atomic counts. It reads the environment when
 /// it is loaded, which is before main: hence a second start. What a machine says there is not
 /// asked: one of them names kernels for processors without AVX-512.
-void set_up_peers(char** argv) {
+///
+/// Our large blocks lie on huge pages; glibc's, from which peers take theirs, do if it is told to.
+/// Not where peaks are measured, which they round up.
+void set_up_peers(char** argv, bool measures_peaks) {
   bool is_complete = true;
   const auto set = [&](const char* variable, const char* value) {
     const char* now = std::getenv(variable);
@@ -36,9 +39,10 @@ void set_up_peers(char** argv) {
   };
   set("OPENBLAS_NUM_THREADS", "1");
   if (__builtin_cpu_supports("avx512f")) set("OPENBLAS_CORETYPE", "SKYLAKEX");
+  if (!measures_peaks) set("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   if (is_complete) return;
   execv("/proc/self/exe", argv);
-  throw Error("cannot start again with an environment for OpenBLAS");
+  throw Error("cannot start again with an environment for peers");
 }
 
 /// Of sorted values, between two of which it may lie.
@@ -78,7 +82,7 @@ void note(const std::string& line) {
 }
 
 Group::Group(const std::string& name, int argc, char** argv) {
-  set_up_peers(argv);
+  set_up_peers(argv, name == "memory");
   CLI::App options("Benchmarks of Reel: " + name);
   options.add_option("--json", json_, "Write the rows to this file");
   options.add_option("--case", only_, "Only cases with this text in their names");
