@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reel/core/ops/pointwise_code.h"
+#include "reel/core/ops/pointwise_kernels.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
 
@@ -90,6 +92,25 @@ TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
   std::vector<Tensor> x;
   for (int i = 0; i < 40; ++i) x.push_back(random_normal({300}));
   expect_same(f, x);
+}
+
+// As on a processor without AVX-512, or where no memory may be run.
+TEST_F(TileChainsTest, WithoutCodeStepsRunOneByOne) {
+  const PointwiseTable* const avx2 = find_pointwise_table("avx2");
+  if (!avx2) GTEST_SKIP() << "this processor has no AVX2";
+  const PointwiseTable* const before = &pointwise_table();
+  chosen_pointwise_table.store(avx2);
+  Chain chain{.repeats = {false, false}, .steps = {}, .results = {}};
+  chain.results = {chain.append(Binary::add, 0, 1)};
+  EXPECT_FALSE(code_of(chain));
+  const auto f = [](Tensor x, Tensor scale) {
+    const Tensor centred = x - mean(x, -1, Keep::yes);
+    return tanh(centred * scale + x) * square(centred) - scale;
+  };
+  expect_same(f, random_normal({37, 40}), random_normal({40}));
+  expect_same(grad([&](Tensor x, Tensor scale) { return sum(f(x, scale)); }),
+              random_normal({37, 40}), random_normal({40}));
+  chosen_pointwise_table.store(before);
 }
 
 TEST_F(TileChainsTest, NumbersForEachRowBetweenSums) {
