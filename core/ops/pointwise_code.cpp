@@ -88,7 +88,9 @@ enum Comparison : std::uint8_t {
 class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
  public:
   explicit Generator(const Chain& chain)
-      : CodeGenerator(kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places())),
+      // Memory is never both written and run, which some systems forbid.
+      : CodeGenerator(kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()),
+                      Xbyak::DontSetProtectRWE),
         chain_(chain) {
     write();
     setProtectModeRE();

@@ -94,6 +94,15 @@ TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
   expect_same(f, x);
 }
 
+// What becomes of a part that is dropped is no chain without results (it crashed).
+TEST_F(TileChainsTest, PartsThatNobodyReads) {
+  const auto f = [](Tensor u, Tensor k, Tensor c, Tensor d) {
+    return split(concat({u, exp(u * k)}, -1) * c + d, -1, 2)[0];
+  };
+  expect_same(f, random_normal({8, 32}), random_normal({8, 32}), random_normal({8, 64}),
+              random_normal({8, 64}));
+}
+
 // As on a processor without AVX-512, or where no memory may be run.
 TEST_F(TileChainsTest, WithoutCodeStepsRunOneByOne) {
   const PointwiseTable* const avx2 = find_pointwise_table("avx2");

@@ -58,6 +58,7 @@ class TileProgram::Builder {
     if (space_->numel == 0) return;
     for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
     for (std::size_t k = 0; k < body.outputs.size(); ++k) write_output(static_cast<int>(k));
+    drop_unread();
   }
 
   void build(TileProgram& to) {
@@ -231,6 +232,20 @@ class TileProgram::Builder {
           add_cell({.is_of_rows = on_rows, .lie = to, .output = k, .item = item_of(type(v))});
       steps_.push_back({.in = {cells[part]}, .out = {copy}});
     }
+  }
+
+  /// Parts of a split that nobody reads need no steps.
+  void drop_unread() {
+    std::vector<bool> is_read(cells_.size());
+    std::vector<RawStep> read;
+    for (std::size_t s = steps_.size(); s-- > 0;) {
+      const int out = steps_[s].out[0];
+      if (cell(out).output < 0 && !is_read[static_cast<std::size_t>(out)]) continue;
+      for (const int c : steps_[s].in) is_read[static_cast<std::size_t>(c)] = true;
+      read.push_back(std::move(steps_[s]));
+    }
+    std::reverse(read.begin(), read.end());
+    steps_ = std::move(read);
   }
 
   /// Whether output k may be written over input i: each of its elements is read last by the step

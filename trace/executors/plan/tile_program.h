@@ -14,7 +14,7 @@
 
 namespace reel {
 
-/// The ops of a fused op, done one after the other for some hundred elements at a time, or for some
+/// The ops of a fused op, done one after the other for a thousand elements at a time, or for some
 /// whole rows where these are summed over: what one hands to the next stays in the cache, or in
 /// registers where they are a chain of simple ops, and the bits are those of each op done for
 /// itself.
@@ -56,7 +56,7 @@ class TileProgram {
     rows,
     copy,
     sum,    ///< over each row
-    chain,  ///< of steps on floats, as machine code
+    chain,  ///< of simple steps, as machine code
   };
   struct Step {
     Kind kind;
