@@ -1,5 +1,7 @@
 // core/ops/pointwise_functors.h — what each element-wise op computes, on a vector or one element.
 //
+// What has code in pointwise_code.cpp, has_code() tells: that does the same, to the bit.
+//
 // Everything stands in a namespace of the instruction set REEL_ISA that the including file is
 // compiled for, so that no function compiled for a newer processor is ever linked into the path of
 // an older one.

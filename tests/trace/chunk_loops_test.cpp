@@ -223,9 +223,10 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
 
 TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
   const Problem ragged = named_problem(Dim("time", tensor({7, 2}, {batch})));
-  EXPECT_EQ(ops_in_chunks(3, named_rnn(), ragged),
-            "full dim_lengths loop{dot loop{rename dot add tanh} dot mask transpose full where} sum "
-            "square mask transpose full where sum add");
+  EXPECT_EQ(
+      ops_in_chunks(3, named_rnn(), ragged),
+      "full dim_lengths loop{dot loop{rename dot add tanh} dot mask transpose full where} sum "
+      "square mask transpose full where sum add");
   const auto jitted = jit(named_rnn());
   jitted(ragged);
   const Ref<Graph> graph =

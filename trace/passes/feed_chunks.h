@@ -11,10 +11,9 @@ namespace reel {
 ///   %1 = mul(%x, %y); loop over chunks of %1      becomes      loop over chunks of %x, %y:
 ///                                                                %1 = mul(%x, %y)
 ///
-/// Named operands may lack dims; those without that of the steps become captures.
-///
 /// so that there never is all of it: the cotangent of what a loss takes of every step. Same
-/// results. Behind chunk_loops.
+/// results. Named operands may lack dims; those that lack the one of the steps become captures.
+/// Behind chunk_loops.
 Ref<Graph> feed_chunks(const Graph& graph);
 
 }  // namespace reel

@@ -11,6 +11,7 @@
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/strided.h"
 #include "reel/trace/executors/plan/tile_chains.h"
+#include "reel/trace/executors/plan/tile_steps.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {
@@ -18,31 +19,6 @@ namespace {
 
 /// So many elements stay in the first-level cache for a program of usual length.
 constexpr std::int64_t kTile = 1024;
-
-/// How elements lie that are walked over along the axes of the space; not yet merged axes.
-struct Lie {
-  std::int64_t offset = 0;  ///< elements
-  Steps steps;
-};
-
-/// A value of the space's size: a whole small value, or one part of a large one; or a number for
-/// each row.
-struct Cell {
-  bool is_of_rows = false;
-  int input = -1;  ///< it lies in an input
-  Lie lie = {};    ///< there, or in the output that it is written to
-  int output = -1;
-  int made_by = -1, last_read = -1;  ///< steps
-  std::int64_t item = 0;
-  int tile = -1;
-};
-
-struct RawStep {
-  const OpRecord* record = nullptr;  ///< null: a copy
-  DType from = f32, to = f32;
-  std::vector<int> in = {}, out = {};                   ///< cells
-  std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no record
-};
 
 }  // namespace
 
@@ -64,11 +40,13 @@ class TileProgram::Builder {
   void build(TileProgram& to) {
     if (space_->numel == 0) return;
     merge_axes(to);
-    make_chains(to);
+    work_ = static_cast<std::int64_t>(steps_.size());
+    steps_ = with_chains(std::move(steps_), cells_,
+                         [&](int c, bool on_rows) { return repeats(c, on_rows, to); });
     note_reads();
     const int tiles = assign_tiles();
     std::int64_t item = 1;
-    for (const Cell& cell : cells_) item = std::max(item, cell.item);
+    for (const TileCell& cell : cells_) item = std::max(item, cell.item);
     to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
     to.part_bytes_ = tiles * to.tile_bytes_;
@@ -78,7 +56,7 @@ class TileProgram::Builder {
     to.tiles_ = to.memory_.get() + (64 - start % 64);
     to.is_one_tile_ =
         to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
-    for (const RawStep& raw : steps_) to.steps_.push_back(step(raw, to));
+    for (const TileStep& raw : steps_) to.steps_.push_back(step(raw, to));
     for (std::size_t k = 0; k < body_.outputs.size(); ++k)
       for (std::size_t i = 0; i < body_.inputs.size(); ++i)
         if (may_replace(k, i)) to.replaced_[k].push_back(static_cast<std::uint32_t>(i));
@@ -119,12 +97,12 @@ class TileProgram::Builder {
                          (!is_whole(value) && value.sizes.back() != space_->sizes.back()));
   }
 
-  int add_cell(Cell cell) {
+  int add_cell(TileCell cell) {
     cells_.push_back(std::move(cell));
     return static_cast<int>(cells_.size()) - 1;
   }
-  Cell& cell(int c) { return cells_[static_cast<std::size_t>(c)]; }
-  const Cell& cell(int c) const { return cells_[static_cast<std::size_t>(c)]; }
+  TileCell& cell(int c) { return cells_[static_cast<std::size_t>(c)]; }
+  const TileCell& cell(int c) const { return cells_[static_cast<std::size_t>(c)]; }
   static std::int64_t item_of(const TypeNode& type) {
     return static_cast<std::int64_t>(size_of(type.dtype));
   }
@@ -155,8 +133,10 @@ class TileProgram::Builder {
     Steps steps;
     for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
       steps.push_back(broadcast_stride(type(v), result, axis));
-    return add_cell(
-        {.input = input_of_[v], .lie = lie(result, steps, part), .item = item_of(type(v))});
+    const Lie at = lie(result, steps, part);
+    for (std::size_t c = 0; c < cells_.size(); ++c)
+      if (cells_[c].input == input_of_[v] && cells_[c].lie == at) return static_cast<int>(c);
+    return add_cell({.input = input_of_[v], .lie = at, .item = item_of(type(v))});
   }
 
   void add(std::size_t r) {
@@ -187,7 +167,7 @@ class TileProgram::Builder {
             {.input = input_of_[in[0]], .lie = lie(result, steps, part), .item = item_of(result)}));
         continue;
       }
-      RawStep step{.record = &record, .from = type(in[0]).dtype, .to = result.dtype};
+      TileStep step{.record = &record, .from = type(in[0]).dtype, .to = result.dtype};
       const bool is_sum = record.op == &sum_op;
       for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
       repeat_one_less(step, is_of_rows(result) && !is_sum);
@@ -198,10 +178,10 @@ class TileProgram::Builder {
   }
 
   /// No loop takes operands of which all repeat: one is written out.
-  void repeat_one_less(RawStep& step, bool on_rows) {
+  void repeat_one_less(TileStep& step, bool on_rows) {
     const auto inner = space_->sizes.size() - on_rows;
     for (const int c : step.in) {
-      const Cell& cell = cells_[static_cast<std::size_t>(c)];
+      const TileCell& cell = cells_[static_cast<std::size_t>(c)];
       if (cell.is_of_rows && !on_rows) continue;
       if (cell.input < 0 || inner == 0 || space_->numel == 1) return;
       for (std::size_t axis = inner; axis-- > 0;) {
@@ -221,7 +201,7 @@ class TileProgram::Builder {
     const std::vector<int> cells = cells_of_[v];
     for (std::size_t part = 0; part < cells.size(); ++part) {
       const Lie to = lie(type(v), own_steps(type(v)), static_cast<int>(part));
-      Cell& cell = cells_[static_cast<std::size_t>(cells[part])];
+      TileCell& cell = cells_[static_cast<std::size_t>(cells[part])];
       const bool on_rows = is_of_rows(type(v));
       if (cell.input < 0 && cell.output < 0 && cell.is_of_rows == on_rows) {
         cell.output = k;
@@ -237,7 +217,7 @@ class TileProgram::Builder {
   /// Parts of a split that nobody reads need no steps.
   void drop_unread() {
     std::vector<bool> is_read(cells_.size());
-    std::vector<RawStep> read;
+    std::vector<TileStep> read;
     for (std::size_t s = steps_.size(); s-- > 0;) {
       const int out = steps_[s].out[0];
       if (cell(out).output < 0 && !is_read[static_cast<std::size_t>(out)]) continue;
@@ -252,9 +232,9 @@ class TileProgram::Builder {
   /// that writes there, or before.
   bool may_replace(std::size_t k, std::size_t i) const {
     if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
-    for (const Cell& read : cells_) {
+    for (const TileCell& read : cells_) {
       if (read.input != static_cast<int>(i)) continue;
-      for (const Cell& written : cells_) {
+      for (const TileCell& written : cells_) {
         if (written.output != static_cast<int>(k)) continue;
         // Parts of one type that do not begin together have no element in common.
         if (!same_steps(read.lie.steps, written.lie.steps) ||
@@ -284,7 +264,7 @@ class TileProgram::Builder {
         std::int64_t inner_size = 1;
         for (const int a : merged.back()) inner_size *= space_->sizes[static_cast<std::size_t>(a)];
         const auto inner = static_cast<std::size_t>(merged.back().front());
-        if (std::all_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+        if (std::all_of(cells_.begin(), cells_.end(), [&](const TileCell& cell) {
               return (cell.input < 0 && cell.output < 0) ||
                      cell.lie.steps[static_cast<std::size_t>(axis)] ==
                          cell.lie.steps[inner] * inner_size;
@@ -297,7 +277,7 @@ class TileProgram::Builder {
     }
     // Columns lie side by side, or repeat.
     const bool has_gaps =
-        !merged.empty() && std::any_of(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+        !merged.empty() && std::any_of(cells_.begin(), cells_.end(), [&](const TileCell& cell) {
           return (cell.input >= 0 || cell.output >= 0) &&
                  cell.lie.steps[static_cast<std::size_t>(merged[0].front())] > 1;
         });
@@ -322,94 +302,12 @@ class TileProgram::Builder {
   std::int64_t rows_of_tile(std::int64_t columns) const {
     constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
     std::int64_t on_rows = 0, on_elements = 0;
-    for (const RawStep& step : steps_) ++(cell(step.out[0]).is_of_rows ? on_rows : on_elements);
+    for (const TileStep& step : steps_) ++(cell(step.out[0]).is_of_rows ? on_rows : on_elements);
     return std::min(kMostRows,
                     2 * on_rows * kOfAStep / (std::max<std::int64_t>(on_elements, 1) * columns));
   }
 
-  // ---- Chains -------------------------------------------------------------------------------
-
-  /// Steps that code can be made for become one, where several stand together.
-  void make_chains(const TileProgram& to) {
-    work_ = static_cast<std::int64_t>(steps_.size());
-    std::vector<StepInOrder> in_order;
-    for (const RawStep& step : steps_) in_order.push_back({step.in, step.out[0], kind_of(step)});
-    std::vector<int> reads(cells_.size());
-    for (const RawStep& step : steps_)
-      for (const int c : step.in) ++reads[static_cast<std::size_t>(c)];
-    std::vector<RawStep> made;
-    for (const std::vector<int>& group : steps_in_chains(
-             in_order, static_cast<int>(cells_.size()),
-             [&](const auto& steps) { return fits(chain_of(steps, reads, to).chain); })) {
-      MadeChain chain;
-      if (group.size() > 1) chain = chain_of(group, reads, to);
-      if (group.size() > 1) chain.step.code = code_of(chain.chain);
-      if (chain.step.code)
-        made.push_back(std::move(chain.step));
-      else
-        for (const int s : group) made.push_back(std::move(steps_[static_cast<std::size_t>(s)]));
-    }
-    steps_ = std::move(made);
-  }
-  static bool fits(const Chain& chain) {
-    if (chain.places() > kMostChainPlaces) return false;
-    return chain.repeats.size() + chain.steps.size() <= kChainRegisters ||
-           chain.registers() <= kChainRegisters;
-  }
-
-  /// Of steps that may be one chain: on elements or a number for each row, of one size.
-  int kind_of(const RawStep& step) const {
-    const Cell& out = cell(step.out[0]);
-    if (out.item < 4) return kNoChain;
-    if (step.record) {
-      if (step.record->op == &sum_op || step.from != step.to || !is_float(step.to)) return kNoChain;
-      if (!has_code(*element_loop(*step.record->op))) return kNoChain;
-    }
-    return static_cast<int>(out.item) + out.is_of_rows;
-  }
-
-  struct MadeChain {
-    Chain chain;
-    RawStep step;
-  };
-  /// reads: by cell, how many steps read it.
-  MadeChain chain_of(const std::vector<int>& group, std::vector<int> reads,
-                     const TileProgram& to) const {
-    MadeChain made;
-    const RawStep& first = steps_[static_cast<std::size_t>(group[0])];
-    made.chain.item = cell(first.out[0]).item;
-    const bool on_rows = cell(first.out[0]).is_of_rows;
-    std::vector<int> value(cells_.size(), -1);
-    std::vector<int> outs;
-    for (const int s : group) outs.push_back(steps_[static_cast<std::size_t>(s)].out[0]);
-    for (const int s : group)
-      for (const int c : steps_[static_cast<std::size_t>(s)].in) {
-        --reads[static_cast<std::size_t>(c)];
-        int& number = value[static_cast<std::size_t>(c)];
-        if (number >= 0 || std::find(outs.begin(), outs.end(), c) != outs.end()) continue;
-        number = static_cast<int>(made.step.in.size());
-        made.step.in.push_back(c);
-        made.chain.repeats.push_back(repeats(c, on_rows, to));
-      }
-    for (const int s : group) {
-      const RawStep& step = steps_[static_cast<std::size_t>(s)];
-      const int out = step.out[0];
-      int in[2] = {-1, -1};
-      for (std::size_t i = 0; i < step.in.size(); ++i)
-        in[i] = value[static_cast<std::size_t>(step.in[i])];
-      value[static_cast<std::size_t>(out)] = made.chain.append(code(step), in[0], in[1]);
-      if (cell(out).output < 0 && reads[static_cast<std::size_t>(out)] == 0) continue;
-      made.chain.results.push_back(value[static_cast<std::size_t>(out)]);
-      made.step.out.push_back(out);
-    }
-    return made;
-  }
-  static Chain::Code code(const RawStep& step) {
-    if (!step.record) return std::nullopt;
-    const ElementLoop loop = *element_loop(*step.record->op);
-    if (const Unary* op = std::get_if<Unary>(&loop)) return *op;
-    return std::get<Binary>(loop);
-  }
+  // ---- Tiles --------------------------------------------------------------------------------
 
   void note_reads() {
     for (std::size_t s = 0; s < steps_.size(); ++s) {
@@ -418,18 +316,16 @@ class TileProgram::Builder {
     }
   }
 
-  // ---- Tiles --------------------------------------------------------------------------------
-
   /// A tile for every cell that lies nowhere else, taken again when it has been read last.
   int assign_tiles() {
     std::vector<int> free;
     int count = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       // An operand that lies alike and is read here last may be written over.
-      const Cell like = cell(steps_[s].out[0]);
+      const TileCell like = cell(steps_[s].out[0]);
       const auto release = [&](bool same_width) {
         for (const int c : steps_[s].in) {
-          Cell& read = cell(c);
+          TileCell& read = cell(c);
           const bool is_same = read.item == like.item && read.is_of_rows == like.is_of_rows;
           if (read.tile < 0 || read.last_read != static_cast<int>(s) || is_same != same_width)
             continue;
@@ -439,7 +335,7 @@ class TileProgram::Builder {
       };
       release(true);
       for (const int c : steps_[s].out) {
-        Cell& made = cell(c);
+        TileCell& made = cell(c);
         if (made.output >= 0) continue;
         if (free.empty()) free.push_back(count++);
         made.tile = free.back();
@@ -455,12 +351,12 @@ class TileProgram::Builder {
   // ---- Steps --------------------------------------------------------------------------------
 
   /// Elements from one to the next along a merged group of axes.
-  std::int64_t step_along(std::size_t group, const Cell& cell) const {
+  std::int64_t step_along(std::size_t group, const TileCell& cell) const {
     return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
   }
   /// on_rows: for a step whose columns are the rows.
   bool repeats(int c, bool on_rows, const TileProgram& to) const {
-    const Cell& read = cell(c);
+    const TileCell& read = cell(c);
     if (read.input < 0 && read.output < 0) return read.is_of_rows && !on_rows;
     if (axes_.empty()) return false;
     if (!on_rows) return step_along(0, read) == 0;
@@ -468,7 +364,7 @@ class TileProgram::Builder {
     return to.rows_ > 1 && (axes_.size() == 1 || step_along(1, read) == 0);
   }
   Place place(int c, bool on_rows, const TileProgram& to) const {
-    const Cell& from = cell(c);
+    const TileCell& from = cell(c);
     Place place;
     place.item = from.item;
     place.repeats = repeats(c, on_rows, to);
@@ -492,7 +388,7 @@ class TileProgram::Builder {
            (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
   }
 
-  Step chain_step(const RawStep& raw, bool on_rows, const TileProgram& to) const {
+  Step chain_step(const TileStep& raw, bool on_rows, const TileProgram& to) const {
     Step step{};
     step.kind = Kind::chain;
     step.is_of_rows = on_rows;
@@ -504,7 +400,7 @@ class TileProgram::Builder {
     return step;
   }
 
-  Step step(const RawStep& raw, const TileProgram& to) const {
+  Step step(const TileStep& raw, const TileProgram& to) const {
     Step step{};
     const bool makes_rows = cell(raw.out[0]).is_of_rows;
     if (raw.code) return chain_step(raw, makes_rows, to);
@@ -554,8 +450,8 @@ class TileProgram::Builder {
   const TypeNode *space_ = nullptr, *whole_ = nullptr;
   bool has_sums_ = false;
   int axis_ = 0, joined_parts_ = 1;
-  std::vector<Cell> cells_;
-  std::vector<RawStep> steps_;
+  std::vector<TileCell> cells_;
+  std::vector<TileStep> steps_;
   std::int64_t work_ = 0;  ///< steps on each element, before they are chains
   std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group
 };

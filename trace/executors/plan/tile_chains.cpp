@@ -1,6 +1,9 @@
 #include "reel/trace/executors/plan/tile_chains.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "reel/core/ops/reduce.h"
 
 namespace reel {
 namespace {
@@ -75,6 +78,109 @@ std::vector<std::vector<int>> steps_in_chains(
     groups.push_back(std::move(chain));
   }
   return groups;
+}
+
+namespace {
+
+class Chains {
+ public:
+  Chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells, const Repeats& repeats)
+      : steps_(std::move(steps)), cells_(cells), repeats_(repeats), reads_(cells.size()) {
+    for (const TileStep& step : steps_)
+      for (const int c : step.in) ++reads_[at(c)];
+  }
+
+  std::vector<TileStep> run() {
+    std::vector<StepInOrder> in_order;
+    for (const TileStep& step : steps_) in_order.push_back({step.in, step.out[0], kind_of(step)});
+    std::vector<TileStep> made;
+    for (const std::vector<int>& group :
+         steps_in_chains(in_order, static_cast<int>(cells_.size()),
+                         [&](const auto& chain) { return fits(chain); })) {
+      Made chain;
+      if (group.size() > 1) {
+        chain = chain_of(group);
+        chain.step.code = code_of(chain.chain);
+      }
+      if (chain.step.code)
+        made.push_back(std::move(chain.step));
+      else
+        for (const int s : group) made.push_back(std::move(steps_[at(s)]));
+    }
+    return made;
+  }
+
+ private:
+  struct Made {
+    Chain chain;
+    TileStep step;
+  };
+
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  bool fits(const std::vector<int>& group) const {
+    // Each step reads two operands and makes a result at most.
+    if (3 * group.size() <= kChainRegisters) return true;
+    const Chain chain = chain_of(group).chain;
+    return chain.places() <= kMostChainPlaces && chain.registers() <= kChainRegisters;
+  }
+
+  /// Of steps that may be one chain: on elements or a number for each row, of one size.
+  int kind_of(const TileStep& step) const {
+    const TileCell& out = cells_[at(step.out[0])];
+    if (out.item < 4) return kNoChain;
+    if (step.record) {
+      if (step.record->op == &sum_op || step.from != step.to || !is_float(step.to)) return kNoChain;
+      if (!has_code(*element_loop(*step.record->op))) return kNoChain;
+    }
+    return static_cast<int>(out.item) + out.is_of_rows;
+  }
+
+  Made chain_of(const std::vector<int>& group) const {
+    Made made;
+    const TileCell& first = cells_[at(steps_[at(group[0])].out[0])];
+    made.chain.item = first.item;
+    std::vector<int> value(cells_.size(), -1), reads = reads_;
+    std::vector<bool> is_made(cells_.size());
+    for (const int s : group) is_made[at(steps_[at(s)].out[0])] = true;
+    for (const int s : group)
+      for (const int c : steps_[at(s)].in) {
+        --reads[at(c)];
+        if (value[at(c)] >= 0 || is_made[at(c)]) continue;
+        value[at(c)] = static_cast<int>(made.step.in.size());
+        made.step.in.push_back(c);
+        made.chain.repeats.push_back(repeats_(c, first.is_of_rows));
+      }
+    for (const int s : group) {
+      const TileStep& step = steps_[at(s)];
+      const int out = step.out[0];
+      int in[2] = {-1, -1};
+      for (std::size_t i = 0; i < step.in.size(); ++i) in[i] = value[at(step.in[i])];
+      value[at(out)] = made.chain.append(code(step), in[0], in[1]);
+      if (cells_[at(out)].output < 0 && reads[at(out)] == 0) continue;  // read in the chain alone
+      made.chain.results.push_back(value[at(out)]);
+      made.step.out.push_back(out);
+    }
+    return made;
+  }
+  static Chain::Code code(const TileStep& step) {
+    if (!step.record) return std::nullopt;
+    const ElementLoop loop = *element_loop(*step.record->op);
+    if (const Unary* op = std::get_if<Unary>(&loop)) return *op;
+    return std::get<Binary>(loop);
+  }
+
+  std::vector<TileStep> steps_;
+  const std::vector<TileCell>& cells_;
+  const Repeats& repeats_;
+  std::vector<int> reads_;  ///< by cell: by so many operands
+};
+
+}  // namespace
+
+std::vector<TileStep> with_chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells,
+                                  const Repeats& repeats) {
+  return Chains(std::move(steps), cells, repeats).run();
 }
 
 }  // namespace reel

@@ -1,0 +1,43 @@
+// trace/executors/plan/tile_steps.h — TileStep, what a fused op is taken apart into before it is a
+// TileProgram.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "reel/core/graph.h"
+#include "reel/core/ops/pointwise_code.h"
+#include "reel/core/ops/strided.h"
+
+namespace reel {
+
+/// How elements lie that are walked over along the axes of the space; not yet merged axes.
+struct Lie {
+  std::int64_t offset = 0;  ///< elements
+  Steps steps;
+
+  bool operator==(const Lie&) const = default;
+};
+
+/// A value of the space's size: a whole small value, or one part of a large one; or a number for
+/// each row.
+struct TileCell {
+  bool is_of_rows = false;
+  int input = -1;  ///< it lies in an input
+  Lie lie = {};    ///< there, or in the output that it is written to
+  int output = -1;
+  int made_by = -1, last_read = -1;  ///< steps
+  std::int64_t item = 0;
+  int tile = -1;
+};
+
+/// An op on cells, a copy, or a chain of such.
+struct TileStep {
+  const OpRecord* record = nullptr;  ///< null: a copy
+  DType from = f32, to = f32;
+  std::vector<int> in = {}, out = {};                   ///< cells
+  std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no record
+};
+
+}  // namespace reel
