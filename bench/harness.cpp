@@ -19,7 +19,7 @@
 namespace reel::bench {
 namespace {
 
-constexpr double kTurnSeconds = 5e-3;  ///< long beside the clock, and beside a cold cache
+constexpr double kTurnSeconds = 5e-3;  ///< long beside the clock
 constexpr int kFewTurns = 3, kMostTurns = 400;
 
 /// Debian's OpenBLAS 0.3.21 takes slow kernels on processors that are newer than it, and starts a
@@ -116,9 +116,11 @@ std::vector<Turns> Group::time(const std::vector<Contender>& contenders, Clock c
     return turn == 0 || (turn < kMostTurns && seconds < (turn < kFewTurns ? 5 : 1) * seconds_);
   };
   for (int turn = 0; goes_on(turn); ++turn)
-    for (std::size_t i = 0; i < contenders.size(); ++i)
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      contenders[i].run();  // finds in the caches what others left, and threads asleep
       seconds[i].push_back(seconds_of([&] { repeat(contenders[i].run, times[i]); }, clock) /
                            times[i]);
+    }
   return seconds;
 }
 

@@ -51,8 +51,9 @@ class Group {
   bool wants(const std::string& name) const;
 
   /// Times the contenders in turns, one, two, one, two, ..., so that a machine that is slow for a
-  /// while is slow for all of them. Each runs once before, and in a turn as often as fills some
-  /// milliseconds. -> for each of them.
+  /// while is slow for all of them. In a turn each runs once, which does not count, and then as
+  /// often as fills some milliseconds: as in a program that does the same again and again.
+  /// -> for each of them.
   std::vector<Turns> time(const std::vector<Contender>& contenders, Clock clock) const;
 
   /// Times them. Rows, from medians over all turns: METRIC of the first contender, METRIC_NAME of
