@@ -165,6 +165,26 @@ TEST_F(SplitLoopsTest, NamedLayersOfTheirOwnWidths) {
   }
 }
 
+// Gates are three times as wide as what the product makes of them for the layer below.
+TEST_F(SplitLoopsTest, LayersMakeTheGradientsOfTheirInputs) {
+  const Dim time("time", 7), batch("batch", 2), in("in", 3), low("low", 4), high("high", 5);
+  const std::pair cells{GruCell::init(in, low), GruCell::init(low, high)};
+  const Tensor x = random_normal({time, batch, in});
+  const auto f = [&](const auto& cells) {
+    const auto cell = stack_cells(cells.first, cells.second);
+    return sum(square(recur(cell, x, time).outputs));
+  };
+  const std::string loops = split(grad(f), cells).after;
+  std::vector<int> products;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    if (loops[i] == '{') products.push_back(0);
+    if (loops.compare(i, 3, "dot") == 0) ++products.back();
+  }
+  // x and h; backwards gates with h, x with gates, h with gates, and gates with the upper layer's
+  // x.
+  EXPECT_EQ(products, (std::vector{2, 2, 4, 3})) << loops;
+}
+
 TEST_F(SplitLoopsTest, LayersThatMakeDimsStayTogether) {
   const auto f = [](const Tensor& x, const Layers& w) {
     const auto body = [&](const Tensor& x, const Layers& state) {

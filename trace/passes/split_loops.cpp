@@ -33,7 +33,9 @@ class Layers {
   explicit Layers(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
     find_dependences();
     find_layers_of_carries();
-    if (count_ > 1) find_layers_of_records();
+    if (count_ == 1) return;
+    find_layers_of_records();
+    bring_products_to_what_they_multiply();
   }
 
   int count() const { return count_; }
@@ -120,6 +122,24 @@ class Layers {
       record_[r] = layer;
       for (const ValueId v : out) value_[v] = layer;
       for (const ValueId v : in) wanted[v] = std::min(wanted[v], layer);
+    }
+  }
+
+  /// Where less is handed on then: going backwards a layer of gates makes the gradient of its own
+  /// input, and has as much to do as the next one.
+  void bring_products_to_what_they_multiply() {
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      if (record.op != &dot_op || record_[r] < 0) continue;
+      int layer = -1;
+      std::int64_t read = 0;
+      for (const ValueId v : body_.inputs_of(record)) {
+        layer = std::max(layer, value_[v]);
+        if (value_[v] >= 0 && body_.types[v].is_known()) read += body_.types[v].bytes();
+      }
+      const ValueId out = body_.outputs_of(record)[0];
+      if (layer < 0 || !body_.types[out].is_known() || body_.types[out].bytes() >= read) continue;
+      record_[r] = value_[out] = layer;
     }
   }
 

@@ -14,8 +14,10 @@ namespace reel {
 ///
 /// so that what the second computes from the first alone is done for many steps at once
 /// (batch_over_time), and both run beside each other (adjoin_loops). A recurrence is one that a
-/// product takes part in; what else a step hands on stays with those it depends on. Only loops
-/// whose length is that of a known dim, without effects, and whose entries all run to the end.
+/// product takes part in; what else a step hands on stays with those it depends on. Between two
+/// layers as little is handed on as a product allows: h forwards, backwards the gradient of h and
+/// not that of the gates. Only loops whose length is that of a known dim, without effects, and
+/// whose entries all run to the end.
 ///
 /// A loop under a policy, and one that recalls, stays one: its checkpoints are of all layers. It is
 /// its chunks that are taken apart, when the pass runs once more, behind chunk_loops, in chunks as
