@@ -263,7 +263,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
         compare(k2, x, minus_zero_, kNotLessOrEqual);
         return is_f32() ? vmovaps(to | k2 | T_z, x) : vmovapd(to | k2 | T_z, x);
       default:
-        break;  // has_code() says so
+        throw InternalError("an op of a chain has no code");
     }
   }
   void write_binary(Binary op, const Zmm& to, const Zmm& a, const Zmm& b) {
@@ -292,7 +292,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
         multiply_to(to, a, to);
         return multiply_to(to, to, b);
       default:
-        break;  // has_code() says so
+        throw InternalError("an op of a chain has no code");
     }
   }
 

@@ -266,20 +266,60 @@ TEST_F(ExplainTest, LoopsInLoopsAndBranches) {
         [] { return scalar(0.f); });
   };
   const std::string text = explained(f, ones({4, 3}), scalar(1));
-  EXPECT_EQ(from(text, "a branch"), R"(a branch of cond that has not been taken: not planned
-loop 1: scan "outer", 4 steps, 2 instructions each
-  carries: f32[]
-  slices: f32[4,3]
-  hoisted, sunk: nothing
-  not fused: add, with no other element-wise op of that size beside it
-  not cut: its carries have no dims
-  loop 1.1: scan "inner", 3 steps, 1 instruction each
+  EXPECT_EQ(from(text, "cond, where"), R"(cond, where it is true: 1 instruction
+  loop 1: scan "outer", 4 steps, 2 instructions each
     carries: f32[]
-    slices: f32[3]
+    slices: f32[4,3]
     hoisted, sunk: nothing
-    fused: 2 ops in 1 tile program
+    not fused: add, with no other element-wise op of that size beside it
     not cut: its carries have no dims
+    loop 1.1: scan "inner", 3 steps, 1 instruction each
+      carries: f32[]
+      slices: f32[3]
+      hoisted, sunk: nothing
+      fused: 2 ops in 1 tile program
+      not cut: its carries have no dims
+cond, where it is false: has not been taken, and is not planned
 )");
+}
+
+TEST_F(ExplainTest, BranchesInSteps) {
+  const Tensor w = random_normal({64, 64});
+  const auto f = [&](const Tensor& x, const Tensor& bound) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto move = [&] { return tanh(matmul(h, w) + matmul(x, w)); };
+      const Tensor next = cond(sum(x) > bound, move, [&] { return h; });
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({2, 64}), .xs = x, .body = body}).ys;
+  };
+  const auto jitted = jit(f, {.profile = true});
+  const Tensor x = ones({6, 2, 64});
+  for (int i = 0; i < 3; ++i) jitted(x, scalar(1.0f));
+  EXPECT_EQ(from(jitted.explain(), "  cond, where"),
+            R"(  cond, where it is true: 3 instructions
+    not moved: 2 products, as not every step may take it
+    fused: 2 ops in 1 tile program
+  cond, where it is false: has not been taken, and is not planned
+)");
+  EXPECT_TRUE(has(jitted.explain(), "dot(f32[2,64], f32[64,64]) -> f32[2,64], 6 x "));
+  jitted(x, scalar(1e6f));
+  EXPECT_TRUE(has(jitted.explain(), "  cond, where it is false: nothing to do\n"));
+}
+
+TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
+  const auto f = [](const Tensor& x, const Tensor& i) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor added = scatter_add(zeros({5}), print(i), x, 0);
+      return std::pair{None{}, h + sum(square(x)) + sum(added)};
+    };
+    return scan(Scan{.initial = scalar(0.f), .xs = x, .body = body}).state;
+  };
+  ::testing::internal::CaptureStdout();
+  const std::string text = explained(f, ones({3, 2}), tensor({1, 2}));
+  ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(has(text, "hoisted: sum(f32[3,2]) -> f32[3], for all steps at once")) << text;
+  EXPECT_TRUE(has(text, "it may fail, and steps print something before it")) << text;
 }
 
 /// So many layers in the body of one scan, over rows of a batch.

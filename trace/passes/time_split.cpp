@@ -13,6 +13,7 @@
 #include "reel/core/ops/shape.h"
 #include "reel/core/over_time.h"
 #include "reel/trace/passes/grows_large.h"
+#include "reel/trace/passes/never_fails.h"
 
 namespace reel {
 namespace {
@@ -195,10 +196,14 @@ bool TimeSplit::keeps_rows(const OpRecord& record, bool if_kept) const {
   }));
 }
 
+/// What may fail stays behind what was printed before it.
+bool TimeSplit::may_fail_behind_print(const OpRecord& record) const {
+  return prints_ && !never_fails(*record.op);
+}
+
 bool TimeSplit::can_leave(const OpRecord& record) const {
-  if (record.op->kernel_decides_types || has_effects(record)) return false;
-  // What may fail stays behind what was printed before it.
-  if (prints_ && !record.op->pointwise && record.op != &dot_op) return false;
+  if (record.op->kernel_decides_types || has_effects(record) || may_fail_behind_print(record))
+    return false;
   bool knows_dims = true;  // and not those that other records of the body make
   if (record.attrs)
     record.attrs->each_symbol(

@@ -104,6 +104,7 @@ class TimeSplit {
   void keep_what_is_again();
   std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
   std::vector<std::uint8_t> find_waiting() const;
+  bool may_fail_behind_print(const OpRecord& record) const;
   bool can_leave(const OpRecord& record) const;
   bool keeps_rows(const OpRecord& record, bool if_kept = false) const;
   bool must_stay(const OpRecord& record) const;

@@ -37,6 +37,7 @@ std::string TimeSplit::why_inside(const OpRecord& record) const {
   const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {
     return std::any_of(values.begin(), values.end(), [&](ValueId v) { return is[v]; });
   };
+  if (may_fail_behind_print(record)) return "it may fail, and steps print something before it";
   if (!can_leave(record)) return "its sizes are known in a step only";
   if (any(in, find_waiting()) && any(out, is_needed_))
     return any(out, find_needed(true)) ? "it waits for the step before, and the next one for it"

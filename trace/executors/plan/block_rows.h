@@ -67,7 +67,6 @@ class BlockRows {
   std::int64_t all_, last_ = 0;  // rows of the whole; iterations of the longest row
   bool are_neighbours_;
   Tensors inputs_, outputs_;
-  Tensors whole_carries_;  // where rows of carries go, where they end one by one
   std::vector<Part> initial_, slices_, stacks_;
   std::span<Tensor> out_;
   bool is_first_;

@@ -175,12 +175,31 @@ class PlanText {
         if (at.beside) how = how_beside(plan, at);
       }
       if (at.kind != PlanView::Kind::cond) continue;
-      for (std::size_t b = 0; b < 2; ++b)
-        if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b); !branch)
-          line(indent, "a branch of cond that has not been taken: not planned");
-        else
-          write_loops(*branch, children_of(own, b), number, indent, times, count);
+      for (const bool is_true : {true, false})
+        write_branch(PlanView::branch(PlanView::cond_of(plan, at), is_true), is_true,
+                     children_of(own, is_true), number, indent, times, count);
     }
+  }
+
+  /// number, times, count: of the loop around it, and of the loops in that so far.
+  void write_branch(const SubPlan& branch, bool is_true, const Profiles& profiles,
+                    const std::string& number, const std::string& indent,
+                    std::optional<double> times, int& count) {
+    const char* which = is_true ? "cond, where it is true: " : "cond, where it is false: ";
+    if (!branch) return line(indent, which, "has not been taken, and is not planned");
+    if (!this->count(*branch)) return line(indent, which, "nothing to do");
+    line(indent, which, counted(this->count(*branch), "instruction"));
+    const std::string inner = indent + "  ";
+    const Graph& graph = branch->graph();
+    const auto products =
+        std::count_if(graph.records.begin(), graph.records.end(),
+                      [](const OpRecord& r) { return r.op == &dot_op || is_packed_dot(*r.op); });
+    if (products && !number.empty())
+      line(inner, "not moved: ", counted(products, "product"), ", as not every step may take it");
+    write_packed(inner, *branch);
+    write_fused(inner, graph);
+    write_times(inner, times_.of_branch(*branch, profiles));
+    write_loops(*branch, profiles, number, inner, times, count);
   }
 
   /// Of a loop and those behind it that may run beside it.

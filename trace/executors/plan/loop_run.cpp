@@ -34,8 +34,7 @@ inline void place_input(Plan& plan, std::size_t i, void* data) {
 
 }  // namespace
 
-// ---- Before the first iteration
-// ------------------------------------------------------------------
+// ---- Before the first iteration -----------------------------------------------------------------
 
 LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows)
     : loop_(loop),

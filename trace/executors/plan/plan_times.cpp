@@ -163,6 +163,17 @@ std::vector<std::string> PlanTimes::of_loop(const Plan& around, const PlanView::
               total(profiles, at.record).nanoseconds);
 }
 
+std::vector<std::string> PlanTimes::of_branch(const Plan& branch, const Profiles& profiles) const {
+  std::int64_t sum = 0, runs = 0;
+  for (const Profile* profile : profiles) {
+    for (const Profile::Count& count : profile->records) sum += count.nanoseconds;
+    runs += profile->runs;
+  }
+  std::optional<double> all = predicted(branch, profiles);
+  if (all && runs_) *all *= static_cast<double>(runs) / static_cast<double>(runs_);
+  return text(branch, profiles, all, sum);
+}
+
 std::vector<std::string> PlanTimes::text(const Plan& plan, const Profiles& profiles,
                                          std::optional<double> predicted,
                                          std::int64_t nanoseconds) const {

@@ -31,6 +31,8 @@ class PlanTimes {
   /// times: how often the loop runs in a call of the whole, if that is known.
   std::vector<std::string> of_loop(const Plan& around, const PlanView::Instruction& at,
                                    const Profiles& profiles, std::optional<double> times) const;
+  /// profiles: those of the branch. Measured is what all its runs in a call take.
+  std::vector<std::string> of_branch(const Plan& branch, const Profiles& profiles) const;
   /// How often a loop's body runs in one run of it, one after the other; nothing where nobody
   /// knows.
   static std::optional<double> runs_of_body(const Plan& plan, const PlanView::Instruction& at,

@@ -22,7 +22,6 @@ class PlanView {
   static const PlannedTypes& types(const Plan& plan) { return plan.types_; }
   static const PlanContext& context(const Plan& plan) { return plan.context_; }
   static std::int64_t memory_bytes(const Plan& plan) { return plan.memory_bytes_; }
-  static std::int64_t saved_bytes(const Plan& plan) { return plan.saved_bytes_; }
 
   /// A value that an instruction makes, or that the plan is given.
   struct Slot {
