@@ -1,51 +1,33 @@
 // Blocks: allocation, per-thread pools of freed ones, ids.
-#include <tbb/scalable_allocator.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
-#include "reel/core/huge_pages.h"
 #include "reel/core/memory.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 #include "reel/eager/memory_counts.h"
+#include "reel/eager/regions.h"
 
 namespace reel {
 namespace {
 
-// Pools hold freed blocks of one size each: all multiples of a cache line up to 4 KiB, then four
-// sizes per power of two to 256 MiB. A loop frees and allocates the same few sizes again and again;
-// a pool makes that two pointer moves, and spares large blocks the system's work on their pages.
-constexpr int kSmall = 64, kSmallBits = 12, kLargestBits = 28;
+// Pools hold freed blocks of one size each. Data of tensors up to 4 KiB takes multiples of a cache
+// line, then four sizes per power of two to 256 MiB, and the header comes on top: most tensors have
+// such a size. A loop frees and allocates the same few sizes again and again; a pool makes that two
+// pointer moves, and spares large blocks the system's work on their pages.
+constexpr std::size_t kHeader = sizeof(TensorBlock);
+constexpr int kSmallBits = 12, kLargestBits = 28;
+constexpr int kSmall = static_cast<int>(((std::size_t{1} << kSmallBits) + kHeader) / 64);
 constexpr int kPools = kSmall + 4 * (kLargestBits - kSmallBits);
 constexpr std::size_t kLine = 64;
+static_assert(kHeader % kLine == 0);
 constexpr std::uint8_t kNoPool = 255;
 constexpr int kMostSmall = 1 << 15;  // per pool of small blocks and thread
 constexpr std::int64_t kMostLargeBytes = std::int64_t{256} << 20;  // all pools of large ones
-
-#ifdef __SANITIZE_THREAD__
-// Debian's oneTBB is not instrumented: memory that goes through it from thread to thread looks
-// raced for.
-void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-void free_memory(void* memory) { std::free(memory); }
-#else
-void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
-  return scalable_aligned_malloc(bytes, alignment);
-}
-void free_memory(void* memory) { scalable_aligned_free(memory); }
-#endif
-void* allocate_memory(std::size_t bytes) {
-  void* memory = allocate_aligned(bytes, alignment_of_block(bytes));
-  if (memory) ask_for_huge_pages(memory, bytes);
-  return memory;
-}
 
 struct Freed {
   Freed* next;
@@ -64,12 +46,12 @@ constinit thread_local Pools local{};
 std::size_t pool_bytes(int pool) {
   if (pool < kSmall) return (pool + 1) * kLine;
   const int power = kSmallBits + (pool - kSmall) / 4, quarter = (pool - kSmall) % 4;
-  return static_cast<std::size_t>(5 + quarter) << (power - 2);
+  return kHeader + (static_cast<std::size_t>(5 + quarter) << (power - 2));
 }
 
 int pool_of(std::size_t bytes) {
-  const std::size_t last = bytes - 1;
-  if (last < kSmall * kLine) return static_cast<int>(last / kLine);
+  if (bytes <= kSmall * kLine) return static_cast<int>((bytes - 1) / kLine);
+  const std::size_t last = bytes - kHeader - 1;
   const int power = 63 - __builtin_clzll(last);
   if (power >= kLargestBits) return kNoPool;
   return kSmall + 4 * (power - kSmallBits) + static_cast<int>(last >> (power - 2) & 3);
@@ -77,7 +59,7 @@ int pool_of(std::size_t bytes) {
 
 void empty(Pool& pool, int number) {
   while (Freed* block = std::exchange(pool.first, pool.first ? pool.first->next : nullptr)) {
-    free_memory(block);
+    give_memory_back(block);
     if (number >= kSmall) local.large_bytes -= static_cast<std::int64_t>(pool_bytes(number));
   }
 }
@@ -132,7 +114,7 @@ constinit thread_local std::uint64_t last_id = 0;
     bytes = pool_bytes(number);
   }
   if (!local.opened) open();  // so that a thread that frees nothing publishes what it took, too
-  void* memory = allocate_memory(bytes);
+  void* memory = take_memory(bytes);
   if (!memory) throw_no_memory(static_cast<std::int64_t>(bytes));
   return memory;
 }
@@ -148,7 +130,7 @@ constinit thread_local std::uint64_t last_id = 0;
       return;
     }
   }
-  free_memory(memory);
+  give_memory_back(memory);
 }
 
 [[gnu::always_inline]] inline std::uint64_t next_id() {
