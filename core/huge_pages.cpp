@@ -21,7 +21,7 @@ void* map_huge_pages(std::size_t bytes) {
   if (before) munmap(begin, before);
   begin += before;
   munmap(begin + bytes, kHugePage - before);
-  madvise(begin, bytes, MADV_HUGEPAGE);
+  madvise(begin, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return begin;
 }
 

@@ -17,8 +17,8 @@ constexpr std::size_t alignment_of_block(std::size_t bytes) {
 /// 512 times fewer to find, to clear and to look up. Where it has none, nothing changes.
 void ask_for_huge_pages(void* block, std::size_t bytes);
 
-/// So many bytes from the system, a multiple of kHugePage, on huge pages where it has some; null
-/// where it has no memory. To be given back by munmap().
+/// So many bytes from the system, of whole pages, on huge ones as far as they fill those and where
+/// it has some; null where it has no memory. To be given back by munmap().
 void* map_huge_pages(std::size_t bytes);
 
 }  // namespace reel

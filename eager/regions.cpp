@@ -37,10 +37,7 @@ class Regions {
  public:
   /// Own pages for what fills some of them, so that they can be given back whole.
   void* take(std::size_t& bytes) {
-    if (alignment_of_block(bytes) == kHugePage) {
-      bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-      return map_huge_pages(bytes);
-    }
+    if (alignment_of_block(bytes) == kHugePage) return map_huge_pages(bytes);
     const std::lock_guard lock(mutex_);
     if (static_cast<std::size_t>(end_ - next_) < bytes) {
       auto* area = static_cast<char*>(map_huge_pages(kArea));
