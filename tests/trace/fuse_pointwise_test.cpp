@@ -109,6 +109,43 @@ TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
   expect_same(f, random_normal({3, 8}), random_normal({4, 4}));
 }
 
+TEST_F(FusePointwiseTest, JoinsPartsToSeveralSizes) {
+  // A GRU's gradient puts two gates together for one product, and all three for another.
+  const auto f = [](Tensor gates, Tensor x) {
+    auto [r, z, n] = split<3>(gates, 1);
+    const Tensor a = exp(r) * x, b = tanh(z) - x;
+    const Tensor both = concat({a, b}, 1);
+    return std::tuple{both * 0.5, concat({a, b, n}, 1) + gates, concat({b, n, b, x}, 1), both};
+  };
+  EXPECT_EQ(fused_ops(f, zeros({2, 12}), zeros({2, 4})),
+            "full fused[split exp mul tanh sub concat mul concat add concat]");
+  for (const std::int64_t batch : {1, 2, 5})
+    for (const std::int64_t hidden : {1, 3, 16, 129, 700})
+      expect_same(f, random_normal({batch, 3 * hidden}), random_normal({batch, hidden}));
+  // Along another axis: not in the same program.
+  const auto across = [](Tensor x, Tensor y) {
+    const Tensor z = exp(x) + y;
+    return std::tuple{concat({z, x}, 0), concat({z, y, x}, 1)};
+  };
+  EXPECT_EQ(fused_ops(across, zeros({3, 4}), zeros({3, 4})), "fused[exp add concat] concat");
+  expect_same(across, random_normal({3, 4}), random_normal({3, 4}));
+}
+
+TEST_F(FusePointwiseTest, ReadersOfTheSameElementsAreOne) {
+  const auto f = [](Tensor x, Tensor y, Tensor w) {
+    const Tensor z = matmul(x, w);
+    return std::tuple{x * y, tanh(z) * x};
+  };
+  EXPECT_EQ(fused_ops(f, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "dot fused[mul tanh mul]");
+  expect_same(f, random_normal({3, 4}), random_normal({3, 4}), random_normal({4, 4}));
+  // Not where one waits for what something else makes of the other.
+  const auto waits = [](Tensor x, Tensor y, Tensor w) { return matmul(x * y, w) + x; };
+  EXPECT_EQ(fused_ops(waits, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "mul dot add");
+  // Nor of other elements, though both read them.
+  const auto differ = [](Tensor bias, Tensor x) { return std::tuple{exp(bias), x + bias}; };
+  EXPECT_EQ(fused_ops(differ, zeros({4}), zeros({3, 4})), "exp add");
+}
+
 TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
   // A part meets the whole that it is a part of, and what was computed from the whole.
   const auto f = [](Tensor x) {
@@ -376,7 +413,7 @@ TEST_F(FusePointwiseTest, DimsAreKnownBeforeTheyAreRead) {
     return sum(ys * exp(ys), first.dim);
   };
   EXPECT_EQ(fused_ops(f, scalar(1., f64)),
-            "loop{full mul full full fused[mul add]} fused[tanh add exp mul] sum");
+            "loop{full full full fused[mul mul add]} fused[tanh add exp mul] sum");
   expect_same(f, scalar(1., f64));
 }
 

@@ -5,10 +5,11 @@
 
 namespace reel {
 
-/// Puts element-wise ops on tensors of one size that read each other's results into one op `fused`,
-/// which a plan does tile by tile; splits into equal parts that they read, concats of what they
-/// give, and repetitions that they read (spread) go with them. So do sums over rows of some 2,000
-/// elements at most, and what is computed of those: layer normalisation is one op. The same bits.
+/// Puts element-wise ops on tensors of one size that read each other's results, or the same
+/// elements, into one op `fused`, which a plan does tile by tile; splits into parts of that size,
+/// concats of such, and repetitions that they read (spread) go with them. So do sums over rows of
+/// some 2,000 elements at most, and what is computed of those: layer normalisation is one op. The
+/// same bits.
 ///
 ///   %4 = add(%0, %1)                 %6 = fused(%0, %1, %2)
 ///   %5 = sigmoid(%4)          →        body: %3 = add(%0, %1); %4 = sigmoid(%3);

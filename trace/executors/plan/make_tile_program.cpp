@@ -65,7 +65,8 @@ class TileProgram::Builder {
  private:
   const TypeNode& type(ValueId v) const { return *types_.types[v].node(); }
 
-  /// What the body's values are made of: the parts that a split or concat names, or all of a value.
+  /// What the body's values are made of: the parts that splits and concats name, all of one size,
+  /// or all of a value.
   void find_space() {
     space_ = &type(body_.outputs[0]);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -84,12 +85,16 @@ class TileProgram::Builder {
     }
   }
   void joined(ValueId whole, ValueId part, int axis, int parts) {
-    whole_ = &type(whole);
+    wholes_.emplace_back(&type(whole), parts);
     space_ = &type(part);
     axis_ = axis;
-    joined_parts_ = parts;
   }
-  bool is_whole(const TypeNode& value) const { return whole_ && value.sizes == whole_->sizes; }
+  int parts_of(const TypeNode& value) const {
+    for (const auto& [whole, parts] : wholes_)
+      if (value.sizes == whole->sizes) return parts;
+    return 1;
+  }
+  bool is_whole(const TypeNode& value) const { return parts_of(value) > 1; }
   /// A number for each row: the pass takes in nothing else that has fewer axes than the space, or
   /// one element in the last.
   bool is_of_rows(const TypeNode& value) const {
@@ -153,8 +158,7 @@ class TileProgram::Builder {
       for (const ValueId v : in) cells.push_back(operand(v, type(v), 0));
       return;
     }
-    const int parts = is_whole(result) ? joined_parts_ : 1;
-    for (int part = 0; part < parts; ++part) {
+    for (int part = 0; part < parts_of(result); ++part) {
       if (record.op == &spread_op) {
         if (!cells_of_[in[0]].empty()) {  // of a number for each row, the same cell
           cells.push_back(operand(in[0], type(in[0]), 0));
@@ -447,9 +451,10 @@ class TileProgram::Builder {
   PlannedTypes types_;
   std::vector<int> input_of_;               ///< by value
   std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
-  const TypeNode *space_ = nullptr, *whole_ = nullptr;
+  const TypeNode* space_ = nullptr;
   bool has_sums_ = false;
-  int axis_ = 0, joined_parts_ = 1;
+  std::vector<std::pair<const TypeNode*, int>> wholes_;  ///< what is split or joined, its parts
+  int axis_ = 0;                                         ///< along which it is
   std::vector<TileCell> cells_;
   std::vector<TileStep> steps_;
   std::int64_t work_ = 0;  ///< steps on each element, before they are chains
