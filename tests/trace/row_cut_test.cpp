@@ -354,6 +354,68 @@ TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
   }
 }
 
+// All blocks in one run, which goes on without those that have ended; a count that is the same for
+// all rows goes with it.
+TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
+  const auto lengths = [](int rows) {
+    std::vector<int> result;
+    for (int r = 0; r < rows; ++r) result.push_back(r * 7 % 12);
+    return result;
+  };
+  const auto gradient = [this](bool is_reverse, double noise) {
+    return grad([=, this](const Parameters& p) {
+      const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+        const auto& [h, count] = state;
+        Tensor y = tanh(rename(matmul(h, p.w, hidden), next, hidden) + x * count);
+        if (noise != 0) y = y + noise * random_normal(y.dims(), f64);
+        return std::pair{y, std::pair{y * y, count + 0.5}};
+      };
+      const auto [ys, last, dim] = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                             .initial = std::pair{p.h, scalar(1., f64)},
+                                             .xs = p.x,
+                                             .body = body,
+                                             .reverse = is_reverse});
+      return sum(square(ys)) + sum(last.first) * last.second;
+    });
+  };
+  const auto shrinking = [&](const Parameters& p, int count) {
+    const Threads these(count);
+    const auto planned =
+        jit(grad([&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); }));
+    planned(p);
+    const std::string text = planned.explain();
+    int result = 0;
+    for (std::size_t at = 0; (at = text.find(", as one that shrinks\n", at)) != text.npos; ++at)
+      ++result;
+    return result;
+  };
+  EXPECT_EQ(shrinking(parameters(lengths(16)), 1), 2);
+  EXPECT_EQ(shrinking(parameters(lengths(16)), 2), 0);
+  EXPECT_EQ(shrinking(parameters(lengths(3)), 1), 0);  // one block
+  for (const bool is_reverse : {false, true})
+    for (const int rows : {8, 16, 75}) {
+      const Parameters p = parameters(lengths(rows));
+      const auto clean = [&](const auto& f) {
+        return [=](const Parameters& p) {
+          const Parameters g = f(p);
+          return Parameters{mask_padding(g.x), g.w, g.h};
+        };
+      };
+      expect_same_on_threads(clean(gradient(is_reverse, 0)), p);
+      // What a row draws does not depend on the rows that run with it.
+      const auto drawing = jit(clean(gradient(is_reverse, 0.1)));
+      std::vector<Parameters> made;
+      for (const int count : {1, 2}) {
+        const Threads these(count);
+        manual_seed(5);
+        made.push_back(drawing(p));
+      }
+      expect_same_bits(made[0].x, made[1].x);
+      expect_same_bits(made[0].w, made[1].w);
+      expect_same_bits(made[0].h, made[1].h);
+    }
+}
+
 TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
   const auto planned = jit(everything()),
              reference = jit(everything(), {.executor = Executor::interpreter});

@@ -54,6 +54,8 @@ class Iterations {
     ++count_;
   }
 
+  /// Goes on behind so many iterations, which have run elsewhere.
+  void skip(std::int64_t count) { count_ = count; }
   /// The same behind so many iterations. reached: of each entry, of a loop that makes_lengths().
   Iterations behind(std::int64_t count, const Tensor& reached = {}) const {
     Iterations result = *this;

@@ -144,18 +144,19 @@ void BlockRows::clear(const Part& stack, std::size_t r, std::int64_t position) c
 }
 
 void BlockRows::finish() {
-  for (std::size_t r = 0; r < lengths_.size(); ++r) {
-    for (std::size_t j = 0; j < stacks_.size(); ++j)
-      for (std::int64_t position = last_;
-           !attrs_.is_raw(j) && position < out_[attrs_.first_stack() + j].type().sizes()[0];
-           ++position)
-        clear(stacks_[j], r, position);
-    if (lengths_[r] != 0) continue;
-    for (std::size_t i = 0; i < initial_.size(); ++i)
-      if (const Part& initial = initial_[i]; initial.bytes)
-        copy_row(out_[i].data<char>() + rows_[r] * initial.bytes, row(initial, r), initial.bytes);
-  }
+  for (std::size_t r = 0; r < lengths_.size(); ++r) finish_row(r, last_);
   if (is_first_) out_[attrs_.trips_output()] = outputs_[attrs_.trips_output()];
+}
+
+void BlockRows::finish_row(std::size_t r, std::int64_t position) {
+  for (std::size_t j = 0; j < stacks_.size(); ++j) {
+    const std::int64_t steps = out_[attrs_.first_stack() + j].type().sizes()[0];
+    for (std::int64_t i = position; !attrs_.is_raw(j) && i < steps; ++i) clear(stacks_[j], r, i);
+  }
+  if (lengths_[r] != 0) return;
+  for (std::size_t i = 0; i < initial_.size(); ++i)
+    if (const Part& initial = initial_[i]; initial.bytes)
+      copy_row(out_[i].data<char>() + rows_[r] * initial.bytes, row(initial, r), initial.bytes);
 }
 
 }  // namespace reel

@@ -46,6 +46,8 @@ class BlockRows {
   void after(std::int64_t position, std::span<char* const> carries);
   /// After the last one.
   void finish();
+  /// The same for one of its rows, which nobody ran from a position on.
+  void finish_row(std::size_t r, std::int64_t position);
 
  private:
   /// A tensor of which some rows are meant.

@@ -355,7 +355,9 @@ class PlanText {
     line(indent, "cut: ", counted(std::ssize(blocks), "block"), " of ", *least,
          *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, ends, ", on ",
          counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"),
-         PlanView::runs_joined(loop) ? ", as if they were one" : "");
+         !PlanView::runs_joined(loop) ? ""
+         : *ends                      ? ", as one that shrinks"
+                                      : ", as if they were one");
   }
 
   const Passes& passes_;

@@ -13,9 +13,10 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   if (cut_) find_body();
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
-    if (!plan(number)) blocks_.clear();
+    if (!plan(blocks_[number], cut_->blocks[number], number)) blocks_.clear();
   make_partial_sums();
   joined_.reset();
+  shrinking_.reset();
 }
 
 void LoopBlocks::find_body() {
@@ -35,8 +36,8 @@ void LoopBlocks::make_partial_sums() {
   }
 }
 
-bool LoopBlocks::plan(std::size_t number) {
-  const std::int64_t rows = cut_->blocks[number];
+bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
+                      std::size_t profile) const {
   const LoopAttrs loop = on_body(whole_->loop(), whole_->input_types.size(), body_.on_rows);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
@@ -49,9 +50,9 @@ bool LoopBlocks::plan(std::size_t number) {
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
   if (body_.on_rows.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
-  std::unique_ptr<PlannedLoop>& block = blocks_[number];
   if (!block)  // else of other dims: most of it stays
-    block = std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + number));
+    block =
+        std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;
@@ -78,10 +79,18 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
                      [](const Tensor& tensor) { return tensor.is_defined(); });
 }
 
+bool LoopBlocks::plan_joined() {
+  if (!ends()) return joined_.emplace().make(*whole_, *cut_);
+  return shrinking_.emplace().make(*cut_, [this](std::int64_t rows) {
+    std::unique_ptr<PlannedLoop> block;
+    return plan(block, rows, 0) ? std::move(block) : nullptr;
+  });
+}
+
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
-  if (cut_->can_join && !joined_ && threads() == 1)
-    cut_->can_join = joined_.emplace().make(*whole_, *cut_);
-  if (runs_joined()) return joined_->run(in, out);
+  if (cut_->can_join && !joined_ && !shrinking_ && threads() == 1) cut_->can_join = plan_joined();
+  if (runs_joined())
+    return ends() ? shrinking_->run(whole_->loop(), *cut_, in, out) : joined_->run(in, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];

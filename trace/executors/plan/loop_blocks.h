@@ -10,6 +10,7 @@
 #include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/row_cut.h"
+#include "reel/trace/executors/plan/shrinking_block.h"
 
 namespace reel {
 
@@ -28,9 +29,13 @@ class LoopBlocks {
 
  private:
   friend class PlanView;
-  bool plan(std::size_t number);
+  /// Plans the loop for so many rows, in a block that is null or was planned for other dims ->
+  /// false where that cannot be done.
+  bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
+  bool ends() const { return !whole_->loop().entry_dims.empty(); }
   /// On one thread, once that has been planned.
-  bool runs_joined() const { return joined_ && cut_->can_join && threads() == 1; }
+  bool runs_joined() const { return (joined_ || shrinking_) && cut_->can_join && threads() == 1; }
+  bool plan_joined();
   void find_body();
   void make_partial_sums();
 
@@ -44,6 +49,7 @@ class LoopBlocks {
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
   std::vector<Tensors> partial_sums_;   ///< by block but the first, which has the loop's outputs
   std::optional<JoinedBlocks> joined_;  ///< once it was asked for
+  std::optional<ShrinkingBlock> shrinking_;  ///< the same where rows end one by one
 };
 
 }  // namespace reel

@@ -29,8 +29,10 @@ class LoopRun {
   LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
   void run();
 
-  // The same chunk by chunk, of a loop in chunks.
+  // The same iteration by iteration, of a loop in chunks, or of a block of rows.
   void start() { put_first_carries(); }
+  /// Behind so many iterations, in which others ran the rows; carries are as those left them.
+  void skip(std::int64_t iterations) { iterations_.skip(iterations); }
   bool has_next() const { return iterations_.count() < iterations_.limit; }
   void advance();
   void finish();

@@ -51,7 +51,7 @@ bool is_reduction(const Op& op) {
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
-  if (!attrs.entry_dims.empty() || cut.dim.size() % std::ssize(cut.blocks)) return false;
+  if (attrs.entry_dims.empty() && cut.dim.size() % std::ssize(cut.blocks)) return false;
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
@@ -61,9 +61,15 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
     if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
     const auto& dot = get<DotAttrs>(record.attrs.get());
     const TensorType &a = types.types[in[0]], &b = types.types[in[1]];
-    if (is_packed ? !packed_rows_are_alike(*record.op, dot, a, b, cut.blocks[0])
-                  : !dot_rows_are_alike(dot, a, b, cut.blocks[0]))
-      return false;
+    const auto are_alike = [&](std::int64_t rows) {
+      return is_packed ? packed_rows_are_alike(*record.op, dot, a, b, rows)
+                       : dot_rows_are_alike(dot, a, b, rows);
+    };
+    std::int64_t together = 0;  // with those of longer blocks
+    for (const std::int64_t rows : cut.blocks) {
+      together += rows;
+      if (!are_alike(rows) || !are_alike(together)) return false;
+    }
   }
   for (int i = 0; i < attrs.sums; ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;

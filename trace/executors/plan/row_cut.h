@@ -33,7 +33,8 @@ struct RowCut {
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
   /// All rows can be run as if they were one block, and have the bits of blocks none the less
-  /// (joined_blocks.h): where one thread runs all of them, products of more rows are faster.
+  /// (joined_blocks.h; shrinking_block.h where they end one by one): where one thread runs all of
+  /// them, products of more rows are faster.
   bool can_join = false;
   /// Where each value of the body has its rows (trace/passes/row_axes.h).
   std::vector<int> axes = {};
