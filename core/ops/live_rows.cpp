@@ -103,8 +103,6 @@ std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>
   return result;
 }
 
-bool are_few(const LiveRows& rows, std::int64_t all) { return 10 * rows.count < 9 * all; }
-
 void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,
                    const void* b, void* c) {
   const auto item = static_cast<std::int64_t>(size_of(dtype));

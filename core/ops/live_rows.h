@@ -23,9 +23,6 @@ struct LiveRows {
 /// if all are, or if lengths run over other dims.
 std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>& axes);
 
-/// A sum over so many of all rows takes less time than one over all.
-bool are_few(const LiveRows& rows, std::int64_t all);
-
 /// The product of two matrices whose inner rows lie one behind the other (a_row and b_step are 1,
 /// a_step is m, b_row is n), as a sum over some of them. Its bits depend on which these are.
 void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,

@@ -88,6 +88,12 @@ void dot_type(TypeArgs& args) {
   args.out.push_back(a.with(dims));
 }
 
+std::vector<int> iota(std::size_t from, std::size_t count) {
+  std::vector<int> result;
+  for (std::size_t i = from; i < from + count; ++i) result.push_back(static_cast<int>(i));
+  return result;
+}
+
 // ---- Kernel -------------------------------------------------------------------------------------
 
 /// Some axes walked as one: `size` elements, `step` apart. Not possible where they have gaps or
@@ -235,7 +241,47 @@ SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType&
   return sum_order(a.dtype(), arrange(left, right, attrs.order));
 }
 
+bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  const std::size_t count = attrs.a_contract.size();
+  if (count < 2 || !attrs.a_batch.empty() || attrs.a_contract != iota(0, count) ||
+      attrs.b_contract != attrs.a_contract || !a.is_ragged())
+    return false;
+  const auto has_no_other = [&](const TensorType& type) {
+    for (std::size_t axis = 0; axis < type.dims().size(); ++axis) {
+      if (!type.dims()[axis].is_ragged()) continue;
+      for (const Dim& over : type.dims()[axis].length_dims())
+        if (const int at = find(type.dims(), over);
+            axis >= count || at < 0 || at >= static_cast<int>(count))
+          return false;
+    }
+    return true;
+  };
+  return has_no_other(a) && has_no_other(b);
+}
+
 namespace {
+
+/// Contracted axes are the first ones of both.
+void multiply_live(KernelArgs& args, const LiveRows& live) {
+  const Tensor &a = args.input(0), &b = args.input(1);
+  std::int64_t k = 1;
+  for (std::size_t axis = 0; axis < args.attr<DotAttrs>().a_contract.size(); ++axis)
+    k *= a.type().sizes()[axis];
+  Tensor& out = args.make();
+  if (out.type().numel() == 0) return;
+  const std::int64_t m = k ? a.type().numel() / k : 1, n = out.type().numel() / m;
+  const MatrixSizes sizes{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = 1,
+                          .a_step = m,
+                          .b_row = n,
+                          .b_step = 1,
+                          .c_row = n,
+                          .add = args.adds,
+                          .order = args.attr<DotAttrs>().order};
+  multiply_rows(out.dtype(), sizes, live, a.data<void>(), b.data<void>(), out.data<void>());
+}
 
 void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
@@ -247,17 +293,15 @@ void dot_kernel(KernelArgs& args) {
     return;
   }
   const Tensor &left = args.input(0), &right = args.input(1);
+  if (counts_no_padding(attrs, left.type(), right.type()))
+    if (const auto live = live_rows(left.type(), attrs.a_contract))
+      return multiply_live(args, *live);
   Operand a(left.type(), left.data<char>(), attrs.a_batch, attrs.a_contract),
       b(right.type(), right.data<char>(), attrs.b_batch, attrs.b_contract);
   Tensor& out = args.make();
   if (out.type().numel() == 0) return;
   MatrixSizes sizes = arrange(a, b, attrs.order);
   sizes.add = args.adds;
-  const bool are_rows = a.batch.empty() && sizes.a_row == 1 && sizes.a_step == sizes.m &&
-                        sizes.b_step == 1 && sizes.b_row == sizes.n;
-  if (are_rows && reduces_padding(a.type, a.contract))
-    if (const auto live = live_rows(a.type, a.contract); live && are_few(*live, sizes.k))
-      return multiply_rows(out.dtype(), sizes, *live, a.data, b.data, out.data<void>());
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   char* to = out.data<char>();
   each_entry(a, b, 0, 0, 0, [&](std::int64_t in_a, std::int64_t in_b) {
@@ -268,11 +312,6 @@ void dot_kernel(KernelArgs& args) {
 
 // ---- vjp ----------------------------------------------------------------------------------------
 
-std::vector<int> iota(std::size_t from, std::size_t count) {
-  std::vector<int> result;
-  for (std::size_t i = from; i < from + count; ++i) result.push_back(static_cast<int>(i));
-  return result;
-}
 bool is_sorted_range(const std::vector<int>& order) { return order == iota(0, order.size()); }
 
 /// The cotangent of one operand, "x": the result's cotangent g times the other operand, "y".

@@ -35,6 +35,9 @@ bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const Tensor
                         std::int64_t rows);
 /// The order in which its elements are added up, of operands of these types.
 SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
+/// The product leaves out what is padding of the contracted axes, whatever lies there: no axis but
+/// those has lengths, nor over others, and they are the first ones of both operands.
+bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// dot of operands without padding along the contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 

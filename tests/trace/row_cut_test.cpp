@@ -336,6 +336,13 @@ TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
   const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
   EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{4, 4, 4, 4}, {4, 4, 4, 4}}));
+  // Products over steps and entries need no zeros in the padding, which they leave out.
+  const auto planned = jit(grad(loss));
+  planned(p);
+  const std::string after =
+      str(*optimise_for_plan(planned.graph(), {.fuse_pointwise = false}).graph);
+  EXPECT_NE(after.find(" = dot("), after.npos);
+  EXPECT_EQ(after.find(" = where("), after.npos) << after;
 }
 
 TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {

@@ -9,6 +9,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/products.h"
+#include "reel/core/over_time.h"
 #include "reel/trace/passes/needed_outside.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/time_split.h"
@@ -119,6 +121,16 @@ class LoopSplitter {
   /// Entries that have ended have no part in a sum.
   Tensors without_ended(const OpRecord& record, Tensors given) const {
     const auto in = body_.inputs_of(record);
+    if (record.op == &dot_op) {
+      DotAttrs dot = get<DotAttrs>(record.attrs.get());
+      for (std::vector<int>* axes : {&dot.a_contract, &dot.b_contract}) {
+        *axes = behind_time(std::move(*axes));
+        axes->insert(axes->begin(), 0);
+      }
+      if (is_many(in[0]) && is_many(in[1]) &&
+          counts_no_padding(dot, given[0].type(), given[1].type()))
+        return given;
+    }
     for (std::size_t i = 0; i < in.size(); ++i)
       if (is_many(in[i]) && split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
         given[i] = mask_padding(given[i]);

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "reel/core/bind.h"
+#include "reel/core/ops/products.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -60,6 +62,32 @@ TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
                              expand(reshape(zero_y, {3, 6, 5, 1, 3}), {3, 6, 5, 2, 3}),
                          {0, 1, 2});
   expect_all_close(reshape(matmul(x, y, {batch, words, letters}), {2, 3}), all, 1e-12);
+}
+
+TEST(LiveRowsTest, PaddingMayHoldAnything) {
+  // Little of it, nothing else, all of one place; and where nothing can be left out.
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{40, 40, 39}, {0, 0, 0}, {0}, {1, 0, 1}}) {
+    SCOPED_TRACE(join(lengths));
+    const Dim batch("batch", std::ssize(lengths)), in("in", 3), out("out", 4);
+    const Dim time("time", tensor(lengths, {batch}));
+    const auto draw = [&](const Dims& dims) {
+      return mask_padding(random_normal(dims, f64), kNaN);
+    };
+    const Tensor x = draw({time, batch, in}), y = draw({time, batch, out});
+    const DotAttrs both{{0, 1}, {0, 1}, {}, {}};
+    ASSERT_TRUE(counts_no_padding(both, x.type(), y.type()));
+    expect_all_close(bind(dot_op, {x, y}, dot_attrs(both)),
+                     matmul(mask_padding(x), mask_padding(y), {time, batch}), 1e-12);
+    // Lengths of what is not contracted, or over it; other axes, or in another order; none.
+    const Tensor whole = random_normal({Dim("steps", 2), batch, in}, f64);
+    EXPECT_FALSE(counts_no_padding({{0}, {0}, {}, {}}, x.type(), y.type()));
+    EXPECT_FALSE(counts_no_padding({{1, 2}, {1, 2}, {}, {}}, x.type(), x.type()));
+    EXPECT_FALSE(counts_no_padding({{0, 1}, {1, 0}, {}, {}}, x.type(), y.type()));
+    EXPECT_FALSE(counts_no_padding({{0, 1}, {0, 1}, {}, {}}, whole.type(), whole.type()));
+    const Tensor beside = draw({batch, in, time}), other = draw({batch, in, out});
+    EXPECT_FALSE(counts_no_padding({{0, 1}, {0, 1}, {}, {}}, beside.type(), other.type()));
+  }
 }
 
 TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
