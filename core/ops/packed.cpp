@@ -17,7 +17,7 @@ struct Panels {
   std::int64_t columns;  ///< of a panel, which is read from end to end by a product
   std::int64_t small;    ///< matrices of so many elements stay as they are
 };
-/// Smaller ones stay in the first-level cache, of 48 KiB in f32, in any order.
+/// Smaller ones stay in the first-level cache in any order: 48 KiB of f32 do.
 constexpr Panels kPanels{.columns = 64, .small = 12 * 1024};
 constexpr Panels kTurned{.columns = 64, .small = 0};
 constexpr Panels kNarrow{.columns = 3, .small = 0};

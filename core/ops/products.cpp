@@ -241,27 +241,38 @@ SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType&
   return sum_order(a.dtype(), arrange(left, right, attrs.order));
 }
 
+DotAttrs summed_over_time(const DotAttrs& step) {
+  DotAttrs result{behind_time(step.a_contract), behind_time(step.b_contract),
+                  behind_time(step.a_batch), behind_time(step.b_batch)};
+  result.a_contract.insert(result.a_contract.begin(), 0);
+  result.b_contract.insert(result.b_contract.begin(), 0);
+  return result;
+}
+
 bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
   const std::size_t count = attrs.a_contract.size();
   if (count < 2 || !attrs.a_batch.empty() || attrs.a_contract != iota(0, count) ||
       attrs.b_contract != attrs.a_contract || !a.is_ragged())
     return false;
-  const auto has_no_other = [&](const TensorType& type) {
-    for (std::size_t axis = 0; axis < type.dims().size(); ++axis) {
-      if (!type.dims()[axis].is_ragged()) continue;
-      for (const Dim& over : type.dims()[axis].length_dims())
-        if (const int at = find(type.dims(), over);
-            axis >= count || at < 0 || at >= static_cast<int>(count))
-          return false;
-    }
-    return true;
+  const auto is_contracted = [&](const TensorType& type, const Dim& dim) {
+    const int axis = find(type.dims(), dim);
+    return axis >= 0 && axis < static_cast<int>(count);
   };
-  return has_no_other(a) && has_no_other(b);
+  const auto has_lengths_elsewhere = [&](const TensorType& type) {
+    return std::any_of(type.dims().begin(), type.dims().end(), [&](const Dim& dim) {
+      if (!dim.is_ragged()) return false;
+      const Dims over = dim.length_dims();
+      return !is_contracted(type, dim) ||
+             !std::all_of(over.begin(), over.end(),
+                          [&](const Dim& each) { return is_contracted(type, each); });
+    });
+  };
+  return !has_lengths_elsewhere(a) && !has_lengths_elsewhere(b);
 }
 
 namespace {
 
-/// Contracted axes are the first ones of both.
+/// The sum over the live places of contracted axes, which are the first ones of both.
 void multiply_live(KernelArgs& args, const LiveRows& live) {
   const Tensor &a = args.input(0), &b = args.input(1);
   std::int64_t k = 1;
@@ -383,11 +394,9 @@ Tensors dot_over_time(const OverTime& at) {
     attrs.b_batch = behind_time(step.b_batch);
   }
   if (at.is_many[0] && at.is_many[1]) {
-    auto& in_a = at.is_summed ? attrs.a_contract : attrs.a_batch;
-    auto& in_b = at.is_summed ? attrs.b_contract : attrs.b_batch;
-    in_a.insert(in_a.begin(), 0);
-    in_b.insert(in_b.begin(), 0);
-    if (at.is_summed) attrs.order = SumOrder::by_sizes;
+    if (at.is_summed) return {bind(at.op, {a, b}, dot_attrs(summed_over_time(step)))};
+    attrs.a_batch.insert(attrs.a_batch.begin(), 0);
+    attrs.b_batch.insert(attrs.b_batch.begin(), 0);
     return {bind(at.op, {a, b}, dot_attrs(std::move(attrs)))};
   }
   if (at.is_summed) {

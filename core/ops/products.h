@@ -33,10 +33,13 @@ extern const Op dot_op;
 /// in a product of `rows` of them as among all, for operands of these types.
 bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
                         std::int64_t rows);
-/// The order in which its elements are added up, of operands of these types.
+/// The order in which its elements are added up, of operands of these types without padding.
 SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
-/// The product leaves out what is padding of the contracted axes, whatever lies there: no axis but
-/// those has lengths, nor over others, and they are the first ones of both operands.
+/// The same product of all steps of a loop, in front of whose axes those of the steps stand, added
+/// up over them.
+DotAttrs summed_over_time(const DotAttrs& step);
+/// The product leaves out the padding of the contracted axes, whatever lies there: these are the
+/// first ones of both operands (whose dims are equal), and nothing else has lengths or gives such.
 bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// dot of operands without padding along the contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);

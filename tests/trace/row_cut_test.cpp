@@ -423,6 +423,53 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
     }
 }
 
+// A reverse loop begins at the end of the longest, and blocks of others would not count its steps.
+TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfTheLongest) {
+  const Dim batch("batch", 8), time("time", tensor({6, 6, 6, 6, 2, 2, 1, 2}, {batch}));
+  const auto f = [&](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+      const Tensor y = rename(matmul(state.first, w, hidden), next, hidden) + x + state.second;
+      return std::pair{y, std::pair{y, state.second + 1.}};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = std::pair{zeros({batch, hidden}), scalar(0.f)},
+                     .xs = x,
+                     .body = body,
+                     .reverse = true})
+        .ys;
+  };
+  const Tensor x = zeros({time, batch, hidden}), w = zeros({hidden, next});
+  expect_same_on_threads(f, x, w);
+  EXPECT_EQ(cuts(f, x, w), (std::vector<Blocks>{{}}));
+}
+
+// What one loop sums up over its steps and entries is a product over another's steps behind that.
+TEST_F(EndedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), in("in", 2), out("out", 2),
+      layer("layer", 3);
+  const Tensor x = mask_padding(random_normal({time, batch, in}, f64), NAN),
+               w = random_normal({layer, in, out}, f64);
+  const auto f = [&](const Tensor& w) {
+    const auto step = [&](const Tensor& w) {
+      const auto loss = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y = tanh(h + rename(matmul(x, w, in), out, in));
+          return std::pair{y, y};
+        };
+        return sum(scan(Scan{.spatial_dim = time,
+                             .initial = zeros({batch, in}, f64),
+                             .xs = x,
+                             .body = body})
+                       .ys);
+      };
+      return std::pair{grad(loss)(w), None{}};
+    };
+    return scan(Scan{.spatial_dim = layer, .xs = w, .body = step}).ys;
+  };
+  for (const bool chunks : {true, false})
+    expect_all_close(jit(f, {.passes = {.chunk_loops = chunks}})(w), f(w), 1e-12);
+}
+
 TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
   const auto planned = jit(everything()),
              reference = jit(everything(), {.executor = Executor::interpreter});

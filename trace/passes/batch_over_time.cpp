@@ -64,13 +64,14 @@ class Rebuilt {
 class LoopSplitter {
  public:
   LoopSplitter(Rebuilt& to, const LoopAttrs& attrs, std::vector<ValueId> in,
-               std::span<const ValueId> out, TimeSplit& split)
+               std::span<const ValueId> out, TimeSplit& split, bool is_in_steps)
       : to_(to),
         attrs_(attrs),
         body_(*attrs.body.graph),
         in_(std::move(in)),
         out_(out.begin(), out.end()),
         split_(split),
+        is_in_steps_(is_in_steps),
         needed_(attrs, split) {
     for (int i = 0; i < attrs.slices; ++i) {
       const ValueId v = body_.inputs[1 + attrs.carries + i];
@@ -118,19 +119,19 @@ class LoopSplitter {
     });
     return to_.inline_graph(*part.graph, inputs);
   }
+  /// A sum over steps and entries that is one product, which takes nothing of those that have
+  /// ended, whatever they have. Not where another loop may make it a product over its own steps as
+  /// well, which would.
+  bool leaves_out_padding(const OpRecord& record, const Tensors& given) const {
+    const auto in = body_.inputs_of(record);
+    if (record.op != &dot_op || is_in_steps_ || !is_many(in[0]) || !is_many(in[1])) return false;
+    return counts_no_padding(summed_over_time(get<DotAttrs>(record.attrs.get())), given[0].type(),
+                             given[1].type());
+  }
   /// Entries that have ended have no part in a sum.
   Tensors without_ended(const OpRecord& record, Tensors given) const {
     const auto in = body_.inputs_of(record);
-    if (record.op == &dot_op) {
-      DotAttrs dot = get<DotAttrs>(record.attrs.get());
-      for (std::vector<int>* axes : {&dot.a_contract, &dot.b_contract}) {
-        *axes = behind_time(std::move(*axes));
-        axes->insert(axes->begin(), 0);
-      }
-      if (is_many(in[0]) && is_many(in[1]) &&
-          counts_no_padding(dot, given[0].type(), given[1].type()))
-        return given;
-    }
+    if (leaves_out_padding(record, given)) return given;
     for (std::size_t i = 0; i < in.size(); ++i)
       if (is_many(in[i]) && split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
         given[i] = mask_padding(given[i]);
@@ -312,6 +313,7 @@ class LoopSplitter {
   const Graph& body_;
   std::vector<ValueId> in_, out_;
   TimeSplit& split_;
+  bool is_in_steps_;  ///< of another loop, which may be taken apart, too
   const NeededOutside needed_;
   std::map<ValueId, ValueId> sums_inside_;  ///< of values that stay: where the loop's sum is
   std::set<ValueId> is_zero_ended_;  ///< of the body, stacked with zeros where entries have ended
@@ -324,8 +326,9 @@ class LoopSplitter {
   std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
+/// is_in_steps: the graph is run in each step of a loop that may be taken apart behind this.
 Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves,
-                   Packs packs) {
+                   Packs packs, bool is_in_steps) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {
     const InPlaceOf scope(record);
@@ -335,7 +338,8 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
       CondAttrs attrs = get<CondAttrs>(record.attrs.get());
       for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
         DimEnv names = branch->env();
-        *branch = make_sub_graph(batched(*branch->graph, renames, leaves, packs), names);
+        *branch =
+            make_sub_graph(batched(*branch->graph, renames, leaves, packs, is_in_steps), names);
       }
       to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
       continue;
@@ -346,7 +350,8 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
-    attrs.body = make_sub_graph(batched(*attrs.body.graph, renames, leaves, packs), names);
+    attrs.body =
+        make_sub_graph(batched(*attrs.body.graph, renames, leaves, packs, !attrs.in_chunks), names);
     const std::vector<TensorType> types = to.graph().types_of(in);
     if (attrs.in_chunks) {  // the loop inside has been split
       to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
@@ -359,7 +364,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
       split.write_notes(notes);
       if (split.changes_anything()) {
         attrs.notes = notes.finish();
-        LoopSplitter(to, attrs, in, graph.outputs_of(record), split).run();
+        LoopSplitter(to, attrs, in, graph.outputs_of(record), split, is_in_steps).run();
         continue;
       }
     } else if (leaves == TimeSplit::Leaves::all) {
@@ -376,12 +381,12 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Lea
 }  // namespace
 
 Ref<Graph> batch_over_time(const Graph& graph, Packs packs) {
-  return batched(graph, graph.renames, TimeSplit::Leaves::all, packs);
+  return batched(graph, graph.renames, TimeSplit::Leaves::all, packs, false);
 }
 
 Ref<Graph> hoist_once(const Graph& graph) {
   // What is done once has the order that it had: nothing asks for that of a step.
-  return batched(graph, graph.renames, TimeSplit::Leaves::once, Packs::none);
+  return batched(graph, graph.renames, TimeSplit::Leaves::once, Packs::none, false);
 }
 
 }  // namespace reel

@@ -58,7 +58,8 @@ class Fusion {
     const std::size_t head = groups_.head(r);
     return groups_.is_fused(head) ? head : r;
   }
-  /// Records of a group that is not fused are in it alone or need each other in their order.
+  /// Records of a group that is not fused are in it alone or need each other in their order: what
+  /// joins readers makes groups of two walks and more only.
   bool unit_needs(std::size_t u, std::size_t other) const {
     const std::size_t a = groups_.head(u), b = groups_.head(other);
     return a == b ? other < u : groups_.needs(a, b);

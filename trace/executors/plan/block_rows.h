@@ -33,7 +33,8 @@ class BlockRows {
   }
   /// What a run of the block takes as inputs; slices are those of all rows.
   const Tensors& inputs() const { return inputs_; }
-  /// Where it writes outputs; what is not defined there is of no use, or comes through finish().
+  /// Where it writes outputs. What is not defined there is made by the run, and is what carries are
+  /// behind it: those of rows that end come through after() and finish().
   /// Sums over rows are those of the block's, in partial_sums but for the first block.
   Tensors& outputs() { return outputs_; }
 

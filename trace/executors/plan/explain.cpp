@@ -348,15 +348,16 @@ class PlanText {
     const std::optional<RowCut> cut =
         find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), passes_, &why);
     if (blocks.empty()) return line(indent, "not cut: ", why);
-    const char* ends = PlanView::whole(loop).loop().entry_dims.empty() ? ""
-                       : blocks.size() == 1 ? ", to the end of the longest"
-                                            : ", those of similar lengths together";
+    const bool ends = !PlanView::whole(loop).loop().entry_dims.empty();
+    const char* which = !ends                ? ""
+                        : blocks.size() == 1 ? ", to the end of the longest"
+                                             : ", those of similar lengths together";
     const auto [least, most] = std::minmax_element(cut->blocks.begin(), cut->blocks.end());
     line(indent, "cut: ", counted(std::ssize(blocks), "block"), " of ", *least,
-         *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, ends, ", on ",
+         *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, which, ", on ",
          counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"),
          !PlanView::runs_joined(loop) ? ""
-         : *ends                      ? ", as one that shrinks"
+         : ends                       ? ", as one that shrinks"
                                       : ", as if they were one");
   }
 

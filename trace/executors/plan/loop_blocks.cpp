@@ -15,8 +15,7 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(blocks_[number], cut_->blocks[number], number)) blocks_.clear();
   make_partial_sums();
-  joined_.reset();
-  shrinking_.reset();
+  is_joined_planned_ = false;
 }
 
 void LoopBlocks::find_body() {
@@ -80,17 +79,20 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 }
 
 bool LoopBlocks::plan_joined() {
-  if (!ends()) return joined_.emplace().make(*whole_, *cut_);
-  return shrinking_.emplace().make(*cut_, [this](std::int64_t rows) {
-    std::unique_ptr<PlannedLoop> block;
-    return plan(block, rows, 0) ? std::move(block) : nullptr;
+  if (!ends()) return joined_.make(*whole_, *cut_);
+  // They are counted as one: a step is one of all rows that run then.
+  return shrinking_.make(*cut_, [this](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
+    return plan(loop, rows, 0);
   });
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
-  if (cut_->can_join && !joined_ && !shrinking_ && threads() == 1) cut_->can_join = plan_joined();
+  if (cut_->can_join && !is_joined_planned_ && threads() == 1) {
+    cut_->can_join = plan_joined();
+    is_joined_planned_ = true;
+  }
   if (runs_joined())
-    return ends() ? shrinking_->run(whole_->loop(), *cut_, in, out) : joined_->run(in, out);
+    return ends() ? shrinking_.run(whole_->loop(), *cut_, in, out) : joined_.run(in, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];

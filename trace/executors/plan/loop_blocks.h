@@ -34,7 +34,7 @@ class LoopBlocks {
   bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
   bool ends() const { return !whole_->loop().entry_dims.empty(); }
   /// On one thread, once that has been planned.
-  bool runs_joined() const { return (joined_ || shrinking_) && cut_->can_join && threads() == 1; }
+  bool runs_joined() const { return is_joined_planned_ && cut_->can_join && threads() == 1; }
   bool plan_joined();
   void find_body();
   void make_partial_sums();
@@ -47,9 +47,10 @@ class LoopBlocks {
     BodyOnRows on_rows;     // that of all blocks
   } body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
-  std::vector<Tensors> partial_sums_;   ///< by block but the first, which has the loop's outputs
-  std::optional<JoinedBlocks> joined_;  ///< once it was asked for
-  std::optional<ShrinkingBlock> shrinking_;  ///< the same where rows end one by one
+  std::vector<Tensors> partial_sums_;  ///< by block but the first, which has the loop's outputs
+  JoinedBlocks joined_;                ///< of all rows, once that was asked for
+  ShrinkingBlock shrinking_;           ///< the same where rows end one by one
+  bool is_joined_planned_ = false;
 };
 
 }  // namespace reel

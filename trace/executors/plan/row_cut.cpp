@@ -194,6 +194,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
       return no("carry ", i, " comes back with its rows, ", *rows, ", elsewhere");
     if (ends && axis == 0 && attrs.fills[static_cast<std::size_t>(i)] == Fill::as_is)
       return no("carry ", i, " goes on where its entry has ended");
+    if (ends && attrs.is_reverse && axis != 0)
+      return no("carry ", i, " has no rows, and goes back from the end of the longest");
     cut.carry_has_rows.push_back(axis == 0);
   }
   for (int j = 0; j < attrs.stacks; ++j) {

@@ -12,7 +12,7 @@ namespace reel {
 namespace {
 
 /// Each has plans of its own.
-constexpr std::size_t kMostSizes = 8;
+constexpr std::size_t kMostSizes = 4;
 
 std::int64_t longest(const BlockOfRows& block) {
   return *std::max_element(block.lengths.begin(), block.lengths.end());
@@ -79,15 +79,15 @@ class Carried {
 }  // namespace
 
 bool ShrinkingBlock::make(const RowCut& cut, const PlanRows& plan) {
-  sizes_.clear();
   const std::size_t blocks = cut.blocks.size(), count = std::min(blocks, kMostSizes);
+  sizes_.resize(count);
   std::int64_t rows = 0;
   std::size_t taken = 0;
-  for (std::size_t size = 1; size <= count; ++size) {
-    for (const std::size_t most = blocks * size / count; taken < most; ++taken)
+  for (std::size_t size = 0; size < count; ++size) {
+    for (const std::size_t most = blocks * (size + 1) / count; taken < most; ++taken)
       rows += cut.blocks[taken];
-    sizes_.push_back({taken, plan(rows)});
-    if (!sizes_.back().loop) return false;
+    sizes_[size].blocks = taken;
+    if (!plan(sizes_[size].loop, rows)) return false;
   }
   return true;
 }

@@ -17,9 +17,10 @@ namespace reel {
 /// bits of blocks that run one after the other. A matrix is read once for all rows of a step.
 class ShrinkingBlock {
  public:
-  /// Plans the loop for so many rows; null where that cannot be done.
-  using PlanRows = std::function<std::unique_ptr<PlannedLoop>(std::int64_t rows)>;
-  /// -> false where that cannot be done.
+  /// Plans the loop for so many rows, in what is null or was planned for other dims -> false where
+  /// that cannot be done.
+  using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
+  /// May be called again, for other dims -> the same.
   bool make(const RowCut& cut, const PlanRows& plan);
   /// whole: the loop's attributes. in, out: those of the op; outputs have their places already.
   void run(const LoopAttrs& whole, const RowCut& cut, OpInputs in, std::span<Tensor> out);
@@ -27,7 +28,7 @@ class ShrinkingBlock {
  private:
   /// Rows of the first so many blocks, the longest ones.
   struct Size {
-    std::size_t blocks;
+    std::size_t blocks = 0;
     std::unique_ptr<PlannedLoop> loop;
   };
   /// Iterations in which as many rows run.
