@@ -251,8 +251,8 @@ DotAttrs summed_over_time(const DotAttrs& step) {
 
 bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
   const std::size_t count = attrs.a_contract.size();
-  if (count < 2 || !attrs.a_batch.empty() || attrs.a_contract != iota(0, count) ||
-      attrs.b_contract != attrs.a_contract || !a.is_ragged())
+  if (count < 2 || !a.is_ragged() || !attrs.a_batch.empty() || attrs.a_contract != iota(0, count) ||
+      attrs.b_contract != attrs.a_contract)
     return false;
   const auto is_contracted = [&](const TensorType& type, const Dim& dim) {
     const int axis = find(type.dims(), dim);
