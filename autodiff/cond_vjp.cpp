@@ -87,7 +87,7 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
   const Graph& forward = *branch.graph;
   // Wrapped so that both branches return the same list: zeros for captures that this one does not
   // use.
-  GraphBuilder builder(forward.name + " reversed");
+  GraphBuilder builder(forward.name + " reversed", "the gradient of a branch of cond");
   ModeScope scope(builder.scope());
   Tensors inputs;
   DimEnv env = DimEnv::renaming(branch.env());

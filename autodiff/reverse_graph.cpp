@@ -50,7 +50,7 @@ struct Both {
 
 Both record_both(const Graph& forward, const ReversalSpec& spec) {
   Both both;
-  GraphBuilder builder(forward.name + " reversed");
+  GraphBuilder builder(forward.name + " reversed", "the gradient of " + forward.name);
   ModeScope scope(builder.scope());
   if (!builder.outer())
     for (const auto& [actual, symbol] : forward.renames) builder.rename(actual, symbol);

@@ -6,6 +6,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/memory.h"
 #include "reel/core/ops.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -272,7 +273,8 @@ Tensor seed(const Tensor& target, const Tensor& cotangent) {
   if (!cotangent.is_defined()) return ones_like(target);
   if (cotangent.type() != target.type() && target.type().is_known() && cotangent.type().is_known())
     throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(),
-                         " was given for a value of type ", target.type()));
+                         " was given for a value of type ", target.type(),
+                         one_dim_hint(cotangent.type().dims(), target.type().dims())));
   return cotangent;
 }
 

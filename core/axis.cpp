@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/errors.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 
@@ -15,11 +17,7 @@ int Axis::in(const TensorType& type, std::string_view op) const {
     if (!named->is_named())
       throw ArgumentError(str(op, ": a plain size, ", *named, ", names no axis of ", type,
                               "; give a position or a named Dim"));
-    std::string repair;
-    for (const Dim& other : type.dims())
-      if (other.name() == named->name())
-        repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"",
-                     named->name(), "\")");
+    std::string repair = one_dim_hint({*named}, type.dims());
     if (type.rank() && !type.is_named())
       repair = "; its dims are plain sizes: name them, as in reshape(x, {dim, ...})";
     throw ShapeError(str(op, ": ", type, " has no dim ", *named, repair));
@@ -29,6 +27,15 @@ int Axis::in(const TensorType& type, std::string_view op) const {
     throw IndexError(str(op, ": axis ", position, " is out of range for ", type, ", which has ",
                          rank, rank == 1 ? " axis" : " axes"));
   return position < 0 ? position + rank : position;
+}
+
+int Axis::in(const Tensor& x, std::string_view op) const {
+  check_defined(op, x);
+  return in(x.type(), op);
+}
+std::vector<int> Axes::in(const Tensor& x, std::string_view op) const {
+  check_defined(op, x);
+  return in(x.type(), op);
 }
 
 std::vector<int> Axes::in(const TensorType& type, std::string_view op) const {

@@ -11,6 +11,8 @@
 
 namespace reel {
 
+class Tensor;
+
 /// One axis of a tensor: by its Dim, or by its position (negative ones count from the end). Never a
 /// size.
 class Axis {
@@ -21,6 +23,8 @@ class Axis {
   /// The position in that type. Throws ShapeError when the dim is not there, IndexError for a
   /// position out of range.
   int in(const TensorType& type, std::string_view op) const;
+  /// Returns the position in the tensor's type. Throws ArgumentError, too, if the tensor is empty.
+  int in(const Tensor& x, std::string_view op) const;
   const Dim* dim() const { return std::get_if<Dim>(&axis_); }
 
  private:
@@ -39,6 +43,8 @@ class Axes {
   /// Their positions, in the given order. Throws as Axis::in, and ArgumentError when one is named
   /// twice.
   std::vector<int> in(const TensorType& type, std::string_view op) const;
+  /// Returns the positions in the tensor's type. Throws ArgumentError, too, if the tensor is empty.
+  std::vector<int> in(const Tensor& x, std::string_view op) const;
 
  private:
   std::vector<Axis> axes_;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "reel/core/ref.h"
 #include "reel/core/tensor_type.h"
@@ -15,6 +17,13 @@ namespace reel {
 struct BlockAttachment : RefCounted {
   virtual ~BlockAttachment() = default;
   static void destroy(const BlockAttachment* attachment) { delete attachment; }
+};
+
+struct Op;
+/// The recording that a promise belongs to, as errors name it: the body of scan "encoder".
+struct Recording : BlockAttachment {
+  std::string place;
+  explicit Recording(std::string place) : place(std::move(place)) {}
 };
 
 enum class BlockKind : std::uint8_t {
@@ -35,11 +44,11 @@ struct alignas(64) TensorBlock : RefCounted {
   std::atomic<MemoryClass> memory_class = MemoryClass::values;
   std::uint32_t value = 0;  ///< promise: its number in the graph
   TensorType type;
-  void* data = nullptr;
-  std::uint64_t id = 0;      ///< unique over all blocks and threads; never reused
-  Ref<TensorBlock> storage;  ///< view: who owns the data
-  Ref<const BlockAttachment> attachment;
-  std::uint64_t builder = 0;  ///< promise: serial number of the GraphBuilder
+  void* data = nullptr;                   ///< promise: the op that made it, if one did
+  std::uint64_t id = 0;                   ///< unique over all blocks and threads; never reused
+  Ref<TensorBlock> storage;               ///< view: who owns the data
+  Ref<const BlockAttachment> attachment;  ///< promise: its Recording
+  std::uint64_t builder = 0;              ///< promise: serial number of the GraphBuilder
 
   explicit TensorBlock(TensorType type) : type(std::move(type)) {}
   static void destroy(TensorBlock* block);
@@ -60,8 +69,12 @@ Ref<TensorBlock> allocate_placed(const TensorType& type, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
 /// A block without data: who reads steps of it asks the attachment for them.
 Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachment> steps);
+/// maker: the op whose output it is, null for an input of the recording.
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
-                                  std::uint32_t value);
+                                  std::uint32_t value, Ref<const Recording> recording,
+                                  const Op* maker);
+/// Returns a sentence about a promise outside of its recording: the op that made it, and where.
+std::string leak_text(const TensorBlock& promise);
 /// The next id of this thread: ids made by one thread grow by one, and no two threads share any.
 std::uint64_t next_block_id();
 /// The id is of a block that was made on this thread after the one with the id `begin`.

@@ -2,51 +2,53 @@
 // expected, what came.
 #pragma once
 
-#include <algorithm>
-#include <cctype>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "reel/core/source.h"
+
 namespace reel {
 
 /// Base of all errors that a caller can cause.
+///
+/// Every error keeps the place in the user's program that it is about: of an op that a graph runs,
+/// the line that recorded it. Copies share their text and do not throw.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
-  const char* what() const noexcept override {
-    return text_ ? text_->c_str() : std::runtime_error::what();
-  }
-  /// One more line of the message: where it happened, said by what is left on its way out.
-  void add_line(const std::string& line) {
-    text_ = std::make_shared<const std::string>(std::string(what()) + '\n' + line);
-  }
-  /// The message begins with the name of a function, "gather: ".
-  bool names_function() const { return function_end(what()) != std::string_view::npos; }
-  /// The message is one of the function that the user called: its name comes instead of that of
-  /// what the function is made of, or in front.
-  void name_function(std::string_view function) {
-    std::string_view text = what();
-    if (names_function()) text.remove_prefix(function_end(text));
-    const char* separator = text.starts_with(": ") ? "" : ": ";
-    text_ =
-        std::make_shared<const std::string>(std::string(function) + separator + std::string(text));
-  }
+  /// Walks the stack of this thread, which takes some microseconds.
+  explicit Error(const std::string& message);
+  /// Returns the message and, if where() knows the line, "at file:line" below it.
+  ///
+  /// The first error of a process whose line is not known says how to get lines: compile with -g1.
+  const char* what() const noexcept override;
+  /// Returns the message alone.
+  const std::string& message() const noexcept;
+  /// Returns the line of the user's program as "file:line", the innermost one outside the library;
+  /// empty if the program was built without debug information (-g1 is enough).
+  std::string where() const;
+
+  /// Adds a line to the message: the loop, the iteration, the caller that the error passed.
+  void add_line(const std::string& line);
+  /// True if the message begins with the name of a function, as in "gather: ...".
+  bool names_function() const;
+  /// Puts the name of the function that the user called in front of the message, in place of the
+  /// name that stands there.
+  void name_function(std::string_view function);
+  /// Sets the place to the one of a recorded op, unless an op that runs inside of it has done so.
+  /// Without effect for kNoSource.
+  void came_from(SourceId source);
+
+ protected:
+  enum class Hint { none, lines };
+  Error(const std::string& message, Hint hint);
 
  private:
-  /// Where the name ends that a message begins with; npos if it begins with something else.
-  static std::size_t function_end(std::string_view text) {
-    const std::size_t end = text.find(": ");
-    const auto is_in_names = [](char c) {
-      return c == '_' || c == ' ' || c == ':' || std::isalnum(static_cast<unsigned char>(c));
-    };
-    const bool is_name =
-        end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);
-    return is_name ? end : std::string_view::npos;
-  }
+  struct Text;
+  void set_message(std::string message);
 
-  std::shared_ptr<const std::string> text_;  // copying an exception must not throw
+  std::shared_ptr<Text> text_;
 };
 
 /// Dims or sizes that do not fit.
@@ -82,7 +84,7 @@ class TraceError : public Error {
 /// A file or stream that could not be read or written.
 class IoError : public Error {
  public:
-  using Error::Error;
+  explicit IoError(const std::string& message) : Error(message, Hint::none) {}
 };
 
 /// fn(); its errors are those of the function that the user called.

@@ -14,11 +14,12 @@ namespace {
 std::atomic<std::uint64_t> next_serial{1};
 }
 
-GraphBuilder::GraphBuilder(std::string name)
+GraphBuilder::GraphBuilder(std::string name, std::string place)
     : outer_(thread_mode.builder),
       entries_(thread_mode.entries),
       serial_(next_serial++),
-      graph_(new Graph) {
+      graph_(new Graph),
+      recording_(new Recording(std::move(place))) {
   graph_->name = std::move(name);
 }
 
@@ -98,20 +99,25 @@ Dim GraphBuilder::renamed(const Dim& dim) {
 Tensor GraphBuilder::add_input(const TensorType& type) {
   const ValueId v = graph_->add_value(type);
   graph_->inputs.push_back(v);
-  return Tensor(allocate_promise(type, serial_, v));
+  return Tensor(allocate_promise(type, serial_, v, recording_, nullptr));
+}
+
+std::string leak_text(const TensorBlock& promise) {
+  const std::string& place = static_cast<const Recording&>(*promise.attachment).place;
+  const auto* maker = static_cast<const Op*>(promise.data);
+  return str("a value of type ", promise.type, " that ",
+             maker ? str(maker->name, " made in ") : std::string("was given to "), place,
+             " is used outside of it; values leave a body only through its state or outputs, a "
+             "branch or a traced function only through its result");
 }
 
 Tensor GraphBuilder::lift(const Tensor& tensor) {
-  if (!tensor.is_defined()) throw ArgumentError("an op was given an empty Tensor");
+  if (!tensor.is_defined()) throw ArgumentError("was given an empty Tensor");
   if (tensor.is_traced()) {
     if (tensor.block()->builder == serial_) return tensor;
     const GraphBuilder* builder = outer_;
     while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer_;
-    if (!builder)
-      throw TraceError(
-          str("a value of type ", tensor.type(),
-              " is used outside the trace, or the body or branch of a "
-              "loop, in which it was made; values leave a body only through its state or outputs"));
+    if (!builder) throw TraceError(leak_text(*tensor.block()));
   }
   const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());
   if (fresh) {
@@ -121,7 +127,7 @@ Tensor GraphBuilder::lift(const Tensor& tensor) {
     const ValueId v = graph_->add_value(type);
     capture_values_.push_back(v);
     captured_.push_back(tensor);
-    it->second = Tensor(allocate_promise(type, serial_, v));
+    it->second = Tensor(allocate_promise(type, serial_, v, recording_, nullptr));
   }
   return it->second;
 }
@@ -145,14 +151,16 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
   Tensors results;
   for (const TensorType& type : out_types.span()) {
     out.push_back(graph_->add_value(type));
-    results.emplace_back(allocate_promise(type, serial_, out.back()));
+    results.emplace_back(allocate_promise(type, serial_, out.back(), recording_, &op));
   }
   graph_->append(op, attrs, in, out, detail::last_source = source_here());
   return results;
 }
 
 Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
-  for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
+  as_function(recording_->place, [&] {
+    for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
+  });
   graph_->formal_count = graph_->inputs.size();
   for (const auto& [node, symbol] : renames_)
     graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);

@@ -21,7 +21,9 @@ namespace reel {
 class GraphBuilder {
  public:
   /// Encloses: the builder that is active now. Recording starts with a ModeScope on scope().
-  explicit GraphBuilder(std::string name);
+  /// place: what errors call the recording, as in: the body of scan "encoder".
+  GraphBuilder(std::string name, std::string place);
+  explicit GraphBuilder(const std::string& name) : GraphBuilder(name, name) {}
   ThreadMode scope() { return {this, nullptr, nullptr}; }
 
   Tensor add_input(const TensorType& type);
@@ -65,6 +67,7 @@ class GraphBuilder {
   EntryScope* entries_;  ///< of the eager scan in whose body this trace began
   std::uint64_t serial_;
   Ref<Graph> graph_;
+  Ref<const Recording> recording_;
   Tensors captured_;
   std::vector<ValueId> capture_values_;
   std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
@@ -83,7 +86,7 @@ struct RecordedGraph {
 template <class Fn>
 RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn,
                            const DimRenames& renames = {}) {
-  GraphBuilder builder(name);
+  GraphBuilder builder(name, name);
   for (const auto& [actual, symbol] : renames) builder.rename(actual, symbol);
   ModeScope scope(builder.scope());
   Tensors inputs;

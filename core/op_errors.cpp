@@ -10,6 +10,7 @@
 #include "reel/core/op.h"
 #include "reel/core/quantities.h"
 #include "reel/core/str.h"
+#include "reel/core/tensor.h"
 
 namespace reel {
 namespace {
@@ -22,23 +23,33 @@ bool names_anything(std::string_view message) {
 
 }  // namespace
 
-void rethrow_of(const Op& op) {
+void check_defined(std::string_view function, const Tensor& x) {
+  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
+}
+
+void rethrow_of(const Op& op, SourceId source) {
   try {
     throw;
   } catch (MemoryError& error) {
+    error.came_from(source);
     if (!error.names_function()) error.name_function(op.name);
     throw;
   } catch (const CancelledError&) {
     throw;
   } catch (Error& error) {
-    if (!names_anything(error.what())) error.add_line(str("in ", op.name));
+    error.came_from(source);
+    if (!names_anything(error.message())) error.add_line(str("in ", op.name));
     throw;
   } catch (const InternalError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    std::throw_with_nested(MemoryError(str(op.name, ": there is no memory for what it works in")));
+    MemoryError result(str(op.name, ": there is no memory for what it works in"));
+    result.came_from(source);
+    std::throw_with_nested(result);
   } catch (const std::exception& error) {
-    std::throw_with_nested(Error(str(op.name, ": ", error.what())));
+    Error result(str(op.name, ": ", error.what()));
+    result.came_from(source);
+    std::throw_with_nested(result);
   }
 }
 

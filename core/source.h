@@ -8,7 +8,7 @@ namespace reel {
 
 /// Stands for a list of return addresses, the innermost call first. It costs some microseconds and
 /// is taken of what is recorded only; what the addresses mean is asked for when somebody looks
-/// (frontend/pictures/source_lines.h).
+/// (core/source_lines.h).
 using SourceId = std::uint32_t;
 inline constexpr SourceId kNoSource = 0;
 

@@ -1,6 +1,7 @@
 #include "reel/core/tensor.h"
 
 #include "reel/core/errors.h"
+#include "reel/core/mode.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -46,6 +47,8 @@ std::int64_t Tensor::numel() const {
 
 const void* Tensor::checked_data(DType expected, const char* what) const {
   const TensorBlock& block = checked();
+  if (block.kind == BlockKind::promise && !is_tracing())
+    throw TraceError(str(what, ": ", leak_text(block)));
   if (block.kind == BlockKind::promise)
     throw TraceError(str(
         what, ": the value of a tensor of type ", block.type,

@@ -33,10 +33,7 @@ Tensor& KernelArgs::alias(std::size_t i, std::size_t of, std::int64_t offset) co
 namespace {
 
 [[noreturn]] void refuse_promise(const Op& op, const Tensor& tensor) {
-  throw TraceError(str(
-      op.name, ": a value of type ", tensor.type(),
-      " belongs to a trace that is not active any more; ",
-      "values leave a traced function only through what it returns, and a body through its state"));
+  throw TraceError(str(op.name, ": ", leak_text(*tensor.block())));
 }
 
 [[noreturn]] void refuse_empty(const Op& op) {
@@ -132,7 +129,7 @@ class SeenInputs {
       ModeScope aside(
           {nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
       for (const OpInput& input : inputs) {
-        if (!input.tensor->is_defined()) throw ArgumentError("an op was given an empty Tensor");
+        if (!input.tensor->is_defined()) throw ArgumentError("was given an empty Tensor");
         tensors_.push_back(entries->visible(*input.tensor));
       }
     }
@@ -146,7 +143,7 @@ class SeenInputs {
 };
 
 Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
-  const SeenInputs inputs(given);
+  const SeenInputs inputs = as_function(op.name, [&] { return SeenInputs(given); });
   Tensors outputs = thread_mode.builder ? thread_mode.builder->record(op, attrs, inputs)
                                         : compute_all(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, outputs);

@@ -204,11 +204,14 @@ Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachmen
 }
 
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
-                                  std::uint32_t value) {
+                                  std::uint32_t value, Ref<const Recording> recording,
+                                  const Op* maker) {
   auto* block = new_block(type, 0);
   block->kind = BlockKind::promise;
   block->builder = builder;
   block->value = value;
+  block->attachment = std::move(recording);
+  block->data = const_cast<Op*>(maker);
   return Ref<TensorBlock>(block);
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "reel/core/ops.h"
+#include "reel/core/same_name.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/tensor_array.h"
 
@@ -29,7 +30,8 @@ void check_places(const char* role, const Tensor& x) {
 
 void check_has(const std::string& role, const TensorType& type, const Dim& dim) {
   if (!contains(type.dims(), dim))
-    throw ShapeError(str("backtrack: ", role, " ", type, " has no dim ", dim));
+    throw ShapeError(
+        str("backtrack: ", role, " ", type, " has no dim ", dim, one_dim_hint({dim}, type.dims())));
 }
 
 /// Without beam it would be the same for all hypotheses, which is not what is meant here.
@@ -38,7 +40,7 @@ void check_beams(const std::string& role, const TensorType& type, const Dim& bea
     if (dim.is_named() && dim.name() == beam.name() && !(dim == beam))
       throw ShapeError(str("backtrack: ", role, " ", type, " has another dim called ", beam.name(),
                            " than the beam that is given, ", beam,
-                           "; use one Dim for both, as x.dim(\"", beam.name(), "\") gives it"));
+                           one_dim_hint({beam}, type.dims())));
 }
 
 void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, const Dim& beam,

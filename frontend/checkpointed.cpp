@@ -30,7 +30,7 @@ TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
   Ref<Graph> graph;
   TreeLeaves result;
   {
-    GraphBuilder builder("checkpointed");
+    GraphBuilder builder("checkpointed", "checkpoint(f)");
     ModeScope scope(builder.scope());
     result = function(arguments);
     outputs = outputs_of(result);

@@ -31,17 +31,23 @@ void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
   }
 }
 
-/// other: what the branch recorded before this one returned.
+/// Throws StructureError if the leaves that a branch returned hold an empty Tensor; names all.
+void check_none_is_empty(const char* branch, const TreeLeaves& leaves, const PathsFn& paths) {
+  const std::string empty = detail::paths_of_empty(leaves, paths);
+  if (!empty.empty())
+    throw StructureError(str("cond: the ", branch, " branch returns empty Tensors: ", empty,
+                             "; give them values, or let them be std::optional<Tensor>"));
+}
+
+/// other: the leaves that the branch recorded before this one returned.
 Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch,
-                     const TreeLeaves& other = {}) {
-  GraphBuilder builder(name);
+                     const PathsFn& paths, const TreeLeaves& other = {}) {
+  GraphBuilder builder(name, str("the ", name, " branch of cond"));
   ModeScope scope(builder.scope());
   Branch result;
   result.leaves = branch();
+  check_none_is_empty(name, result.leaves, paths);
   order_dims_like(result.leaves, other);
-  for (const TreeLeaf& leaf : result.leaves)
-    if (leaf.kind == TreeLeaf::Kind::tensor && !leaf.tensor.is_defined())
-      throw StructureError(str("cond: the ", name, " branch returns an empty Tensor"));
   result.graph = finish_part(builder, outputs_of(result.leaves));
   result.captured = builder.captured();
   return result;
@@ -166,11 +172,15 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
     MarkedLoop marks;  // in a graph too, what a branch adds to a gradient is added up first
     marks.begin_iteration(0);
     const std::uint64_t begin = next_block_id();
-    return own_state(run(pred.tensor.item<bool>()), begin);
+    const bool is_true = pred.tensor.item<bool>();
+    TreeLeaves leaves = run(is_true);
+    check_none_is_empty(is_true ? "true" : "false", leaves, is_true ? true_paths : false_paths);
+    return own_state(std::move(leaves), begin);
   }
-  const Branch yes = record_branch("true", [&] { return run(true); });
+  const Branch yes = record_branch(
+      "true", [&] { return run(true); }, true_paths);
   const Branch no = record_branch(
-      "false", [&] { return run(false); }, yes.leaves);
+      "false", [&] { return run(false); }, false_paths, yes.leaves);
   check_alike(yes, no, true_paths, false_paths);
   CondAttrs attrs;
   CaptureList captures;

@@ -7,6 +7,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/labels.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/frontend/scan.h"
 
@@ -47,7 +48,8 @@ void check_arguments(const std::string& function, const TensorType& logits,
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.vocab, "], and labels the same but with ", dims.label_time,
-                         " in the place of these two: logits ", logits, ", labels ", labels));
+                         " in the place of these two: logits ", logits, ", labels ", labels,
+                         one_dim_hint(logits.dims(), labels.dims())));
   if (dims.vocab.has_size() && (blank < -dims.vocab.size() || blank >= dims.vocab.size()))
     throw ArgumentError(
         str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));

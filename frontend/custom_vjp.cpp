@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/errors.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel::detail {
@@ -37,7 +38,8 @@ Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expect
     const bool same_dtype = is.dtype() == type.dtype();
     if (is == type || (same_dtype && !(is.is_known() && type.is_known()))) continue;
     is_dtype = is_dtype || !same_dtype;
-    lines += str("\n  argument ", expected.paths[i], ": ", is, " for ", type);
+    lines += str("\n  argument ", expected.paths[i], ": ", is, " for ", type,
+                 one_dim_hint(is.dims(), type.dims()));
   }
   if (lines.empty()) return cotangents;
   const std::string text =

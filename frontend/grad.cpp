@@ -3,6 +3,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -44,7 +45,7 @@ void check_cotangents(const Tensors& values, const Tensors& cotangents) {
     const TensorType &value = values[i].type(), &cotangent = cotangents[i].type();
     const auto message = [&] {
       return str("vjp: a cotangent has the type of the value, which is ", value, ", got ",
-                 cotangent);
+                 cotangent, one_dim_hint(value.dims(), cotangent.dims()));
     };
     if (value.dtype() != cotangent.dtype()) throw DTypeError(message() + "; cast it");
     // Types of tensors from outside a trace have other dims than those that stand for them there.

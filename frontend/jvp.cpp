@@ -32,7 +32,7 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
     if (i >= primals.size()) break;
     const Tensor &primal = primals[i].tensor, &tangent = tangents[i].tensor;
     if (!is_differentiable(primal) || primal.type() == tangent.type()) continue;
-    const auto complain = [&](auto severity, const char* why) {
+    const auto complain = [&](auto severity, const std::string& why) {
       worst = std::max(worst, severity);
       lines += str("\n  ", primal_paths()[i], ": ", print(primals[i]), ", its tangent ",
                    print(tangents[i]), " (", why, ")");
@@ -42,7 +42,7 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
     else if (primal.dtype() != tangent.dtype())
       complain(dtype, "dtypes differ");
     else if (!may_be_equal(primal.dims(), tangent.dims()))
-      complain(shape, "dims differ");
+      complain(shape, dims_differ(primal.type(), tangent.type()));
   }
   if (worst == fine) return;
   const std::string text =

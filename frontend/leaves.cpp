@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel::detail {
@@ -71,11 +72,16 @@ std::vector<LeafPair> pair_leaves(const TreeLeaves& a, const std::vector<std::st
 }
 
 std::string dims_differ(const TensorType& a, const TensorType& b) {
-  if (str(a) != str(b)) return "dims differ";
-  for (int i = 0; i < a.rank(); ++i)
-    if (!(a.dims()[i] == b.dims()[i]))
-      return str("dims differ: the two called ", a.dims()[i].name(), " are not one Dim");
-  return "dims differ";
+  const std::string reason = str(a) == str(b) ? not_one_dim(a.dims(), b.dims()) : "";
+  return reason.empty() ? "dims differ" : "dims differ: " + reason;
+}
+
+std::string paths_of_empty(const TreeLeaves& leaves, const PathsFn& paths) {
+  std::string result;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i].kind == TreeLeaf::Kind::tensor && !leaves[i].tensor.is_defined())
+      result += str(result.empty() ? "" : ", ", paths()[i]);
+  return result;
 }
 
 bool is_floating(const TreeLeaf& leaf) {

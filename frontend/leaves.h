@@ -17,6 +17,9 @@ std::string print(const TreeLeaf& leaf);
 
 using PathsFn = std::function<std::vector<std::string>()>;
 
+/// Returns the paths of the empty Tensors among the leaves, with commas between them.
+std::string paths_of_empty(const TreeLeaves& leaves, const PathsFn& paths);
+
 /// Where two trees of one type have other structures: sizes, keys, empty tensors, values that are
 /// no tensors. A line for each, as "\n  layers: of size 2, ROLE of size 1"; empty where they agree.
 /// Types of tensors do not count.

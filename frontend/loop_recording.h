@@ -50,6 +50,10 @@ TreeLeaves as_own_values(TreeLeaves state);
 /// whole graph do not enter bodies.
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
 
+/// Returns the place of a recording as errors name it. loop: its title, as in: scan "encoder".
+inline std::string body_of(const std::string& loop) { return "the body of " + loop; }
+inline std::string condition_of(const std::string& loop) { return "the condition of " + loop; }
+
 /// What an iteration, or a branch, that began at this block id hands on, as values of its own where
 /// the active tapes would take it for others: tensors from before, and (in a state) those that
 /// stand there twice. In a graph each has a cotangent of its own, which joins those inside first.

@@ -45,24 +45,19 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
       invariants_(initial.size()) {
   find_slots();
   std::size_t tensors = 0;
-  std::string empty;
-  bool is_of_slices = false;
+  const std::string empty = detail::paths_of_empty(initial, paths_);
   for (std::size_t i = 0; i < initial.size(); ++i) {
     if (initial[i].kind != TreeLeaf::Kind::tensor) continue;
-    if (!initial[i].tensor.is_defined()) {
-      const std::string path = paths_()[i];
-      empty += str(empty.empty() ? "" : ", ", path);
-      is_of_slices = is_of_slices || path.ends_with("dense_shape");
-    }
     if (tensors < invariants.size()) invariants_[i] = invariants[tensors];
     ++tensors;
   }
   if (!empty.empty())
     throw StructureError(str(what_, ": the initial state has empty Tensors: ", empty,
                              "; give them values, or let them be std::optional<Tensor>",
-                             is_of_slices ? ". A dense_shape is a vector, the sizes of the whole "
-                                            "tensor: tensor({rows, columns})"
-                                          : ""));
+                             empty.find("dense_shape") != std::string::npos
+                                 ? ". A dense_shape is a vector, the sizes of the whole "
+                                   "tensor: tensor({rows, columns})"
+                                 : ""));
   if (!invariants.empty() && invariants.size() != tensors)
     throw ArgumentError(str(what_, ": shape_invariants has ", invariants.size(),
                             " entries, but the state has ", tensors,

@@ -5,16 +5,19 @@
 #include <string_view>
 
 #include "reel/core/errors.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/index.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
 namespace {
 
-void check_float(std::string_view loss, std::string_view what, const TensorType& type) {
-  if (!is_float(type.dtype()))
-    throw DTypeError(str(loss, ": ", what, " must be f32 or f64, got ", type, "; cast them"));
+void check_float(std::string_view loss, std::string_view what, const Tensor& x) {
+  check_defined(loss, x);
+  if (!is_float(x.dtype()))
+    throw DTypeError(str(loss, ": ", what, " must be f32 or f64, got ", x.type(), "; cast them"));
 }
 
 /// The same dims, named ones in any order; sizes that a trace does not know fit.
@@ -32,8 +35,8 @@ bool fit(const Dims& expected, const Dims& dims) {
 void check_same_dims(std::string_view loss, std::string_view what, const TensorType& x,
                      const TensorType& targets) {
   if (!fit(x.dims(), targets.dims()))
-    throw ShapeError(
-        str(loss, ": targets must have the dims of ", what, ": ", x, ", targets ", targets));
+    throw ShapeError(str(loss, ": targets must have the dims of ", what, ": ", x, ", targets ",
+                         targets, one_dim_hint(x.dims(), targets.dims())));
 }
 
 /// Targets that are positions have the dims of logits without the classes.
@@ -43,7 +46,8 @@ void check_positions(const TensorType& logits, const TensorType& targets, int ax
   if (!fit(expected, targets.dims()))
     throw ShapeError(str("cross_entropy: targets must have the dims of logits but the classes, ",
                          expected, ": logits ", logits, ", classes ",
-                         logits.dims()[static_cast<std::size_t>(axis)], ", targets ", targets));
+                         logits.dims()[static_cast<std::size_t>(axis)], ", targets ", targets,
+                         one_dim_hint(expected, targets.dims())));
 }
 
 /// The classes as the last axis: plain targets are then matched with the axes in front of them.
@@ -78,13 +82,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
     throw ArgumentError(str("cross_entropy: label_smoothing must be in [0, 1], got ", smoothing));
-  check_float("cross_entropy", "logits", logits.type());
+  check_defined("cross_entropy", targets);
+  check_float("cross_entropy", "logits", logits);
   if (!is_integer(targets.dtype()) && targets.dtype() != logits.dtype())
     throw DTypeError(
         str("cross_entropy: targets must be i32 or i64, the positions of the right "
             "classes, or probabilities of logits' dtype: logits ",
             logits.type(), ", targets ", targets.type()));
-  const int axis = classes.in(logits.type(), "cross_entropy");
+  const int axis = classes.in(logits, "cross_entropy");
   const bool has_positions = is_integer(targets.dtype());
   if (has_positions)
     check_positions(logits.type(), targets.type(), axis);
@@ -101,7 +106,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
 }
 
 Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets) {
-  check_float("binary_cross_entropy", "logits", given_logits.type());
+  check_defined("binary_cross_entropy", given_targets);
+  check_float("binary_cross_entropy", "logits", given_logits);
   const DType dtype = given_logits.dtype();
   if (given_targets.dtype() != boolean && given_targets.dtype() != dtype)
     throw DTypeError(
@@ -125,7 +131,8 @@ Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targ
 }
 
 Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {
-  check_float("mean_squared_error", "predictions", predictions.type());
+  check_defined("mean_squared_error", targets);
+  check_float("mean_squared_error", "predictions", predictions);
   if (targets.dtype() != predictions.dtype())
     throw DTypeError(str("mean_squared_error: dtypes differ: predictions ", predictions.type(),
                          ", targets ", targets.type(), "; cast one of them"));

@@ -98,7 +98,7 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
         }));
     if (!is_same_set)
       throw ShapeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
-                           " in b: dims differ"));
+                           " in b: ", dims_differ(x.type(), y.type())));
     if (x.dtype() != y.dtype())
       throw DTypeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
                            " in b: dtypes differ"));

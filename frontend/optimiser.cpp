@@ -5,6 +5,7 @@
 #include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/rows.h"
+#include "reel/core/same_name.h"
 
 namespace reel::detail {
 namespace {
@@ -39,7 +40,7 @@ void check_types(const char* optimiser, const OptimiserLeaves& leaves) {
       dtypes_differ = dtypes_differ || type.dtype() != parameter.dtype();
       const std::string path = leaves.parameter_paths()[i];
       differences += str("\n  ", path.empty() ? "the tensor" : path, ": ", parameter, ", its ",
-                         role, ' ', type);
+                         role, ' ', type, one_dim_hint(parameter.dims(), type.dims()));
     };
     compare("gradient", leaves.gradient[i].tensor.type());
     for (const MomentLeaves& moment : leaves.moments)

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <string_view>
 
+#include "reel/core/source_lines.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/frontend/pictures/source_lines.h"
 #include "reel/frontend/replace_file.h"
 #include "reel/trace/executors/plan/words.h"
 

@@ -58,7 +58,7 @@ class ScanRecording {
 };
 
 std::optional<RecordedBody> ScanRecording::try_body() {
-  GraphBuilder builder("body");
+  GraphBuilder builder("body", body_of(plan_.what));
   builder.set_entry_dims(plan_.entry_dims);
   ModeScope scope(builder.scope());
   const Tensor position = builder.add_input(TensorType(i64));
@@ -118,7 +118,7 @@ void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) cons
 Tensor cut_list(const Tensor& cut, const Tensor& list) {
   CaptureList captures;
   const auto record = [&](const char* name, auto&& of_list, std::vector<int>& places) {
-    GraphBuilder builder(name);
+    GraphBuilder builder(name, name);
     ModeScope scope(builder.scope());
     const SubGraph graph = make_sub_graph(finish_part(builder, {of_list()}));
     places = captures.add(builder.captured());
@@ -152,7 +152,7 @@ void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) con
 
 /// Which entries go on, as the body found out, or as cond says.
 RecordedBody ScanRecording::record_cond() {
-  GraphBuilder builder("cond");
+  GraphBuilder builder("cond", condition_of(plan_.what));
   ModeScope scope(builder.scope());
   random_.begin(builder.add_input(TensorType(i64)), 1);
   const TreeLeaves state = formal_.add_inputs(builder);
@@ -200,9 +200,11 @@ std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
   RecordedBody body = ScanRecording(spec, plan, rule).record_body();
   DimEnv outside = DimEnv::renaming(body.dims);
+  const Ref<const Recording> recording(new Recording(body_of(plan.what)));
   for (TreeLeaf& leaf : body.ys)
     if (leaf.kind == TreeLeaf::Kind::tensor)
-      leaf.tensor = Tensor(allocate_promise(outside.resolve(leaf.tensor.type()), 0, 0));
+      leaf.tensor =
+          Tensor(allocate_promise(outside.resolve(leaf.tensor.type()), 0, 0, recording, nullptr));
   return std::move(body.ys);
 }
 

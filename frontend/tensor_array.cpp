@@ -30,7 +30,7 @@ const Tensor& TensorArray::list_for(const char* op) const {
 }
 
 TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
-  const int position = axis.in(x.type(), "TensorArray unstack");
+  const int position = axis.in(x, "TensorArray unstack");
   const Tensor shown = clear_padding(x, position);
   if (position == 0) return of_list(list_unstack(shown));
   std::vector<Axis> order{position};

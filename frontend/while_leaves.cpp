@@ -121,7 +121,7 @@ struct Recorded {
 std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule,
                                     const FormalState& formal, RandomScope& random, bool has_bound,
                                     bool& never) {
-  GraphBuilder builder("cond");
+  GraphBuilder builder("cond", condition_of(rule.what()));
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)), 1);
   const TreeLeaves state = formal.add_inputs(builder);
@@ -138,7 +138,7 @@ std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule
 /// Nothing if Dims of the state came back changed that were not known to change.
 std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule,
                                     FormalState& formal, RandomScope& random) {
-  GraphBuilder builder("body");
+  GraphBuilder builder("body", body_of(rule.what()));
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)));
   const TreeLeaves state = formal.add_inputs(builder);

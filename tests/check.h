@@ -25,7 +25,10 @@ std::string message_of(F f, const char* file = __builtin_FILE(), int line = __bu
   try {
     (void)f();
   } catch (const E& error) {
-    return error.what();
+    if constexpr (requires { error.message(); })
+      return error.message();  // without the line of the test
+    else
+      return error.what();
   } catch (const std::exception& error) {
     instead = str("(an exception of another type: ", error.what(), ")");
   } catch (...) {

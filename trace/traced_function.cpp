@@ -9,6 +9,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/random.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/trace/passes/pipeline.h"
 
@@ -243,7 +244,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
   entry->of_any_length = of_any_length;
 
   const Dims shown = canonical(entry->dims);  // in a scan whose entries end, as its body sees them
-  GraphBuilder builder(name_);
+  GraphBuilder builder(name_, form_ == Form::as_recorded ? name_ : str("jit \"", name_, '"'));
   ModeScope scope(builder.scope());
   Dims symbols;
   const auto symbol_of = [&](const Dim& dim) -> Dim {
@@ -392,8 +393,8 @@ TracedFunction::Traced TracedFunction::operator()(TreeLeaves arguments, const Fu
     const Dim& dim = table.dims()[i];
     if (entry->guarded[i] && !(dim == entry->dims[i]))
       throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i],
-                           " itself, but this call's argument has ", "another dim of that name, ",
-                           dim, "; take it from the argument, with x.dim(\"", dim.name(), "\")"));
+                           " itself, but this call's argument has ", dim,
+                           one_dim_hint({entry->dims[i]}, {dim})));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
   for (TreeLeaf& leaf : arguments)

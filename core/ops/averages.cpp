@@ -83,7 +83,7 @@ Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
 }
 
 Tensor mean_over(const Tensor& x, const std::vector<int>& axes) {
-  check_float("mean", x.type(), "cast it, as in mean(cast(x, f32))");
+  check_float("mean", x, "cast it, as in mean(cast(x, f32))");
   const Tensor total = bind(sum_op, {without_padding(x, axes, 0)}, reduce_attrs(axes));
   const bool is_masked = reduces_padding(x.type(), axes);
   const std::int64_t size = is_masked ? -1 : known_size(x.type(), axes);
@@ -95,7 +95,7 @@ Tensor mean_over(const Tensor& x, const std::vector<int>& axes) {
 
 /// x masked first: what padding holds would reach its own gradient.
 Tensor variance_over(const Tensor& x, const std::vector<int>& axes) {
-  check_float("variance", x.type(), "cast it, as in variance(cast(x, f32))");
+  check_float("variance", x, "cast it, as in variance(cast(x, f32))");
   const Tensor clean = apart_from(x, axes, without_padding(x, axes, 0.));
   return mean_over(square(clean - broadcastable(mean_over(clean, axes), axes, x.type())), axes);
 }
@@ -105,10 +105,10 @@ Tensor variance_over(const Tensor& x, const std::vector<int>& axes) {
 Tensor mean(const Tensor& x, const Axes& axes, Keep keep) {
   return over("mean", x, axes, keep, [&](const auto& at) { return mean_over(x, at); });
 }
-Tensor mean(const Tensor& x) { return mean_over(x, all_positions(x)); }
+Tensor mean(const Tensor& x) { return mean_over(x, all_positions("mean", x)); }
 Tensor variance(const Tensor& x, const Axes& axes, Keep keep) {
   return over("variance", x, axes, keep, [&](const auto& at) { return variance_over(x, at); });
 }
-Tensor variance(const Tensor& x) { return variance_over(x, all_positions(x)); }
+Tensor variance(const Tensor& x) { return variance_over(x, all_positions("variance", x)); }
 
 }  // namespace reel

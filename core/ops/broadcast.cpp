@@ -7,6 +7,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -52,11 +53,9 @@ Dims lacking(const TensorType& type, const Dims& all) {
     missing += str(missing.empty() ? "" : ", ", roles[k], ' ', operands[k], " lacks ",
                    join(lacking(operands[k], all), " and "));
   }
-  for (std::size_t i = 0; i < all.size() && twins.empty(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (all[i].name() == all[j].name())
-        twins = str("; the dims called ", all[i].name(),
-                    " are different ones: if they mean the same, use one Dim for both");
+  for (std::size_t i = 0; i < operands.size() && twins.empty(); ++i)
+    for (std::size_t j = 0; j < i && twins.empty(); ++j)
+      twins = one_dim_hint(operands[i].dims(), operands[j].dims());
   throw ShapeError(str(
       op, ": dims differ: ", missing,
       operands.size() == 2 ? "; each lacks a dim of the other, but one" : "; one",

@@ -8,6 +8,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation.h"
 #include "reel/core/ops/new_dims.h"
@@ -172,7 +173,7 @@ const Op full_like_op{
 namespace {
 
 Tensor full_like(std::string_view function, const Tensor& x, int value) {
-  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
+  check_defined(function, x);
   const TensorType& type = x.type();
   const Number number = number_for(type.dtype(), value);
   // Plain sizes that are known, and a tensor from outside the trace, need no x to tell them.

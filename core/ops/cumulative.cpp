@@ -166,16 +166,16 @@ Tensor product_before(const Tensor& x, int axis, bool reverse) {
 }
 
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how) {
-  check_number("cumsum", x.type(), kRepair);
-  const int at = axis.in(x.type(), "cumsum");
+  check_number("cumsum", x, kRepair);
+  const int at = axis.in(x, "cumsum");
   const Tensor sums = bind(cumsum_op, {without_padding(x, {at}, 0.)},
                            make_attrs(CumulativeAttrs{at, how.exclusive, how.reverse}));
   return without_padding(sums, {at}, 0.);
 }
 
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how) {
-  check_number("cumprod", x.type(), kRepair);
-  const int at = axis.in(x.type(), "cumprod");
+  check_number("cumprod", x, kRepair);
+  const int at = axis.in(x, "cumprod");
   const Tensor clean = apart_from(x, {at}, without_padding(x, {at}, 1.));
   const Tensor before = product_before(clean, at, how.reverse);
   return without_padding(how.exclusive ? before : before * clean, {at}, 0.);

@@ -7,6 +7,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
@@ -282,6 +283,7 @@ Tensor in_order_of(const Tensor& valid, const Tensor& x) {
 }  // namespace
 
 Tensor mask_padding(const Tensor& x, const NestedList& value) {
+  check_defined("mask_padding", x);
   const auto padding = [&] {
     return as_function("mask_padding", [&] { return full({}, value, x.dtype()); });
   };

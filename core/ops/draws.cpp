@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/isa.h"
@@ -336,6 +337,7 @@ void check_fits(const TensorType& p, const TensorType& result) {
 }  // namespace
 
 Tensor bernoulli(const Arg& p, const Dims& dims) {
+  if (!p.is_number()) check_defined("bernoulli", p.tensor());
   const DType dtype = p.is_number() ? f32 : p.tensor().dtype();
   if (!is_float(dtype))
     throw DTypeError(str("bernoulli: p must be f32 or f64, got ", p.tensor().type(), "; cast it"));
@@ -350,10 +352,11 @@ Tensor bernoulli(const Arg& p, const Dims& dims) {
 }
 
 Tensor categorical(const Tensor& logits, const Axis& axis) {
+  check_defined("categorical", logits);
   if (!is_float(logits.dtype()))
     throw DTypeError(
         str("categorical: logits must be f32 or f64, got ", logits.type(), "; cast them"));
-  const int position = axis.in(logits.type(), "categorical");
+  const int position = axis.in(logits, "categorical");
   // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison
   // et al. 2014).
   const Tensor unit = uniform_like(logits, 0x1p-24);
@@ -391,6 +394,7 @@ Tensor uniform_over(const Tensor& x, const std::vector<int>& axes) {
 }
 
 Tensor drop(const Tensor& x, double rate, const std::vector<int>& axes) {
+  check_defined("dropout", x);
   check_float("dropout", x.type(), "cast it to f32 or f64");
   if (!(rate >= 0 && rate <= 1))
     throw ArgumentError(str("dropout: rate must lie in [0, 1], got ", rate));
@@ -401,9 +405,9 @@ Tensor drop(const Tensor& x, double rate, const std::vector<int>& axes) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double rate) { return drop(x, rate, all_positions(x)); }
+Tensor dropout(const Tensor& x, double rate) { return drop(x, rate, all_positions("dropout", x)); }
 Tensor dropout(const Tensor& x, double rate, const Axes& axes) {
-  return drop(x, rate, axes.in(x.type(), "dropout"));
+  return drop(x, rate, axes.in(x, "dropout"));
 }
 
 namespace {

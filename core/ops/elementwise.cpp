@@ -6,6 +6,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/elementwise_rules.h"
 #include "reel/core/ops/pointwise_kernels.h"
@@ -26,6 +27,7 @@ const Tensor& tensor_of(std::string_view op, const Arg& x) {
   if (x.is_number())
     throw ArgumentError(str(op, ": takes a tensor, but was given the number ", text(x),
                             "; write scalar(", text(x), ')'));
+  check_defined(op, x.tensor());
   return x.tensor();
 }
 const Tensor& float_tensor(std::string_view op, const Arg& x) {
@@ -43,6 +45,7 @@ Tensor apply(const Op& op, const Arg& x) {
   if (a.is_number() && b.is_number())
     throw ArgumentError(str(op.name, ": both operands are numbers, ", text(a), " and ", text(b),
                             "; one must be a tensor, e.g. scalar(", text(a), ')'));
+  check_defined(op.name, (a.is_number() ? b : a).tensor());
   if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
   return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
 }

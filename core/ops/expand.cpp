@@ -2,12 +2,14 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/shape.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
 #include "reel/core/partial_shape.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -43,7 +45,8 @@ void check_expand(std::string_view op, const TensorType& x, const std::vector<in
       continue;
     const Dims dims = expanded_dims(x, from, added);
     throw ShapeError(dim.is_named() ? str(op, ": dim ", dim, " of ", x, " is not among ", dims,
-                                          "; ", op, " only adds dims, list those of the tensor too")
+                                          "; ", op, " only adds dims, list those of the tensor too",
+                                          one_dim_hint({dim}, dims))
                                     : str(op, ": axis ", i, " of ", x, " has size ", dim,
                                           ", which does not broadcast to ", dims));
   }
@@ -149,6 +152,7 @@ Tensor expand_plain(std::string_view op, const Tensor& x, const Dims& dims) {
 }
 
 Tensor expand_to(std::string_view op, const Tensor& x, const Dims& dims) {
+  check_defined(op, x);
   const Dims to = canonical(dims);
   const bool is_named =
       std::any_of(to.begin(), to.end(), [](const Dim& dim) { return dim.is_named(); });

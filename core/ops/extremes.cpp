@@ -107,24 +107,24 @@ constinit const Op argmin_op =
     position("argmin", position_rule<kCastMin>, position_kernel<&ReductionTable::argmin>);
 
 Tensor max(const Tensor& x, const Axes& axes, Keep keep) {
-  check_number("max", x.type(), kAnyInstead);
+  check_number("max", x, kAnyInstead);
   return over("max", x, axes, keep,
               [&](const auto& at) { return reduce(max_op, x, at, lowest(x.dtype())); });
 }
-Tensor max(const Tensor& x) { return max(x, axes_of(all_positions(x))); }
+Tensor max(const Tensor& x) { return max(x, axes_of(all_positions("max", x))); }
 Tensor min(const Tensor& x, const Axes& axes, Keep keep) {
-  check_number("min", x.type(), kAllInstead);
+  check_number("min", x, kAllInstead);
   return over("min", x, axes, keep,
               [&](const auto& at) { return reduce(min_op, x, at, highest(x.dtype())); });
 }
-Tensor min(const Tensor& x) { return min(x, axes_of(all_positions(x))); }
+Tensor min(const Tensor& x) { return min(x, axes_of(all_positions("min", x))); }
 Tensor argmax(const Tensor& x, const Axis& axis, Keep keep) {
-  check_number("argmax", x.type(), kCastMax);
+  check_number("argmax", x, kCastMax);
   return over("argmax", x, {axis}, keep,
               [&](const auto& at) { return reduce(argmax_op, x, at, lowest(x.dtype())); });
 }
 Tensor argmin(const Tensor& x, const Axis& axis, Keep keep) {
-  check_number("argmin", x.type(), kCastMin);
+  check_number("argmin", x, kCastMin);
   return over("argmin", x, {axis}, keep,
               [&](const auto& at) { return reduce(argmin_op, x, at, highest(x.dtype())); });
 }
@@ -142,11 +142,11 @@ Tensor position_of(const Op& op, const Tensor& x, const Tensor& extreme) {
 }  // namespace
 
 Tensor argmax(const Tensor& x) {
-  check_number("argmax", x.type(), kCastAllMax);
+  check_number("argmax", x, kCastAllMax);
   return position_of(argmax_op, x, x.type().is_ragged() ? max(x) : Tensor());
 }
 Tensor argmin(const Tensor& x) {
-  check_number("argmin", x.type(), kCastAllMin);
+  check_number("argmin", x, kCastAllMin);
   return position_of(argmin_op, x, x.type().is_ragged() ? min(x) : Tensor());
 }
 

@@ -3,6 +3,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/new_dims.h"
@@ -202,6 +203,7 @@ Tensor checkpoint_name(const Tensor& x, const std::string& name) {
   return bind(checkpoint_name_op, {x}, make_attrs(NameAttrs{name}));
 }
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape) {
+  check_defined("ensure_shape", x);
   if (!shape.has_rank()) return x;
   return bind(ensure_shape_op, {x}, make_attrs(ShapeAttrs{canonical(shape.dims())}));
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/rows.h"
@@ -362,7 +363,8 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
 
 Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, const Axis& along,
                   const GatherOptions& options) {
-  GatherAttrs attrs{.axis = along.in(x.type(), function)};
+  check_defined(function, given);
+  GatherAttrs attrs{.axis = along.in(x, function)};
   attrs.function = std::move(function);
   if (options.clip)
     attrs.rule = IndexRule::clip;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
@@ -11,6 +12,7 @@
 #include "reel/core/ops/slice.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -44,16 +46,18 @@ Dims shared_dims(const TypeArgs& a, int axis) {
       if (!dim.has_size()) dim = dim_at(x, i);
     }
     if (!agrees)
-      throw ShapeError(
-          str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ", x,
-              axis < 0 ? std::string("; all must have the same dims")
-                       : str("; all dims but ", axis_name(first, axis), " must agree")));
+      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ",
+                           x,
+                           axis < 0 ? std::string("; all must have the same dims")
+                                    : str("; all dims but ", axis_name(first, axis), " must agree"),
+                           one_dim_hint(first.dims(), x.dims())));
   }
   return dims;
 }
 
 void need_tensors(const Tensors& tensors, std::string_view op) {
   if (tensors.empty()) throw ArgumentError(str(op, ": takes at least one tensor"));
+  for (const Tensor& x : tensors) check_defined(op, x);
 }
 
 Tensor in_order(const Tensor& x, const Dims& dims, int axis) {
@@ -307,7 +311,7 @@ Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
 Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) {
   need_tensors(tensors, "concat");
   const Tensor& first = tensors[0];
-  const int axis = along.in(first.type(), "concat");
+  const int axis = along.in(first, "concat");
   Tensors ordered;
   std::int64_t size = 0;
   bool any_ragged = false, inner_ragged = false;
@@ -332,7 +336,8 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
 }
 
 std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Axis& along) {
-  const int axis = along.in(accum.type(), "cum_concat");
+  check_defined("cum_concat", x);
+  const int axis = along.in(accum, "cum_concat");
   const Dim dim = dim_at(accum.type(), axis);
   const Dims others = without_dim(accum.dims(), axis);
   bool fits = x.rank() == static_cast<int>(others.size());
@@ -358,7 +363,7 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
 }
 
 Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> part) {
-  const int axis = along.in(x.type(), "split");
+  const int axis = along.in(x, "split");
   const Dim& dim = dim_at(x.type(), axis);
   if (dim.is_ragged() && (!part || part->is_undefined()))
     throw ShapeError(str("split: ", axis_name(x.type(), axis),

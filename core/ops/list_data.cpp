@@ -4,6 +4,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -42,7 +43,8 @@ void check_element(const TensorType& x, const TensorType& list, std::string_view
     throw ShapeError(str(op, ": an element of type ", x, " does not fit a TensorArray of ",
                          list.element(),
                          ": dims differ; give every element the dims of the array's, in which "
-                         "sizes that differ are unknown"));
+                         "sizes that differ are unknown",
+                         one_dim_hint(x.dims(), list.element().dims())));
 }
 
 TensorType any_element(const TensorType& list) {

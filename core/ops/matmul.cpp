@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/reduce.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -19,13 +21,8 @@ int contracted_axis(const char* role, const TensorType& type, const Dim& dim,
                             "NumPy's rules"));
   const int axis = find(type.dims(), dim);
   if (axis >= 0) return axis;
-  std::string repair;
-  for (const Dim& same : type.dims())
-    if (same.is_named() && same.name() == dim.name())
-      repair = str("; it has another dim of that name: take it from the argument, with x.dim(\"",
-                   dim.name(), "\")");
   throw ShapeError(str("matmul: ", role, ' ', type, " has no dim ", dim, " to contract with ",
-                       other_role, ' ', other, repair));
+                       other_role, ' ', other, one_dim_hint({dim}, type.dims())));
 }
 
 /// Plain operands by NumPy's rules: what is not a matrix in front is a batch axis, aligned from the
@@ -93,6 +90,8 @@ Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
+  check_defined("matmul", a);
+  check_defined("matmul", b);
   DotAttrs attrs;
   attrs.a_contract.reserve(contracted.size());
   attrs.b_contract.reserve(contracted.size());
@@ -117,6 +116,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_defined("matmul", a);
+  check_defined("matmul", b);
   const TensorType &lhs = a.type(), &rhs = b.type();
   if (lhs.is_named() != rhs.is_named() && lhs.rank() && rhs.rank())
     throw ShapeError(str("matmul: named and plain dims meet: lhs ", lhs, ", rhs ", rhs,

@@ -216,7 +216,7 @@ bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
 }  // namespace
 
 Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
-  const std::vector<int> listed = axes.in(x.type(), "merge_dims");
+  const std::vector<int> listed = axes.in(x, "merge_dims");
   if (listed.empty()) throw ArgumentError(str("merge_dims: takes at least one axis of ", x.type()));
   // Side by side, in the order given, where the first of them stands.
   std::vector<Axis> order;
@@ -258,7 +258,7 @@ Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
 }  // namespace
 
 Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
-  const int axis = along.in(x.type(), "split_dim");
+  const int axis = along.in(x, "split_dim");
   const Dim dim = dim_at(x.type(), axis);
   SplitDimAttrs attrs{axis, canonical(dims)};
   std::size_t open = attrs.parts.size();
@@ -307,7 +307,7 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
 }
 
 Tensor squeeze(const Tensor& x, const Axes& axes) {
-  const std::vector<int> dropped = axes.in(x.type(), "squeeze");
+  const std::vector<int> dropped = axes.in(x, "squeeze");
   Dims dims;
   for (int i = 0; i < x.rank(); ++i) {
     const Dim& dim = dim_at(x.type(), i);

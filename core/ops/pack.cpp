@@ -2,11 +2,13 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -94,7 +96,7 @@ struct Selection {
 Selection select(std::string_view op, Tensor mask, const Axes& axes) {
   if (mask.dtype() != boolean)
     throw DTypeError(str(op, ": the mask must be boolean, got ", mask.type()));
-  const std::vector<int> listed = axes.in(mask.type(), op);
+  const std::vector<int> listed = axes.in(mask, op);
   if (listed.empty()) throw ArgumentError(str(op, ": takes at least one axis of ", mask.type()));
   if (!mask.type().is_named() && static_cast<int>(listed.size()) != mask.rank())
     throw ShapeError(str(op, ": the mask ", mask.type(), " has plain sizes, of which ",
@@ -111,7 +113,7 @@ Selection select(std::string_view op, Tensor mask, const Axes& axes) {
 
 /// The mask without what is padding in x along the listed dims.
 Tensor valid_part(Tensor mask, const TensorType& x, const Axes& axes) {
-  for (const int axis : axes.in(mask.type(), "pack")) {
+  for (const int axis : axes.in(mask, "pack")) {
     const Dim dim = dim_at(mask.type(), axis);
     if (!dim.is_named() || is_masked(mask.type(), axis) || !is_masked(x, find(x.dims(), dim)))
       continue;
@@ -128,7 +130,8 @@ Tensor positions_of(const Selection& selection, std::optional<Dim> to, bool is_i
               make_attrs(PositionsAttrs{selection.axis, std::move(to), is_inverse}));
 }
 
-Axes all_axes(const Tensor& mask) {
+Axes all_axes(std::string_view op, const Tensor& mask) {
+  check_defined(op, mask);
   std::vector<Axis> axes;
   for (int i = 0; i < mask.rank(); ++i) axes.emplace_back(i);
   return axes;
@@ -164,6 +167,8 @@ Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type)
 // ---- Public functions ---------------------------------------------------------------------------
 
 Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optional<Dim> to) {
+  check_defined("pack", x);
+  check_defined("pack", given);
   const TensorType& type = given.type();
   bool fits = type.rank() <= x.rank() && (!type.rank() || type.is_named() == x.type().is_named());
   for (int i = 0; fits && i < type.rank(); ++i) {
@@ -175,7 +180,8 @@ Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optiona
   if (!fits)
     throw ShapeError(str("pack: the mask ", type, " does not fit ", x.type(),
                          type.is_named() ? ", which must have all its dims"
-                                         : "; plain sizes are those of the leading axes"));
+                                         : "; plain sizes are those of the leading axes",
+                         one_dim_hint(type.dims(), x.type().dims())));
   if (to && type.rank() && to->is_named() != x.type().is_named())
     throw ShapeError(
         str("pack: the new dim is ", *to, ", but ", x.type(), " has ",
@@ -202,11 +208,11 @@ Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optiona
   return gather(merged, positions_of(selection, named), flat.is_named() ? Axis(flat) : Axis(0));
 }
 
-Tensor pack(const Tensor& x, const Tensor& mask) { return pack(x, mask, all_axes(mask)); }
+Tensor pack(const Tensor& x, const Tensor& mask) { return pack(x, mask, all_axes("pack", mask)); }
 
 Tensor pack(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
   Dims dims;
-  for (const int axis : axes.in(x.type(), "pack")) dims.push_back(dim_at(x.type(), axis));
+  for (const int axis : axes.in(x, "pack")) dims.push_back(dim_at(x.type(), axis));
   return pack(x, valid_mask("pack", dims, x.type()), dims, std::move(to));
 }
 
@@ -239,7 +245,9 @@ std::optional<Dim> known_dim(const TensorType& type, int axis) {
 
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axes& axes,
               const Arg& backup) {
-  const int axis = packed.in(x.type(), "unpack");
+  check_defined("unpack", mask);
+  if (!backup.is_number()) check_defined("unpack", backup.tensor());
+  const int axis = packed.in(x, "unpack");
   if (x.type().is_named() != mask.type().is_named())
     throw ShapeError(str("unpack: ", x.type(), " and the mask ", mask.type(),
                          " must both have named dims, or both plain sizes"));
@@ -267,10 +275,10 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axe
 }
 
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask) {
-  return unpack(x, packed, mask, all_axes(mask));
+  return unpack(x, packed, mask, all_axes("unpack", mask));
 }
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Tensor& backup) {
-  return unpack(x, packed, mask, all_axes(mask), backup);
+  return unpack(x, packed, mask, all_axes("unpack", mask), backup);
 }
 
 Tensor unpack(const Tensor& x, const Axis& packed, const Dims& dims, const Arg& backup) {

@@ -43,7 +43,7 @@ extern const Op spread_op;
 
 /// The positions of the axes in x, ascending; of all axes.
 std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op);
-std::vector<int> all_positions(const Tensor& x);
+std::vector<int> all_positions(std::string_view op, const Tensor& x);
 
 bool has(const std::vector<int>& axes, int axis);
 Axes axes_of(const std::vector<int>& positions);
@@ -60,6 +60,9 @@ NestedList lowest(DType dtype);
 /// Throws DTypeError unless x holds floats; `repair` says what to do about it.
 void check_float(std::string_view op, const TensorType& x, std::string_view repair);
 void check_number(std::string_view op, const TensorType& x, std::string_view repair);
+/// Checks the tensor's type; throws ArgumentError, too, if the tensor is empty.
+void check_float(std::string_view op, const Tensor& x, std::string_view repair);
+void check_number(std::string_view op, const Tensor& x, std::string_view repair);
 
 /// The type of x without the axes of the attributes.
 TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);

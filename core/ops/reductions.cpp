@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/cumulative.h"
 #include "reel/core/ops/dims.h"
@@ -47,11 +48,12 @@ AttrsRef reduce_attrs(const std::vector<int>& axes) {
 }
 
 std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op) {
-  std::vector<int> result = axes.in(x.type(), op);
+  std::vector<int> result = axes.in(x, op);
   std::sort(result.begin(), result.end());
   return result;
 }
-std::vector<int> all_positions(const Tensor& x) {
+std::vector<int> all_positions(std::string_view op, const Tensor& x) {
+  check_defined(op, x);
   std::vector<int> result(static_cast<std::size_t>(x.rank()));
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<int>(i);
   return result;
@@ -71,6 +73,15 @@ void check_float(std::string_view op, const TensorType& x, std::string_view repa
 
 void check_number(std::string_view op, const TensorType& x, std::string_view repair) {
   if (x.dtype() == boolean) throw DTypeError(str(op, ": takes numbers, got ", x, "; ", repair));
+}
+
+void check_float(std::string_view op, const Tensor& x, std::string_view repair) {
+  check_defined(op, x);
+  check_float(op, x.type(), repair);
+}
+void check_number(std::string_view op, const Tensor& x, std::string_view repair) {
+  check_defined(op, x);
+  check_number(op, x.type(), repair);
 }
 
 Reduced view_axes(const TensorType& x, const std::vector<int>& axes) {
@@ -404,20 +415,20 @@ Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const Tensor
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep) {
   return over("sum", x, axes, keep, [&](const auto& at) { return reduce(sum_op, x, at, 0.); });
 }
-Tensor sum(const Tensor& x) { return reduce(sum_op, x, all_positions(x), 0.); }
+Tensor sum(const Tensor& x) { return reduce(sum_op, x, all_positions("sum", x), 0.); }
 Tensor prod(const Tensor& x, const Axes& axes, Keep keep) {
-  check_number("prod", x.type(), kAllInstead);
+  check_number("prod", x, kAllInstead);
   return over("prod", x, axes, keep, [&](const auto& at) { return reduce(prod_op, x, at, 1.); });
 }
-Tensor prod(const Tensor& x) { return prod(x, axes_of(all_positions(x))); }
+Tensor prod(const Tensor& x) { return prod(x, axes_of(all_positions("prod", x))); }
 Tensor any(const Tensor& x, const Axes& axes, Keep keep) {
   return over("any", x, axes, keep, [&](const auto& at) { return reduce(any_op, x, at, 0.); });
 }
-Tensor any(const Tensor& x) { return reduce(any_op, x, all_positions(x), 0.); }
+Tensor any(const Tensor& x) { return reduce(any_op, x, all_positions("any", x), 0.); }
 Tensor all(const Tensor& x, const Axes& axes, Keep keep) {
   return over("all", x, axes, keep, [&](const auto& at) { return reduce(all_op, x, at, 1.); });
 }
-Tensor all(const Tensor& x) { return reduce(all_op, x, all_positions(x), 1.); }
+Tensor all(const Tensor& x) { return reduce(all_op, x, all_positions("all", x), 1.); }
 
 namespace {
 const Op* const kReductionOps[] = {

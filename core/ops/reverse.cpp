@@ -76,7 +76,7 @@ Tensor reverse_shown(const Tensor& x, int axis) {
   return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, !dim_at(x.type(), axis).is_ragged()}));
 }
 Tensor reverse(const Tensor& x, const Axis& along) {
-  const int axis = along.in(x.type(), "reverse");
+  const int axis = along.in(x, "reverse");
   return bind(reverse_op, {clear_padding(x, axis)}, make_attrs(ReverseAttrs{axis, false}));
 }
 

@@ -3,6 +3,7 @@
 #include <xsimd/xsimd.hpp>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/reduce.h"
@@ -192,7 +193,9 @@ struct Scattered {
 };
 Scattered prepare(std::string_view op, const Tensor& to, const Tensor& given, const Tensor& updates,
                   const Axis& along) {
-  GatherAttrs attrs{.axis = along.in(to.type(), op)};
+  check_defined(op, given);
+  check_defined(op, updates);
+  GatherAttrs attrs{.axis = along.in(to, op)};
   const Tensor indices = with_length_dims(given, to.type(), attrs);
   attrs = match_dims(to.type(), indices.type(), std::move(attrs));
   std::vector<Axis> order;

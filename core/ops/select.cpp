@@ -4,6 +4,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops/broadcast.h"
 #include "reel/core/ops/elementwise.h"
 #include "reel/core/ops/list.h"
@@ -155,6 +156,7 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
     const DType dtype = a.is_floating() || b.is_floating() ? f32 : i32;
     return bind(where_op, {condition.input(), literal(a, dtype), literal(b, dtype)});
   }
+  check_defined("where", (a.is_number() ? b : a).tensor());
   if (a.is_number())
     return bind(where_op,
                 {condition.input(), literal("where", a, "b", b.tensor().type()), b.input()});
@@ -163,6 +165,7 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
 }
 
 Tensor cast(const Tensor& x, DType dtype) {
+  check_defined("cast", x);
   if (x.dtype() == dtype) return x;
   static const AttrsRef attrs[] = {make_attrs(CastAttrs{f32}), make_attrs(CastAttrs{f64}),
                                    make_attrs(CastAttrs{i32}), make_attrs(CastAttrs{i64}),

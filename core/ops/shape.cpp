@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/merge.h"
@@ -306,19 +307,21 @@ Tensor transposed(const Tensor& x, std::vector<int> order) {
 // ---- Public functions ---------------------------------------------------------------------------
 
 Tensor transpose(const Tensor& x, const Axes& order) {
-  return transposed(x, order.in(x.type(), "transpose"));
+  return transposed(x, order.in(x, "transpose"));
 }
 
 Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) {
+  check_defined("reshape", x);
   return reshape_to(x.type().is_ragged() ? mask_padding(x) : x, {sizes, {}});
 }
 Tensor reshape(const Tensor& x, const Dims& dims) {
+  check_defined("reshape", x);
   const Dims to = canonical(dims);
   return reshape_to(keeps_padding(to, x.type()) ? x : mask_padding(x), {{}, to});
 }
 
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
-  const int axis = from.in(x.type(), "rename");
+  const int axis = from.in(x, "rename");
   const Dim& dim = dim_at(x.type(), axis);
   if (dim == to) return x;
   const auto named =

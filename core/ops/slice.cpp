@@ -394,13 +394,13 @@ Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<
 
 Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
              std::optional<std::int64_t> end, std::optional<Dim> to) {
-  const int axis = along.in(x.type(), "slice");
+  const int axis = along.in(x, "slice");
   return slice_shown(clear_padding(x, axis, to), axis, begin, end, std::move(to));
 }
 
 Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after,
            double value, std::optional<Dim> to) {
-  const int axis = along.in(x.type(), "pad");
+  const int axis = along.in(x, "pad");
   const Dim& dim = dim_at(x.type(), axis);
   const std::int64_t size = dim.has_size() && !dim.is_ragged() && before >= 0 && after >= 0
                                 ? dim.size() + before + after

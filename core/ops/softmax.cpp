@@ -137,7 +137,7 @@ Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, con
 }  // namespace
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
-  check_float("logsumexp", x.type(), kRepair);
+  check_float("logsumexp", x, kRepair);
   return over("logsumexp", x, axes, keep, [&](const std::vector<int>& at) {
     return side_by_side(x, at, false, [](const Tensor& x, const std::vector<int>& axes) {
       return bind(logsumexp_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
@@ -145,10 +145,10 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
   });
 }
 
-Tensor logsumexp(const Tensor& x) { return logsumexp(x, axes_of(all_positions(x))); }
+Tensor logsumexp(const Tensor& x) { return logsumexp(x, axes_of(all_positions("logsumexp", x))); }
 
 Tensor softmax(const Tensor& x, const Axes& axes) {
-  check_float("softmax", x.type(), kRepair);
+  check_float("softmax", x, kRepair);
   return side_by_side(
       x, positions(x, axes, "softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
         return bind(softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
@@ -156,7 +156,7 @@ Tensor softmax(const Tensor& x, const Axes& axes) {
 }
 
 Tensor log_softmax(const Tensor& x, const Axes& axes) {
-  check_float("log_softmax", x.type(), kRepair);
+  check_float("log_softmax", x, kRepair);
   return side_by_side(
       x, positions(x, axes, "log_softmax"), true,
       [](const Tensor& x, const std::vector<int>& axes) {

@@ -296,16 +296,16 @@ Dim checked_k(const TensorType& x, const Dim& k) {
 // ---- Public functions ---------------------------------------------------------------------------
 
 Tensor argsort(const Tensor& x, const Axis& axis, bool descending) {
-  return bind(argsort_op, {x}, make_attrs(SortAttrs{axis.in(x.type(), "argsort"), descending}));
+  return bind(argsort_op, {x}, make_attrs(SortAttrs{axis.in(x, "argsort"), descending}));
 }
 
 Tensor sort(const Tensor& x, const Axis& along, bool descending) {
-  const int axis = along.in(x.type(), "sort");
+  const int axis = along.in(x, "sort");
   return take_along(x, argsort(x, axis, descending), axis);
 }
 
 TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k) {
-  const std::vector<int> axes = Axes(over).in(x.type(), "top_k");
+  const std::vector<int> axes = Axes(over).in(x, "top_k");
   if (axes.empty()) throw ArgumentError("top_k: was given no axes");
   const int front = *std::min_element(axes.begin(), axes.end());
   const TopKAttrs attrs{front, static_cast<int>(axes.size()), checked_k(x.type(), k)};

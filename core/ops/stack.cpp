@@ -152,7 +152,7 @@ Tensors unstack_shown(const Tensor& x, int axis) {
 }
 
 Tensors unstack(const Tensor& x, const Axis& along) {
-  const int axis = along.in(x.type(), "unstack");
+  const int axis = along.in(x, "unstack");
   return unstack_shown(clear_padding(x, axis), axis);
 }
 

@@ -152,7 +152,7 @@ const Op unstride_op{
 
 Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
              std::optional<std::int64_t> end, std::int64_t step, std::optional<Dim> to) {
-  const int axis = along.in(x.type(), "slice");
+  const int axis = along.in(x, "slice");
   const Dim dim = dim_at(x.type(), axis);
   if (step == 0)
     throw ArgumentError(str("slice: step 0 along ", axis_name(x.type(), axis),
@@ -185,7 +185,7 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
 
 Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
   constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
-  const int axis = along.in(x.type(), "shift");
+  const int axis = along.in(x, "shift");
   const Dim dim = dim_at(x.type(), axis);
   // What moves to the left comes from behind each entry's end; what moves to another entry may come
   // from behind the end of a shorter one.

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "reel/core/source_lines.h"
 #include "reel/core/str.h"
-#include "reel/frontend/pictures/source_lines.h"
 
 namespace reel {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/fused.h"
+#include "reel/core/source_lines.h"
 #include "reel/core/str.h"
-#include "reel/frontend/pictures/source_lines.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 
 namespace reel {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/ops/loop.h"
+#include "reel/core/source_lines.h"
 #include "reel/core/str.h"
-#include "reel/frontend/pictures/source_lines.h"
 
 namespace reel {
 namespace {

@@ -294,35 +294,60 @@ TEST(ReturnnTracedErrors, Case119_AValueOfABodyOutside) {
   const auto error = [&](const auto& use) {
     return message_of<TraceError>([&] { jit(leaking(use))(scalar(0.0)); });
   };
+  const auto leak = [](const std::string& reader, const std::string& place) {
+    return reader + ": a value of type f32[] that add made in " + place +
+           " is used outside of it; values leave a body only through its state or outputs, a "
+           "branch "
+           "or a traced function only through its result";
+  };
+  const std::string body = "the body of while_loop \"decode\"";
   EXPECT_EQ(error([](const Tensor& leaked, const Tensor&) { return leaked; }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
-            "which it was made; values leave a body only through its state or outputs");
+            leak("jit \"jit\"", body));
   EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) { return leaked * x; }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
-            "which it was made; values leave a body only through its state or outputs");
+            leak("mul", body));
   EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) {
               return cond(
                   x > 0.0, [&] { return leaked * x; }, [&] { return x; });
             }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
-            "which it was made; values leave a body only through its state or outputs");
+            leak("mul", body));
+  EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) {
+              return cond(
+                  x > 0.0, [&] { return leaked; }, [&] { return x; });
+            }),
+            leak("the true branch of cond", body));
   EXPECT_EQ(error([](const Tensor& leaked, const Tensor& x) {
               return while_loop([](const Tensor& s) { return s < 3.0; },
                                 [&](const Tensor& s) { return s + leaked; }, x, {.name = "second"});
             }),
-            "a value of type f32[] is used outside the trace, or the body or branch of a loop, in "
-            "which it was made; values leave a body only through its state or outputs\nin "
-            "iteration 0 of while_loop \"second\"");
+            leak("add", body) + "\nin iteration 0 of while_loop \"second\"");
   // Of a trace that is over, nothing is left but the promise.
   Tensor leaked;
   jit([&](const Tensor& x) { return leaked = x + 1.0; })(scalar(1.0));
-  EXPECT_EQ(message_of<TraceError>([&] { leaked + 1.0; }),
-            "add: a value of type f32[] belongs to a trace that is not active any more; values "
-            "leave a traced function only through what it returns, and a body through its state");
-  EXPECT_EQ(
-      message_of<TraceError>([&] { leaked.item<float>(); }),
-      "item: the value of a tensor of type f32[] is not known while tracing, so it cannot steer "
-      "C++; use cond, while_loop, scan or where, or return it from the traced function");
+  EXPECT_EQ(message_of<TraceError>([&] { leaked + 1.0; }), leak("add", "jit \"jit\""));
+  EXPECT_EQ(message_of<TraceError>([&] { leaked.item<float>(); }), leak("item", "jit \"jit\""));
+}
+
+TEST(ReturnnTracedErrors, Case119_AValueOfABranchOrCheckpointedFunctionOutside) {
+  Tensor leaked;
+  const auto in_branch = [&](const Tensor& x) {
+    cond(
+        x > 0.0, [&] { return leaked = x * 2.0; }, [&] { return x; });
+    return exp(leaked);
+  };
+  const auto in_checkpoint = [&](const Tensor& x) {
+    checkpoint([&](const Tensor& x) { return leaked = x * 2.0; })(x);
+    return exp(leaked);
+  };
+  const auto leak = [](const std::string& place) {
+    return "exp: a value of type f32[] that mul made in " + place +
+           " is used outside of it; values leave a body only through its state or outputs, a "
+           "branch "
+           "or a traced function only through its result";
+  };
+  EXPECT_EQ(message_of<TraceError>([&] { jit(in_branch)(scalar(1.0)); }),
+            leak("the true branch of cond"));
+  EXPECT_EQ(message_of<TraceError>([&] { jit(in_checkpoint)(scalar(1.0)); }),
+            leak("checkpoint(f)"));
 }
 
 TEST_P(ReturnnErrors, Case120_AnExceptionInABodyLeavesEverythingAsItWas) {
@@ -421,7 +446,15 @@ TEST(ReturnnTracedErrors, Case122_D21_BranchesThatDiffer) {
   EXPECT_EQ(
       error(
           std::type_identity<StructureError>{}, [&] { return one; }, [&] { return Tensor(); }),
-      "cond: the false branch returns an empty Tensor");
+      "cond: the false branch returns empty Tensors: result; give them values, or let them be "
+      "std::optional<Tensor>");
+  const auto with_empty_h = [&] { return State{one, {Tensor(), one}}; };
+  const std::string text =
+      "cond: the true branch returns empty Tensors: result.layer.h; give them values, or let them "
+      "be std::optional<Tensor>";
+  EXPECT_EQ(error(std::type_identity<StructureError>{}, with_empty_h, with_empty_h), text);
+  EXPECT_EQ(message_of<StructureError>([&] { cond(scalar(true), with_empty_h, with_empty_h); }),
+            text);
 }
 
 // D21: eagerly only the branch that is taken is run, so the other's type is not seen.

@@ -210,8 +210,8 @@ TEST_P(ReturnnScanUnknown, Case69_D20_scan_two_dims_differ) {
             "add: dims differ: lhs i32[scan_dim[batch=3],batch=3] lacks scan_dim[batch=3], rhs "
             "i32[scan_dim[batch=3],batch=3] lacks scan_dim[batch=3]; each lacks a dim of the "
             "other, but one operand must have all dims of the result: give it the missing ones "
-            "with expand; the dims called scan_dim are different ones: if they mean the same, use "
-            "one Dim for both");
+            "with expand; the two called scan_dim are not one Dim: use one Dim for both, as "
+            "x.dim(\"scan_dim\") gives it");
 }
 
 TEST_P(ReturnnScanUnknown, Case70_D7_scan_cond_is_never_copied_by_the_user) {

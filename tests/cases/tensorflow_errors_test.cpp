@@ -112,14 +112,17 @@ TEST(TensorFlowTracedErrors, E08_AConstantOfABodyOutside) {
     });
   };
   const std::string expected =
-      "a value of type f32[] is used outside the trace, or the body or branch of a loop, in which "
-      "it was made; values leave a body only through its state or outputs";
-  EXPECT_EQ(error([](const Tensor& x, const Tensor& inner) { return x + inner; }), expected);
+      ": a value of type f32[] that mul made in the body of while_loop \"while\" is used outside "
+      "of "
+      "it; values leave a body only through its state or outputs, a branch or a traced function "
+      "only through its result";
+  EXPECT_EQ(error([](const Tensor& x, const Tensor& inner) { return x + inner; }),
+            "add" + expected);
   EXPECT_EQ(error([](const Tensor& x, const Tensor& inner) {
               return while_loop([&](const Tensor& s) { return s < inner; },
                                 [](const Tensor& s) { return s + 1.0; }, x, {.name = "second"});
             }),
-            expected + "\nin iteration 0 of while_loop \"second\"");
+            "less" + expected + "\nin iteration 0 of while_loop \"second\"");
   EXPECT_EQ(error([](const Tensor& x, const Tensor& inner) {
               return cond(
                   x > 0.0, [&] { return inner + x; }, [&] { return x; });

@@ -100,7 +100,7 @@ TEST_P(EveryOp, TracedGivesTheBitsOfEager) {
     const Tensors inputs = draw(sample, false);
     const Tensors eager = apply(sample, inputs);
     // As tensors from outside: the ops are recorded, and run again by the interpreter.
-    GraphBuilder builder("sample");
+    GraphBuilder builder("sample", "sample");
     Tensors outputs;
     Ref<Graph> graph;
     {

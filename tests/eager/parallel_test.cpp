@@ -205,12 +205,13 @@ TEST_F(ParallelTest, TracesOfTheCallerDoNotRecordParts) {
     return x + numbers[3];
   });
   EXPECT_EQ(f(scalar(1)).item<int>(), 7);
-  EXPECT_EQ(message_of<TraceError>([&] {
-              jit([&](const Tensor& x) { return in_parts([&](int) { return x * x; })[0]; })(w);
-            }),
-            "mul: a value of type f32[feature=4] belongs to a trace that is not active any "
-            "more; values leave a traced function only through what it returns, and a body through "
-            "its state");
+  EXPECT_EQ(
+      message_of<TraceError>([&] {
+        jit([&](const Tensor& x) { return in_parts([&](int) { return x * x; })[0]; })(w);
+      }),
+      "mul: a value of type f32[feature=4] that was given to jit \"jit\" is used outside of it; "
+      "values leave a body only through its state or outputs, a branch or a traced function "
+      "only through its result");
 }
 
 TEST_F(ParallelTest, PartsDrawTheSameOnAnyNumberOfThreads) {

@@ -67,8 +67,8 @@ TEST(JitTest, CapturedDimOfAnArgumentIsGuarded) {
               stale(ones({batch, other}));
             }),
             "jit \"stale\": the function names dim time[batch=2] itself, but this call's argument "
-            "has another dim of that "
-            "name, time[batch=2]; take it from the argument, with x.dim(\"time\")");
+            "has time[batch=2]; the two called time are not one Dim: use one Dim for both, as "
+            "x.dim(\"time\") gives it");
 }
 
 TEST(JitTest, NumbersInStructsArePartOfTheSignature) {

@@ -2,9 +2,9 @@
 #include <fstream>
 #include <map>
 
+#include "reel/core/source_lines.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/frontend/pictures/source_lines.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/count_to_ten.h"

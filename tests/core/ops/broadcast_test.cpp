@@ -104,8 +104,8 @@ TEST(BroadcastTest, DimsOfOneNameAreNotOneDim) {
             "mul: dims differ: lhs f32[time=3,batch=2] lacks time=3, rhs f32[time=3,batch=2] lacks "
             "time=3; each lacks a dim of "
             "the other, but one operand must have all dims of the result: give it the missing ones "
-            "with expand; the dims "
-            "called time are different ones: if they mean the same, use one Dim for both");
+            "with expand; the two called time are not one Dim: use one Dim for both, as "
+            "x.dim(\"time\") gives it");
 }
 
 TEST(BroadcastTest, NamedAndPlainDimsDoNotMeet) {

@@ -413,12 +413,13 @@ TEST(ProductsErrorTest, DimsToContract) {
   EXPECT_EQ(
       message_of<ShapeError>([&] { return matmul(zeros({other}), x, feature); }),
       "matmul: lhs f32[other=4] has no dim feature=4 to contract with rhs f32[batch=3,feature=4]");
-  EXPECT_EQ(message_of<ShapeError>([&] {
-              return matmul(x, zeros({twin, other}), feature);
-            }),
-            "matmul: rhs f32[feature=4,other=4] has no dim feature=4 to contract with lhs "
-            "f32[batch=3,feature=4]; it has "
-            "another dim of that name: take it from the argument, with x.dim(\"feature\")");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        return matmul(x, zeros({twin, other}), feature);
+      }),
+      "matmul: rhs f32[feature=4,other=4] has no dim feature=4 to contract with lhs "
+      "f32[batch=3,feature=4]; the two called feature are not one Dim: use one Dim for both, as "
+      "x.dim(\"feature\") gives it");
   EXPECT_EQ(message_of<ArgumentError>([&] { return matmul(x, x); }),
             "matmul: lhs f32[batch=3,feature=4], rhs f32[batch=3,feature=4]: with named dims, say "
             "which to contract, as in "

@@ -151,6 +151,7 @@ class Plan {
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
   }
+  SourceId source_of(const Instruction& at) const { return graph_->records[at.record].source; }
   std::span<Tensor> outputs_of(const Instruction& at) {
     return {slots_.data() + at.first_out, at.out_count};
   }

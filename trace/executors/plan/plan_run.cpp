@@ -103,7 +103,8 @@ void Plan::run_all() {
             slots_[s].block()->data = own_data_[s];
         KernelArgs args = args_of(false);
         args.adds = at.adds;
-        as_op(*at.op, [&] { at.op->kernel(args); });
+        as_op(
+            *at.op, [&] { at.op->kernel(args); }, source_of(at));
         break;
       }
       case Kind::flat:
@@ -112,19 +113,24 @@ void Plan::run_all() {
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = Tensor();
         KernelArgs args = args_of(true);
-        as_op(*at.op, [&] { at.op->kernel(args); });
+        as_op(
+            *at.op, [&] { at.op->kernel(args); }, source_of(at));
         break;
       }
       case Kind::untyped:
-        as_op(*at.op, [&] { run_untyped(at, *env); });
+        as_op(
+            *at.op, [&] { run_untyped(at, *env); }, source_of(at));
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
           if (places_[s] == Place::block) slots_[s] = Tensor();
-        as_op(*at.op, [&] {
-          tiles_[static_cast<std::size_t>(at.child)]->run(
-              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
-        });
+        as_op(
+            *at.op,
+            [&] {
+              tiles_[static_cast<std::size_t>(at.child)]->run(
+                  inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+            },
+            source_of(at));
         break;
       case Kind::loop:
       case Kind::cond: {

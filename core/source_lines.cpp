@@ -1,4 +1,4 @@
-#include "reel/frontend/pictures/source_lines.h"
+#include "reel/core/source_lines.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -164,6 +164,20 @@ std::string source_text(SourceId source) {
     result += line.function;
   }
   return result;
+}
+
+std::string place_text(SourceId source) {
+  for (const SourceLine& line : source_lines(source))
+    if (!line.file.empty()) return line.file + ':' + std::to_string(line.line);
+  return {};
+}
+
+bool can_read_lines() {
+#ifdef REEL_HAS_BACKTRACE
+  return true;
+#else
+  return false;
+#endif
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

@@ -1,4 +1,4 @@
-// frontend/pictures/source_lines.h — sources as lines of code.
+// core/source_lines.h — sources as lines of code.
 #pragma once
 
 #include <string>
@@ -20,6 +20,10 @@ struct SourceLine {
 std::vector<SourceLine> source_lines(SourceId source);
 /// The same as text, a call in a line: "model.cpp:12 loss".
 std::string source_text(SourceId source);
+/// Returns the innermost of these calls whose line is known, as "file:line"; empty if there is none.
+std::string place_text(SourceId source);
+/// True if debug information can be read, where a program has some.
+bool can_read_lines();
 /// Of a demangled symbol, without what it takes and returns: "float* loss<int>(Model const&)" ->
 /// "loss"; a lambda has no name beside its line: empty.
 std::string short_name(const std::string& name);

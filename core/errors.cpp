@@ -1,0 +1,104 @@
+#include "reel/core/errors.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <mutex>
+#include <utility>
+
+#include "reel/core/source_lines.h"
+
+namespace reel {
+namespace {
+
+/// Returns where the function's name ends that a message begins with; npos if there is none.
+std::size_t function_end(std::string_view text) {
+  const std::size_t end = text.find(": ");
+  const auto is_in_names = [](char c) {
+    return c == '_' || c == ' ' || c == ':' || std::isalnum(static_cast<unsigned char>(c));
+  };
+  const bool is_name =
+      end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);
+  return is_name ? end : std::string_view::npos;
+}
+
+/// Returns the place of the caller; none if there is no memory to keep it in.
+SourceId place_of_caller() noexcept {
+  try {
+    return source_here();
+  } catch (...) {
+    return kNoSource;
+  }
+}
+
+/// True for the first caller in this process.
+bool tells_how_to_get_lines() {
+  static std::atomic<bool> is_told = false;
+  return can_read_lines() && !is_told.exchange(true);
+}
+
+}  // namespace
+
+struct Error::Text {
+  std::string message;
+  SourceId source = kNoSource;
+  Hint hint = Hint::lines;
+  bool is_of_recorded_op = false;
+  std::once_flag once;
+  std::string with_place;  // made by the first what(): lines are read from debug information
+
+  Text(std::string message, SourceId source, Hint hint, bool is_of_recorded_op)
+      : message(std::move(message)),
+        source(source),
+        hint(hint),
+        is_of_recorded_op(is_of_recorded_op) {}
+};
+
+Error::Error(const std::string& message) : Error(message, Hint::lines) {}
+
+Error::Error(const std::string& message, Hint hint)
+    : std::runtime_error(message),
+      text_(std::make_shared<Text>(message, place_of_caller(), hint, false)) {}
+
+const char* Error::what() const noexcept {
+  try {
+    std::call_once(text_->once, [&] {
+      std::string text = text_->message;
+      if (const std::string place = where(); !place.empty())
+        text += "\nat " + place;
+      else if (text_->hint == Hint::lines && tells_how_to_get_lines())
+        text += "\n(compile your program with -g1, and errors say which line of it they are about)";
+      text_->with_place = std::move(text);
+    });
+    return text_->with_place.c_str();
+  } catch (...) {
+    return text_->message.c_str();
+  }
+}
+
+const std::string& Error::message() const noexcept { return text_->message; }
+
+std::string Error::where() const { return place_text(text_->source); }
+
+void Error::set_message(std::string message) {
+  text_ = std::make_shared<Text>(std::move(message), text_->source, text_->hint,
+                                 text_->is_of_recorded_op);
+}
+
+void Error::add_line(const std::string& line) { set_message(message() + '\n' + line); }
+
+bool Error::names_function() const { return function_end(message()) != std::string_view::npos; }
+
+void Error::name_function(std::string_view function) {
+  std::string_view text = message();
+  if (names_function()) text.remove_prefix(function_end(text));
+  const char* separator = text.starts_with(": ") ? "" : ": ";
+  set_message(std::string(function) + separator + std::string(text));
+}
+
+void Error::came_from(SourceId source) {
+  if (source == kNoSource || text_->is_of_recorded_op) return;
+  text_ = std::make_shared<Text>(text_->message, source, text_->hint, true);
+}
+
+}  // namespace reel

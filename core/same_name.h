@@ -1,0 +1,18 @@
+// core/same_name.h — one_dim_hint, how errors tell two Dims of one name apart.
+#pragma once
+
+#include <string>
+
+#include "reel/core/tensor_type.h"
+
+namespace reel {
+
+/// Returns "the two called time are not one Dim" if each of the lists has a named dim that the
+/// other lacks, both of one name; otherwise "".
+std::string not_one_dim(const Dims& a, const Dims& b);
+
+/// Returns that with the repair, as the end of a message: "; the two called ...: use one Dim for
+/// both, ..."; otherwise "".
+std::string one_dim_hint(const Dims& a, const Dims& b);
+
+}  // namespace reel

@@ -1,0 +1,101 @@
+// Errors say the line of the user's program. This file is compiled with -g1.
+#include <stdexcept>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// The error that fn throws, and the line that it is about.
+struct Caught {
+  std::string what, message, where;
+};
+template <class Fn>
+Caught caught(Fn fn) {
+  try {
+    (void)fn();
+  } catch (const Error& error) {
+    return {error.what(), error.message(), error.where()};
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+std::string line_text(int line) { return str("error_place_test.cpp:", line); }
+
+int line_of_gather = 0;
+/// Fails for what the index is, which a trace does not know.
+Tensor third_row(const Tensor& table, const Tensor& place) {
+  line_of_gather = __LINE__ + 1;
+  return gather(table, place, 0);
+}
+
+TEST(ErrorPlaceTest, IsTheLineOfTheUserBelowTheMessage) {
+  const int line = __LINE__ + 1;
+  const Caught error = caught([] { return ones({2}) + ones({3}); });
+  EXPECT_TRUE(error.where.ends_with(line_text(line))) << error.where;
+  EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+}
+
+TEST(ErrorPlaceTest, IsTheInnermostCallOutsideOfTheLibrary) {
+  const Caught error = caught([] { return third_row(ones({2, 3}), scalar(7)); });
+  EXPECT_TRUE(error.where.ends_with(line_text(line_of_gather))) << error.where;
+}
+
+TEST(ErrorPlaceTest, OfAnEagerLoopIsInItsBody) {
+  const Caught error = caught([] {
+    return fori_loop(
+        0, 9,
+        [](const Tensor& i, const Tensor& s) {
+          return s + sum(third_row(ones({4, 2}), i));
+        },
+        scalar(0.));
+  });
+  EXPECT_TRUE(error.where.ends_with(line_text(line_of_gather))) << error.where;
+  EXPECT_NE(error.message.find("in iteration 4 of"), std::string::npos) << error.message;
+}
+
+class ErrorPlaceOfGraphTest : public ::testing::TestWithParam<Executor> {};
+
+TEST_P(ErrorPlaceOfGraphTest, IsTheLineThatRecordedTheOp) {
+  const auto rows = jit([](const Tensor& table, const Tensor& i) { return third_row(table, i); },
+                        {.executor = GetParam()});
+  rows(ones({2, 3}), scalar(1));
+  const Caught error = caught([&] { return rows(ones({2, 3}), scalar(7)); });
+  EXPECT_TRUE(error.where.ends_with(line_text(line_of_gather))) << error.where;
+}
+
+TEST_P(ErrorPlaceOfGraphTest, IsTheLineThatRecordedTheOpOfABody) {
+  const auto total = jit(
+      [](const Tensor& table, const Tensor& n) {
+        return fori_loop(
+            0, n, [&](const Tensor& i, const Tensor& s) { return s + sum(third_row(table, i)); },
+            scalar(0.));
+      },
+      {.executor = GetParam()});
+  total(ones({4, 2}), scalar(2));
+  const Caught error = caught([&] { return total(ones({4, 2}), scalar(9)); });
+  EXPECT_TRUE(error.where.ends_with(line_text(line_of_gather))) << error.where;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllExecutors, ErrorPlaceOfGraphTest,
+                         ::testing::Values(Executor::interpreter, Executor::plan,
+                                           Executor::dataflow));
+
+TEST(ErrorPlaceTest, StaysWithCopiesAndLinesThatAreAdded) {
+  try {
+    ones({2}) + ones({3});
+  } catch (ShapeError& error) {
+    const std::string where = error.where();
+    const ShapeError copy = error;
+    error.add_line("in iteration 3 of my loop");
+    EXPECT_EQ(error.where(), where);
+    EXPECT_EQ(copy.where(), where);
+    EXPECT_EQ(error.what(), copy.message() + "\nin iteration 3 of my loop\nat " + where);
+    EXPECT_EQ(copy.what(), copy.message() + "\nat " + where);
+  }
+}
+
+}  // namespace
+}  // namespace reel
