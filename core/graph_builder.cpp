@@ -7,6 +7,7 @@
 #include "reel/core/dim_node.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/known_number.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -181,8 +182,7 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
     dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
   }
   if (dims == value.dims()) return value;
-  if (!value.is_traced())
-    return Tensor(allocate_view(value.type().with(dims), value.ref(), value.data<char>()));
+  if (!value.is_traced()) return with_dims_of(value, value.type().with(dims));
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (!(dims[i] == value.dims()[i])) value = rename(value, static_cast<int>(i), dims[i]);
   return value;

@@ -27,6 +27,8 @@ class SavedSteps : public BlockAttachment {
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
   /// All steps are of one type: data() has them all.
   virtual bool is_uniform() const { return true; }
+  /// The bytes that these steps alone hold in memory now, checkpoints included.
+  virtual std::int64_t bytes_held() const { return 0; }
 
   /// Held by who reads steps where others may do so at the same time.
   std::recursive_mutex mutex;
@@ -56,6 +58,15 @@ inline const SavedValue* saved_value(const Tensor& tensor) {
   return tensor.block()->kind == BlockKind::steps
              ? static_cast<const SavedValue*>(tensor.block()->attachment.get())
              : nullptr;
+}
+
+/// The same value with other dims, which are as long: `type` says them. A tensor that stands for
+/// steps stands for them still, and has no data to look at.
+inline Tensor with_dims_of(const Tensor& value, const TensorType& type) {
+  const TensorBlock& block = *value.block();
+  if (block.kind == BlockKind::steps) return Tensor(allocate_steps(type, block.attachment));
+  if (block.kind == BlockKind::list) return Tensor(allocate_list(type, block.attachment));
+  return Tensor(allocate_view(type, value.ref(), value.data<char>()));
 }
 
 /// Holds what a loop reads for as long as the loop runs: two loops that took turns would have the

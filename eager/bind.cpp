@@ -4,6 +4,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
 #include "reel/core/op_errors.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -80,11 +81,7 @@ inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
 void make_own(Tensors& outputs) {
   for (Tensor& output : outputs) {
     if (output.ref().unique()) continue;
-    const TensorType& type = output.type();
-    const TensorBlock& block = *output.block();
-    output = Tensor(block.kind == BlockKind::steps ? allocate_steps(type, block.attachment)
-                    : type.is_list()               ? allocate_list(type, block.attachment)
-                                     : allocate_view(type, output.ref(), output.data<char>()));
+    output = with_dims_of(output, output.type());
   }
 }
 

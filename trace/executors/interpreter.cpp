@@ -165,20 +165,18 @@ class LoopRun {
 
   /// A slice of what was saved; in a loop in chunks, of a chunk of steps.
   Tensor saved_slice(std::size_t i, std::int64_t position) const {
-    const SavedValue& saved = *saved_[i];
-    SavedSteps& steps = *saved.steps;
+    SavedSteps& steps = *saved_[i]->steps;
+    const Tensor& all = args_.input(attrs_.first_slice() + i);
     if (!attrs_.in_chunks) {
       steps.need(position, 1);
-      return steps.tensor(saved.index, position);
+      return step_of_saved(all, position);
     }
     const std::int64_t first = chunks_.first(position), count = chunks_.steps_of(position);
     steps.need(first, count);
     Tensors slices;
-    for (std::int64_t k = first; k < first + count; ++k)
-      slices.push_back(steps.tensor(saved.index, k));
-    const TensorType& all = args_.input(attrs_.first_slice() + i).type();
-    return all.is_list() ? make_list(all.element(), slices)
-                         : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
+    for (std::int64_t k = first; k < first + count; ++k) slices.push_back(step_of_saved(all, k));
+    return all.type().is_list() ? make_list(all.type().element(), slices)
+                                : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
   }
   /// How many steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {

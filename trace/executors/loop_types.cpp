@@ -5,6 +5,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/saved_steps.h"
 
 namespace reel {
 
@@ -30,6 +31,18 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
                       ? empty_list(list.type())
                       : list_read(list, scalar(static_cast<std::int64_t>(i), i64), true);
   return slices;
+}
+
+Tensor step_of_saved(const Tensor& slices, std::int64_t position) {
+  const SavedValue& saved = *saved_value(slices);
+  Tensor step = saved.steps->tensor(saved.index, position);
+  if (slices.type().is_list() || step.type().is_list()) return step;
+  const TensorType type = slice_type(slices.type());
+  const auto are_alike = [](const Dim& a, const Dim& b) {
+    return a.name() == b.name() && a.has_size() && b.has_size() && a.size() == b.size();
+  };
+  const bool differs = step.type() != type && std::ranges::equal(step.dims(), type.dims(), are_alike);
+  return differs ? with_dims_of(step, type) : step;
 }
 
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first,
@@ -84,6 +97,7 @@ TensorType common_type(const Tensors& elements) {
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {
+  if (const SavedValue* const saved = saved_value(tensor)) return saved->steps->bytes_held();
   if (!tensor.type().is_list()) return tensor.type().bytes();
   std::int64_t bytes = 0;
   for (const Tensor& element : list_elements(tensor))

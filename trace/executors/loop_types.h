@@ -16,6 +16,11 @@ TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const Tenso
 /// many iterations there may be, INT64_MAX for as many as there are elements.
 Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
 
+/// The step at a position of slices that stand for steps, with the dims that their type has: an
+/// iteration may have named these anew (name_alike). Requires that SavedSteps::need() has been
+/// called for it.
+Tensor step_of_saved(const Tensor& slices, std::int64_t position);
+
 /// The elements of some steps, as far as there are any. all: those of the list.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
@@ -31,7 +36,8 @@ void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors&
 /// least is defined.
 TensorType common_type(const Tensors& elements);
 
-/// The bytes of its elements; of a list, those of all its elements.
+/// The bytes of its elements; of a list, those of all its elements; of what stands for steps, those
+/// that these hold in memory.
 std::int64_t bytes_of(const Tensor& tensor);
 
 }  // namespace reel

@@ -267,6 +267,24 @@ Tensor Recalled::tensor(std::size_t i, std::int64_t position) {
                               whole.data<char>() + at * slice_type(whole.type()).bytes()));
 }
 
+/// Checkpoints in memory, and the runs of steps in the window.
+std::int64_t Recalled::bytes_held() const {
+  std::int64_t result = 0;
+  const auto add = [&](const Tensors& tensors) {
+    for (const Tensor& tensor : tensors)
+      if (tensor.is_defined()) result += bytes_of(tensor);
+  };
+  const auto add_part = [&](const Part& part) {
+    add(part.whole);
+    for (const Tensors& elements : part.elements) add(elements);
+  };
+  for (const Tensors& carries : in_memory_) add(carries);
+  for (const State& state : states_) add(state.carries);
+  for (const Part& part : parts_) add_part(part);
+  if (piece_) add_part(*piece_);
+  return result;
+}
+
 void run_recall(KernelArgs& args) {
   const RecallAttrs& attrs = args.attr<RecallAttrs>();
   Tensors inputs;

@@ -177,7 +177,8 @@ Tensor slice_at(Begun& begun, int j, std::int64_t position) {
   if (!saved) return begun.slices[static_cast<std::size_t>(j)][static_cast<std::size_t>(position)];
   const std::lock_guard lock(saved->steps->mutex);
   saved->steps->need(position, 1);
-  return saved->steps->tensor(saved->index, position);
+  return step_of_saved(begun.given[begun.attrs.first_slice() + static_cast<std::size_t>(j)],
+                       position);
 }
 
 Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live) {

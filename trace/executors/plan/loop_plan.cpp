@@ -45,8 +45,10 @@ bool is_empty(const LoopAttrs& attrs, OpInputs in) {
     if (type.sizes()[0] == 0) return true;
     tells = true;
   }
-  for (int i = 0; i < attrs.slices && !tells; ++i)
-    if (list_elements(*in[attrs.first_slice() + i].tensor).empty()) return true;
+  for (int i = 0; i < attrs.slices && !tells; ++i) {
+    const Tensor& list = *in[attrs.first_slice() + i].tensor;
+    if (!saved_value(list) && list_elements(list).empty()) return true;
+  }
   return false;
 }
 
