@@ -10,6 +10,7 @@
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -33,13 +34,30 @@ struct CallAttrs {
   }
 };
 
-/// Zeros where none comes; those of a list as large as its elements, which may differ, unless it
-/// stands for steps that lie in a file.
+/// As many zeros as a list has elements, of their types. Where it stands for steps, each of them is
+/// looked at.
+Tensor zeros_of_elements(const Tensor& list) {
+  const SavedValue* const saved = saved_value(list);
+  if (!saved) return list_zeros_like(list);
+  const std::lock_guard lock(saved->steps->mutex);
+  Tensors zeros_of(static_cast<std::size_t>(saved->steps->count()));
+  for (std::int64_t k = std::ssize(zeros_of); k-- > 0;) {
+    saved->steps->need(k, 1);
+    const Tensor step = saved->steps->tensor(saved->index, k);
+    zeros_of[static_cast<std::size_t>(k)] =
+        step.type().is_list() ? zeros_of_elements(step) : zeros(step.type());
+  }
+  return make_list(list.type().element(), zeros_of);
+}
+
+/// Zeros where none comes; those of a list as large as its elements, which may differ. A list that
+/// stands for steps has none where all have one size: to a loop, no element is zeros.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
   const Tensor& list = at.output(output);
-  return saved_value(list) ? empty_list(type) : list_zeros_like(list);
+  const bool is_one_size = saved_value(list) && !has_unknown_size(type);
+  return is_one_size ? empty_list(type) : zeros_of_elements(list);
 }
 
 void call_vjp(Vjp& at) {

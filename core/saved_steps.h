@@ -27,6 +27,8 @@ class SavedSteps : public BlockAttachment {
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
   /// All steps are of one type: data() has them all.
   virtual bool is_uniform() const { return true; }
+  /// How many steps there are.
+  virtual std::int64_t count() const = 0;
   /// The bytes that these steps alone hold in memory now, checkpoints included.
   virtual std::int64_t bytes_held() const { return 0; }
 

@@ -170,6 +170,14 @@ Tensor unbroadcast_plain(Tensor cotangent, const TensorType& to) {
   return keeps_ones ? reshape(cotangent, to.dims()) : cotangent;
 }
 
+/// Throws InternalError unless a tensor of type `to` can be repeated to one of type `from`.
+void check_can_be_summed(const TensorType& from, const TensorType& to) {
+  const std::size_t extra = from.dims().size() - to.dims().size();
+  for (std::size_t i = 0; i < to.dims().size(); ++i)
+    if (!to.is_named() && !(to.dims()[i] == from.dims()[extra + i]) && !is_one(to.dims()[i]))
+      throw InternalError(str("a cotangent ", from, " came for a value ", to));
+}
+
 }  // namespace
 
 TensorType retyped(const TensorType& type, DType dtype) {
@@ -230,6 +238,7 @@ const Op sum_to_op{
     .kernel =
         [](KernelArgs& args) {
           ModeScope plain({});
+          check_can_be_summed(args.input(0).type(), args.types[0]);
           args.out[0] = unbroadcast(args.input(0), args.types[0]);
         },
     .storage = OpStorage::any,

@@ -41,7 +41,8 @@ Tensor step_of_saved(const Tensor& slices, std::int64_t position) {
   const auto are_alike = [](const Dim& a, const Dim& b) {
     return a.name() == b.name() && a.has_size() && b.has_size() && a.size() == b.size();
   };
-  const bool differs = step.type() != type && std::ranges::equal(step.dims(), type.dims(), are_alike);
+  const bool differs =
+      step.type() != type && std::ranges::equal(step.dims(), type.dims(), are_alike);
   return differs ? with_dims_of(step, type) : step;
 }
 
@@ -83,17 +84,21 @@ void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors&
   }
 }
 
+TensorType common_type(const TensorType& a, const TensorType& b) {
+  if (a == b) return a;
+  Dims dims = a.dims();
+  for (std::size_t i = 0; i < dims.size() && i < b.dims().size(); ++i)
+    if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == b.dims()[i]))
+      dims[i] = Dim::unknown();
+  return a.with(dims);
+}
+
 TensorType common_type(const Tensors& elements) {
-  const TensorType first = std::find_if(elements.begin(), elements.end(), [](const Tensor& t) {
-                             return t.is_defined();
-                           })->type();
-  Dims dims = first.dims();
+  std::optional<TensorType> result;
   for (const Tensor& element : elements)
-    for (std::size_t i = 0; element.is_defined() && i < dims.size() && i < element.dims().size();
-         ++i)
-      if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == element.dims()[i]))
-        dims[i] = Dim::unknown();
-  return first.with(dims);
+    if (element.is_defined())
+      result = result ? common_type(*result, element.type()) : element.type();
+  return *result;
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {

@@ -35,6 +35,8 @@ void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors&
 /// What the elements of a list have in common: plain sizes that differ are unknown. One of them at
 /// least is defined.
 TensorType common_type(const Tensors& elements);
+/// The same of two elements.
+TensorType common_type(const TensorType& a, const TensorType& b);
 
 /// The bytes of its elements; of a list, those of all its elements; of what stands for steps, those
 /// that these hold in memory.

@@ -39,6 +39,7 @@ class Recalled final : public SavedSteps {
   void need(std::int64_t first, std::int64_t count) override;
   char* data(std::size_t i, std::int64_t step) override;
   Tensor tensor(std::size_t i, std::int64_t step) override;
+  std::int64_t count() const override { return segments_.steps(); }
   std::int64_t bytes_held() const override;
 
  private:

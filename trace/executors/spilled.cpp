@@ -6,6 +6,7 @@
 
 #include "reel/core/memory.h"
 #include "reel/core/ops/list.h"
+#include "reel/trace/executors/loop_types.h"
 
 namespace reel {
 namespace {
@@ -21,6 +22,7 @@ bool are_spill_blocks_small() { return are_blocks_small; }
 char* Spilled::place(const TensorType& step, std::int64_t position) {
   if (!type_) {
     type_ = step;
+    if (!common_) common_ = step;
     bytes_ = step.bytes();
     const std::int64_t run = std::max<std::int64_t>(bytes_ * together_, 1);
     const std::int64_t least = are_blocks_small ? 1 : 1 << 20;
@@ -31,6 +33,8 @@ char* Spilled::place(const TensorType& step, std::int64_t position) {
     }
     most_ = most_beside(0);
   }
+  count_of_steps_ =
+      std::max(count_of_steps_, std::min(position + together_, limit_.value_or(INT64_MAX)));
   Block& block = use(position / steps_);
   block.is_changed = true;
   make_longer(block, position % steps_ + together_);
@@ -38,6 +42,8 @@ char* Spilled::place(const TensorType& step, std::int64_t position) {
 }
 
 void Spilled::put(std::int64_t position, const Tensor& step) {
+  common_ = common_ ? common_type(*common_, step.type()) : step.type();
+  count_of_steps_ = std::max(count_of_steps_, position + 1);
   if (put_list(position, step)) return;
   if (step.type().is_list() || (type_ && !(*type_ == step.type()))) {
     count_as(others_[position] = step, what_);

@@ -46,8 +46,9 @@ class Spilled final : public SavedSteps {
   /// Nobody will ask for it any more. What lies in a block stays there.
   void forget(std::int64_t position) { others_.erase(position); }
 
-  /// Of a step; not known before the first is put.
-  const std::optional<TensorType>& type() const { return type_; }
+  /// What steps have in common: plain sizes that differ are unknown. Not known before the first is
+  /// put.
+  const std::optional<TensorType>& type() const { return common_; }
 
   void need(std::int64_t first, std::int64_t count) override;
   /// need() in two parts, for who knows which step comes next; whether it is another block now.
@@ -56,6 +57,7 @@ class Spilled final : public SavedSteps {
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
   bool is_uniform() const override { return others_.empty(); }
+  std::int64_t count() const override { return count_of_steps_; }
 
  private:
   struct Block {
@@ -90,7 +92,8 @@ class Spilled final : public SavedSteps {
   std::optional<std::int64_t> limit_;
   MemoryClass what_;
   bool takes_lists_;
-  std::optional<TensorType> type_;      ///< of a step
+  std::optional<TensorType> type_;      ///< of a step in a block
+  std::optional<TensorType> common_;    ///< of all steps
   std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
   std::size_t most_ = 2;                ///< blocks in memory
   std::map<std::int64_t, Block> blocks_;
@@ -102,6 +105,7 @@ class Spilled final : public SavedSteps {
   std::map<std::int64_t, ListOfStep> lists_;
   Ref<Spilled> elements_;                ///< of all these lists, one behind the other
   std::int64_t put_ = 0;                 ///< how many
+  std::int64_t count_of_steps_ = 0;      ///< behind the last one that was put
   std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
   Tensor piece_;                         ///< that, where it lies in two blocks
 };
@@ -119,6 +123,7 @@ class SpilledList final : public SavedSteps {
   Tensor tensor(std::size_t, std::int64_t position) override {
     return all_->tensor(0, place(position));
   }
+  std::int64_t count() const override { return std::ssize(places_); }
 
  private:
   std::int64_t place(std::int64_t position) const {
