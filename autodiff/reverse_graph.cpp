@@ -48,6 +48,24 @@ struct Both {
       dims;  // the forward graph's own dims, and what they are called here
 };
 
+/// Plain sizes that only a run knows, of which an input and a record of the graph bring one each,
+/// as where a cotangent comes for what the graph computes again: applied again, the record has its
+/// own.
+void add_second_names(const Graph& forward, const Tensors& values, DimEnv& env,
+                      std::vector<std::pair<Dim, Dim>>& dims) {
+  std::unordered_set<const DimNode*> found;
+  for (ValueId v = 0; v < values.size(); ++v) {
+    if (!values[v].is_defined()) continue;
+    const Dims &from = forward.types[v].dims(), &to = values[v].dims();
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const bool has_name = from[i].is_symbol() && !from[i].has_size() && env.knows(from[i]);
+      if (has_name && !to[i].has_size() && env.resolve(from[i]) != to[i] &&
+          found.insert(to[i].node()).second)
+        dims.emplace_back(from[i], to[i]);
+    }
+  }
+}
+
 Both record_both(const Graph& forward, const ReversalSpec& spec) {
   Both both;
   GraphBuilder builder(forward.name + " reversed", "the gradient of " + forward.name);
@@ -72,6 +90,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
     for_each_symbol(type, [&](const Dim& dim) {
       if (env.knows(dim)) both.dims.emplace_back(dim, env.resolve(dim));
     });
+  add_second_names(forward, values, env, both.dims);
   // A cotangent has the dims of what was just applied again, which may have been born there.
   for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
     if (spec.has_cotangent[i]) {
