@@ -38,7 +38,14 @@ struct CallAttrs {
 /// looked at.
 Tensor zeros_of_elements(const Tensor& list) {
   const SavedValue* const saved = saved_value(list);
-  if (!saved) return list_zeros_like(list);
+  if (!saved) {
+    Tensors elements = list_elements(list);
+    const auto is_of_lists = [](const Tensor& x) { return x.is_defined() && x.type().is_list(); };
+    if (std::none_of(elements.begin(), elements.end(), is_of_lists)) return list_zeros_like(list);
+    for (Tensor& element : elements)
+      if (element.is_defined()) element = zeros_of_elements(element);
+    return make_list(list.type().element(), elements);
+  }
   const std::lock_guard lock(saved->steps->mutex);
   Tensors zeros_of(static_cast<std::size_t>(saved->steps->count()));
   for (std::int64_t k = std::ssize(zeros_of); k-- > 0;) {

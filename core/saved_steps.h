@@ -71,6 +71,19 @@ inline Tensor with_dims_of(const Tensor& value, const TensorType& type) {
   return Tensor(allocate_view(type, value.ref(), value.data<char>()));
 }
 
+/// The value with the dims of `type` if they have the same names and sizes in the same order, else
+/// the value as it is: a step that ran twice made its dims twice.
+inline Tensor named_alike(const Tensor& value, const TensorType& type) {
+  if (value.type() == type || value.type().is_list()) return value;
+  const auto are_alike = [](const Dim& a, const Dim& b) {
+    return a == b || (a.is_named() && b.is_named() && a.name() == b.name() && a.has_size() &&
+                      b.has_size() && a.raw_size() == b.raw_size());
+  };
+  return std::ranges::equal(value.dims(), type.dims(), are_alike)
+             ? with_dims_of(value, value.type().with(type.dims()))
+             : value;
+}
+
 /// Holds what a loop reads for as long as the loop runs: two loops that took turns would have the
 /// same steps run again for every turn. All take the latest first, and do not wait in a circle.
 class SavedReading {

@@ -8,6 +8,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/slice.h"
 #include "reel/core/partial_shape.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -46,7 +47,7 @@ const Op list_add_op{
           const PersistentList other = items_of(a.input(!swap));
           a.out[0] = edited(a, swap, [&](PersistentList& items) {
             items.merge(other, [](const Tensor& x, const Tensor& y) {
-              return x.type().is_list() ? list_add(x, y) : add(x, y);
+              return x.type().is_list() ? list_add(x, y) : add(x, named_alike(y, x.type()));
             });
           });
         },

@@ -36,14 +36,7 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
 Tensor step_of_saved(const Tensor& slices, std::int64_t position) {
   const SavedValue& saved = *saved_value(slices);
   Tensor step = saved.steps->tensor(saved.index, position);
-  if (slices.type().is_list() || step.type().is_list()) return step;
-  const TensorType type = slice_type(slices.type());
-  const auto are_alike = [](const Dim& a, const Dim& b) {
-    return a.name() == b.name() && a.has_size() && b.has_size() && a.size() == b.size();
-  };
-  const bool differs =
-      step.type() != type && std::ranges::equal(step.dims(), type.dims(), are_alike);
-  return differs ? with_dims_of(step, type) : step;
+  return slices.type().is_list() ? step : named_alike(step, slice_type(slices.type()));
 }
 
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first,
