@@ -9,6 +9,7 @@
 
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
+#include "reel/core/instruction_set.h"
 #include "reel/core/ops/isa.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/parallel.h"
@@ -103,6 +104,7 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
   // Where there is one row or column, its step says nothing, and may be less than oneDNN asks for.
   const bool is_transposed = s.a_step != 1;
   const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
+  instruction_set();  // limits oneDNN, too, before it is called
   const OneThread one_thread;
   const dnnl_status_t status =
       dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
@@ -111,8 +113,87 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
     throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
+/// Which products oneDNN adds up as our kernel does, each slice in one chain of multiply-adds.
+enum class Chains { none, of_whole_tiles, all };
+
+/// Tiles of c that oneDNN's kernels for AVX2 add up in chains, if a is not transposed. Those that
+/// read matrices where they lie have several chains for an element of the rows and columns that
+/// are left, and of a transposed a for all elements. Others copy first, and have one chain. How
+/// many rows and columns there are decides between them, so that the bits of a row depend on the
+/// number of rows.
+constexpr std::int64_t kTileRows = 48, kTileColumns = 16;
+/// More columns at a time it halves, whether the halves are whole tiles or not (from 4,033 on).
+constexpr std::int64_t kMostTileColumns = 2048;
+
+/// True if oneDNN's product of such matrices has the bits of our chains.
+bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transposed) {
+  std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
+  const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
+    for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
+  };
+  fill(a, 1);
+  fill(b, 2);
+  const MatrixSizes sizes{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = is_transposed ? 1 : k,
+                          .a_step = is_transposed ? m : 1,
+                          .b_row = n,
+                          .b_step = 1,
+                          .c_row = n};
+  table().rows_f32(sizes, a.data(), b.data(), ours.data());
+  slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
+  return ours == theirs;
+}
+
+/// Tried once, since oneDNN says nothing of it and has other kernels for other processors: a few
+/// large matrices, for which it copies, and small ones, with rows and columns left or without.
+Chains onednn_chains() {
+  static const Chains result = [] {
+    if (has_chains(24, 96, kSlice, false) && has_chains(43, 281, kSlice, false) &&
+        has_chains(40, 128, 200, true) && has_chains(535, 541, 24, false) &&
+        has_chains(535, 541, 24, true))
+      return Chains::all;
+    const bool are_whole = has_chains(2 * kTileRows, 13 * kTileColumns, kSlice, false) &&
+                           has_chains(11 * kTileRows, 34 * kTileColumns, 24, false);
+    return are_whole ? Chains::of_whole_tiles : Chains::none;
+  }();
+  return result;
+}
+
+/// Rows and columns of c that our kernel makes: all that is added comes last, as oneDNN does it.
+void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  if (s.m == 0 || s.n == 0) return;
+  if (!s.add) return table().rows_f32(s, a, b, c);
+  const Scratch<float> made(s.m * s.n);
+  MatrixSizes alone = s;
+  alone.add = false;
+  alone.c_row = s.n;
+  table().rows_f32(alone, a, b, made.get());
+  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
+  const void* const in[] = {c, made.get()};
+  pointwise_table().binary[static_cast<int>(Binary::add)][column_of(f32)](in, c, rows);
+}
+
+/// A slice of which oneDNN makes the whole tiles. a is not transposed.
+void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  MatrixSizes whole = s, right = s, below = s;
+  whole.m = right.m = s.m - s.m % kTileRows;
+  whole.n = s.n - s.n % kTileColumns;
+  right.n = s.n - whole.n;
+  below.m = s.m - whole.m;
+  MatrixSizes block = whole;
+  for (std::int64_t j = 0; whole.m > 0 && j < whole.n; j += block.n) {
+    block.n = std::min(kMostTileColumns, whole.n - j);
+    slice_by_onednn(block, a, b + j, c + j);
+  }
+  rest_of_slice(right, a, b + whole.n, c + whole.n);
+  rest_of_slice(below, a + whole.m * s.a_row, b, c + whole.m * s.c_row);
+}
+
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  if (s.a_step != 1 && s.a_row != 1) {
+  const bool is_tiled = s.order != SumOrder::library && onednn_chains() == Chains::of_whole_tiles;
+  if (s.a_step != 1 && (s.a_row != 1 || is_tiled)) {
     const Scratch<float> copy(s.m * s.k);
     copy_strided(sizeof(float), {{s.m, s.k, s.a_row}, {s.k, 1, s.a_step}}, copy.get(), a);
     MatrixSizes with_copy = s;
@@ -123,36 +204,16 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
   MatrixSizes slice = s;
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
     slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k - k) : s.k;
-    slice_by_onednn(slice, a + k * s.a_step, b + k * s.b_row, c);
+    (is_tiled ? slice_of_tiles : slice_by_onednn)(slice, a + k * s.a_step, b + k * s.b_row, c);
     slice.add = true;
   }
-}
-
-/// oneDNN adds up a slice as our kernel does: in one chain of multiply-adds. Tried once, since it
-/// says nothing of it and has other kernels for other processors.
-bool onednn_has_chains() {
-  static const bool result = [] {
-    constexpr std::int64_t m = 24, n = 96, k = kSlice;
-    std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
-    const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
-      for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
-    };
-    fill(a, 1);
-    fill(b, 2);
-    const MatrixSizes sizes{
-        .m = m, .n = n, .k = k, .a_row = k, .a_step = 1, .b_row = n, .b_step = 1, .c_row = n};
-    table().rows_f32(sizes, a.data(), b.data(), ours.data());
-    slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
-    return ours == theirs;
-  }();
-  return result;
 }
 
 /// Whether oneDNN may be called where it is the faster one. No longer chain than a slice is one of
 /// its.
 bool keeps_order(const MatrixSizes& s) {
   if (s.order == SumOrder::library) return true;
-  return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_has_chains();
+  return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_chains() != Chains::none;
 }
 
 /// b_step is 1.

@@ -5,7 +5,7 @@
 
 namespace reel {
 
-/// The one of a family's tables that goes with the processor's element-wise table.
+/// Returns the one of a family's tables that goes with pointwise_table().
 template <class Table>
 const Table& for_this_processor(const Table& sse42_table, const Table& avx2_table,
                                 const Table& avx512_table) {

@@ -2,23 +2,13 @@
 
 #include <algorithm>
 
+#include "reel/core/instruction_set.h"
 #include "reel/core/ops/broadcast.h"
 
 namespace reel {
 namespace {
 
 // ---- The instruction set ------------------------------------------------------------------------
-
-bool runs(const PointwiseTable& table) {
-  __builtin_cpu_init();  // also asks whether the operating system saves the registers
-  if (&table == &avx512::table)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("fma");
-  if (&table == &avx2::table)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return __builtin_cpu_supports("sse4.2");
-}
 
 constexpr const PointwiseTable* kBestFirst[] = {&avx512::table, &avx2::table, &sse42::table};
 
@@ -167,18 +157,18 @@ void run_in_place(const Layout& layout, const void* const* in, const std::int64_
 }  // namespace
 
 const PointwiseTable* find_pointwise_table(std::string_view name) {
-  for (const PointwiseTable* table : kBestFirst)
-    if (table->name == name) return runs(*table) ? table : nullptr;
+  bool runs = false;
+  for (const PointwiseTable* table : kBestFirst) {
+    runs = runs || table->name == instruction_set();
+    if (table->name == name) return runs ? table : nullptr;
+  }
   return nullptr;
 }
 
 const PointwiseTable& choose_pointwise_table() {
-  for (const PointwiseTable* table : kBestFirst)
-    if (runs(*table)) {
-      chosen_pointwise_table.store(table, std::memory_order_relaxed);
-      return *table;
-    }
-  throw Error("Reel needs a processor with SSE4.2");
+  const PointwiseTable* const table = find_pointwise_table(instruction_set());
+  chosen_pointwise_table.store(table, std::memory_order_relaxed);
+  return *table;
 }
 
 void run_broadcast(KernelArgs& args, RowsLoop loop) {

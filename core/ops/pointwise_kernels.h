@@ -12,13 +12,14 @@ namespace reel {
 inline constinit std::atomic<const PointwiseTable*> chosen_pointwise_table{nullptr};
 const PointwiseTable& choose_pointwise_table();
 
-/// The table of the best instruction set that this processor and its operating system support.
+/// The table of instruction_set().
 inline const PointwiseTable& pointwise_table() {
   const PointwiseTable* table = chosen_pointwise_table.load(std::memory_order_relaxed);
   return table ? *table : choose_pointwise_table();
 }
 
-/// The table of "sse42", "avx2" or "avx512", or null where it would not run: for tests.
+/// Returns the table of "sse42", "avx2" or "avx512", or null if it is above instruction_set(). For
+/// tests.
 const PointwiseTable* find_pointwise_table(std::string_view name);
 
 constexpr int column_of(DType dtype) { return static_cast<int>(dtype); }

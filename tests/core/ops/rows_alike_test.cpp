@@ -2,7 +2,9 @@
 // as one only then.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 
 #include "reel/core/bind.h"
 #include "reel/core/ops/gemm.h"
@@ -69,6 +71,49 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
   EXPECT_EQ(unsliced.alike, 0);
   look_at(unsliced, 120, 1000, 20000, 60, false, product, dot_rows_are_alike);
   EXPECT_EQ(unsliced.alike, 1);
+}
+
+/// Multiplies all rows at once, and some rows at a time.
+void expect_same_rows(MatrixSizes sizes, const Tensor& a, const Tensor& b, std::int64_t at_a_time) {
+  const bool is_transposed = sizes.a_step != 1;
+  SCOPED_TRACE(str(sizes.m, "x", sizes.k, "x", sizes.n, is_transposed ? " transposed, " : ", ",
+                   at_a_time, " rows at a time"));
+  const Tensor all = zeros({sizes.m, sizes.n}), some = zeros({sizes.m, sizes.n});
+  multiply(f32, sizes, a.data<float>(), b.data<float>(), all.data<float>());
+  for (std::int64_t i = 0; i < sizes.m; i += at_a_time) {
+    MatrixSizes part = sizes;
+    part.m = std::min(at_a_time, sizes.m - i);
+    multiply(f32, part, a.data<float>() + i * sizes.a_row, b.data<float>(),
+             some.data<float>() + i * sizes.n);
+  }
+  expect_same_bits(all, some);
+}
+
+// oneDNN makes the large ones, and has several kernels for them: which one runs depends on the
+// sizes, and some have another order in rows and columns that do not fill a tile.
+TEST(RowsAlikeTest, RowsOfChainsHaveTheSameBitsInAnyCut) {
+  manual_seed(7);
+  std::mt19937 engine(7);
+  const auto draw = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution(least, most)(engine);
+  };
+  for (int i = 0; i < 24; ++i) {
+    const std::int64_t k = i % 4 ? draw(220, 600) : kSlice, m = draw(140'000 / k, 700),
+                       n = draw(65, i % 3 ? 300 : 800);
+    for (const bool is_transposed : {false, true}) {
+      MatrixSizes sizes{.m = m,
+                        .n = n,
+                        .k = k,
+                        .a_row = is_transposed ? 1 : k,
+                        .a_step = is_transposed ? m : 1,
+                        .b_row = n,
+                        .b_step = 1,
+                        .c_row = n};
+      sizes.order = chain_order(f32, sizes);
+      const Tensor a = random_normal({m * k}), b = random_normal({k, n});
+      expect_same_rows(sizes, a, b, i % 2 ? draw(1, 9) : draw(50, 400));
+    }
+  }
 }
 
 TEST(RowsAlikeTest, RowsOfProductsThatAreAddedNeedNot) {
