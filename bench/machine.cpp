@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/instruction_set.h"
 #include "reel/core/str.h"
 #include "reel/reel.h"
 
@@ -30,12 +30,6 @@ std::string instruction_sets() {
   if (__builtin_cpu_supports("avx512f")) sets += " AVX-512";
   if (__builtin_cpu_supports("avx512bf16")) sets += " AVX-512-BF16";
   return sets.empty() ? " no AVX2" : sets;
-}
-
-const char* kernels() {
-  for (const char* name : {"avx512", "avx2", "sse42"})
-    if (find_pointwise_table(name) == &pointwise_table()) return name;
-  return "unknown";
 }
 
 /// So many products of matrices that lie in the second cache a thread does in a second.
@@ -76,7 +70,7 @@ std::vector<std::string> describe_machine() {
           instruction_sets()),
       str("two threads at once: ", std::round(100 * products_of_two_threads_over_one()) / 100,
           " times the products of one"),
-      str("reel: ", REEL_BENCH_VERSION, " by ", REEL_BENCH_COMPILER, ", kernels ", kernels(),
+      str("reel: ", REEL_BENCH_VERSION, " by ", REEL_BENCH_COMPILER, ", kernels ", instruction_set(),
           ", oneDNN ", dnnl.major, '.', dnnl.minor, '.', dnnl.patch),
   };
 }

@@ -16,7 +16,7 @@ namespace reel::fuzz {
 namespace {
 
 /// For what waits.
-constexpr int kSecondsOfTheClock = 120;
+constexpr int kSecondsOfTheClock = 600;
 
 /// What a child tells its parent: a letter, a number, and texts, each ended by a 0.
 void tell(int pipe, char what, std::uint64_t number, const std::string& kind = {},

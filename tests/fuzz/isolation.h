@@ -13,7 +13,7 @@ namespace reel::fuzz {
 using Checks = std::function<std::optional<Finding>(const Program&, Statistics*)>;
 
 /// Far more of the processor than any program takes.
-inline constexpr int kSeconds = 10;
+inline constexpr int kSeconds = 60;
 
 /// What checks say of a program; a crash or a run of more than so many seconds is a finding, too.
 std::optional<Finding> check_isolated(const Program& program, const Checks& checks,

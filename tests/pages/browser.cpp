@@ -13,8 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -25,7 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMilliseconds = 60'000;
+/// A browser that answers no more is given up then; a slow machine takes a few seconds at most.
+constexpr int kMilliseconds = 240'000;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error("chromium: " + what); }
 
@@ -101,37 +100,21 @@ Browser::Browser(const std::string& folder, int width, int height)
     send(domain);
 }
 
-double Browser::processor_time() const {
-  struct Process {
-    long parent, ticks;
-  };
-  std::map<long, Process> all;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "stat");
-    std::string stat;
-    // PID (NAME) STATE PARENT ...; the 14th and 15th are ticks of the process and of the system for
-    // it, the two behind those of children that have ended.
-    if (!std::getline(file, stat) || stat.find(") ") == std::string::npos) continue;
-    std::istringstream fields(stat.substr(stat.rfind(") ") + 2));
-    std::string skipped;
-    Process process{};
-    fields >> skipped >> process.parent;
-    for (int i = 5; i < 14; ++i) fields >> skipped;
-    for (int i = 14; i < 18; ++i) {
-      long ticks = 0;
-      fields >> ticks;
-      process.ticks += ticks;
-    }
-    all[std::stol(stat)] = process;
+Browser::Work Browser::work() {
+  if (!counts_work_) {
+    for (const char* domain : {"Profiler.enable", "Performance.enable"}) send(domain);
+    send("Profiler.startPreciseCoverage", {{"callCount", true}, {"detailed", true}});
+    counts_work_ = true;
   }
-  const auto is_of_browser = [&](long pid) {
-    while (pid != pid_ && all.count(pid)) pid = all[pid].parent;
-    return pid == pid_;
-  };
-  long ticks = 0;
-  for (const auto& [pid, process] : all)
-    if (is_of_browser(pid)) ticks += process.ticks;
-  return 1e3 * static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const json ran = send("Profiler.takePreciseCoverage"), counts = send("Performance.getMetrics");
+  for (const json& script : ran["result"])  // since the last call
+    for (const json& function : script["functions"])
+      for (const json& block : function["ranges"]) work_.blocks += block["count"].get<double>();
+  work_.layouts = 0;
+  for (const json& metric : counts["metrics"])
+    if (metric["name"] == "LayoutCount" || metric["name"] == "RecalcStyleCount")
+      work_.layouts += metric["value"].get<double>();
+  return work_;
 }
 
 Browser::~Browser() {
@@ -211,7 +194,7 @@ void Browser::open(const std::string& path) {
 
 void Browser::open(const std::string& address, const std::string& is_ready) {
   send("Page.navigate", {{"url", address}});
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < kMilliseconds / 50; ++i) {
     if (evaluate("document.readyState === 'complete' && " + is_ready) == true) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

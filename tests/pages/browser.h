@@ -11,9 +11,19 @@
 namespace reel {
 
 /// Started by the constructor, ended by the destructor; spoken to in the DevTools protocol over two
-/// pipes. What it cannot do, and what does not come within a minute, is a std::runtime_error.
+/// pipes. What it cannot do, and what does not come for minutes, is a std::runtime_error.
 class Browser {
  public:
+  /// What a page does, in numbers that do not depend on how fast the machine is.
+  struct Work {
+    double blocks = 0;   ///< blocks of its JavaScript that ran: bodies of functions and loops
+    double layouts = 0;  ///< how often the browser placed its elements or looked up their styles
+
+    Work operator-(const Work& other) const {
+      return {blocks - other.blocks, layouts - other.layouts};
+    }
+  };
+
   /// folder: for its profile; made, and removed in the end.
   explicit Browser(const std::string& folder, int width = 1400, int height = 900);
   ~Browser();
@@ -30,8 +40,9 @@ class Browser {
   void click(double x, double y, int count = 1);
   void type(const std::string& text);
   void press(const std::string& key);
-  /// Milliseconds of a processor that all its processes have taken so far.
-  double processor_time() const;
+  /// Returns what pages have done so far; without what ELK does in its worker. Counts from the
+  /// first call on.
+  Work work();
   /// Writes what is seen as a PNG.
   void screenshot(const std::string& path);
 
@@ -51,6 +62,8 @@ class Browser {
   pid_t pid_ = -1;
   int to_ = -1, from_ = -1;
   int last_id_ = 0;
+  bool counts_work_ = false;
+  Work work_;
   std::string session_, buffer_;
   std::vector<std::string> complaints_, requests_;
 };

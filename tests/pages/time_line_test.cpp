@@ -37,7 +37,7 @@ class TimeLineTest : public InOwnFolder {
     // The panel is not made for others to call: a later Chromium may have it elsewhere.
     const json known = browser->evaluate(R"((async () => {
       let why = '';
-      for (let i = 0; i < 400; ++i, await new Promise((done) => setTimeout(done, 50))) try {
+      for (let i = 0; i < 4000; ++i, await new Promise((done) => setTimeout(done, 50))) try {
         window.panel = (await import('./panels/timeline/timeline.js')).TimelinePanel.TimelinePanel.instance();
         if (panel.loadFromFile && panel.flameChart) return '';
         why = 'the panel has other members';
@@ -60,7 +60,7 @@ class TimeLineTest : public InOwnFolder {
       await panel.loadFromFile(new File([)" +
                                          json(text).dump() + R"(], 'run.json'));
       const chart = panel.flameChart.mainDataProvider;
-      for (let i = 0; i < 600 && !chart.timelineData()?.groups?.length; ++i)
+      for (let i = 0; i < 4000 && !chart.timelineData()?.groups?.length; ++i)
         await new Promise((done) => setTimeout(done, 50));
       const data = chart.timelineData();
       data.groups.forEach((group, at) => group.expanded || panel.flameChart.mainFlameChart.toggleGroupExpand(at));

@@ -4,9 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <ctime>
-
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
@@ -430,44 +427,6 @@ TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
             "full full loop{sum full greater cond{fused[tanh mul]}{fused[exp sub]} add}");
   expect_same(f, random_normal({5, 3}));
   expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({5, 3}));
-}
-
-/// CPU seconds of the pass on what f records, the least of three.
-template <class F>
-double seconds_of_pass(const F& f) {
-  const TensorType type(f32, {2});
-  const RecordedGraph recorded =
-      record_graph("f", {type, type}, [&](const Tensors& in) { return Tensors{f(in[0], in[1])}; });
-  double least = 1e9;
-  for (int k = 0; k < 3; ++k) {
-    const std::clock_t begin = std::clock();
-    fuse_pointwise(*recorded.graph);
-    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-  }
-  return least;
-}
-
-// Three times the graph takes three times as long; what relates all records to all others takes
-// nine times as long, and what rescans them at each merge 27 times: minutes for a loop that was
-// unrolled.
-TEST_F(FusePointwiseTest, AnUnrolledLoopTakesTimeByItsLength) {
-  const auto chain = [](int steps) {
-    return [=](Tensor x, const Tensor& y) {
-      for (int i = 0; i < steps; ++i) x = i % 2 ? tanh(x) : x + y;
-      return x;
-    };
-  };
-  EXPECT_LT(seconds_of_pass(chain(15'000)), 6 * seconds_of_pass(chain(5'000)));
-  const auto mixed = [](int count) {
-    return [=](const Tensor& x, const Tensor& y) {
-      Tensor sum = y;
-      Tensors each(static_cast<std::size_t>(count), x);
-      for (int i = 0; i < 8; ++i)
-        for (Tensor& one : each) one = tanh(sum = sum + one) * one;
-      return sum + each.back();
-    };
-  };
-  EXPECT_LT(seconds_of_pass(mixed(900)), 6 * seconds_of_pass(mixed(300)));
 }
 
 // In pieces of a thousand records, of which later ones read what earlier ones made.
