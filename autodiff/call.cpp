@@ -18,18 +18,30 @@
 namespace reel {
 namespace {
 
+/// A graph as an attribute: two are equal if they are one graph.
+struct CalledGraph : GraphRef {
+  using GraphRef::GraphRef;
+  CalledGraph(GraphRef graph) : GraphRef(std::move(graph)) {}
+  bool operator==(const CalledGraph& other) const { return get() == other.get(); }
+};
+std::size_t hash_of(const CalledGraph& graph) {
+  return reinterpret_cast<std::size_t>(graph.get()) >> 4;
+}
+std::ostream& operator<<(std::ostream& out, const CalledGraph& graph) { return out << graph->name; }
+
 /// One call on eager tapes.
 ///
 /// What is saved for the innermost tape is an output that the next one differentiates, and so on: a
 /// reversal for each tape, every one of the graph that the one before it needs to be run.
 struct CallAttrs {
-  GraphRef graph;
+  CalledGraph graph;
   /// How many outputs the function has; with what was saved for the first reversal; and so on.
   std::vector<std::size_t> ends;
   std::vector<std::shared_ptr<const ReversibleGraph>> reversals;
   GraphRunner runner;
   template <class F>
   static void fields(F&& f) {
+    f("graph", &CallAttrs::graph);
     f("ends", &CallAttrs::ends);
   }
 };
@@ -184,7 +196,7 @@ Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& run
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
   for (const TakesRows& rows : tapes_of(inputs)) {
     attrs.reversals.push_back(reversible_form(*attrs.graph, rows));
-    attrs.graph = attrs.reversals.back()->forward;
+    attrs.graph = GraphRef(attrs.reversals.back()->forward);
     attrs.ends.push_back(attrs.graph->outputs.size());
   }
   Tensors results = bind_all(call_op, inputs, make_attrs(attrs));

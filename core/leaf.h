@@ -1,9 +1,9 @@
 // core/leaf.h — Leaf, one end of a tree: what trees are flattened to, and traced functions work on.
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "reel/core/fixed_value.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
@@ -15,11 +15,11 @@ struct TreeLeaf {
   Kind kind = Kind::none;
   Tensor tensor;
   Dim dim{0};
-  std::string fixed;  ///< printed, with its type: part of a trace's signature
+  FixedValue fixed;  ///< part of a trace's signature
 
   static TreeLeaf of(Tensor tensor) { return {Kind::tensor, std::move(tensor), Dim(0), {}}; }
   static TreeLeaf of(Dim dim) { return {Kind::dim, {}, std::move(dim), {}}; }
-  static TreeLeaf of(std::string fixed) { return {Kind::fixed, {}, Dim(0), std::move(fixed)}; }
+  static TreeLeaf of(FixedValue fixed) { return {Kind::fixed, {}, Dim(0), std::move(fixed)}; }
 };
 using TreeLeaves = std::vector<TreeLeaf>;
 

@@ -11,6 +11,7 @@
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
+#include "reel/trace/executors/plan/memory.h"
 #include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel::detail {
@@ -80,6 +81,10 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
                             "\": parallel_iterations must be at least 1, or 0 for what loops say, "
                             "got ",
                             options.parallel_iterations));
+  if (options.max_traces < 0)
+    throw ArgumentError(str("jit \"", options.name,
+                            "\": max_traces must be at least 1, or 0 to keep all traces, got ",
+                            options.max_traces));
   if (options.passes.chunk_steps < 0)
     throw ArgumentError(
         str("jit \"", options.name,
@@ -97,7 +102,13 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
       [runner](const GraphRef& graph, Tensors inputs) {
         return call_graph(graph, std::move(inputs), runner);
       },
-      [options](const Graph& graph) { return explain_graph(graph, options); });
+      [options](const Graph& graph) { return explain_graph(graph, options); },
+      TracedFunction::Form::simplified, static_cast<std::size_t>(options.max_traces));
+}
+
+void clear_traces(TracedFunction& traced) {
+  traced.clear();
+  free_held_plan_memory();
 }
 
 }  // namespace reel::detail

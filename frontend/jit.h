@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -38,19 +39,24 @@ struct JitOptions {
   /// Of the dataflow executor: so many iterations of every loop are in flight at most. 0: as many
   /// as WhileOptions say, and 10 of scans. Never changes a result.
   int parallel_iterations = 0;
+  /// Keeps at most so many traces: a new one takes the place of that which was not called for
+  /// longest, with its plans and what it captured. 0: keeps all. A call with arguments of a trace
+  /// that is gone records again.
+  int max_traces = 0;
 };
 
 namespace detail {
 
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
+void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
 
 /// The result of a trace as the next runs need it: without promises.
 template <class R>
-std::shared_ptr<const void> prototype_of(const R& result) {
+TracedFunction::Prototype prototype_of(const R& result) {
   TreeLeaves leaves = flatten(result);
   for (TreeLeaf& leaf : leaves) leaf.tensor = Tensor();
-  return std::make_shared<R>(unflatten(result, leaves));
+  return TracedFunction::Prototype::of(unflatten(result, leaves));
 }
 
 }  // namespace detail
@@ -63,8 +69,9 @@ class Jitted {
   Jitted(F f, const JitOptions& options)
       : f_(std::move(f)), options_(options), traced_(detail::make_traced_function(options)) {}
 
-  /// The result of f. Records it first where the arguments have a new signature: dtypes, static
-  /// sizes, which axes share a Dim, and numbers that are no tensors. How many elements a
+  /// The result of f. Records it first where the arguments have a new signature: their C++ types,
+  /// dtypes, static sizes, names of dims, which axes share a Dim, and the exact values of what is
+  /// no tensor (numbers, enumerators, texts, sizes and keys of containers). How many elements a
   /// SparseTensor has is not in it: one trace serves any number, and does not know it. Inside
   /// another trace f is simply recorded as part of that. Throws what f throws; ShapeError when f
   /// names a Dim that is another one in this call's arguments; TraceError where f asks for a value
@@ -77,8 +84,9 @@ class Jitted {
   template <class... Args>
   auto operator()(Args&&... args) const {
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
-    if (is_tracing()) return R(f_(args...));
-    std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
+    if (is_tracing()) return R(f_(std::as_const(args)...));
+    using Arguments = std::tuple<std::decay_t<Args>...>;
+    Arguments arguments(std::forward<Args>(args)...);
     const std::vector<std::size_t> of_any_length = detail::leaves_of_any_length(arguments);
     TreeLeaves leaves = take_leaves(arguments);  // what was moved in is nobody else's then
     const auto function = [&](const TreeLeaves& promises) {
@@ -88,13 +96,20 @@ class Jitted {
                                       leaf_paths(arguments),
                                       leaf_paths(result)};
     };
-    const TracedFunction::Traced result = (*traced_)(std::move(leaves), function, of_any_length);
-    return unflatten(*static_cast<const R*>(result.prototype.get()), result.leaves);
+    const TracedFunction::Traced result =
+        (*traced_)(typeid(Arguments), std::move(leaves), function, of_any_length);
+    return unflatten(result.prototype.template as<R>(), result.leaves);
   }
 
   /// How often f was recorded.
   int trace_count() const { return traced_->trace_count(); }
-  /// The graph of the last call; print it with <<.
+  /// Drops all traces, with their plans and what they captured: the next call records again. Frees
+  /// the memory that plans of this thread have left for later calls, too. What a tape or a pullback
+  /// needs of earlier calls stays until these are gone. Copies of this object have the same traces.
+  void clear_traces() const { detail::clear_traces(*traced_); }
+  /// The graph of the last call; print it with <<. Valid until the trace is dropped: by
+  /// clear_traces(), or by later calls with JitOptions::max_traces. Throws ArgumentError before the
+  /// first call, and after clear_traces().
   const Graph& graph() const { return traced_->graph(); }
   /// What the graph of the last call became, in words: how many kinds of arguments were recorded,
   /// the bytes of each class of buffers, and of each loop what was hoisted and sunk out of it,
@@ -112,7 +127,8 @@ class Jitted {
   ///
   /// Throws ArgumentError without JitOptions::profile, and before the first call.
   RunProfile profile() const { return detail::profile_of(*traced_, options_); }
-  /// The tensors from outside that the graph of the last call holds, by reference.
+  /// The tensors from outside that the graph of the last call holds, by reference. Valid as long,
+  /// and throws, as graph().
   const Tensors& captures() const { return traced_->captures(); }
 
  private:

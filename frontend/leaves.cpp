@@ -26,11 +26,8 @@ ByPath by_path(const TreeLeaves& leaves, const std::vector<std::string>& paths) 
   return result;
 }
 
-/// The size or a key of a container, as flatten says it.
-bool is_container(const TreeLeaf& leaf) {
-  return leaf.kind == TreeLeaf::Kind::fixed &&
-         (leaf.fixed.rfind("of size ", 0) == 0 || leaf.fixed.rfind("key ", 0) == 0);
-}
+/// The size or a key of a container.
+bool is_container(const TreeLeaf& leaf) { return leaf.fixed.is_of_container(); }
 
 std::vector<LeafPair> matched(const TreeLeaves& a, const std::vector<std::string>& a_paths,
                               const TreeLeaves& b, const std::vector<std::string>& b_paths,
@@ -98,7 +95,7 @@ std::string print(const TreeLeaf& leaf) {
     case TreeLeaf::Kind::none:
       return "None";
     case TreeLeaf::Kind::fixed:
-      return leaf.fixed;
+      return leaf.fixed.text();
   }
   return {};
 }

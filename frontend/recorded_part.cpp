@@ -21,14 +21,14 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
       [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
   const auto traced = [&](const TreeLeaves& promises) {
     try {
-      return TracedFunction::Recorded{{part(promises), nullptr}, {}, {}};
+      return TracedFunction::Recorded{{part(promises), {}}, {}, {}};
     } catch (TraceError& error) {  // who runs eagerly does not expect any
       error.add_line(
           str(what, " is recorded in eager mode, too, to choose what is kept for its gradient"));
       throw;
     }
   };
-  return function(std::move(arguments), traced).leaves;
+  return function(typeid(void), std::move(arguments), traced).leaves;  // called once
 }
 
 }  // namespace reel

@@ -262,8 +262,8 @@ KeptValues find_kept(TreeLeaves arguments,
       },
       [](const Graph&) { return std::string(); });
   try {
-    traced(std::move(arguments), [&](const TreeLeaves& promises) {
-      return TracedFunction::Recorded{{function(promises), nullptr}, {}, {}};
+    traced(typeid(void), std::move(arguments), [&](const TreeLeaves& promises) {
+      return TracedFunction::Recorded{{function(promises), {}}, {}, {}};
     });
   } catch (const Found& found) {
     return found.kept;

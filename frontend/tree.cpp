@@ -1,24 +1,34 @@
 #include "reel/frontend/tree.h"
 
-#include <charconv>
-
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/str.h"
+#include "reel/frontend/leaves.h"
 
 namespace reel {
 
 namespace detail {
 
-std::string print_exactly(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-
 Tensor number_as_tensor(double number) { return scalar(number); }
 Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
 Tensor number_as_tensor(bool number) { return scalar(number); }
+
+void refuse_leaves() {
+  throw StructureError(
+      "unflatten: the leaves are not those of a tree of this structure; give as many as flatten "
+      "gives for it, of the same kinds");
+}
+
+void check_same_structure(const char* function, const TreeLeaves& first, const TreeLeaves& other,
+                          const std::function<std::vector<std::string>()>& first_paths,
+                          const std::function<std::vector<std::string>()>& other_paths) {
+  if (same_structure(first, other)) return;
+  throw StructureError(
+      str(function, ": the trees do not have the same structure, ", first.size(), " leaves and ",
+          other.size(),
+          structure_differences(first, first_paths, other, other_paths, "in a further tree")));
+}
 
 void refuse_rows(const char* function) {
   throw StructureError(
@@ -39,7 +49,12 @@ Tensors tensors_of(const TreeLeaves& leaves) {
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors) {
   std::size_t next = 0;
   for (TreeLeaf& leaf : leaves)
-    if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = tensors[next++];
+    if (leaf.kind == TreeLeaf::Kind::tensor) {
+      if (next == tensors.size())
+        throw StructureError(str("a tree of ", tensors_of(leaves).size(), " tensors was given ",
+                                 tensors.size(), "; give one for each"));
+      leaf.tensor = tensors[next++];
+    }
   return leaves;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <concepts>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,19 +51,6 @@ concept WithMemberNames = requires {
 };
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
-
-/// All digits: other numbers are other signatures.
-std::string print_exactly(double number);
-
-template <class T>
-std::string print_fixed(const T& value) {
-  if constexpr (std::is_enum_v<T>)
-    return str(static_cast<long long>(value));
-  else if constexpr (std::is_floating_point_v<T>)
-    return print_exactly(static_cast<double>(value));
-  else
-    return str(value);
-}
 
 /// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
 /// before its elements: two trees of one type have the same structure exactly when the sizes agree.
@@ -148,13 +136,13 @@ struct Flatten {
   void operator()(const None&, const std::string&) { leaves.push_back(TreeLeaf{}); }
   template <Fixed T>
   void operator()(const T& value, const std::string&) {
-    leaves.push_back(TreeLeaf::of(print_fixed(value)));
+    leaves.push_back(TreeLeaf::of(FixedValue(value)));
   }
   void size(std::size_t n, const std::string&) {
-    leaves.push_back(TreeLeaf::of(str("of size ", n)));
+    leaves.push_back(TreeLeaf::of(FixedValue::of_size(n)));
   }
   void key(const std::string& key, const std::string&) {
-    leaves.push_back(TreeLeaf::of(str("key ", key)));
+    leaves.push_back(TreeLeaf::of(FixedValue::of_key(key)));
   }
 };
 
@@ -167,21 +155,32 @@ struct TakeLeaves : Flatten {
   }
 };
 
+/// Throws StructureError: leaves were given that are not those of the tree.
+[[noreturn]] void refuse_leaves();
+
 struct Unflatten {
   const TreeLeaves& leaves;
   std::size_t next = 0;
-  void operator()(Tensor& t, const std::string&) { t = leaves[next++].tensor; }
-  void operator()(TensorArray& a, const std::string&) {
-    a = TensorArray::of_list(leaves[next++].tensor);
+  const TreeLeaf& take(TreeLeaf::Kind kind) {
+    if (next == leaves.size() || leaves[next].kind != kind) refuse_leaves();
+    return leaves[next++];
   }
-  void operator()(Dim& d, const std::string&) { d = leaves[next++].dim; }
-  void operator()(None&, const std::string&) { ++next; }
+  void operator()(Tensor& t, const std::string&) { t = take(TreeLeaf::Kind::tensor).tensor; }
+  void operator()(TensorArray& a, const std::string&) {
+    a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
+  }
+  void operator()(Dim& d, const std::string&) { d = take(TreeLeaf::Kind::dim).dim; }
+  void operator()(None&, const std::string&) { take(TreeLeaf::Kind::none); }
   template <Fixed T>
   void operator()(T&, const std::string&) {
-    ++next;
+    take(TreeLeaf::Kind::fixed);
   }
-  void size(std::size_t, const std::string&) { ++next; }
-  void key(const std::string&, const std::string&) { ++next; }
+  void size(std::size_t n, const std::string&) {
+    if (!take(TreeLeaf::Kind::fixed).fixed.is_size(n)) refuse_leaves();
+  }
+  void key(const std::string& key, const std::string&) {
+    if (!take(TreeLeaf::Kind::fixed).fixed.is_key(key)) refuse_leaves();
+  }
 };
 
 struct Paths {
@@ -255,12 +254,14 @@ TreeLeaves take_leaves(T& tree) {
   return leaves;
 }
 
-/// A copy of `like` with these leaves.
+/// A copy of `like` with these leaves. Throws StructureError unless they are leaves of a tree of
+/// the same structure.
 template <class T>
 T unflatten(const T& like, const TreeLeaves& leaves) {
   T tree = like;
   detail::Unflatten fn{leaves};
   detail::walk<false>(tree, {}, fn);
+  if (fn.next != leaves.size()) detail::refuse_leaves();
   return tree;
 }
 
@@ -285,7 +286,8 @@ std::vector<std::string> tree_paths(const T& tree, const std::string& root = {})
   return result;
 }
 
-/// The tensors among leaves, and leaves with other tensors in their place.
+/// The tensors among leaves, and leaves with other tensors in their place: as many at least, or
+/// this throws StructureError.
 Tensors tensors_of(const TreeLeaves& leaves);
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
 /// What a recorded part returns has other Dims where it is used: its outputs are its tensors and a
@@ -295,6 +297,11 @@ Tensors outputs_of(const TreeLeaves& leaves);
 TreeLeaves with_outputs(TreeLeaves leaves, const Tensors& outputs);
 
 namespace detail {
+/// Throws StructureError, which names what differs, unless a further tree has the structure of the
+/// first one.
+void check_same_structure(const char* function, const TreeLeaves& first, const TreeLeaves& other,
+                          const std::function<std::vector<std::string>()>& first_paths,
+                          const std::function<std::vector<std::string>()>& other_paths);
 /// Rows are no tensors to map: their numbers would be changed, too, and those of two gradients are
 /// not the same.
 [[noreturn]] void refuse_rows(const char* function);
@@ -315,8 +322,9 @@ struct RefuseRows {
 }  // namespace detail
 
 /// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
-/// same structure. Throws StructureError for a gradient that has rows of an EmbeddingTable:
-/// with_dense_tables makes them whole, and + of two such tables joins them.
+/// same structure. Throws StructureError for trees of another structure, and for a gradient that
+/// has rows of an EmbeddingTable: with_dense_tables makes them whole, and + of two such tables
+/// joins them.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
   detail::RefuseRows rows;
@@ -324,6 +332,11 @@ T tree_map(Fn&& f, const T& tree, const More&... more) {
   (walk<false>(more, {}, rows), ...);
   const TreeLeaves leaves = flatten(tree);
   const std::array<TreeLeaves, sizeof...(More)> others{flatten(more)...};
+  std::size_t other = 0;
+  (detail::check_same_structure(
+       "tree_map", leaves, others[other++], [&] { return leaf_paths(tree); },
+       [&] { return leaf_paths(more); }),
+   ...);
   TreeLeaves result = leaves;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor || leaves[i].tensor.type().is_list()) continue;

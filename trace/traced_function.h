@@ -1,11 +1,14 @@
 // trace/traced_function.h — TracedFunction, what jit makes of a function: graphs by signature.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <iosfwd>
 #include <memory>
 #include <string>
+#include <typeindex>
+#include <typeinfo>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "reel/core/graph.h"
@@ -16,15 +19,39 @@ namespace reel {
 /// A function on leaves that is recorded at its first call with a signature, and run as a graph
 /// from then on.
 ///
-/// The signature holds dtypes, static sizes, which axes share a dim, and fixed leaves; lengths and
-/// identities of dims are not in it. Calls inside a trace or from several threads at once are the
-/// caller's business (frontend/jit.h).
+/// The signature holds the C++ types of the arguments, dtypes, static sizes, names of dims, which
+/// axes share a dim, and fixed leaves; lengths and identities of dims are not in it. Calls inside a
+/// trace or from several threads at once are the caller's business (frontend/jit.h).
 class TracedFunction {
  public:
+  /// An object of whichever type the function returned.
+  class Prototype {
+   public:
+    Prototype() = default;
+    template <class R>
+    static Prototype of(R object) {
+      Prototype result;
+      result.object_ = std::make_shared<const R>(std::move(object));
+      result.type_ = &typeid(R);
+      return result;
+    }
+    /// Throws InternalError unless it is of this type.
+    template <class R>
+    const R& as() const {
+      if (!type_ || *type_ != typeid(R)) refuse(typeid(R));
+      return *static_cast<const R*>(object_.get());
+    }
+
+   private:
+    [[noreturn]] void refuse(const std::type_info& wanted) const;
+
+    std::shared_ptr<const void> object_;
+    const std::type_info* type_ = nullptr;
+  };
   /// What the user's function returned: its leaves, and an object of its type to fill them into.
   struct Traced {
     TreeLeaves leaves;
-    std::shared_ptr<const void> prototype;
+    Prototype prototype;
   };
   /// The same, with the paths of leaves: those of arguments begin with the argument's place,
   /// 0.cell.w. Both are empty where only the library looks at the graph.
@@ -44,39 +71,66 @@ class TracedFunction {
   /// order in which eager code's does.
   enum class Form { simplified, as_recorded };
 
-  TracedFunction(std::string name, Run run, Explain explain, Form form = Form::simplified)
-      : name_(std::move(name)), run_(std::move(run)), explain_(std::move(explain)), form_(form) {}
+  /// max_traces: how many graphs are kept, those of the last calls; 0: all.
+  TracedFunction(std::string name, Run run, Explain explain, Form form = Form::simplified,
+                 std::size_t max_traces = 0)
+      : name_(std::move(name)),
+        run_(std::move(run)),
+        explain_(std::move(explain)),
+        form_(form),
+        max_traces_(max_traces) {}
 
   /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
   /// the arguments that nobody else holds may be used up.
   ///
-  /// of_any_length: places of tensors whose first axis, where it is a plain one, is not in the
-  /// signature: the trace does not know its size.
-  Traced operator()(TreeLeaves arguments, const Function& function,
+  /// type: of the tree that the leaves are of; with the leaves it decides which C++ code
+  /// `function` runs. of_any_length: places of tensors whose first axis, where it is a plain one,
+  /// is not in the signature: the trace does not know its size.
+  Traced operator()(std::type_index type, TreeLeaves arguments, const Function& function,
                     const std::vector<std::size_t>& of_any_length = {});
 
   int trace_count() const { return trace_count_; }
-  /// The graph of the last call. Throws ArgumentError before the first one.
+  /// Forgets all graphs. Those that run, or that tapes hold, live until these are done.
+  void clear();
+  /// The graph of the last call. Throws ArgumentError before the first one, and after clear().
   const Graph& graph() const;
-  /// What the executor made of it. Throws ArgumentError before the first call.
+  /// What the executor made of it. Throws ArgumentError as graph() does.
   std::string explain() const;
   /// What the graph of the last call holds by reference.
   const Tensors& captures() const;
 
  private:
   struct Entry;
-  std::shared_ptr<Entry> trace(const TreeLeaves& arguments, const Function& function,
+  struct First;
+  /// What decides whether a graph serves a call.
+  struct Signature {
+    std::type_index type;
+    std::string leaves;  ///< each value says how long it is, so that no text can pass for another
+    bool operator==(const Signature&) const = default;
+  };
+  struct SignatureHash {
+    std::size_t operator()(const Signature& signature) const {
+      return std::hash<std::string>()(signature.leaves);
+    }
+  };
+  std::shared_ptr<Entry> trace(std::type_index type, const TreeLeaves& arguments,
+                               const Function& function,
                                const std::vector<std::size_t>& of_any_length);
-  void warn_of_fixed_values(const TreeLeaves& arguments);
+  /// Forgets the graphs that were not called for longest, so that there is room for another.
+  void make_room();
+  void warn_of_changes(std::type_index type, const TreeLeaves& arguments) const;
+  const Entry& last_entry(const char* wanted) const;
 
   std::string name_;
   Run run_;
   Explain explain_;
   Form form_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  std::size_t max_traces_;
+  std::unordered_map<Signature, std::shared_ptr<Entry>, SignatureHash> entries_;
   std::shared_ptr<Entry> last_;
   int trace_count_ = 0;
-  std::vector<std::string> first_fixed_;
+  std::uint64_t call_count_ = 0;
+  std::shared_ptr<const First> first_;  ///< of the first trace
 };
 
 }  // namespace reel

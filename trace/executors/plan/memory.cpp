@@ -112,6 +112,8 @@ void give_back(PlanMemory memory) {
   given_back.insert(given_back.begin(), std::move(memory));
 }
 
+void free_held_plan_memory() { given_back.clear(); }
+
 std::int64_t most_at_a_time(const std::vector<PlannedBuffer>& buffers) {
   std::map<int, std::int64_t> changes;  // by instruction
   for (const PlannedBuffer& buffer : buffers) {

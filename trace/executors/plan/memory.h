@@ -52,5 +52,7 @@ class SavedShare {
 /// to the system first, and a piece above that is held alone.
 PlanMemory take_plan_memory(std::int64_t bytes);
 void give_back(PlanMemory memory);
+/// Frees what this thread holds of it.
+void free_held_plan_memory();
 
 }  // namespace reel

@@ -1,0 +1,235 @@
+#include "reel/trace/signature.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "reel/core/mode.h"
+
+namespace reel {
+namespace {
+
+/// Calls fn with each dim that a dim is computed from in the end.
+template <class Fn>
+void each_atom(const Dim& dim, Fn&& fn) {
+  const DimExpression* expression = expression_of(dim);
+  if (!expression) return fn(dim);
+  for (const Dim& of : expression->operands) each_atom(of, fn);
+}
+template <class Fn>
+void each_dim(const TreeLeaves& leaves, Fn&& fn) {
+  const auto visit = [&](const Dim& dim) {
+    for (const Dim& of : dim.length_dims()) fn(of);
+    fn(dim);
+  };
+  for (const TreeLeaf& leaf : leaves) {
+    if (leaf.kind == TreeLeaf::Kind::dim) visit(leaf.dim);
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+      for (const Dim& dim : leaf.tensor.dims()) visit(dim);
+  }
+}
+
+/// Numbers and texts one after the other, each of which says where it ends.
+class Bytes {
+ public:
+  void number(std::uint64_t n) {
+    for (; n >= 128; n /= 128) bytes_ += static_cast<char>(n % 128 + 128);
+    bytes_ += static_cast<char>(n);
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  void number(Enum n) { number(static_cast<std::uint64_t>(n)); }
+  void text(std::string_view text) {
+    number(text.size());
+    bytes_ += text;
+  }
+  void pointer(const void* p) {
+    bytes_.append(reinterpret_cast<const char*>(&p), sizeof p);  // NOLINT: its own bytes
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// What stands in front of each leaf and each axis.
+enum class Part : std::uint8_t {
+  empty_tensor,
+  plain_tensor,  ///< of plain sizes: its type, of which there is one object for ever
+  tensor,
+  dim,
+  none,
+  fixed,
+  plain_axis,
+  unknown_axis,
+  named_axis,
+};
+
+class Writer {
+ public:
+  Writer(DimTable& table, const std::vector<std::size_t>& of_any_length)
+      : table_(table), of_any_length_(of_any_length) {}
+
+  std::string write(const TreeLeaves& leaves) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) add(leaves, i);
+    for (std::size_t i = 0; i < table_.dims().size(); ++i) describe(Dim(table_.dims()[i]));
+    return out_.take();
+  }
+
+ private:
+  void add(const TreeLeaves& leaves, std::size_t i) {
+    const TreeLeaf& leaf = leaves[i];
+    switch (leaf.kind) {
+      case TreeLeaf::Kind::tensor:
+        add_tensor(leaves, i);
+        break;
+      case TreeLeaf::Kind::dim:
+        out_.number(Part::dim);
+        add_axis(leaf.dim);
+        break;
+      case TreeLeaf::Kind::none:
+        out_.number(Part::none);
+        break;
+      case TreeLeaf::Kind::fixed:
+        out_.number(Part::fixed);
+        out_.text(leaf.fixed.bytes());
+        break;
+    }
+  }
+  void add_tensor(const TreeLeaves& leaves, std::size_t i) {
+    const Tensor& tensor = leaves[i].tensor;
+    if (!tensor.is_defined()) return out_.number(Part::empty_tensor);
+    const TypeNode& type = *tensor.type().node();
+    const bool has_any_length =
+        std::find(of_any_length_.begin(), of_any_length_.end(), i) != of_any_length_.end();
+    if (type.is_permanent && !has_any_length) {
+      out_.number(Part::plain_tensor);
+      return out_.pointer(&type);
+    }
+    out_.number(Part::tensor);
+    out_.number(type.is_list);
+    out_.number(type.dtype);
+    out_.number(type.dims.size());
+    if (!has_any_length)
+      for (const Dim& dim : type.dims) add_axis(dim);
+    else
+      for (const Dim& dim : dims_in_trace(leaves, i, of_any_length_)) add_axis(dim);
+  }
+  void add_axis(const Dim& dim) {
+    if (dim.is_named()) {
+      out_.number(Part::named_axis);
+      out_.number(static_cast<std::uint64_t>(table_.place(dim)));
+    } else if (dim.has_size()) {
+      out_.number(Part::plain_axis);
+      out_.number(static_cast<std::uint64_t>(dim.size()));
+    } else {
+      out_.number(Part::unknown_axis);
+    }
+  }
+  void describe(const Dim& dim) {
+    out_.text(dim.name());
+    out_.number(dim.node()->kind);
+    if (dim.node()->kind == DimKind::fixed) out_.number(static_cast<std::uint64_t>(dim.size()));
+    const DimExpression* expression = table_.visible_expression(dim);
+    out_.number(expression ? expression->operands.size() : 0);
+    if (expression) {
+      out_.number(expression->operation);
+      out_.number(static_cast<std::uint64_t>(expression->number));
+      for (const Dim& of : expression->operands) add_axis(of);
+    }
+    out_.number(dim.length_dims().size());
+    for (const Dim& of : dim.length_dims()) add_axis(of);
+  }
+
+  DimTable& table_;
+  const std::vector<std::size_t>& of_any_length_;
+  Bytes out_;
+};
+
+}  // namespace
+
+DimTable::DimTable(const TreeLeaves& leaves) {
+  Dims computed;
+  each_dim(leaves, [&](const Dim& dim) {
+    if (expression_of(dim) && !contains(computed, dim)) computed.push_back(dim);
+  });
+  if (computed.empty()) return;
+  each_dim(leaves, [&](const Dim& dim) {
+    if (dim.node() && !expression_of(dim)) uses_.emplace(dim.node(), 2);  // it is there itself
+  });
+  for (const Dim& dim : computed) each_atom(dim, [&](const Dim& of) { ++uses_[of.node()]; });
+}
+
+int DimTable::find(const Dim& dim) {
+  constexpr std::size_t kFew = 16;  // as many are compared faster than looked up
+  // Equal where a scan's ended entries show one for the other, of which arguments may have both.
+  const bool may_have_two_nodes = is_tracing() || thread_mode.entries;
+  if (dims_.size() > kFew) {
+    for (; placed_ < dims_.size(); ++placed_)
+      places_.emplace(dims_[placed_].node(), static_cast<int>(placed_));
+    if (const auto found = places_.find(dim.node()); found != places_.end()) return found->second;
+    if (!may_have_two_nodes) return -1;
+  }
+  return reel::find(dims_, dim);
+}
+
+int DimTable::place(const Dim& dim) {
+  if (const int found = find(dim); found >= 0) return found;
+  for (const Dim& of : dim.length_dims()) place(of);
+  if (const DimExpression* expression = visible_expression(dim))
+    for (const Dim& of : expression->operands) place(of);
+  dims_.push_back(dim);
+  return static_cast<int>(dims_.size()) - 1;
+}
+
+const DimExpression* DimTable::visible_expression(const Dim& dim) const {
+  const DimExpression* expression = expression_of(dim);
+  bool result = expression != nullptr;
+  if (result)
+    each_atom(dim, [&](const Dim& of) {
+      const auto found = uses_.find(of.node());
+      result = result && found != uses_.end() && found->second > 1;
+    });
+  return result ? expression : nullptr;
+}
+
+Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
+                   const std::vector<std::size_t>& of_any_length) {
+  Dims dims = leaves[place].tensor.dims();
+  const bool has_any_length =
+      std::find(of_any_length.begin(), of_any_length.end(), place) != of_any_length.end();
+  if (has_any_length && !dims.empty() && !dims[0].is_named()) dims[0] = Dim::unknown();
+  return dims;
+}
+
+std::string signature_of(const TreeLeaves& leaves, DimTable& table,
+                         const std::vector<std::size_t>& of_any_length) {
+  return Writer(table, of_any_length).write(leaves);
+}
+
+StaticSizes::StaticSizes(const TreeLeaves& leaves, const Dims& dims,
+                         const std::vector<std::size_t>& of_any_length) {
+  std::size_t tensor = 0;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind != TreeLeaf::Kind::tensor || !leaves[i].tensor.is_defined()) continue;
+    const Dims seen = dims_in_trace(leaves, i, of_any_length);
+    for (std::size_t axis = 0; axis < seen.size(); ++axis)
+      if (!seen[axis].is_named() && seen[axis].has_size())
+        plain.push_back({tensor, static_cast<int>(axis), seen[axis].size()});
+    ++tensor;
+  }
+  for (const Dim& dim : dims)
+    named.emplace_back(dim.name(), dim.node()->kind == DimKind::fixed ? dim.size() : -1);
+}
+
+bool StaticSizes::is_like(const StaticSizes& other) const {
+  return std::equal(plain.begin(), plain.end(), other.plain.begin(), other.plain.end(),
+                    [](const Axis& a, const Axis& b) {
+                      return a.tensor == b.tensor && a.axis == b.axis;
+                    }) &&
+         std::equal(named.begin(), named.end(), other.named.begin(), other.named.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.first == b.first && (a.second < 0) == (b.second < 0);
+                    });
+}
+
+}  // namespace reel
