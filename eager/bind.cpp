@@ -6,17 +6,14 @@
 #include "reel/core/op_errors.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
+#include "reel/core/take.h"
 
 namespace reel {
 
 Tensor take_or_allocate(OpInputs inputs, const TensorType& type) {
   for (const OpInput& input : inputs) {
-    if (!input.temporary) continue;
-    TensorBlock* block = input.tensor->block();
-    if (block->type != type || block->kind != BlockKind::dense || !input.tensor->ref().unique() ||
-        block->attachment)
-      continue;
-    block->id = next_block_id();  // it is another value from now on
+    if (!may_take(input, type)) continue;
+    input.tensor->block()->id = next_block_id();  // it is another value from now on
     return std::move(const_cast<Tensor&>(*input.tensor));
   }
   return Tensor(allocate_block(type));

@@ -27,6 +27,7 @@ class TileProgram::Builder {
  public:
   Builder(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
       : body_(body), types_(plan_types(body, inputs, env)), cells_of_(body.types.size()) {
+    cells_of_input_.resize(body.inputs.size());
     input_of_.assign(body.types.size(), -1);
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
       input_of_[body.inputs[i]] = static_cast<int>(i);
@@ -38,7 +39,7 @@ class TileProgram::Builder {
   }
 
   void build(TileProgram& to) {
-    if (space_->numel == 0) return;
+    if (space_->numel == 0) return find_replaced(to);
     merge_axes(to);
     work_ = static_cast<std::int64_t>(steps_.size());
     steps_ = with_chains(std::move(steps_), cells_,
@@ -57,9 +58,7 @@ class TileProgram::Builder {
     to.is_one_tile_ =
         to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
     for (const TileStep& raw : steps_) to.steps_.push_back(step(raw, to));
-    for (std::size_t k = 0; k < body_.outputs.size(); ++k)
-      for (std::size_t i = 0; i < body_.inputs.size(); ++i)
-        if (may_replace(k, i)) to.replaced_[k].push_back(static_cast<std::uint32_t>(i));
+    find_replaced(to);
   }
 
  private:
@@ -104,10 +103,13 @@ class TileProgram::Builder {
 
   int add_cell(TileCell cell) {
     cells_.push_back(std::move(cell));
-    return static_cast<int>(cells_.size()) - 1;
+    const int c = static_cast<int>(cells_.size()) - 1;
+    if (cells_.back().input >= 0) cells_of_input_[at(cells_.back().input)].push_back(c);
+    return c;
   }
-  TileCell& cell(int c) { return cells_[static_cast<std::size_t>(c)]; }
-  const TileCell& cell(int c) const { return cells_[static_cast<std::size_t>(c)]; }
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  TileCell& cell(int c) { return cells_[at(c)]; }
+  const TileCell& cell(int c) const { return cells_[at(c)]; }
   static std::int64_t item_of(const TypeNode& type) {
     return static_cast<std::int64_t>(size_of(type.dtype));
   }
@@ -138,10 +140,10 @@ class TileProgram::Builder {
     Steps steps;
     for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
       steps.push_back(broadcast_stride(type(v), result, axis));
-    const Lie at = lie(result, steps, part);
-    for (std::size_t c = 0; c < cells_.size(); ++c)
-      if (cells_[c].input == input_of_[v] && cells_[c].lie == at) return static_cast<int>(c);
-    return add_cell({.input = input_of_[v], .lie = at, .item = item_of(type(v))});
+    const Lie lies = lie(result, steps, part);
+    for (const int c : cells_of_input_[at(input_of_[v])])
+      if (cell(c).lie == lies) return c;
+    return add_cell({.input = input_of_[v], .lie = lies, .item = item_of(type(v))});
   }
 
   void add(std::size_t r) {
@@ -232,17 +234,67 @@ class TileProgram::Builder {
     steps_ = std::move(read);
   }
 
-  /// Whether output k may be written over input i: each of its elements is read last by the step
+  // ---- Outputs in place of inputs -----------------------------------------------------------
+
+  /// Which outputs may lie over which inputs. As a rule an output is one cell and an input another,
+  /// and whatever is read last before the output is made will do: such inputs are searched by that,
+  /// so that thousands of outputs need no list of thousands of inputs each.
+  void find_replaced(TileProgram& to) const {
+    std::vector<std::vector<int>> written(body_.outputs.size());
+    for (std::size_t c = 0; c < cells_.size(); ++c)
+      if (cells_[c].output >= 0) written[at(cells_[c].output)].push_back(static_cast<int>(c));
+    std::vector<PoolKey> pools;
+    std::vector<int> in_pool, out_pool;
+    for (std::size_t i = 0; i < body_.inputs.size(); ++i)
+      in_pool.push_back(pool_of(body_.inputs[i], cells_of_input_[i], pools));
+    for (std::size_t k = 0; k < written.size(); ++k)
+      out_pool.push_back(pool_of(body_.outputs[k], written[k], pools));
+    to.pools_.resize(pools.size());
+    std::vector<std::vector<int>> last_reads(pools.size());
+    for (std::size_t i = 0; i < in_pool.size(); ++i) {
+      if (in_pool[i] < 0) continue;
+      to.pools_[at(in_pool[i])].inputs.push_back(static_cast<std::uint32_t>(i));
+      last_reads[at(in_pool[i])].push_back(cell(cells_of_input_[i][0]).last_read);
+    }
+    for (std::size_t p = 0; p < pools.size(); ++p)
+      to.pools_[p].last_reads = FirstBelow(last_reads[p]);
+    for (std::size_t k = 0; k < written.size(); ++k) {
+      OutputPlace place{.pool = out_pool[k]};
+      if (place.pool >= 0) place.made_by = cell(written[k][0]).made_by;
+      for (std::size_t i = 0; i < in_pool.size(); ++i)
+        if ((in_pool[i] < 0 || place.pool < 0) && may_replace(k, written[k], i))
+          place.others.push_back(static_cast<std::uint32_t>(i));
+      to.output_places_.push_back(std::move(place));
+    }
+  }
+
+  /// Values of one cell that lies alike, whole, and of one type.
+  struct PoolKey {
+    const TypeNode* type;
+    std::vector<std::int64_t> steps;  ///< 0 along axes of one element
+  };
+  /// Returns the place of a value's pool, which is made if need be; -1 if it goes into none.
+  int pool_of(ValueId v, const std::vector<int>& cells, std::vector<PoolKey>& pools) const {
+    if (cells.size() != 1 || cell(cells[0]).lie.offset != 0) return -1;
+    const Steps& steps = cell(cells[0]).lie.steps;
+    PoolKey key{&type(v), {steps.begin(), steps.end()}};
+    for (std::size_t axis = 0; axis < space_->sizes.size(); ++axis)
+      if (space_->sizes[axis] <= 1) key.steps[axis] = 0;
+    for (std::size_t p = 0; p < pools.size(); ++p)
+      if (pools[p].type == key.type && pools[p].steps == key.steps) return static_cast<int>(p);
+    pools.push_back(std::move(key));
+    return static_cast<int>(pools.size()) - 1;
+  }
+
+  /// Whether an output may be written over input i: each of its elements is read last by the step
   /// that writes there, or before.
-  bool may_replace(std::size_t k, std::size_t i) const {
+  bool may_replace(std::size_t k, const std::vector<int>& written, std::size_t i) const {
     if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
-    for (const TileCell& read : cells_) {
-      if (read.input != static_cast<int>(i)) continue;
-      for (const TileCell& written : cells_) {
-        if (written.output != static_cast<int>(k)) continue;
+    for (const int r : cells_of_input_[i]) {
+      for (const int w : written) {
         // Parts of one type that do not begin together have no element in common.
-        if (!same_steps(read.lie.steps, written.lie.steps) ||
-            (read.lie.offset == written.lie.offset && read.last_read > written.made_by))
+        if (!same_steps(cell(r).lie.steps, cell(w).lie.steps) ||
+            (cell(r).lie.offset == cell(w).lie.offset && cell(r).last_read > cell(w).made_by))
           return false;
       }
     }
@@ -449,8 +501,9 @@ class TileProgram::Builder {
 
   const Graph& body_;
   PlannedTypes types_;
-  std::vector<int> input_of_;               ///< by value
-  std::vector<std::vector<int>> cells_of_;  ///< by value: one, or one for each part
+  std::vector<int> input_of_;                     ///< by value
+  std::vector<std::vector<int>> cells_of_;        ///< by value: one, or one for each part
+  std::vector<std::vector<int>> cells_of_input_;  ///< by input: those that lie in it
   const TypeNode* space_ = nullptr;
   bool has_sums_ = false;
   std::vector<std::pair<const TypeNode*, int>> wholes_;  ///< what is split or joined, its parts
@@ -462,7 +515,7 @@ class TileProgram::Builder {
 };
 
 TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
-    : inputs_(body.inputs.size()), outputs_(body.outputs.size()), replaced_(body.outputs.size()) {
+    : inputs_(body.inputs.size()), outputs_(body.outputs.size()) {
   Builder(body, inputs, env).build(*this);
 }
 

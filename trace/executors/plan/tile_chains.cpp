@@ -85,7 +85,11 @@ namespace {
 class Chains {
  public:
   Chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells, const Repeats& repeats)
-      : steps_(std::move(steps)), cells_(cells), repeats_(repeats), reads_(cells.size()) {
+      : steps_(std::move(steps)),
+        cells_(cells),
+        repeats_(repeats),
+        reads_(cells.size()),
+        in_chain_(cells.size()) {
     for (const TileStep& step : steps_)
       for (const int c : step.in) ++reads_[at(c)];
   }
@@ -118,7 +122,7 @@ class Chains {
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  bool fits(const std::vector<int>& group) const {
+  bool fits(const std::vector<int>& group) {
     // Each step reads two operands and makes a result at most.
     if (3 * group.size() <= kChainRegisters) return true;
     const Chain chain = chain_of(group).chain;
@@ -136,18 +140,27 @@ class Chains {
     return static_cast<int>(out.item) + out.is_of_rows;
   }
 
-  Made chain_of(const std::vector<int>& group) const {
+  /// A cell as the chain has it that is being put together.
+  struct InChain {
+    int value = -1;
+    int reads = 0;  ///< in the chain
+    bool is_made = false;
+  };
+  InChain& in_chain(int c) { return in_chain_[at(c)]; }
+
+  Made chain_of(const std::vector<int>& group) {
     Made made;
     const TileCell& first = cells_[at(steps_[at(group[0])].out[0])];
     made.chain.item = first.item;
-    std::vector<int> value(cells_.size(), -1), reads = reads_;
-    std::vector<bool> is_made(cells_.size());
-    for (const int s : group) is_made[at(steps_[at(s)].out[0])] = true;
+    for (const int s : group)
+      for (const int c : steps_[at(s)].in) in_chain(c) = {};
+    for (const int s : group) in_chain(steps_[at(s)].out[0]) = {.is_made = true};
     for (const int s : group)
       for (const int c : steps_[at(s)].in) {
-        --reads[at(c)];
-        if (value[at(c)] >= 0 || is_made[at(c)]) continue;
-        value[at(c)] = static_cast<int>(made.step.in.size());
+        InChain& read = in_chain(c);
+        ++read.reads;
+        if (read.value >= 0 || read.is_made) continue;
+        read.value = static_cast<int>(made.step.in.size());
         made.step.in.push_back(c);
         made.chain.repeats.push_back(repeats_(c, first.is_of_rows));
       }
@@ -155,10 +168,11 @@ class Chains {
       const TileStep& step = steps_[at(s)];
       const int out = step.out[0];
       int in[2] = {-1, -1};
-      for (std::size_t i = 0; i < step.in.size(); ++i) in[i] = value[at(step.in[i])];
-      value[at(out)] = made.chain.append(code(step), in[0], in[1]);
-      if (cells_[at(out)].output < 0 && reads[at(out)] == 0) continue;  // read in the chain alone
-      made.chain.results.push_back(value[at(out)]);
+      for (std::size_t i = 0; i < step.in.size(); ++i) in[i] = in_chain(step.in[i]).value;
+      in_chain(out).value = made.chain.append(code(step), in[0], in[1]);
+      if (cells_[at(out)].output < 0 && in_chain(out).reads == reads_[at(out)])
+        continue;  // read in the chain alone
+      made.chain.results.push_back(in_chain(out).value);
       made.step.out.push_back(out);
     }
     return made;
@@ -173,7 +187,8 @@ class Chains {
   std::vector<TileStep> steps_;
   const std::vector<TileCell>& cells_;
   const Repeats& repeats_;
-  std::vector<int> reads_;  ///< by cell: by so many operands
+  std::vector<int> reads_;         ///< by cell: by so many operands
+  std::vector<InChain> in_chain_;  ///< by cell; of the last chain only
 };
 
 }  // namespace

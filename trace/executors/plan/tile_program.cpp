@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/strided.h"
 #include "reel/core/parallel.h"
+#include "reel/core/take.h"
 
 namespace reel {
 
@@ -96,17 +97,21 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
   }
 }
 
-Tensor TileProgram::make(std::size_t k, OpInputs in, const TensorType& type) {
-  candidates_.clear();
-  for (const std::uint32_t i : replaced_[k])
-    if (in[i].tensor->is_defined()) candidates_.push_back(in[i]);  // not taken yet
-  return take_or_allocate(candidates_, type);
+void TileProgram::make_outputs(OpInputs in, std::span<const TensorType> types,
+                               std::span<Tensor> out) {
+  const std::vector<int>& chosen =
+      choose_inputs([&](std::size_t k) { return !out[k].is_defined(); },
+                    [&](std::size_t i, std::size_t k) { return may_take(in[i], types[k]); });
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (!out[k].is_defined())
+      out[k] = chosen[k] < 0
+                   ? Tensor(allocate_block(types[k]))
+                   : take_or_allocate(in.subspan(static_cast<std::size_t>(chosen[k]), 1), types[k]);
 }
 
 void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out) {
   for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].tensor->data<char>();
-  for (std::size_t k = 0; k < out.size(); ++k)
-    if (!out[k].is_defined()) out[k] = make(k, in, types[k]);
+  make_outputs(in, types, out);
   if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
   if (parts_ == 1)

@@ -2,6 +2,7 @@
 // sizes.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "reel/core/ops/pointwise_table.h"
 #include "reel/core/ops/reduction_table.h"
 #include "reel/core/tensor.h"
+#include "reel/trace/executors/plan/first_below.h"
 
 namespace reel {
 
@@ -33,6 +35,12 @@ class TileProgram {
   /// input where that can be done: a temporary that nobody else holds, read for the last time where
   /// the output is written. One run at a time.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+
+  /// Chooses the inputs in whose place a run makes outputs -> by output its input, or -1. No input
+  /// is chosen twice. is_wanted(k): output k has to be made. gives(i, k): the tensor of input i may
+  /// become output k, as far as the program does not decide that.
+  template <class Wanted, class Gives>
+  const std::vector<int>& choose_inputs(const Wanted& is_wanted, const Gives& gives);
 
  private:
   class Builder;
@@ -79,7 +87,22 @@ class TileProgram {
     char* tiles;  ///< of its part
   };
 
-  Tensor make(std::size_t k, OpInputs in, const TensorType& type);
+  /// Inputs that outputs of the same type may lie over, if they were read last before these are
+  /// made.
+  struct Pool {
+    std::vector<std::uint32_t> inputs;  ///< in their order
+    FirstBelow last_reads;              ///< of these inputs
+  };
+  /// What an output may lie over.
+  struct OutputPlace {
+    int pool = -1;                           ///< none: -1
+    int made_by = 0;                         ///< if it has a pool: the step
+    std::vector<std::uint32_t> others = {};  ///< inputs of no pool; of an output of none, all
+  };
+
+  template <class Gives>
+  int choose_input(std::size_t k, const Gives& gives);
+  void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
   std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
   std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
   std::int64_t tiles_in_all() const;
@@ -102,8 +125,44 @@ class TileProgram {
   std::unique_ptr<char[]> memory_;
   char* tiles_ = nullptr;  ///< in memory_, aligned; of the first part
   std::vector<char*> inputs_, outputs_;
-  std::vector<std::vector<std::uint32_t>> replaced_;  ///< by output: inputs that it may lie over
-  std::vector<OpInput> candidates_;                   ///< of make()
+  std::vector<Pool> pools_;
+  std::vector<OutputPlace> output_places_;  ///< by output
+  std::vector<int> chosen_;                 ///< by output, of choose_inputs
+  std::vector<std::uint8_t> is_chosen_;     ///< by input
 };
+
+/// The first input that will do.
+template <class Gives>
+int TileProgram::choose_input(std::size_t k, const Gives& gives) {
+  const OutputPlace& place = output_places_[k];
+  const auto is_free = [&](std::uint32_t i) { return !is_chosen_[i] && gives(i, k); };
+  const auto found = std::find_if(place.others.begin(), place.others.end(), is_free);
+  int result = found == place.others.end() ? -1 : static_cast<int>(*found);
+  if (place.pool >= 0) {
+    Pool& pool = pools_[static_cast<std::size_t>(place.pool)];
+    for (;;) {
+      const std::size_t at = pool.last_reads.find(place.made_by);
+      if (at == pool.inputs.size()) break;
+      const std::uint32_t i = pool.inputs[at];
+      if (result >= 0 && result < static_cast<int>(i)) break;
+      pool.last_reads.leave_out(at);  // whatever refuses it refuses it for all of one type
+      if (!is_free(i)) continue;
+      result = static_cast<int>(i);
+      break;
+    }
+  }
+  if (result >= 0) is_chosen_[static_cast<std::size_t>(result)] = 1;
+  return result;
+}
+
+template <class Wanted, class Gives>
+const std::vector<int>& TileProgram::choose_inputs(const Wanted& is_wanted, const Gives& gives) {
+  for (Pool& pool : pools_) pool.last_reads.begin();
+  chosen_.assign(output_places_.size(), -1);
+  is_chosen_.assign(inputs_.size(), 0);
+  for (std::size_t k = 0; k < output_places_.size(); ++k)
+    if (is_wanted(k)) chosen_[k] = choose_input(k, gives);
+  return chosen_;
+}
 
 }  // namespace reel

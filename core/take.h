@@ -1,0 +1,17 @@
+// core/take.h — may_take, which input of an op may give its buffer to a result.
+#pragma once
+
+#include "reel/core/op.h"
+
+namespace reel {
+
+/// Returns true if take_or_allocate() takes this input for a result of the type: a temporary of
+/// that type that nothing else refers to.
+inline bool may_take(const OpInput& input, const TensorType& type) {
+  if (!input.temporary) return false;
+  const TensorBlock* block = input.tensor->block();
+  return block->type == type && block->kind == BlockKind::dense && input.tensor->ref().unique() &&
+         !block->attachment;
+}
+
+}  // namespace reel
