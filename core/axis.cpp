@@ -4,6 +4,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/op_errors.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
@@ -12,7 +13,7 @@ namespace reel {
 
 int Axis::in(const TensorType& type, std::string_view op) const {
   if (const Dim* named = dim()) {
-    const int position = find(type.dims(), *named);
+    const int position = find_axis(type.dims(), *named);
     if (position >= 0 && named->is_named()) return position;
     if (!named->is_named())
       throw ArgumentError(str(op, ": a plain size, ", *named, ", names no axis of ", type,

@@ -7,6 +7,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 
@@ -31,6 +32,7 @@ DimNode::DimNode() = default;
 DimNode::~DimNode() = default;
 void DimNode::destroy(const DimNode* node) {
   if (node->expression) forget_computed(node);
+  forget_slice(node);
   delete node;
 }
 

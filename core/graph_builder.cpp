@@ -7,6 +7,7 @@
 #include "reel/core/dim_node.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/known_number.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 
@@ -83,6 +84,7 @@ Dim GraphBuilder::in_body(const Dim& given) {
   node->kind = DimKind::ragged;
   node->is_symbol = true;
   body_dims_.emplace_back(dim, Dim::of_node(node));
+  copy_slice(dim, body_dims_.back().second);
   return body_dims_.back().second;
 }
 

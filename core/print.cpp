@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <limits>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/print.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 
@@ -191,6 +193,28 @@ std::vector<RaggedAxis> ragged_axes(const TensorType& type) {
   return result;
 }
 
+/// Booleans over some axes of a tensor: elements where one is false are not shown.
+struct LiveMask {
+  const bool* values;
+  std::vector<std::int64_t> strides;  // by axes of the tensor
+};
+
+std::vector<LiveMask> live_masks(const TensorType& type, std::span<const Tensor> live) {
+  std::vector<LiveMask> result;
+  for (const Tensor& mask : live) {
+    LiveMask made{mask.data<bool>(), std::vector<std::int64_t>(type.dims().size())};
+    std::int64_t stride = 1;
+    bool has_all = true;
+    for (std::size_t i = mask.dims().size(); i-- > 0; stride *= mask.type().sizes()[i]) {
+      const int position = find(type.dims(), mask.dims()[i]);
+      has_all = has_all && position >= 0;
+      if (has_all) made.strides[static_cast<std::size_t>(position)] = stride;
+    }
+    if (has_all) result.push_back(std::move(made));
+  }
+  return result;
+}
+
 /// Calls fn for the positions of an axis that are shown.
 template <class Fn>
 void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
@@ -200,12 +224,14 @@ void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
   }
 }
 
-/// What is shown of a tensor, in order: where its elements lie, or -1 for padding.
+/// What is shown of a tensor, in order: where its elements lie, or -1 for padding and for entries
+/// that have ended.
 class ShownElements {
  public:
-  ShownElements(const TensorType& type, bool is_summary)
+  ShownElements(const TensorType& type, std::span<const Tensor> live, bool is_summary)
       : sizes_(type.sizes()),
         ragged_(ragged_axes(type)),
+        live_(live_masks(type, live)),
         is_summary_(is_summary),
         index_(sizes_.size()) {
     collect(0, 0);
@@ -229,18 +255,24 @@ class ShownElements {
       for (std::size_t i = 0; i < index_.size(); ++i) entry += index_[i] * ragged.strides[i];
       if (index_[ragged.axis] >= ragged.lengths[entry]) return true;
     }
-    return false;
+    return std::any_of(live_.begin(), live_.end(), [&](const LiveMask& mask) {
+      std::int64_t entry = 0;
+      for (std::size_t i = 0; i < index_.size(); ++i) entry += index_[i] * mask.strides[i];
+      return !mask.values[entry];
+    });
   }
 
   const std::vector<std::int64_t>& sizes_;
   std::vector<RaggedAxis> ragged_;
+  std::vector<LiveMask> live_;
   bool is_summary_;
   std::vector<std::int64_t> index_, positions_;
 };
 
 /// The shown elements as text, all of one width.
-std::vector<std::string> words_of(const Tensor& tensor, bool is_summary) {
-  const ShownElements shown(tensor.type(), is_summary);
+std::vector<std::string> words_of(const Tensor& tensor, std::span<const Tensor> live,
+                                  bool is_summary) {
+  const ShownElements shown(tensor.type(), live, is_summary);
   std::vector<std::string> words;
   visit(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -317,26 +349,30 @@ class NestedPrinter {
   std::size_t next_ = 0, line_ = 0;
 };
 
-std::string print_elements(const Tensor& tensor) {
+std::string print_elements(const Tensor& tensor, std::span<const Tensor> live) {
   const TensorType& type = tensor.type();
   if (type.numel() == 0) return "[]";
   if (type.rank() == 0)
     return visit(type.dtype(),
                  [&](auto zero) { return print_scalar(*tensor.data<decltype(zero)>()); });
   const bool is_summary = type.numel() > kMostShown;
-  return NestedPrinter(type.sizes(), words_of(tensor, is_summary), is_summary).print();
+  return NestedPrinter(type.sizes(), words_of(tensor, live, is_summary), is_summary).print();
 }
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  if (!tensor.is_defined()) return out << "(empty Tensor)";
+void print_live(std::ostream& out, const Tensor& tensor, std::span<const Tensor> live) {
   out << tensor.type();
   const BlockKind kind = tensor.block()->kind;
-  if (kind == BlockKind::promise || kind == BlockKind::list) return out;
-  const std::string elements = print_elements(tensor);
-  return out << (elements.find('\n') == std::string::npos && tensor.rank() < 2 ? ' ' : '\n')
-             << elements;
+  if (kind == BlockKind::promise || kind == BlockKind::list) return;
+  const std::string elements = print_elements(tensor, live);
+  out << (elements.find('\n') == std::string::npos && tensor.rank() < 2 ? ' ' : '\n') << elements;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor.is_defined()) return out << "(empty Tensor)";
+  print_live(out, tensor, {});
+  return out;
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/ops/sliced_dims.h"
 
 namespace reel {
 namespace {
@@ -48,6 +49,7 @@ TreeLeaves FrozenState::seen(TreeLeaves state, const Tensor& live) const {
   for (const std::size_t i : by_entry_) {
     const Dim& dim = state[i].dim;
     const Dim shown(dim.name(), computed_plainly([&] { return fill_live(dim.lengths(), live); }));
+    copy_slice(dim, shown);
     changes.add(dim, shown);
     state[i].dim = shown;
   }
@@ -71,6 +73,7 @@ TreeLeaves FrozenState::kept(TreeLeaves next, const TreeLeaves& before, const Te
     const Dim both(was.name(), computed_plainly([&] {
                      return keep_ended(came.lengths(), was.lengths(), live);
                    }));
+    copy_slice(came, both);
     of_next.add(came, both);
     of_before.add(was, both);
     next[i].dim = both;

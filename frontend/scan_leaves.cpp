@@ -8,9 +8,11 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/recorded_part.h"
+#include "reel/frontend/scan_slices.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -47,6 +49,16 @@ void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
                        "\nPlain tensors are scanned along it: cut them to one length."));
 }
 
+/// The dim, or what xs have of it: a slice, in the body of another loop.
+Dim dim_of_xs(const ScanSpec& spec, const Dim& dim) {
+  for (const TreeLeaf& leaf : spec.xs) {
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+    const int axis = find_axis(leaf.tensor.dims(), dim);
+    if (axis >= 0) return leaf.tensor.dims()[static_cast<std::size_t>(axis)];
+  }
+  return dim;
+}
+
 /// Why an x cannot be scanned, or nothing.
 std::string objection(const ScanPlan& plan, const Tensor& x) {
   if (!x.is_defined()) return "an empty Tensor";
@@ -68,7 +80,7 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
       has_empty = has_empty || !x.is_defined();
     } else {
       const int axis = plan.is_named ? find(x.dims(), *plan.dim) : 0;
-      plan.xs.push_back(with_axis_in_front(clear_padding(x, axis), axis));
+      plan.xs.push_back(with_axis_in_front(x, axis));
     }
   }
   if (!lines.empty()) {
@@ -170,6 +182,7 @@ ScanPlan make_plan(const ScanSpec& spec) {
     throw ArgumentError(
         str(plan.what, ": xs are given, so their spatial_dim must have a size, but ",
             *spec.spatial_dim, " is undefined; take it from them, with x.dim(name)"));
+  if (plan.is_named && plan.dim) plan.dim = dim_of_xs(spec, *plan.dim);
   place_xs(spec, plan);
   check_arguments(spec, plan);
   find_ends(spec, plan);
@@ -222,22 +235,10 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
 }
 
-Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const TensorType& leaf,
-                    const Tensor& position) {
+Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position) {
   Tensor number = position;
   if (spec.is_reverse) {
-    Tensor steps = plan.dim->has_size() && !plan.lengths.is_defined()
-                       ? scalar(plan.dim->size(), i64)
-                       : extent_of(plan);
-    if (plan.lengths.is_defined() && !leaf.is_list() && leaf.is_named()) {
-      std::vector<Axis> missing;
-      for (const Dim& dim : plan.lengths.dims())
-        if (!contains(leaf.dims(), dim)) missing.push_back(dim);
-      if (std::ssize(missing) < plan.lengths.rank()) {
-        steps = cast(plan.lengths, i64);
-        if (!missing.empty()) steps = max(steps, Axes(missing));
-      }
-    }
+    const Tensor steps = plan.dim->has_size() ? scalar(plan.dim->size(), i64) : extent_of(plan);
     if (!steps.is_defined())
       throw ArgumentError(str(plan.what, ": truncate counts the steps from the last one, and how ",
                               "many there are, ", *plan.dim, ", is not known"));
@@ -302,6 +303,12 @@ ScanResult scan_leaves(const ScanSpec& spec) {
                             "; 0 stands for all"));
   if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
     return run_recorded_scan(spec, plan);
+  if (spec.is_reverse && plan.dim->is_ragged()) return scan_reversed_entries(spec, plan);
+  if (has_sliced_dims(plan)) return scan_sliced_dims(spec, plan);
+  return run_plan(spec, plan);
+}
+
+ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan) {
   return is_tracing() ? record_scan(spec, plan) : run_scan(spec, plan);
 }
 

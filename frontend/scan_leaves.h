@@ -34,11 +34,9 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
 /// body is the one of the first iteration. Throws StructureError, DTypeError or ShapeError.
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
                       const TreeLeaves* before);
-/// Whether a piece of `truncate` steps begins before the step at a position (i64), counted as each
-/// entry runs: for a leaf of the state, over those entry dims that it has where they are counted
-/// from the entries' own ends. Throws ArgumentError where nobody knows how many steps there are.
-Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const TensorType& leaf,
-                    const Tensor& position);
+/// Whether a piece of `truncate` steps begins before the step at a position (i64), counted as the
+/// loop runs. Throws ArgumentError if the number of steps is not known.
+Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
 /// The name of the dim that a loop with such ys makes; empty for a plain one.
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 /// The types of y where no iteration ran: those of the template, or of a recorded body that is
@@ -51,6 +49,8 @@ TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRu
 Dims dims_of_arrays(const TreeLeaves& state);
 Tensor transpose_to(const Tensor& x, const Dims& dims);
 
+/// The scan itself: in the form of the mode.
+ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan);
 /// Step by step, as a C++ loop.
 ScanResult run_scan(const ScanSpec& spec, const ScanPlan& plan);
 /// As one record of the graph that is traced.

@@ -3,6 +3,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/entries.h"
+#include "reel/core/ops/printed_entries.h"
 #include "reel/core/str.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/loop_policy.h"
@@ -22,7 +23,7 @@ struct RecordedBody {
 /// A scan while it is being recorded.
 ///
 /// Where ended entries of a state with changing Dims need care, the body takes it itself: it then
-/// carries the lengths of entries, and which of them cond has not ended.
+/// carries the lengths of entries, and which of them cond has not ended. So it does if it prints.
 class ScanRecording {
  public:
   ScanRecording(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule)
@@ -42,7 +43,9 @@ class ScanRecording {
  private:
   std::optional<RecordedBody> try_body();
   FrozenState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
-  bool keeps_entries() const { return !plan_.entry_dims.empty() && !frozen().is_empty(); }
+  bool keeps_entries() const {
+    return !plan_.entry_dims.empty() && (prints_ || !frozen().is_empty());
+  }
   Tensor ask(const TreeLeaves& state) const {
     return checked_entry_condition(spec_, plan_,
                                    in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
@@ -55,6 +58,7 @@ class ScanRecording {
   const StateRule& rule_;
   FormalState formal_;
   RandomScope random_;
+  bool prints_ = false;  ///< the body does, and has to know which entries run
 };
 
 std::optional<RecordedBody> ScanRecording::try_body() {
@@ -82,7 +86,15 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   }
   TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
   if (spec_.truncate) cut_gradients(seen, position);
+  std::optional<PrintedEntries> printed;
+  if (!plan_.entry_dims.empty()) printed.emplace(live, position);
   const ScanStep step = in_iteration(0, plan_.what, [&] { return spec_.body(x, seen); });
+  const bool has_to_know = printed && printed->is_asked() && !live.is_defined();
+  printed.reset();
+  if (has_to_know) {
+    prints_ = true;
+    return std::nullopt;
+  }
   RecordedBody result;
   TreeLeaves state = rule_.checked(step.state);
   result.ys = checked_ys(spec_, plan_, step.y, nullptr);
@@ -136,17 +148,14 @@ Tensor cut_list(const Tensor& cut, const Tensor& list) {
 
 /// Where a piece begins, its state is a constant to gradients.
 void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
+  const Tensor begins = begins_piece(spec_, plan_, position);
   for (TreeLeaf& leaf : state) {
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
         !is_float(leaf.tensor.dtype()))
       continue;
-    const Tensor begins = begins_piece(spec_, plan_, leaf.tensor.type(), position);
-    if (leaf.tensor.type().is_list())
-      leaf.tensor = cut_list(begins, leaf.tensor);
-    else if (begins.rank())
-      leaf.tensor = keep_ended(stop_gradient(leaf.tensor), leaf.tensor, begins);
-    else
-      leaf.tensor = where(begins, stop_gradient(leaf.tensor), leaf.tensor);
+    leaf.tensor = leaf.tensor.type().is_list()
+                      ? cut_list(begins, leaf.tensor)
+                      : where(begins, stop_gradient(leaf.tensor), leaf.tensor);
   }
 }
 

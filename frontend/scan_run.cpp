@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "reel/core/dim_expression.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/printed_entries.h"
 #include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/scan_leaves.h"
@@ -36,7 +38,7 @@ class EagerScan {
       loop_begin_ = next_block_id();
       const bool has_entries = !plan_.entry_dims.empty();
       if (spec_.is_reverse) {
-        for (std::int64_t k = limit_ - 1; k >= 0; --k) step(k, live_at(k), marks);
+        for (std::int64_t k = limit_ - 1; k >= 0; --k) step(k, Tensor(), marks);
       } else {
         Tensor active;
         if (spec_.cond) active = spec_.cond_before_body ? ask(0) : ones(plan_.entry_dims, boolean);
@@ -74,19 +76,21 @@ class EagerScan {
     const std::uint64_t begin = next_block_id();
     const bool has_ended = live.is_defined() && !all_live(live);
     TreeLeaves x = spec_.xs, state = state_;
-    if (spec_.truncate && trips_) cut_gradients(state, position);
+    if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0) cut_gradients(state);
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
     ScanStep result;
     const auto call_body = [&] {
+      std::optional<PrintedEntries> printed;
+      if (live.is_defined()) printed.emplace(live, scalar(trips_, i64));
       result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
     };
     const auto check = [&] {
       after_iteration(trips_, plan_.what, [&] {
         result.state = own_state(rule_.checked(std::move(result.state)), begin);
         note_changes(result.state);
-        check_dims_of(result.y, result.state);
+        check_dims_of(result.y);
         result.y = own_terms(
             checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
       });
@@ -120,22 +124,10 @@ class EagerScan {
     ++trips_;
   }
 
-  /// Where a piece begins, its state is a constant to gradients. Only entries that begin at ends of
-  /// their own differ in where that is.
-  void cut_gradients(TreeLeaves& state, std::int64_t position) const {
-    const bool begins_for_all = trips_ % spec_.truncate == 0;
-    const bool may_differ = spec_.is_reverse && plan_.lengths.is_defined();
-    if (!begins_for_all && !may_differ) return;
-    for (TreeLeaf& leaf : state) {
-      if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-      const Tensor begins =
-          may_differ ? begins_piece(spec_, plan_, leaf.tensor.type(), scalar(position, i64))
-                     : scalar(true);
-      if (all_live(begins))
-        leaf.tensor = stop_gradient(leaf.tensor);
-      else if (any_live(begins))
-        leaf.tensor = keep_ended(stop_gradient(leaf.tensor), leaf.tensor, begins);
-    }
+  /// Where a piece begins, its state is a constant to gradients.
+  static void cut_gradients(TreeLeaves& state) {
+    for (TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
   }
   /// Dims that ended entries see as they are: those of entries, and of elements of arrays that are
   /// handed on.
@@ -168,24 +160,38 @@ class EagerScan {
         changing_.push_back(i);
     if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
   }
-  /// A dim of y that may have another size in the next iteration: one of the state that changes, or
-  /// one that the body makes.
-  void check_dims_of(const TreeLeaves& ys, const TreeLeaves& state) const {
+  /// Refuses a dim of y that has another size in another iteration: one that the body makes, or one
+  /// of the state that changes. The state may also hand on a dim from outside, which is one in
+  /// every iteration.
+  void check_dims_of(const TreeLeaves& ys) const {
     DimChanges changing;
-    for (const std::size_t i : changing_) {
-      changing.add(state_[i].dim, Dim("any", 0));
-      changing.add(state[i].dim, Dim("any", 0));
-    }
-    for (const TreeLeaf& leaf : ys) {
-      if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
-      for (const Dim& dim : leaf.tensor.dims())
-        if (changing.affects(dim) ||
-            (dim.is_named() && dim.node()->lengths && is_made_inside(dim.node()->lengths->id) &&
-             !(thread_mode.entries && thread_mode.entries->shows(dim))))
-          refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
+    for (const std::size_t i : changing_) changing.add(state_[i].dim, Dim("any", 0));
+    const auto is_of_state = [&](const Dim& dim) {
+      return std::any_of(changing_.begin(), changing_.end(),
+                         [&](std::size_t i) { return state_[i].dim == dim; });
+    };
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
+      for (const Dim& dim : ys[i].tensor.dims()) {
+        const bool may_stay = has_y_ ? has_dim(first_y_, i, dim) : is_of_state(dim);
+        if ((changing.affects(dim) && !may_stay) || is_made_inside(dim))
+          refuse_dim_of_body(plan_, ys[i].tensor.type(), dim);
+      }
     }
   }
-  bool is_made_inside(std::uint64_t id) const { return is_id_since(id, loop_begin_); }
+  static bool has_dim(const TreeLeaves& ys, std::size_t leaf, const Dim& dim) {
+    return leaf < ys.size() && ys[leaf].kind == TreeLeaf::Kind::tensor &&
+           contains(ys[leaf].tensor.dims(), dim);
+  }
+  /// One that was computed inside, from dims of outside, is the same in every iteration.
+  bool is_made_inside(const Dim& dim) const {
+    if (const DimExpression* expression = expression_of(dim))
+      return std::any_of(expression->operands.begin(), expression->operands.end(),
+                         [&](const Dim& of) { return is_made_inside(of); });
+    return dim.is_named() && dim.node()->lengths &&
+           is_id_since(dim.node()->lengths->id, loop_begin_) &&
+           !(thread_mode.entries && thread_mode.entries->shows(dim));
+  }
 
   ScanResult finish() {
     ScanResult result;

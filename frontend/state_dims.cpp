@@ -5,6 +5,7 @@
 #include "reel/core/dim_changes.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -17,7 +18,9 @@ Dim formal_dim(const Dim& like, const DimChanges& formal) {
   node->kind = like.is_ragged() ? DimKind::ragged : DimKind::dynamic;
   node->is_symbol = true;
   node->length_dims = canonical(formal(like.length_dims()));
-  return Dim::of_node(node);
+  const Dim result = Dim::of_node(node);
+  copy_slice(like, result);
+  return result;
 }
 
 }  // namespace

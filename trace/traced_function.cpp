@@ -8,6 +8,7 @@
 #include "reel/core/memory.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/random.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
@@ -107,6 +108,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     node->size = node->kind == DimKind::fixed ? dim.size() : -1;
     for (const Dim& of : dim.length_dims()) node->length_dims.push_back(symbol_of(of));
     symbols.push_back(Dim::of_node(node));
+    copy_slice(dim, symbols.back());
   }
   for (const Dim& symbol : symbols)
     if (!symbol.is_undefined()) builder.add_input(token_type(symbol));

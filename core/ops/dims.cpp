@@ -219,16 +219,16 @@ Tensor dim_token(const Dim& dim) {
   return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
-namespace {
+Tensor extent_of(const Dim& dim) {
+  const Tensor lengths = dim.lengths();
+  return lengths.rank() ? maximum(max(lengths), 0) : lengths;
+}
 
-/// Ragged, with all dims of its lengths in the type.
 bool has_its_lengths(const TensorType& type, int axis) {
   const Dim& dim = type.dims()[axis];
   return dim.is_ragged() && std::all_of(dim.length_dims().begin(), dim.length_dims().end(),
                                         [&](const Dim& of) { return contains(type.dims(), of); });
 }
-
-}  // namespace
 
 bool is_masked(const TensorType& type, int axis) {
   const Dim& dim = type.dims()[axis];

@@ -40,6 +40,11 @@ ValueId append_dim_token(Graph& graph, const Dim& dim);
 /// to x as in a trace, which knows no lengths.
 Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked);
 
+/// The extent as a scalar (i32): of a ragged dim the longest.
+Tensor extent_of(const Dim& dim);
+
+/// True if the dim at an axis is ragged, and the type has all dims of its lengths.
+bool has_its_lengths(const TensorType& type, int axis);
 /// A dim of x that needs a mask: ragged, with all dims of its lengths in x.
 bool is_masked(const TensorType& type, int axis);
 /// Some masked dim of the type has a length dim among the axes.

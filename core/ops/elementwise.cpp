@@ -1,7 +1,9 @@
 // The public functions and operators of element-wise ops, and the numbers that they take.
 #include "reel/core/ops/elementwise.h"
 
+#include <array>
 #include <limits>
+#include <optional>
 
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
@@ -11,6 +13,7 @@
 #include "reel/core/ops/elementwise_rules.h"
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -49,8 +52,15 @@ Tensor apply(const Op& op, const Arg& x) {
   if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
   return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
 }
+/// Of operands of which one has a slice of the other's dim.
+[[gnu::noinline]] std::optional<Tensor> apply_to_slices(const Op& op, Tensor a, Tensor b) {
+  if (!meet_slices(std::array{&a, &b})) return std::nullopt;
+  return bind(op, {a, b});
+}
 Tensor apply(const Op& op, const Arg& a, const Arg& b) {
   if (a.is_number() || b.is_number()) return apply_to_number(op, a, b);
+  if (has_slices() && !(a.tensor().type() == b.tensor().type()))
+    if (auto result = apply_to_slices(op, a.tensor(), b.tensor())) return *std::move(result);
   return bind(op, {a.input(), b.input()});
 }
 

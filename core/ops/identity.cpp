@@ -7,8 +7,10 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/printed_entries.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/partial_shape.h"
+#include "reel/core/print.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -57,13 +59,20 @@ struct PrintAttrs {
   }
 };
 
+/// x [iteration] [masks...]: see PrintedEntries.
 const Op print_op{
     .name = "print",
     .type = same_type,
     .kernel =
         [](KernelArgs& a) {
-          const std::string& label = a.attr<PrintAttrs>().label;
-          std::cout << (label.empty() ? "" : label + ": ") << a.input(0) << std::endl;
+          std::string label = a.attr<PrintAttrs>().label;
+          if (a.in.size() > 1)
+            label += str(label.empty() ? "" : ", ", "iteration ", *a.input(1).data<std::int64_t>());
+          Tensors live;
+          for (std::size_t i = 2; i < a.in.size(); ++i) live.push_back(a.input(i));
+          std::cout << (label.empty() ? "" : label + ": ");
+          print_live(std::cout, a.input(0), live);
+          std::cout << std::endl;
           share_any(a);
         },
     .storage = OpStorage::input,
@@ -191,7 +200,11 @@ const Op relax_shape_op{
 }  // namespace
 
 Tensor print(const Tensor& x, const std::string& label) {
-  return bind(print_op, {x}, make_attrs(PrintAttrs{label}));
+  const Tensors entries = PrintedEntries::inputs_for(x.type());
+  if (entries.empty()) return bind(print_op, {x}, make_attrs(PrintAttrs{label}));
+  std::vector<OpInput> inputs{x};
+  inputs.insert(inputs.end(), entries.begin(), entries.end());
+  return bind_all(print_op, inputs, make_attrs(PrintAttrs{label}))[0];
 }
 Tensor stop_gradient(const Tensor& x) { return bind(stop_gradient_op, {x}); }
 Tensor identity(const Tensor& x) { return bind(identity_op, {x}); }

@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/rows.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/over_time.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -361,6 +362,14 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
   return gather_for("gather", x, indices, axis, options);
 }
 
+namespace {
+/// Which slices an index takes; an element that is there is one by any rule.
+std::string key_of(const Tensor& indices, IndexRule rule) {
+  const std::string text = text_of_index(indices);
+  return text.starts_with("element") ? text : str("gather ", static_cast<int>(rule), ' ', text);
+}
+}  // namespace
+
 Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, const Axis& along,
                   const GatherOptions& options) {
   check_defined(function, given);
@@ -374,7 +383,19 @@ Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, co
       attrs.rule == IndexRule::strict ? given : with_length_dims(given, x.type(), attrs);
   attrs = match_dims(x.type(), indices.type(), std::move(attrs));
   match_batch(attrs, x.type(), indices.type(), options.batch_dims);
-  return gather_positions(clear_padding(x, attrs.axis), indices, make_attrs(std::move(attrs)));
+  if (!has_lengths_along(x.type(), attrs.axis))
+    return gather_positions(x, indices, make_attrs(std::move(attrs)));
+  const Dim dim = dim_at(x.type(), attrs.axis);
+  const auto take = [&](const Tensor& from, int axis) {
+    GatherAttrs at{.axis = axis, .rule = attrs.rule, .function = attrs.function};
+    const Tensor places =
+        at.rule == IndexRule::strict ? given : with_length_dims(given, from.type(), at);
+    at = match_dims(from.type(), places.type(), std::move(at));
+    return gather_positions(from, places, make_attrs(std::move(at)));
+  };
+  AlongAxis gathered(dim, take, contains(given.dims(), dim),
+                     [&] { return key_of(given, attrs.rule); });
+  return gathered(x, attrs.axis);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // matmul: which axes of its operands are contracted, by name or by NumPy's rules.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "reel/core/bind.h"
@@ -7,6 +8,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/products.h"
 #include "reel/core/ops/reduce.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 
@@ -19,7 +21,7 @@ int contracted_axis(const char* role, const TensorType& type, const Dim& dim,
     throw ArgumentError(str("matmul: a plain size, ", dim,
                             ", names no dim to contract; give a named Dim, or no dim for ",
                             "NumPy's rules"));
-  const int axis = find(type.dims(), dim);
+  const int axis = find_axis(type.dims(), dim);
   if (axis >= 0) return axis;
   throw ShapeError(str("matmul: ", role, ' ', type, " has no dim ", dim, " to contract with ",
                        other_role, ' ', other, one_dim_hint({dim}, type.dims())));
@@ -89,9 +91,11 @@ Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted) {
-  check_defined("matmul", a);
-  check_defined("matmul", b);
+Tensor matmul(const Tensor& lhs, const Tensor& rhs, const Dims& contracted) {
+  check_defined("matmul", lhs);
+  check_defined("matmul", rhs);
+  Tensor a = lhs, b = rhs;
+  if (has_slices()) meet_slices(std::array{&a, &b});
   DotAttrs attrs;
   attrs.a_contract.reserve(contracted.size());
   attrs.b_contract.reserve(contracted.size());

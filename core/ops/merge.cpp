@@ -186,12 +186,6 @@ bool is_static(const Dim& dim) {
   return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
 }
 
-/// The extent as a scalar (i32), for a ragged dim the longest.
-Tensor extent_of(const Dim& dim) {
-  const Tensor lengths = dim.lengths();
-  return lengths.rank() ? maximum(max(lengths), 0) : lengths;
-}
-
 /// Entries of a ragged dim stay in one piece when each of its positions becomes equally many.
 bool keeps_entries(const Dims& merged) {
   if (!merged[0].is_ragged()) return false;

@@ -6,6 +6,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/vjp.h"
 
@@ -76,8 +77,12 @@ Tensor reverse_shown(const Tensor& x, int axis) {
   return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, !dim_at(x.type(), axis).is_ragged()}));
 }
 Tensor reverse(const Tensor& x, const Axis& along) {
+  const auto take = [](const Tensor& of, int axis) {
+    return bind(reverse_op, {of}, make_attrs(ReverseAttrs{axis, false}));
+  };
   const int axis = along.in(x, "reverse");
-  return bind(reverse_op, {clear_padding(x, axis)}, make_attrs(ReverseAttrs{axis, false}));
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  return AlongAxis(dim_at(x.type(), axis), take, true, [] { return "reverse"; })(x, axis);
 }
 
 }  // namespace reel

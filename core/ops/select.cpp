@@ -1,4 +1,5 @@
 // where and cast: elements chosen, and elements of another dtype; only_if.
+#include <array>
 #include <cstring>
 
 #include "reel/core/bind.h"
@@ -11,6 +12,7 @@
 #include "reel/core/ops/only_if.h"
 #include "reel/core/ops/pointwise_kernels.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -150,8 +152,13 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
     throw ArgumentError(
         "where: the condition is a number; it must be a boolean tensor, or C++ chooses: condition "
         "? a : b");
-  if (!a.is_number() && !b.is_number())
+  if (!a.is_number() && !b.is_number()) {
+    if (has_slices()) {
+      Tensor which = condition.tensor(), x = a.tensor(), y = b.tensor();
+      if (meet_slices(std::array{&which, &x, &y})) return bind(where_op, {which, x, y});
+    }
     return bind(where_op, {condition.input(), a.input(), b.input()});
+  }
   if (a.is_number() && b.is_number()) {
     const DType dtype = a.is_floating() || b.is_floating() ? f32 : i32;
     return bind(where_op, {condition.input(), literal(a, dtype), literal(b, dtype)});

@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
 #include "reel/core/str.h"
@@ -394,8 +395,19 @@ Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<
 
 Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
              std::optional<std::int64_t> end, std::optional<Dim> to) {
+  std::optional<Dim> made = to;
+  const auto take = [&](const Tensor& of, int axis) {
+    Tensor result = slice_shown(clear_padding(of, axis, made), axis, begin, end, made);
+    made = named_dim(result.type(), axis);
+    return result;
+  };
   const int axis = along.in(x, "slice");
-  return slice_shown(clear_padding(x, axis, to), axis, begin, end, std::move(to));
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  const auto key = [&] {
+    return str("slice ", bounds({axis, begin, end, {}}), ' ',
+               reinterpret_cast<std::uintptr_t>(made->node()));
+  };
+  return AlongAxis(dim_at(x.type(), axis), take, true, key)(x, axis);
 }
 
 Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after,

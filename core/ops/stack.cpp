@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -153,7 +154,23 @@ Tensors unstack_shown(const Tensor& x, int axis) {
 
 Tensors unstack(const Tensor& x, const Axis& along) {
   const int axis = along.in(x, "unstack");
-  return unstack_shown(clear_padding(x, axis), axis);
+  const Dim dim = dim_at(x.type(), axis);
+  if (!has_lengths_along(x.type(), axis)) return unstack_shown(x, axis);
+  std::vector<std::pair<Tensor, Tensors>> parts;  // of x, and of lengths
+  std::size_t place = 0;
+  const auto take = [&](const Tensor& of, int axis) {
+    for (const auto& [whole, slices] : parts)
+      if (whole.block() == of.block()) return slices[place];
+    parts.emplace_back(of, unstack_shown(of, axis));
+    return parts.back().second[place];
+  };
+  AlongAxis slices(dim, take, false, [&] { return str("element ", place); });
+  Tensors result(unstack_shown(x, axis).size());
+  for (; place < result.size(); ++place) {
+    slices.begin();
+    result[place] = slices(x, axis);
+  }
+  return result;
 }
 
 }  // namespace reel

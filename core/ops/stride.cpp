@@ -11,6 +11,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -150,14 +151,11 @@ const Op unstride_op{
 
 // ---- Public functions ---------------------------------------------------------------------------
 
-Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
-             std::optional<std::int64_t> end, std::int64_t step, std::optional<Dim> to) {
-  const int axis = along.in(x, "slice");
+namespace {
+/// slice with a step other than 1, of x alone: lengths that run over the axis do not go along.
+Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
+                     std::int64_t step, const std::optional<Dim>& to) {
   const Dim dim = dim_at(x.type(), axis);
-  if (step == 0)
-    throw ArgumentError(str("slice: step 0 along ", axis_name(x.type(), axis),
-                            "; a step is positive, or negative to run backwards"));
-  if (step == 1) return slice(x, axis, begin, end, std::move(to));
   Tensor part = clear_padding(x, axis, to);
   if (step > 0) {
     part = slice_shown(part, axis, begin, end, std::nullopt);
@@ -181,6 +179,27 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
     return minimum(lengths, 1 + floor_divide(maximum(lengths - 1, 0), most));
   });
   return stride_positions(part, {axis, step, std::move(named)});
+}
+}  // namespace
+
+Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
+             std::optional<std::int64_t> end, std::int64_t step, std::optional<Dim> to) {
+  const int axis = along.in(x, "slice");
+  if (step == 0)
+    throw ArgumentError(str("slice: step 0 along ", axis_name(x.type(), axis),
+                            "; a step is positive, or negative to run backwards"));
+  if (step == 1) return slice(x, axis, begin, end, std::move(to));
+  const auto take = [&](const Tensor& of, int axis) {
+    Tensor result = slice_by_step(of, axis, begin, end, step, to);
+    to = named_dim(result.type(), axis);
+    return result;
+  };
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  const auto key = [&] {
+    return str("slice ", begin, ':', end ? str(*end) : "", ':', step, ' ',
+               reinterpret_cast<std::uintptr_t>(to->node()));
+  };
+  return AlongAxis(dim_at(x.type(), axis), take, true, key)(x, axis);
 }
 
 Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {

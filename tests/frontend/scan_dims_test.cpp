@@ -133,6 +133,51 @@ TEST_P(ScanDimsTest, AStaticDimThatTheBodyOfAScanMakesIsOneDimOfTheResult) {
   expect_values(ys, {1, 10, 2, 20});
 }
 
+struct Beam {
+  Tensor scores;
+  Dim dim;
+};
+
+/// The state hands on Dims from outside; y may have one of them, whichever that is.
+TEST_P(ScanDimsTest, YMayHaveADimFromOutsideThatTheStateHandsOn) {
+  const Dim batch("batch", 3), time("time", 3), single("beam", 1), three("beam", 3);
+  const Tensor x = tensor({1., 2., 3., 4., 5., 6., 7., 8., 9.}, {batch, time});
+  const auto steps = [&](const Dim& of_y) {
+    return run([&](const Tensor& x) {
+      return sum(scan(Scan{.spatial_dim = time,
+                           .initial = Beam{zeros({batch, single}), single},
+                           .xs = x,
+                           .body =
+                               [&](const Tensor& x, const Beam& s) {
+                                 const Tensor mean_so_far = mean(s.scores, s.dim) + x;
+                                 const Tensor next = broadcast_to(mean_so_far, {batch, three}) *
+                                                     cast(range(three), f32);
+                                 const Tensor y = broadcast_to(mean_so_far, {batch, of_y}) *
+                                                  cast(range(of_y) + 1, f32);
+                                 return std::pair{y, Beam{next, three}};
+                               }})
+                     .ys,
+                 {time, of_y});
+    })(x);
+  };
+  expect_values(steps(three), {60, 168, 276});
+  expect_values(steps(single), {10, 28, 46});
+  expect_values(steps(three + 1), {100, 280, 460});
+  EXPECT_TRUE(
+      message_of<ShapeError>([&] {
+        run([&](const Tensor& x) {
+          return scan(Scan{.spatial_dim = time,
+                           .initial = Beam{zeros({batch, single}), single},
+                           .xs = x,
+                           .body =
+                               [&](const Tensor&, const Beam& s) {
+                                 return std::pair{s.scores, Beam{zeros({batch, three}), three}};
+                               }})
+              .ys;
+        })(x);
+      }).find("and may have another size in every iteration") != std::string::npos);
+}
+
 TEST_P(ScanDimsTest, ErrorOfAYWithADimOfTheBody) {
   const Dim time("time", 1), batch("batch", 2);
   const auto f = run([](const Tensor& x) {

@@ -179,24 +179,27 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
     }
 }
 
-// A reverse loop begins at the end of the longest, and blocks of others would not count its steps.
-TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfTheLongest) {
+// A reverse scan goes forward over reversed rows: its steps are counted from the end of each row.
+TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
   const Dim batch("batch", 8), time("time", tensor({6, 6, 6, 6, 2, 2, 1, 2}, {batch}));
-  const auto f = [&](const Tensor& x, const Tensor& w) {
-    const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
-      const Tensor y = rename(matmul(state.first, w, hidden), next, hidden) + x + state.second;
-      return std::pair{y, std::pair{y, state.second + 1.}};
+  const auto steps = [&](bool is_reverse) {
+    return [&, is_reverse](const Tensor& x, const Tensor& w) {
+      const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+        const Tensor y = rename(matmul(state.first, w, hidden), next, hidden) + x + state.second;
+        return std::pair{y, std::pair{y, state.second + 1.}};
+      };
+      return scan(Scan{.spatial_dim = x.dim("time"),
+                       .initial = std::pair{zeros({batch, hidden}), scalar(0.f)},
+                       .xs = x,
+                       .body = body,
+                       .reverse = is_reverse})
+          .ys;
     };
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = std::pair{zeros({batch, hidden}), scalar(0.f)},
-                     .xs = x,
-                     .body = body,
-                     .reverse = true})
-        .ys;
   };
   const Tensor x = zeros({time, batch, hidden}), w = zeros({hidden, next});
-  expect_same_on_threads(f, x, w);
-  EXPECT_EQ(cuts(f, x, w), (std::vector<Blocks>{{}}));
+  expect_same_on_threads(steps(true), x, w);
+  expect_same_bits(jit(steps(true))(x, w), reverse(steps(false)(x, w), time));
+  EXPECT_EQ(cuts(steps(true), x, w), cuts(steps(false), x, w));
 }
 
 // What one loop sums up over its steps and entries is a product over another's steps behind that.
