@@ -64,8 +64,14 @@ void for_each_entry(const TensorType& type, int axis, const Tensor& per_entry, F
       fn(outer, std::int64_t{0}, view.inner, std::int64_t{numbers[next++]});
       continue;
     }
-    for (std::int64_t i = 0; i < view.inner; ++i)
-      fn(outer, i, std::int64_t{1}, std::int64_t{numbers[next++]});
+    std::int64_t run = 1;
+    for (std::int64_t i = 0; i < view.inner; i += run, next += static_cast<std::size_t>(run)) {
+      const auto is_like_first = [&](std::int64_t k) {
+        return numbers[next + static_cast<std::size_t>(k)] == numbers[next];
+      };
+      for (run = 1; i + run < view.inner && is_like_first(run);) ++run;
+      fn(outer, i, run, std::int64_t{numbers[next]});
+    }
   }
 }
 
