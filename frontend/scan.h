@@ -267,16 +267,19 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// body: (x: xs without spatial_dim, s: State) -> (y, State)
 ///   -> {ys: y with the scanned dim in front, state after the last executed step of each entry, the
 ///   dim of ys}.
-/// Along a ragged dim each entry stops at its own length; with cond each entry stops when cond is
-/// false for it, or at max_seq_len. Beyond an entry's end ys are exact zeros, its state stays as it
-/// was, and nothing has a gradient, whatever stands in the padding. A state leaf without the
-/// entries' dims is shared: it lives while any entry does. A Dim in the state may change as in
-/// while_loop. If it has lengths over the entries, each entry keeps its own at its end; if it has
-/// one size, it changes for all while any entry lives, and tensors with it go on too: what they
-/// have beyond an entry's end is made of that entry's padded frames. ys have dims from outside of
-/// the body, or of a fixed size. Plain tensors are scanned along their first axis. With cond or
-/// max_seq_len the result has a fresh dim. Throws StructureError, ShapeError or DTypeError when
-/// body returns another state than it took, ArgumentError for arguments that do not go together.
+/// Along a ragged dim each entry stops at its own length; with reverse it begins there, and
+/// iteration k takes element length - 1 - k, so that xs and y without the entries' dims get them.
+/// Slices of ragged dims whose lengths run over the scanned dim have lengths of their own. With
+/// cond each entry stops when cond is false for it, or at max_seq_len. Beyond an entry's end ys are
+/// exact zeros, its state stays as it was, and nothing has a gradient, whatever stands in the
+/// padding. A state leaf without the entries' dims is shared: it lives while any entry does. A Dim
+/// in the state may change as in while_loop. If it has lengths over the entries, each entry keeps
+/// its own at its end; if it has one size, it changes for all while any entry lives, and tensors
+/// with it go on too: what they have beyond an entry's end is made of that entry's padded frames.
+/// ys have dims from outside of the body, or of a fixed size. Plain tensors are scanned along their
+/// first axis. With cond or max_seq_len the result has a fresh dim. Throws StructureError,
+/// ShapeError or DTypeError when body returns another state than it took, ArgumentError for
+/// arguments that do not go together.
 /// truncate = k: the state that goes into iterations k, 2k, 3k, ... (with reverse, of an entry that
 /// ends before others, counted from its own end) is a constant to gradients, so
 /// that each piece of k iterations has the gradient that it would have alone, with the state handed

@@ -1,19 +1,18 @@
-// frontend/scan_slices.h — scans whose slices, or whose way, are made of ordinary ops around them.
+// frontend/scan_slices.h — scans over words of letters, and reverse scans, made of a plain scan.
 #pragma once
 
 #include "reel/frontend/scan_leaves.h"
 
 namespace reel {
 
-/// True if slices of xs have ragged dims with lengths of their own: those of a word's letters.
+/// True if slices of xs have ragged dims with lengths of their own.
 bool has_sliced_dims(const ScanPlan& plan);
-/// The scan with such slices: the body gets dims with the lengths of the slice, and y has the whole
-/// dims again when it is stacked.
+/// Runs or records such a scan: the body gets Dims with the lengths of its slice, and ys have the
+/// whole dims.
 ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan);
 
-/// A reverse scan along a ragged dim: the forward scan over the reversed entries, whose ys are
-/// reversed again. Iteration k takes element length - 1 - k of each entry, so that no entry sees
-/// how long others are.
+/// Runs or records a reverse scan along a ragged dim, as the forward scan over reversed entries.
+/// Iteration k takes element length - 1 - k of each entry: no entry depends on other lengths.
 ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan);
 
 }  // namespace reel

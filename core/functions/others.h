@@ -9,7 +9,8 @@ namespace reel {
 
 /// x, printed on standard output when it is computed: every time, and in program order. By the
 /// dataflow executor it is when data reaches it, and only if something reads what it gives:
-/// x = print(x).
+/// x = print(x). In a scan whose entries end one by one it prints the iteration, and `-` for
+/// entries that have ended.
 Tensor print(const Tensor& x, const std::string& label = "");
 /// x as it is, as a value of its own.
 Tensor identity(const Tensor& x);

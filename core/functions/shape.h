@@ -15,7 +15,9 @@ namespace reel {
 
 // Where an axis that the lengths of a ragged dim run over goes, is cut, or gets other elements in
 // its places, these lengths do not tell any more what is padding: it is 0 then (pad and shift:
-// `value`). The same where `to` is a dim that takes the place of a ragged one.
+// `value`). The same where `to` is a dim that takes the place of a ragged one. But slice, unstack
+// and reverse take the lengths along, as gather does: their results have a slice of the ragged dim,
+// whose axis the whole dim finds (docs/semantics.md).
 
 /// The axes in another order; all of them are listed.
 Tensor transpose(const Tensor& x, const Axes& order);

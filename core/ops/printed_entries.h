@@ -7,28 +7,29 @@
 
 namespace reel {
 
-/// While the body of a scan is called, tells print of the iteration and of the entries that run:
-/// others compute on the values of one of these.
+/// Gives print the iteration and the running entries while the body of a scan is called. Finished
+/// entries compute on the values of a running one, which print must not show.
 class PrintedEntries {
  public:
-  /// live: booleans over the scan's entries; iteration: i64, a scalar. Both undefined where they
-  /// are not known yet, to find out whether the body prints.
+  /// live: booleans over the scan's entries. iteration: i64, a scalar. Both are undefined while a
+  /// recording finds out if the body prints.
   PrintedEntries(Tensor live, Tensor iteration);
   ~PrintedEntries();
   PrintedEntries(const PrintedEntries&) = delete;
   PrintedEntries& operator=(const PrintedEntries&) = delete;
 
+  /// True if print was called since.
   bool is_asked() const { return is_asked_; }
 
-  /// Inputs of print behind x: the iteration of the innermost scan, and a mask of x for each scan
-  /// in whose body this is. Nothing outside of scans with entries, or if one does not know yet.
+  /// Returns the inputs of print behind x: the iteration of the innermost scan, and a mask of x for
+  /// each scan around. Returns nothing outside of scans with entries, or if `live` is undefined.
   static Tensors inputs_for(const TensorType& x);
 
  private:
   static std::uint64_t trace_here();
 
   Tensor live_, iteration_;
-  std::uint64_t trace_;  ///< graphs made in a body are run in others too: they do not see it
+  std::uint64_t trace_;  ///< its outermost graph: a graph that is run again must not capture live_
   PrintedEntries* outer_;
   bool is_asked_ = false;
 };
