@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/bind.h"
 #include "reel/core/cancellation.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
@@ -134,6 +135,7 @@ class TapeVjp final : public Vjp {
     backward_.accumulate_if(in_[i].number, std::move(cotangent),
                             {backward_.arriving_->present, keeps_zeros()});
   }
+  Backward& backward() const { return backward_; }
   bool takes_rows(std::size_t i) const override {
     return !backward_.tables_.empty() && backward_.tables_.count(in_[i].number);
   }
@@ -201,9 +203,10 @@ class TapeVjp final : public Vjp {
   const TapeOperand *in_, *out_;
 };
 
-Backward::Backward(RecordingTape& tape, bool let_go)
+Backward::Backward(RecordingTape& tape, bool let_go, bool is_elsewhere)
     : tape_(tape),
       let_go_(let_go),
+      is_elsewhere_(is_elsewhere),
       cotangents_(tape.count_ + 1),
       is_needed_(tape.count_ + 1, 0),
       is_source_(tape.count_ + 1, 0) {}
@@ -302,6 +305,12 @@ inline bool Backward::is_needed(std::span<const TapeOperand> inputs) const {
   return result;
 }
 
+void Backward::apply_vjp(const OpRecord& record, const TapeOperand* operands) {
+  TapeVjp at(*this, record, operands);
+  const SourceScope from_there(record.source);
+  record.op->vjp(at);
+}
+
 inline void Backward::visit(const OpRecord& record, const TapeOperand* operands) {
   const std::span inputs(operands, record.input_count);
   const std::span outputs(operands + record.input_count, record.output_count);
@@ -311,9 +320,10 @@ inline void Backward::visit(const OpRecord& record, const TapeOperand* operands)
   if (!has_cotangent) return;
   if (is_needed(inputs)) {
     if (!presences_.empty()) find_arriving(outputs);
-    TapeVjp at(*this, record, operands);
-    const SourceScope from_there(record.source);
-    record.op->vjp(at);
+    if (is_elsewhere_)
+      apply_vjp_elsewhere(record, operands);
+    else
+      apply_vjp(record, operands);
     arriving_.reset();
   }
   for (const TapeOperand& output : outputs)
@@ -367,6 +377,14 @@ void Backward::run() {
       visit_in_place(r);
     if (let_go_) storage.drop_last();
   }
+}
+
+Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef& attrs) {
+  Backward& walk = static_cast<TapeVjp&>(at).backward();
+  if (!walk.is_elsewhere_) return bind_all(op, inputs, attrs);
+  if (std::optional<Tensors> around = walk.apply_around(op, inputs, attrs))
+    return *std::move(around);
+  return bind_all(op, inputs, Backward::without_effects(op, attrs));
 }
 
 }  // namespace reel

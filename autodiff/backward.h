@@ -6,8 +6,16 @@
 #include <vector>
 
 #include "reel/autodiff/tape.h"
+#include "reel/core/vjp.h"
 
 namespace reel {
+
+/// Applies the op of a record once more for its vjp; `attrs` may ask to save more values.
+///
+/// Inside a body or branch, the op is applied around it, in the tape's own trace, if all inputs
+/// come from there. A pass then merges the two applications: the loop runs once, with its effects.
+/// If an input was made inside, the loop is applied inside, without its effects.
+Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef& attrs);
 
 /// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record
 /// that has any.
@@ -23,13 +31,19 @@ namespace reel {
 /// stand for no cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
 class Backward {
  public:
-  Backward(RecordingTape& tape, bool let_go);
+  /// is_elsewhere: the walk is inside a body, branch or trace that the tape was opened outside of,
+  /// or in an iteration of a scan with finished entries. Operands have other numbers or dims there.
+  Backward(RecordingTape& tape, bool let_go, bool is_elsewhere);
 
   /// Only paths from these values matter.
   void want(const std::vector<ValueId>& sources);
   /// Cotangents of a source may be rows; the number is its own, or that of an identity of it.
   void take_rows(ValueId number, ValueId source);
   void accumulate(ValueId number, Tensor cotangent);
+  /// Returns a copy of the tensor that the tape does not track, but the tapes around it do, if the
+  /// tape is open and the walk is inside a body or branch. An open tape takes its own gradient for
+  /// a constant. Returns tensors made inside, and all tensors of other walks, unchanged.
+  Tensor constant_to_tape(const Tensor& tensor);
   void run();
   const Tensor& cotangent(ValueId number) {
     if (!presences_.empty()) settle(number);
@@ -47,6 +61,7 @@ class Backward {
 
  private:
   friend class TapeVjp;
+  friend Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef& attrs);
   /// What outlives its place on the tape.
   struct MovedRecord {
     OpRecord record;
@@ -73,6 +88,12 @@ class Backward {
   };
   bool is_needed(std::span<const TapeOperand> inputs) const;
   void visit(const OpRecord& record, const TapeOperand* operands);
+  void apply_vjp(const OpRecord& record, const TapeOperand* operands);
+  void apply_vjp_elsewhere(const OpRecord& record, const TapeOperand* operands);
+  ThreadMode mode_around() const;
+  std::optional<Tensors> apply_around(const Op& op, const Tensors& inputs, const AttrsRef& attrs);
+  /// Returns a loop's attributes without its effects; those of other ops unchanged.
+  static AttrsRef without_effects(const Op& op, const AttrsRef& attrs);
   void visit_in_place(std::size_t record);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
@@ -86,7 +107,12 @@ class Backward {
   static void add_into(Tensor& sum, Tensor&& term);
 
   RecordingTape& tape_;
-  bool let_go_;
+  bool let_go_, is_elsewhere_;
+  bool has_other_dims_ = false;  ///< elsewhere: operands of the visited record have others there
+  struct Constant {
+    Tensor constant, original;
+  };
+  std::unordered_map<std::uint64_t, Constant> constants_;  ///< by block id of the original
   Tensors cotangents_;
   std::vector<std::uint8_t> is_needed_, is_source_;
   std::unordered_map<ValueId, ValueId> tables_;          ///< what may be rows: of which source

@@ -79,6 +79,15 @@ Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   return is_one_size ? empty_list(type) : zeros_of_elements(list);
 }
 
+/// Runs the reversed graph; in a trace, where values of the call are captures, records it as a part
+/// of that.
+Tensors run_reversed(const CallAttrs& attrs, const ReversibleGraph& reversible, Tensors inputs) {
+  if (!thread_mode.builder) return call_graph(reversible.reverse, std::move(inputs), attrs.runner);
+  for (Tensor& input : inputs) input = thread_mode.builder->lift(input);
+  DimEnv env;
+  return replay(*reversible.reverse, inputs, env);
+}
+
 void call_vjp(Vjp& at) {
   const CallAttrs& attrs = at.attr<CallAttrs>();
   std::size_t last = 0;
@@ -93,7 +102,7 @@ void call_vjp(Vjp& at) {
   for (std::size_t i = attrs.ends[level]; i < attrs.ends[level + 1]; ++i)
     inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());
-  const Tensors results = call_graph(reversible.reverse, inputs, attrs.runner);
+  const Tensors results = run_reversed(attrs, reversible, std::move(inputs));
   // What is captured and handed in as well has both in the order in which the tape of eager mode
   // meets them: a loop's captures, its slices, its initial values, the last ones first.
   for (std::size_t k = reversible.wanted.size(); k-- > 0;)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "reel/autodiff/backward.h"
 #include "reel/autodiff/reached.h"
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/saving_loop.h"
@@ -196,14 +197,14 @@ class LoopReversal {
         make_sub_graph(with_outputs(*reversed_.forward, attrs_, values_of(reversed_.saved)), env_);
     if (!attrs_.has_checkpoints() || reversed_.saved.empty()) {
       forward_ = std::move(saving);
-      outputs_ = bind_all(loop_op, inputs, make_attrs(forward_));
+      outputs_ = apply_again(at_, loop_op, inputs, make_attrs(forward_));
       const auto saved = outputs_.begin() + attrs_.carries + attrs_.stacks;
       saved_.assign(saved, saved + static_cast<std::ptrdiff_t>(reversed_.saved.size()));
       return;
     }
     forward_ = with_checkpoints(attrs_);
     forward_.body = make_sub_graph(with_checkpoints(body_, attrs_), env_);
-    outputs_ = bind_all(loop_op, inputs, make_attrs(forward_));
+    outputs_ = apply_again(at_, loop_op, inputs, make_attrs(forward_));
     inputs.push_back(outputs_[forward_.trips_output()]);
     if (forward_.makes_lengths()) inputs.push_back(outputs_[forward_.lengths_output()]);
     const auto checkpoints = outputs_.begin() + attrs_.carries + attrs_.stacks;

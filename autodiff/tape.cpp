@@ -29,6 +29,11 @@ struct MarkAttrs {
 
 }  // namespace
 
+TensorType type_here(const TensorType& type) {
+  const bool has_other_dims = thread_mode.builder || thread_mode.entries;
+  return has_other_dims && !type.node()->is_permanent ? type.with(type.dims()) : type;
+}
+
 [[gnu::noinline]] void TapeOperand::count_as_value() const {
   count_as(tensor(), MemoryClass::values);
 }
@@ -61,6 +66,7 @@ RecordingTape::RecordingTape(bool is_persistent)
     : is_persistent_(is_persistent),
       first_id_(next_block_id()),
       builder_(thread_mode.builder ? thread_mode.builder->serial() : 0),
+      entries_(thread_mode.entries),
       storage_(std::exchange(spare(), {})) {
   outer = thread_mode.tape;
   thread_mode.tape = this;
@@ -122,7 +128,33 @@ inline void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
   }
 }
 
+GraphBuilder* RecordingTape::own_builder() const {
+  GraphBuilder* builder = thread_mode.builder;
+  while (builder && builder->serial() != builder_) builder = builder->outer();
+  if (!builder && builder_)
+    throw TraceError(
+        "Tape: a tape, or the pullback of a vjp, is used outside the trace, or the body or branch, "
+        "in which it was made; values leave a body only through its state or outputs");
+  return builder;
+}
+
+ValueId RecordingTape::number_from_inside(const Tensor& tensor, const char* role) const {
+  const GraphBuilder* const own = own_builder();
+  if (own ? !own->sees(tensor) : tensor.is_traced())
+    throw TraceError(str("Tape: gradient is asked ", role,
+                         " a value of a body or branch that is being recorded, but the tape was "
+                         "opened outside it; open the tape inside, or use grad"));
+  const Tensor known = own ? own->known(tensor) : tensor;
+  return known.is_defined() ? number_of(known) : kUntracked;
+}
+
 void RecordingTape::watch(const Tensor& given) {
+  GraphBuilder* const own = own_builder();
+  if (own != thread_mode.builder && (own ? !own->sees(given) : given.is_traced()))
+    throw TraceError(
+        "Tape: watch is given a value of a body or branch that is being recorded, but the tape was "
+        "opened outside it; open the tape inside, or use grad");
+  const ModeScope scope({own, nullptr, thread_mode.entries});
   const Tensor tensor = in_context(given);
   if (!is_differentiable(tensor) || number_of(tensor) != kUntracked) return;
   set_number(tensor, ++count_);
@@ -271,10 +303,12 @@ void RecordingTape::mark(Mark what, const std::string& loop_name, std::int64_t i
 
 Tensor seed(const Tensor& target, const Tensor& cotangent) {
   if (!cotangent.is_defined()) return ones_like(target);
-  if (cotangent.type() != target.type() && target.type().is_known() && cotangent.type().is_known())
+  if (cotangent.type() == target.type()) return cotangent;
+  const TensorType type = type_here(target.type());
+  if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
     throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(),
-                         " was given for a value of type ", target.type(),
-                         one_dim_hint(cotangent.type().dims(), target.type().dims())));
+                         " was given for a value of type ", type,
+                         one_dim_hint(cotangent.type().dims(), type.dims())));
   return cotangent;
 }
 
@@ -284,32 +318,37 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
         "Tape({.persistent = true})");
-  // What backward applies concerns the tapes around this one only.
-  Recorder* const around = is_recording_ ? outer : thread_mode.tape;
-  if (!is_persistent_) {
+  const bool is_inside = own_builder() != thread_mode.builder;
+  const bool is_elsewhere = is_inside || (thread_mode.entries && thread_mode.entries != entries_);
+  // What backward applies concerns the tapes around this one only; inside another trace, the tapes
+  // that were opened there.
+  Recorder* const around = is_recording_ && !is_inside ? outer : thread_mode.tape;
+  const bool is_last = !is_persistent_ && !is_inside;
+  if (is_last) {
     is_spent_ = true;
     stop();
   }
   ModeScope scope({thread_mode.builder, around, thread_mode.entries});
-  Backward backward(*this, !is_persistent_);
-  std::vector<ValueId> wanted;
-  for (const Tensor& source : sources) wanted.push_back(number_of(in_context(source)));
+  const auto number = [&](const Tensor& tensor, const char* role) {
+    const bool is_here = thread_mode.builder && !is_inside;
+    return is_here ? number_of(in_context(tensor)) : number_from_inside(tensor, role);
+  };
+  Backward backward(*this, is_last, is_elsewhere);
+  std::vector<ValueId> wanted, given;
+  for (const Tensor& source : sources)
+    wanted.push_back(source.is_defined() && is_differentiable(source)
+                         ? number(source, "with respect to")
+                         : kUntracked);
+  for (const Tensor& target : targets) given.push_back(number(target, "for"));
   backward.want(wanted);
   if (row_numbers)
     for (const Table& table : tables_) backward.take_rows(table.number, table.source);
-  for (const Tensor& target : targets)
-    if (target.is_traced() && target.block()->builder != builder_)
-      throw TraceError(
-          "Tape: gradient is asked for a value of a body or branch that is being recorded, but the "
-          "tape was opened "
-          "outside it; open the tape inside, or use grad");
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    const Tensor target = in_context(targets[i]);
-    if (number_of(target) != kUntracked)
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (given[i] != kUntracked)
       backward.accumulate(
-          number_of(target),
-          seed(target, cotangents[i].is_defined() ? in_context(cotangents[i]) : Tensor()));
-  }
+          given[i], seed(targets[i], cotangents[i].is_defined()
+                                         ? in_context(backward.constant_to_tape(cotangents[i]))
+                                         : Tensor()));
   backward.run();
   Tensors result;
   for (const ValueId number : wanted)

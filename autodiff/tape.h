@@ -42,6 +42,20 @@ class TapeOperand {
       new (result.bytes_) TensorType(held_type());
     return result;
   }
+  /// The operand with another tensor, or another type, in place of its own.
+  TapeOperand with(const Tensor& tensor) const {
+    TapeOperand result;
+    result.number = number;
+    result.hold(tensor, true);
+    return result;
+  }
+  TapeOperand with(const TensorType& type) const {
+    TapeOperand result;
+    result.number = number;
+    result.is_tensor_ = false;
+    new (result.bytes_) TensorType(type);
+    return result;
+  }
   void let_go() {
     if (!is_tensor_) return held_type().~TensorType();
     // What somebody else goes on with is no longer kept for a gradient.
@@ -51,6 +65,8 @@ class TapeOperand {
       count_as_value();
     tensor().~Tensor();
   }
+  /// Destroys an operand that with() returned; does not change how its memory is counted.
+  void let_go_of_view() { is_tensor_ ? tensor().~Tensor() : held_type().~TensorType(); }
   bool is_tensor() const { return is_tensor_; }
   const Tensor& tensor() const { return *std::launder(reinterpret_cast<const Tensor*>(bytes_)); }
   const TensorType& type() const { return is_tensor_ ? tensor().type() : held_type(); }
@@ -79,6 +95,10 @@ class TapeOperand {
 /// Of each op it keeps the inputs and outputs that the op's vjp reads, and of others the type.
 /// Tapes may be nested: an inner tape's gradient is recorded on the outer one. (Frontend's Tape
 /// wraps this class for trees.)
+///
+/// A tape belongs to the trace, body or branch that it is opened in, and records no op of a body or
+/// branch inside. `gradient` may be called there: the vjps are applied inside, and the values that
+/// they read become captures.
 class RecordingTape final : public Recorder {
  public:
   explicit RecordingTape(bool is_persistent = false);
@@ -87,7 +107,7 @@ class RecordingTape final : public Recorder {
   RecordingTape& operator=(const RecordingTape&) = delete;
 
   /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are
-  /// ignored.
+  /// ignored. Throws TraceError for a value of a body or branch inside the tape's trace.
   void watch(const Tensor& tensor);
   /// The same for a table: gradient may give its cotangent as rows.
   void watch_rows(const Tensor& table);
@@ -100,6 +120,10 @@ class RecordingTape final : public Recorder {
   /// the numbers of the rows that the cotangent consists of, one behind the other in the order in
   /// which they were read; empty where it is whole, or there is none. Rows are given for what
   /// watch_rows was told of and is read by its rows alone.
+  ///
+  /// Inside another body, branch or trace a tape that is not persistent may be asked again, since
+  /// bodies may be recorded more than once. Throws TraceError if the tape's own trace has ended, or
+  /// if a target or a floating source was made inside.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
                    Tensors* presences = nullptr, Tensors* row_numbers = nullptr);
 
@@ -127,6 +151,11 @@ class RecordingTape final : public Recorder {
   /// Ids further from the tape's are those of older tensors, or another thread's.
   static constexpr std::uint64_t kFarAway = std::uint64_t{1} << 43;
 
+  /// Where the tape was opened; null for eager mode. Throws TraceError if that has ended.
+  GraphBuilder* own_builder() const;
+  /// The number of a tensor that is given inside the tape's trace. Throws TraceError, which names
+  /// the tensor's role, if the tensor was made there.
+  ValueId number_from_inside(const Tensor& tensor, const char* role) const;
   void count_as_saved(const Tensor& tensor) const;
   void move_out_of_loops(std::span<const TapeOperand> outputs);
   void note_identity(ValueId table, const Tensor& output);
@@ -175,6 +204,7 @@ class RecordingTape final : public Recorder {
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
   std::uint64_t builder_;  // the trace that it was opened in; 0 for eager mode
+  EntryScope* entries_;    // and the iteration of an eager scan, while some entries have ended
   Storage storage_;
   std::vector<OpRecord>& records_ = storage_.records;
   std::vector<ValueId>& numbers_ = storage_.numbers;
@@ -210,5 +240,8 @@ class RecordingTape final : public Recorder {
 
 /// ȳ, or ones of y's type: what a gradient starts from.
 Tensor seed(const Tensor& target, const Tensor& cotangent);
+
+/// A type with its dims as the active body, branch or trace names them.
+TensorType type_here(const TensorType& type);
 
 }  // namespace reel

@@ -1,5 +1,6 @@
 #include "reel/core/graph_builder.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "reel/core/bind.h"
@@ -7,6 +8,7 @@
 #include "reel/core/dim_node.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/known_number.h"
+#include "reel/core/ops/dims.h"
 #include "reel/core/ops/sliced_dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
@@ -17,8 +19,7 @@ std::atomic<std::uint64_t> next_serial{1};
 }
 
 GraphBuilder::GraphBuilder(std::string name, std::string place)
-    : outer_(thread_mode.builder),
-      entries_(thread_mode.entries),
+    : around_(thread_mode),
       serial_(next_serial++),
       graph_(new Graph),
       recording_(new Recording(std::move(place))) {
@@ -27,7 +28,7 @@ GraphBuilder::GraphBuilder(std::string name, std::string place)
 
 GraphBuilder& GraphBuilder::root() {
   GraphBuilder* builder = this;
-  while (builder->outer_) builder = builder->outer_;
+  while (builder->outer()) builder = builder->outer();
   return *builder;
 }
 
@@ -53,8 +54,9 @@ Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
 
 Dim GraphBuilder::canonical(const Dim& dim) {
   GraphBuilder& root = this->root();
-  const bool is_outer = root.entries_ && !dim.is_symbol();
-  return in_body(root.renamed(is_outer ? root.entries_->visible(dim) : dim));
+  EntryScope* const entries = root.around_.entries;  // of the eager scan in whose body it began
+  const bool is_outer = entries && !dim.is_symbol();
+  return in_body(root.renamed(is_outer ? entries->visible(dim) : dim));
 }
 
 DimEnv GraphBuilder::dims_outside() const {
@@ -64,7 +66,7 @@ DimEnv GraphBuilder::dims_outside() const {
 }
 
 Dim GraphBuilder::in_body(const Dim& given) {
-  const Dim dim = outer_ ? outer_->in_body(given) : given;
+  const Dim dim = outer() ? outer()->in_body(given) : given;
   if (entry_dims_.empty() || !dim.is_ragged() || dim.is_symbol()) return dim;
   if (const DimExpression* expression = expression_of(dim))
     return of_operands(dim, *expression, [&](const Dim& of) { return in_body(of); });
@@ -92,11 +94,26 @@ Dim GraphBuilder::renamed(const Dim& dim) {
   const auto found = renames_.find(dim.node());
   if (found == renames_.end()) {
     const DimExpression* expression = expression_of(dim);
-    if (!expression || dim.is_symbol()) return dim;
+    if (dim.is_symbol()) return dim;
+    if (!expression) return captures_ragged_dims_ && dim.is_ragged() ? captured_dim(dim) : dim;
     return of_operands(dim, *expression, [&](const Dim& of) { return renamed(of); });
   }
   guarded_.insert(found->second.node());
   return found->second;
+}
+
+Dim GraphBuilder::captured_dim(const Dim& dim) {
+  Ref<DimNode> node(new DimNode);
+  node->name = dim.name();
+  node->kind = DimKind::ragged;
+  node->is_symbol = true;
+  for (const Dim& of : dim.length_dims()) node->length_dims.push_back(renamed(of));
+  const Dim symbol = Dim::of_node(node);
+  rename(dim, symbol);
+  capture_values_.push_back(graph_->add_value(token_type(symbol)));
+  const ModeScope outside({});
+  captured_.emplace_back(allocate_block(token_type(dim)));
+  return symbol;
 }
 
 Tensor GraphBuilder::add_input(const TensorType& type) {
@@ -116,12 +133,8 @@ std::string leak_text(const TensorBlock& promise) {
 
 Tensor GraphBuilder::lift(const Tensor& tensor) {
   if (!tensor.is_defined()) throw ArgumentError("was given an empty Tensor");
-  if (tensor.is_traced()) {
-    if (tensor.block()->builder == serial_) return tensor;
-    const GraphBuilder* builder = outer_;
-    while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer_;
-    if (!builder) throw TraceError(leak_text(*tensor.block()));
-  }
+  if (tensor.is_traced() && tensor.block()->builder == serial_) return tensor;
+  if (!sees(tensor)) throw TraceError(leak_text(*tensor.block()));
   const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());
   if (fresh) {
     TensorType type = tensor.type();
@@ -133,6 +146,28 @@ Tensor GraphBuilder::lift(const Tensor& tensor) {
     it->second = Tensor(allocate_promise(type, serial_, v, recording_, nullptr));
   }
   return it->second;
+}
+
+bool GraphBuilder::sees(const Tensor& tensor) const {
+  if (!tensor.is_traced()) return true;
+  const GraphBuilder* builder = this;
+  while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer();
+  return builder != nullptr;
+}
+
+Tensor GraphBuilder::known(const Tensor& tensor) const {
+  if (tensor.is_traced() && tensor.block()->builder == serial_) return tensor;
+  const auto found = lifted_.find(tensor.block()->id);
+  return found == lifted_.end() ? Tensor() : found->second;
+}
+
+Tensor GraphBuilder::outside(const Tensor& tensor) const {
+  if (!tensor.is_traced() || tensor.block()->builder != serial_) return tensor;
+  const auto found =
+      std::find(capture_values_.begin(), capture_values_.end(), tensor.block()->value);
+  return found == capture_values_.end()
+             ? Tensor()
+             : captured_[static_cast<std::size_t>(found - capture_values_.begin())];
 }
 
 ValueId GraphBuilder::value(const Tensor& tensor) { return lift(tensor).block()->value; }

@@ -32,6 +32,14 @@ class GraphBuilder {
   Tensor lift(const Tensor& tensor);
   /// The value number of a tensor of this graph, lifted first.
   ValueId value(const Tensor& tensor);
+  /// True if lift takes the tensor: a value of this graph or of one around it, or an eager tensor.
+  bool sees(const Tensor& tensor) const;
+  /// Returns the value in this graph of a tensor that lift takes, or an empty Tensor if the graph
+  /// has no capture of it so far.
+  Tensor known(const Tensor& tensor) const;
+  /// Returns the tensor outside that a value of this graph stands for, or an empty Tensor if the
+  /// value is no capture. Returns a tensor from outside as it is.
+  Tensor outside(const Tensor& tensor) const;
 
   /// The number that a value of this graph is in every run, where it was recorded as one.
   std::optional<std::int64_t> known_integer(const Tensor& tensor) const;
@@ -43,6 +51,10 @@ class GraphBuilder {
   /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code
   /// says `actual`.
   void rename(const Dim& actual, const Dim& symbol);
+  /// From now on each ragged dim from outside becomes a symbol when traced code mentions it, and a
+  /// capture binds the symbol in a run. The graph can then run among finished entries, which show
+  /// other dims. Requires the outermost builder of a trace.
+  void capture_ragged_dims() { captures_ragged_dims_ = true; }
   /// This is the body of a loop whose entries end one by one: a dim from outside with a length for
   /// each of them becomes a symbol here, because ended entries show another one.
   void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
@@ -56,15 +68,17 @@ class GraphBuilder {
 
   std::uint64_t serial() const { return serial_; }
   std::size_t record_count() const { return graph_->records.size(); }
-  GraphBuilder* outer() const { return outer_; }
+  GraphBuilder* outer() const { return around_.builder; }
+  /// The mode in which the builder was made, around the body, branch or trace.
+  const ThreadMode& around() const { return around_; }
   GraphBuilder& root();
 
  private:
   Dim renamed(const Dim& dim);
+  Dim captured_dim(const Dim& dim);
   Dim in_body(const Dim& dim);
 
-  GraphBuilder* outer_;
-  EntryScope* entries_;  ///< of the eager scan in whose body this trace began
+  ThreadMode around_;
   std::uint64_t serial_;
   Ref<Graph> graph_;
   Ref<const Recording> recording_;
@@ -73,6 +87,7 @@ class GraphBuilder {
   std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
   std::unordered_map<const DimNode*, Dim> renames_;
   std::unordered_set<const DimNode*> guarded_;
+  bool captures_ragged_dims_ = false;
   Dims entry_dims_;
   std::vector<std::pair<Dim, Dim>> body_dims_;  ///< from outside, and their symbols
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/autodiff/tape.h"
 #include "reel/core/errors.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
@@ -31,7 +32,7 @@ Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expect
   std::string lines;
   bool is_dtype = false;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
-    const TensorType& type = expected.types[i];
+    const TensorType type = type_here(expected.types[i]);
     if (!is_float(type.dtype())) cotangents[i] = Tensor();
     if (!cotangents[i].is_defined()) continue;
     const TensorType& is = cotangents[i].type();

@@ -1,5 +1,6 @@
 #include "reel/frontend/grad.h"
 
+#include "reel/autodiff/tape.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
@@ -11,7 +12,8 @@ namespace reel {
 Tensor zero_gradient(const Tensor& source) {
   if (!source.is_defined()) return source;
   if (source.type().is_list()) return list_zeros_like(source);
-  return source.type().is_known() ? zeros(source.type()) : zeros_like(source);
+  const TensorType type = type_here(source.type());
+  return type.is_known() ? zeros(type) : zeros_like(source);
 }
 
 Tensor whole_gradient(Tensor cotangent, const Tensor& source) {

@@ -72,7 +72,8 @@ auto grad(F f) {
 }
 
 /// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as
-/// often as it is called.
+/// often as it is called: in the body, branch or trace in which it was made, and in those inside.
+/// Elsewhere the pullback throws TraceError.
 template <class F, class X>
 auto vjp(F&& f, const X& given) {
   auto tape = std::make_shared<RecordingTape>(true);

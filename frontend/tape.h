@@ -69,11 +69,15 @@ struct TapeOptions {
 ///   tape.watch(w);
 ///   Tensor y = w * w;
 ///   Tensor dw = tape.gradient(y, w);
+///
+/// A tape records the body, branch or trace that it is opened in, and no other inside of that. There
+/// it still gives gradients of what it has recorded.
 class Tape {
  public:
   explicit Tape(TapeOptions options = {}) : tape_(options.persistent) {}
 
-  /// Cotangents will be asked for the floating tensors of this tree.
+  /// Cotangents will be asked for the floating tensors of this tree. Throws TraceError for a tensor
+  /// that was made in a body, branch or trace inside that of the tape.
   template <class Tree>
   void watch(const Tree& tree) {
     detail::watch_tree(tape_, tree);
@@ -81,7 +85,8 @@ class Tape {
   /// The gradient of the sum of y with respect to a tree: a tree of its type. Integers, booleans
   /// and what y does not depend on get exact zeros; an EmbeddingTable rows. cotangent: what to
   /// start from instead of ones. Throws ArgumentError when asked twice of a tape that is not
-  /// persistent.
+  /// persistent, except inside of another trace, body or branch; TraceError for a y or a tree that
+  /// was made there, and outside of the trace, body or branch that the tape was opened in.
   template <class Tree>
   Tree gradient(const Tensor& y, const Tree& tree, const Tensor& cotangent = {}) {
     return detail::gradient_of_tree(tape_, {y}, {cotangent}, tree);

@@ -127,6 +127,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     if (shown[i].node() != entry->dims[i].node()) builder.rename(shown[i], symbols[i]);
   }
 
+  if (form_ == Form::as_recorded) builder.capture_ragged_dims();
+
   RandomScope random(stream);
   Recorded traced = function(promises);
   Tensors outputs;
