@@ -235,6 +235,10 @@ namespace detail {
 
 KeptValues find_kept(TreeLeaves arguments,
                      const std::function<TreeLeaves(const TreeLeaves&)>& function) {
+  if (is_tracing())
+    throw TraceError(
+        "saved_values: it records a function of its own, and cannot be called in a trace, or in a "
+        "body or branch that is being recorded; call it outside");
   TracedFunction traced(
       "saved_values",
       [](const GraphRef& graph, Tensors inputs) -> Tensors {

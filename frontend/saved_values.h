@@ -73,7 +73,7 @@ KeptValues find_kept(TreeLeaves arguments,
 ///   std::cout << saved_values(loss)(model, batch);
 ///
 /// f: a function of trees; returns a function of the same arguments -> KeptValues. Throws what
-/// recording throws.
+/// recording throws; TraceError inside a trace.
 template <class F>
 auto saved_values(F f) {
   return [f = std::move(f)]<class... Args>(const Args&... args) {

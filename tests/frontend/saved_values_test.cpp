@@ -263,5 +263,17 @@ TEST(SavedValuesTest, RunsNothing) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
+TEST(SavedValuesInTracesTest, AreRefused) {
+  const auto f = jit([](const Tensor& x) {
+    saved_values([](const Tensor& x) { return sum(tanh(x)); })(x);
+    return x;
+  });
+  EXPECT_EQ(message_of<TraceError>([&] {
+              f(tensor({1., 2.}));
+            }),
+            "saved_values: it records a function of its own, and cannot be called in a trace, or "
+            "in a body or branch that is being recorded; call it outside");
+}
+
 }  // namespace
 }  // namespace reel
