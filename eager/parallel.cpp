@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <latch>
 #include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "reel/core/cancellation.h"
 #include "reel/core/denormals.h"
@@ -43,9 +46,30 @@ int processors() {
   return count;
 }
 
+/// Returns how many threads beside this one can be started, at most `wanted`. oneTBB starts them
+/// one by one, and ends the program where a thread of its own is refused the next one.
+int startable(int wanted) {
+  static std::atomic<int> were_startable = 0;
+  if (wanted <= were_startable) return wanted;
+  std::vector<std::thread> started;
+  started.reserve(static_cast<std::size_t>(wanted));
+  std::latch all_are_started(1);
+  try {
+    while (std::ssize(started) < wanted) started.emplace_back([&] { all_are_started.wait(); });
+  } catch (...) {  // the caller does the work alone, or with those
+  }
+  all_are_started.count_down();
+  for (std::thread& thread : started) thread.join();
+  const auto count = static_cast<int>(started.size());
+  if (count > were_startable) were_startable = count;
+  return count;
+}
+
 struct Arena {
   explicit Arena(int threads)
-      : threads(threads), at_once(std::min(threads, processors())), tasks(at_once) {}
+      : threads(threads),
+        at_once(1 + startable(std::min(threads, processors()) - 1)),
+        tasks(at_once) {}
   const int threads, at_once;
   tbb::task_arena tasks;
 };

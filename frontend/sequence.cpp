@@ -59,12 +59,29 @@ struct Sequence::Reader {
         static_cast<std::uint64_t>(piece.numel()), header.format, piece.data<void>(), "it");
     return piece;
   }
-  void read_ahead(std::int64_t first, std::int64_t count) {
+  /// Without a thread or memory to be had, nothing is read ahead: next() then reads.
+  void read_ahead(std::int64_t first, std::int64_t count) noexcept {
     ahead_first = first;
     ahead_count = std::min(count, header.sizes[0] - first);
     if (ahead_count <= 0) return;
-    const Dim time = all.is_named() ? Dim("steps", ahead_count) : Dim(ahead_count);
-    ahead = std::async(std::launch::async, [this, first, time] { return read(first, time); });
+    try {
+      const Dim time = all.is_named() ? Dim("steps", ahead_count) : Dim(ahead_count);
+      ahead = std::async(std::launch::async, [this, first, time] { return read(first, time); });
+    } catch (...) {
+      ahead = {};
+    }
+  }
+  /// Returns the steps that were read ahead, if they are these; otherwise, and where reading them
+  /// failed, an empty Tensor.
+  Tensor take_ahead(std::int64_t first, std::int64_t count) {
+    if (!ahead.valid()) return {};
+    const bool is_asked_for = ahead_first == first && ahead_count == count;
+    try {
+      const Tensor steps = ahead.get();
+      return is_asked_for ? steps : Tensor();
+    } catch (...) {  // the caller reads them itself, and reports its own error
+      return {};
+    }
   }
 };
 
@@ -93,21 +110,14 @@ Tensor Sequence::next(const Dim& time) {
                          " are left of ", steps()));
   const ModeScope plain({});  // what comes from a file belongs to no trace
   Tensor piece;
-  if (reader.ahead.valid()) {
-    if (reader.ahead_first == first && reader.ahead_count == count) {
-      const Tensor ahead = reader.ahead.get();
-      piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
-      ++pieces_ahead;
-    } else {
-      reader.ahead.wait();  // what went wrong there concerns nobody
-      reader.ahead = {};
-    }
-  }
-  if (!piece.is_defined()) {
+  if (const Tensor ahead = reader.take_ahead(first, count); ahead.is_defined()) {
+    piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
+    ++pieces_ahead;
+  } else {
     piece = reader.read(first, time);
     ++pieces_when_asked;
   }
-  reader.position = first + count;
+  reader.position = first + count;  // nothing behind this line throws
   reader.read_ahead(reader.position, count);
   return piece;
 }

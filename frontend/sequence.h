@@ -10,7 +10,8 @@
 namespace reel {
 
 /// A sequence that may be longer than memory: an .npy file, read along its first axis. The piece
-/// behind the one that was asked for is read ahead, by a thread of its own.
+/// behind the one that was asked for is read ahead, by a thread of its own; where no thread can be
+/// started, each piece is read when it is asked for.
 ///
 ///   Sequence text("text.npy", {batch});
 ///   for (State state = start; text.left() >= 100;)
@@ -33,7 +34,8 @@ class Sequence {
   /// Goes on with that step. Throws IndexError unless 0 <= position <= steps().
   void seek(std::int64_t position);
   /// The next steps, as many as the dim has -> {time, dims of a step}. Throws IndexError where so
-  /// many are not left, ArgumentError for a dim without a size or with lengths, IoError.
+  /// many are not left, ArgumentError for a dim without a size or with lengths, IoError; then the
+  /// position is as it was.
   Tensor next(const Dim& time);
 
  private:

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <system_error>
 
 #include "reel/core/errors.h"
+#include "reel/core/reason_of.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -46,7 +46,7 @@ SpillFile::SpillFile(const std::string& folder, std::string owner)
 
 void SpillFile::throw_cannot_make() const {
   throw IoError(
-      str(owner_, ": swap_memory: cannot make a file in ", folder_, ": ", std::strerror(errno)));
+      str(owner_, ": swap_memory: cannot make a file in ", folder_, ": ", reason_of(errno)));
 }
 
 void SpillFile::open() {
@@ -56,9 +56,7 @@ void SpillFile::open() {
   unlink(name.c_str());
   try {
     thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error& error) {
-    close(std::exchange(file_, -1));
-    throw IoError(str(owner_, ": swap_memory: cannot start a thread: ", error.what()));
+  } catch (const std::system_error&) {  // begin() then does the work itself
   }
 }
 
@@ -71,7 +69,7 @@ SpillFile::~SpillFile() {
     ends_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   close(file_);
 }
 
@@ -84,6 +82,10 @@ SpillFile::JobRef SpillFile::begin(Job job) {
     (result->writes ? all.bytes_written : all.bytes_read) += result->block.type().bytes();
     all.reads_ahead += result->is_ahead;
   });
+  if (!thread_.joinable()) {
+    finish(*result);
+    return result;
+  }
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(result);
@@ -100,12 +102,19 @@ void SpillFile::work() {
     const JobRef job = jobs_.front();
     jobs_.pop_front();
     lock.unlock();
-    run(*job);
-    note([](SpillTraffic& all) { --all.pending; });
+    finish(*job);
     lock.lock();
-    job->is_done = true;
-    changed_.notify_all();
   }
+}
+
+void SpillFile::finish(Job& job) {
+  run(job);
+  note([](SpillTraffic& all) { --all.pending; });
+  {
+    const std::lock_guard lock(mutex_);
+    job.is_done = true;
+  }
+  changed_.notify_all();
 }
 
 void SpillFile::run(Job& job) {
@@ -140,7 +149,7 @@ void SpillFile::wait(const JobRef& job) {
   const char* what = job->writes ? "write to" : "read from";
   if (job->error)
     throw IoError(str(owner_, ": swap_memory: cannot ", what, " a file in ", folder_, ": ",
-                      std::strerror(job->error)));
+                      reason_of(job->error)));
   if (job->got != job->block.type().bytes())
     throw IoError(str(owner_, ": swap_memory: a file in ", folder_, " gave ", job->got,
                       " bytes of ", job->block.type().bytes(), " that were written to it"));

@@ -23,7 +23,8 @@ struct SpillTraffic {
 SpillTraffic spill_traffic();
 
 /// A file without a name, which goes when nobody has it open any more, whatever happens. Blocks are
-/// written and read by a thread of its own, one after the other, with pwrite and pread.
+/// written and read by a thread of its own, one after the other, with pwrite and pread; by the
+/// caller's where no thread can be started.
 class SpillFile {
  public:
   /// folder: where the file is made, when something is written for the first time; empty: that of
@@ -68,6 +69,7 @@ class SpillFile {
   void open();
   void work();
   void run(Job& job);
+  void finish(Job& job);
 
   std::string folder_, owner_;
   std::int64_t end_ = 0;
