@@ -113,7 +113,7 @@ std::size_t Dim::hash() const {
 
 std::ostream& operator<<(std::ostream& out, const Dim& dim) {
   if (!dim.is_named()) {
-    if (dim.has_size()) return out << dim.size();
+    if (dim.has_size()) return out << str(dim.size());
     return out << '?';
   }
   if (const DimExpression* expression = expression_of(dim))
@@ -121,7 +121,7 @@ std::ostream& operator<<(std::ostream& out, const Dim& dim) {
   else
     out << dim.name();
   if (dim.is_ragged()) return out << '[' << join(dim.length_dims(), ",") << ']';
-  if (dim.has_size()) out << '=' << dim.size();
+  if (dim.has_size()) out << str('=', dim.size());
   return out;
 }
 

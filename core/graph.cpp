@@ -135,7 +135,7 @@ class Printer {
 
  private:
   static std::string str_of(const Attrs& attrs) {
-    std::ostringstream text;
+    TextStream text;
     attrs.print(text);
     return text.str();
   }

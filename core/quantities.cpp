@@ -3,7 +3,6 @@
 #include <cmath>
 #include <iomanip>
 #include <span>
-#include <sstream>
 
 #include "reel/core/str.h"
 
@@ -17,10 +16,8 @@ std::string with_unit(double number, double factor, std::span<const char* const>
     number /= factor;
     ++unit;
   }
-  std::ostringstream out;
-  if (unit || number != std::floor(number)) out << std::fixed << std::setprecision(number < 100);
-  out << number << ' ' << units[unit];
-  return out.str();
+  const bool has_places = unit || number != std::floor(number);
+  return (has_places ? fixed_text(number, number < 100) : str(number)) + ' ' + units[unit];
 }
 
 }  // namespace
@@ -38,6 +35,18 @@ std::string time_text(double seconds) {
 std::string rate_text(double per_second, const char* of) {
   constexpr const char* kUnits[] = {"", "k", "M", "G"};
   return with_unit(std::round(per_second), 1000, kUnits) + of;
+}
+
+std::string fixed_text(double number, int places) {
+  TextStream out;
+  out << std::fixed << std::setprecision(places) << number;
+  return out.str();
+}
+
+std::string digits_text(double number, int digits) {
+  TextStream out;
+  out << std::setprecision(digits) << number;
+  return out.str();
 }
 
 std::string counted(std::int64_t count, const std::string& noun) {

@@ -1,15 +1,26 @@
-// core/str.h — text for messages, from anything that prints.
+// core/str.h — text for messages and files, from anything that prints; the same in every locale.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <string>
 
 namespace reel {
 
+/// A string stream that prints as the "C" locale does, whatever std::locale::global was set to:
+/// without groups of digits, and with a point in fractions. The library makes no other stream, and
+/// an operator<<, whose stream may be a user's, prints numbers by str().
+class TextStream : public std::ostringstream {
+ public:
+  TextStream() {
+    if (getloc() != std::locale::classic()) imbue(std::locale::classic());
+  }
+};
+
 /// The arguments printed one after another.
 template <class... Args>
 std::string str(const Args&... args) {
-  std::ostringstream out;
+  TextStream out;
   (out << ... << args);
   return out.str();
 }
@@ -17,7 +28,7 @@ std::string str(const Args&... args) {
 /// The items printed with a separator between them.
 template <class Range>
 std::string join(const Range& items, const char* separator = ", ") {
-  std::ostringstream out;
+  TextStream out;
   const char* before = "";
   for (const auto& item : items) {
     out << before << item;

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
+
+#include "reel/core/quantities.h"
+#include "reel/core/str.h"
 
 namespace reel {
 namespace {
@@ -23,33 +25,25 @@ double system_seconds() {
 
 /// 1234567 as 1,234,567.
 std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
+  std::string text = str(number);
   const std::size_t sign = number < 0;
   for (std::size_t at = text.size(); at > 3 + sign;) text.insert(at -= 3, ",");
   return text;
 }
 
-std::string formatted(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
-
 std::string print_rate(double rate) {
-  return rate < 1000 ? formatted("%.3g", rate) : with_commas(std::llround(std::min(rate, 1e18)));
+  return rate < 1000 ? digits_text(rate, 3) : with_commas(std::llround(std::min(rate, 1e18)));
 }
 
 /// 1:05, 2:00:00, 3 days.
 std::string duration(double seconds) {
   constexpr double kDay = 86400;
-  if (seconds >= 2 * kDay) return formatted("%.0f days", std::floor(seconds / kDay));
+  if (seconds >= 2 * kDay) return fixed_text(std::floor(seconds / kDay), 0) + " days";
   const long whole = std::lround(seconds);
-  char text[64];
+  const auto two_digits = [](long number) { return str(number < 10 ? "0" : "", number); };
   if (whole >= 3600)
-    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  else
-    std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
-  return text;
+    return str(whole / 3600, ':', two_digits(whole / 60 % 60), ':', two_digits(whole % 60));
+  return str(whole / 60, ':', two_digits(whole % 60));
 }
 
 /// The beginning of a text that takes so many columns, if each letter takes one.
@@ -130,7 +124,7 @@ std::string Progress::line(const Moment& now, Values values, bool is_last) const
   text += with_commas(now.step);
   if (total_ > 0) text += " of " + with_commas(total_);
   for (const auto& [name, value] : values)
-    text += ", " + std::string(name) + formatted(" %.4g", value);
+    text += ", " + std::string(name) + ' ' + digits_text(value, 4);
 
   const double units = rate(is_last ? *first_ : recent_.front(), now);
   if (units > 0) {

@@ -1,9 +1,9 @@
 #include "reel/frontend/run_profile.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 
+#include "reel/core/quantities.h"
 #include "reel/core/source_lines.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/chrome_trace.h"
@@ -51,11 +51,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
+std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 
 std::string which_runs(const Picture& picture) {
   switch (picture.which_runs) {
@@ -118,7 +114,7 @@ RunProfile::RunProfile(std::vector<Picture> parts)
     : parts_(std::make_shared<const std::vector<Picture>>(std::move(parts))) {}
 
 std::string RunProfile::summary() const {
-  std::ostringstream out;
+  TextStream out;
   for (const Picture& part : *parts_) summarise(out, part);
   return out.str();
 }

@@ -181,12 +181,11 @@ void warn_of_sizes(const std::string& name, const StaticSizes& first, const Tree
   if (!now.is_like(first)) return;
   const auto warn = [&](const std::string& what, const std::string& dim, std::int64_t size,
                         std::int64_t before) {
-    std::cerr
-        << "reel: jit \"" << name << "\" traces for the ninth time; " << what << ", " << size
-        << ", was " << before
-        << " at first, and every size keeps a graph and plans of its own. A dim whose size is "
-           "a tensor has one trace for all sizes: Dim(\""
-        << dim << "\", scalar(" << size << ")).\n";
+    std::cerr << str(
+        "reel: jit \"", name, "\" traces for the ninth time; ", what, ", ", size, ", was ", before,
+        " at first, and every size keeps a graph and plans of its own. A dim whose size is "
+        "a tensor has one trace for all sizes: Dim(\"",
+        dim, "\", scalar(", size, ")).\n");
   };
   for (std::size_t i = 0; i < now.named.size(); ++i)
     if (const auto& [dim, size] = now.named[i]; size != first.named[i].second)

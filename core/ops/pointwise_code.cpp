@@ -12,6 +12,7 @@
 #include <xbyak/xbyak.h>
 
 #include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/str.h"
 
 namespace reel {
 namespace {
@@ -329,9 +330,9 @@ std::string Chain::key() const {
       code = unary ? static_cast<int>(*unary)
                    : static_cast<int>(Unary::count) + static_cast<int>(std::get<Binary>(*step.op));
     }
-    for (const int number : {code, step.in[0], step.in[1]}) key += ' ' + std::to_string(number);
+    for (const int number : {code, step.in[0], step.in[1]}) key += str(' ', number);
   }
-  for (const int v : results) key += '=' + std::to_string(v);
+  for (const int v : results) key += str('=', v);
   return key;
 }
 

@@ -1,6 +1,6 @@
 // Pictures in Graphviz's language.
-#include <sstream>
 
+#include "reel/core/str.h"
 #include "reel/frontend/pictures/picture.h"
 
 namespace reel {
@@ -115,7 +115,7 @@ class DotWriter {
 
   const Picture& picture_;
   std::vector<std::vector<int>> inside_;  ///< nodes by box, the picture itself first
-  std::ostringstream out_;
+  TextStream out_;
 };
 
 }  // namespace

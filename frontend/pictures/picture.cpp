@@ -65,7 +65,7 @@ void describe(PictureNode& drawn, const OpRecord& record) {
     drawn.label = number_of(get<FullAttrs>(record.attrs.get()));
   }
   if (!record.attrs) return;
-  std::ostringstream text;
+  TextStream text;
   record.attrs->print(text);
   if (!text.str().empty()) drawn.attributes.emplace_back("attributes", text.str());
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reel/autodiff/reverse_call.h"
+#include "reel/core/str.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
@@ -94,7 +95,7 @@ json json_of(const RecordedRun& whole, const LoweredPicture& lowered) {
   for (std::size_t i = 0; i < run.graph->nodes.size(); ++i) {
     const LoweredNode& node = run.graph->nodes[i];
     kinds[name_of(node.kind)].push_back(lowered.nodes[i]);
-    if (node.kind == LoweredKind::enter) enters[std::to_string(lowered.nodes[i])] = node.enters;
+    if (node.kind == LoweredKind::enter) enters[str(lowered.nodes[i])] = node.enters;
   }
   return {{"instances", std::move(instances)},
           {"activations", std::move(activations)},

@@ -104,7 +104,7 @@ std::ostream& operator<<(std::ostream& out, const LoweredGraph& graph) {
   const auto put_port = [&](const LoweredPort& port) {
     const LoweredNode& from = graph.nodes[static_cast<std::size_t>(port.node)];
     out << from.name;
-    if (from.outputs.size() > 1) out << ':' << port.port;
+    if (from.outputs.size() > 1) out << str(':', port.port);
   };
   for (std::size_t f = 0; f < graph.frames.size(); ++f) {
     const LoweredFrame& frame = graph.frames[f];
@@ -115,7 +115,7 @@ std::ostream& operator<<(std::ostream& out, const LoweredGraph& graph) {
     for (const LoweredNode& node : graph.nodes) {
       if (!stands_here(node)) continue;
       if (is_empty && f)
-        out << "frame " << frame.name << ", " << frame.parallel_iterations
+        out << "frame " << frame.name << ", " << str(frame.parallel_iterations)
             << (frame.parallel_iterations == 1 ? " iteration" : " iterations") << " at once:\n";
       is_empty = false;
       out << "  " << node.name << " = ";

@@ -363,7 +363,7 @@ class PlanText {
 
   const Passes& passes_;
   PlanTimes times_;
-  std::ostringstream out_;
+  TextStream out_;
 };
 
 std::string explain(const Plan& plan, const std::string& in_place) {

@@ -1,8 +1,6 @@
 #include "reel/trace/executors/plan/words.h"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
 
 #include "reel/core/str.h"
 
@@ -29,9 +27,7 @@ std::int64_t dense_bytes(const std::vector<TensorType>& types) {
 }
 
 std::string runs_text(double runs) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(1) << runs << " times";
-  return out.str();
+  return fixed_text(runs, 1) + " times";
 }
 
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {
