@@ -37,16 +37,21 @@ void save_checkpoint(const std::string& path, const Tree& tree, const Metadata& 
 }
 
 /// Fills the tree from a file of save_checkpoint, and sets this thread's stream of random numbers;
-/// returns the metadata that were given. Throws as load_safetensors does, and IoError for a file
-/// without the stream; then tree and stream are as they were.
+/// returns the metadata that were given. The file is opened once, so that tensors, stream and
+/// metadata are of one save, also while another program saves there. Throws as load_safetensors
+/// does, and IoError for a file without the stream; then tree and stream are as they were.
 template <class Tree>
-Metadata load_checkpoint(const std::string& path, Tree& tree) {
-  Metadata metadata = detail::read_metadata(path, "load_checkpoint");
-  const Tensor state = detail::random_state_of(metadata, path);
-  detail::load_tree(path, tree, {}, "load_checkpoint");
+Metadata load_checkpoint(const SafetensorsFile& file, Tree& tree) {
+  Metadata metadata = file.metadata();
+  const Tensor state = detail::random_state_of(metadata, file.path());
+  detail::load_tree(file, tree, {}, "load_checkpoint");
   set_random_state(state);
   metadata.erase("random_state");
   return metadata;
+}
+template <class Tree>
+Metadata load_checkpoint(const std::string& path, Tree& tree) {
+  return load_checkpoint(detail::open_file(path, "load_checkpoint"), tree);
 }
 
 }  // namespace reel

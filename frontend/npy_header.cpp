@@ -158,11 +158,13 @@ NpyHeader read_npy_header(const StoredFile& file) {
   // Magic, version, and the length of the dictionary in two or four bytes.
   unsigned char front[12] = {};
   const std::uint64_t version_end = kMagic.size() + 2;
+  const std::size_t front_bytes = std::min<std::uint64_t>(sizeof front, file.size());
+  file.read(front, 0, front_bytes);
+  const std::size_t magic_bytes = std::min(front_bytes, kMagic.size());
+  if (!std::equal(kMagic.begin(), kMagic.begin() + magic_bytes, reinterpret_cast<char*>(front)))
+    file.is_not("an .npy file", "it does not begin with \"\\x93NUMPY\"");
   if (file.size() < version_end + 2)
     file.damaged(str("it has ", file.size(), " bytes, too few for a header"));
-  file.read(front, 0, std::min<std::uint64_t>(sizeof front, file.size()));
-  if (!std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(front)))
-    file.damaged("it does not begin with \"\\x93NUMPY\", so it is no .npy file");
   const int major = front[6], minor = front[7];
   if (major < 1 || major > 3 || minor != 0)
     file.damaged(str("its format is ", major, '.', minor, ", not 1.0, 2.0 or 3.0"));

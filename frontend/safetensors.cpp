@@ -1,9 +1,10 @@
 #include "reel/frontend/safetensors.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "reel/frontend/replace_file.h"
@@ -15,30 +16,33 @@ namespace reel {
 // ---- Reading ------------------------------------------------------------------------
 
 struct SafetensorsContents {
-  SafetensorsContents(const std::string& path, const char* what)
-      : file(path, what), header(read_safetensors_header(file)) {
-    for (const StoredTensor& tensor : header.tensors) by_name[tensor.name] = &tensor;
+  SafetensorsContents(const std::string& path, const char* what) : file(path, what) {
+    read_safetensors_header(file, header);
   }
   SafetensorsContents(const SafetensorsContents&) = delete;
 
-  const StoredTensor* find(const std::string& name) const {
-    const auto found = by_name.find(name);
-    return found == by_name.end() ? nullptr : found->second;
-  }
   const StoredTensor& at(const std::string& name) const {
-    if (const StoredTensor* found = find(name)) return *found;
+    if (const StoredTensor* found = header.find(name)) return *found;
     throw IoError(str(file.name(), " has no tensor \"", name, "\" among its ",
                       header.tensors.size(), "; names() lists them"));
   }
   TensorType type(const StoredTensor& stored, const Dims& dims) const {
-    return stored_type(stored.dtype, stored.sizes, dims,
-                       str(file.name(), ": ", subject_of(stored)));
+    const std::string subject = str(file.name(), ": ", subject_of(stored));
+    if (!stored.dtype)
+      throw DTypeError(str(subject, " has elements of type ", stored.dtype_name,
+                           ", which this library does not know"));
+    return stored_type(*stored.dtype, stored.sizes(), dims, subject);
   }
+  /// Requires the type that type() gives, or one of the same dtype and sizes.
   Tensor read(const StoredTensor& stored, const TensorType& type) const {
     const Tensor result(allocate_block(type));
     read_elements(file, header.data_begin + stored.begin, static_cast<std::uint64_t>(type.numel()),
-                  {stored.dtype}, result.data<void>(), subject_of(stored));
+                  {*stored.dtype}, result.data<void>(), subject_of(stored));
     return result;
+  }
+  const Metadata& metadata() const {
+    std::call_once(has_metadata_, [&] { metadata_ = header.metadata(); });
+    return metadata_;
   }
   static std::string subject_of(const StoredTensor& stored) {
     return str("tensor \"", stored.name, '"');
@@ -46,19 +50,30 @@ struct SafetensorsContents {
 
   StoredFile file;
   SafetensorsHeader header;
-  std::unordered_map<std::string_view, const StoredTensor*> by_name;
+
+ private:
+  // A map takes several times the room of the text, and few readers ask for it.
+  mutable std::once_flag has_metadata_;
+  mutable Metadata metadata_;
 };
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : contents_(std::make_shared<SafetensorsContents>(path, "SafetensorsFile")) {}
+    : SafetensorsFile(path, "SafetensorsFile") {}
+SafetensorsFile::SafetensorsFile(const std::string& path, const char* function)
+    : contents_(std::make_shared<SafetensorsContents>(path, function)) {}
+
+const std::string& SafetensorsFile::path() const { return contents_->file.path(); }
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
-  for (const StoredTensor& tensor : contents_->header.tensors) result.push_back(tensor.name);
+  result.reserve(contents_->header.tensors.size());
+  for (const StoredTensor& tensor : contents_->header.tensors) result.emplace_back(tensor.name);
   return result;
 }
 
-bool SafetensorsFile::contains(const std::string& name) const { return contents_->find(name); }
+bool SafetensorsFile::contains(const std::string& name) const {
+  return contents_->header.find(name);
+}
 
 TensorType SafetensorsFile::type(const std::string& name) const {
   return contents_->type(contents_->at(name), {});
@@ -69,58 +84,76 @@ Tensor SafetensorsFile::tensor(const std::string& name, const Dims& dims) const 
   return contents_->read(stored, contents_->type(stored, dims));
 }
 
-const Metadata& SafetensorsFile::metadata() const { return contents_->header.metadata; }
+const Metadata& SafetensorsFile::metadata() const { return contents_->metadata(); }
 
 namespace {
 
-std::string quoted(const std::string& name) { return name.empty() ? "\"\"" : name; }
+std::string quoted(std::string_view name) { return name.empty() ? "\"\"" : std::string(name); }
 
-bool is_below(const std::string& name, const std::string& prefix) {
+bool is_below(std::string_view name, std::string_view prefix) {
   return prefix.empty() || name == prefix ||
          (name.size() > prefix.size() && name.starts_with(prefix) && name[prefix.size()] == '.');
 }
 
-/// What the file has and the tree has not, and the other way round; empty if they fit.
-std::string differences(const SafetensorsContents& contents, const std::vector<std::string>& names,
-                        const Tensors& like, const LoadOptions& options) {
-  auto extra = contents.by_name;
+std::string print_in_file(const StoredTensor& stored) {
+  if (!stored.dtype) return str(stored.dtype_name, stored.shape);
+  return print_stored(*stored.dtype, stored.sizes());
+}
+
+bool fits(const StoredTensor& stored, const TensorType& type) {
+  return stored.dtype && counterpart(*stored.dtype) == type.dtype() &&
+         stored.sizes() == type.sizes();
+}
+
+/// What the file has and the tree has not, and the other way round; empty if they fit. found: the
+/// tensors of the file by the place of their names, null where there is none.
+std::string differences(const SafetensorsHeader& header, const std::vector<std::string>& names,
+                        const std::vector<const StoredTensor*>& found, const Tensors& like,
+                        const LoadOptions& options) {
+  std::unordered_set<const StoredTensor*> expected;
   std::string result;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const TensorType& type = like[i].type();
-    const StoredTensor* stored = contents.find(names[i]);
-    if (!stored) {
+    if (!found[i]) {
       if (!options.allow_missing)
         result += str("\n  ", quoted(names[i]), ": not in the file, ", type, " expected");
       continue;
     }
-    if (counterpart(stored->dtype) != type.dtype() || stored->sizes != type.sizes())
-      result += str("\n  ", quoted(names[i]), ": ", print_stored(stored->dtype, stored->sizes),
-                    " in the file, ", type, " expected");
-    extra.erase(names[i]);
+    if (!fits(*found[i], type))
+      result += str("\n  ", quoted(names[i]), ": ", print_in_file(*found[i]), " in the file, ",
+                    type, " expected");
+    expected.insert(found[i]);
   }
   if (options.allow_extra) return result;
-  for (const StoredTensor& stored : contents.header.tensors)
-    if (extra.contains(stored.name) && is_below(stored.name, options.prefix))
-      result += str("\n  ", quoted(stored.name), ": ", print_stored(stored.dtype, stored.sizes),
+  for (const StoredTensor& stored : header.tensors)
+    if (!expected.contains(&stored) && is_below(stored.name, options.prefix))
+      result += str("\n  ", quoted(stored.name), ": ", print_in_file(stored),
                     " in the file, not expected");
   return result;
 }
 
-/// Where the tree's names may stand in the file instead; empty if that cannot be said.
-std::string place_in_file(const SafetensorsContents& contents,
-                          const std::vector<std::string>& names, const std::string& prefix) {
-  std::set<std::string> roots, fitting;
-  for (const StoredTensor& stored : contents.header.tensors) {
-    if (is_below(stored.name, prefix) && !prefix.empty()) return {};
-    roots.insert(stored.name.substr(0, stored.name.find('.')));
+std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+/// Nothing of the file is below the prefix: a line that says what is in it.
+std::string roots_in_file(const SafetensorsHeader& header, const std::string& prefix) {
+  std::set<std::string_view> roots;
+  for (const StoredTensor& stored : header.tensors) {
+    if (is_below(stored.name, prefix)) return {};
+    roots.insert(root_of(stored.name));
   }
-  if (!prefix.empty())
-    return str("\nNothing stands under \"", prefix, "\" in the file; .prefix can be one of ",
-               join(roots), ", or what is below them.");
-  for (const std::string& name : names) {
-    if (contents.find(name)) return {};
-    for (const std::string& root : roots)
-      if (contents.find(str(root, '.', name))) fitting.insert(root);
+  return str("\nNothing stands under \"", prefix, "\" in the file; .prefix can be one of ",
+             join(roots), ", or what is below them.");
+}
+
+/// None of the tree's names is in the file, and some are below one root of it: a line that says so.
+std::string root_in_file(const SafetensorsHeader& header, const std::vector<std::string>& names) {
+  const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
+  std::set<std::string_view> fitting;
+  for (const StoredTensor& stored : header.tensors) {
+    const std::string_view root = root_of(stored.name);
+    if (wanted.contains(stored.name)) return {};
+    if (root.size() < stored.name.size() && wanted.contains(stored.name.substr(root.size() + 1)))
+      fitting.insert(root);
   }
   if (fitting.size() != 1) return {};
   return str("\nSuch names stand under \"", *fitting.begin(),
@@ -158,46 +191,48 @@ void save_tensors(const std::string& path, const std::vector<std::string>& names
     return size_of(tensors[a].dtype()) > size_of(tensors[b].dtype());
   });
 
-  SafetensorsHeader header{{}, metadata};
+  std::vector<TensorToStore> stored;
   std::vector<std::string_view> data;
   std::uint64_t end = 0;
   for (const std::size_t i : order) {
     const TensorType& type = tensors[i].type();
     const std::uint64_t begin = std::exchange(end, end + static_cast<std::uint64_t>(type.bytes()));
-    header.tensors.push_back({names[i], stored_as(type.dtype()), type.sizes(), begin, end});
+    stored.push_back({names[i], stored_as(type.dtype()), type.sizes(), begin, end});
     data.emplace_back(tensors[i].data<char>(), end - begin);
   }
-  const std::string front = print_safetensors_header(header);
+  const std::string front = print_safetensors_header(stored, metadata);
   std::vector<std::string_view> parts{front};
   parts.insert(parts.end(), data.begin(), data.end());
   replace_file(path, parts, function);
 }
 
-Tensors load_tensors(const std::string& path, const std::vector<std::string>& names,
-                     const Tensors& like, const LoadOptions& options, const char* function) {
-  check_tensors(function, names, like);
-  const SafetensorsContents contents(path, function);
-  const std::string wrong = differences(contents, names, like, options);
-  if (!wrong.empty())
-    throw IoError(str(function, ": ", path, " holds another model:", wrong,
-                      place_in_file(contents, names, options.prefix)));
-
-  Tensors result;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const StoredTensor* stored = contents.find(names[i]);
-    result.push_back(stored ? contents.read(*stored, like[i].type()) : like[i]);
-  }
-  return result;
+SafetensorsFile open_file(const std::string& path, const char* function) {
+  return SafetensorsFile(path, function);
 }
 
-Metadata read_metadata(const std::string& path, const char* function) {
-  return SafetensorsContents(path, function).header.metadata;
+Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>& names,
+                     const Tensors& like, const LoadOptions& options, const char* function) {
+  check_tensors(function, names, like);
+  const SafetensorsContents& contents = *file.contents_;
+  const SafetensorsHeader& header = contents.header;
+  std::vector<const StoredTensor*> found;
+  for (const std::string& name : names) found.push_back(header.find(name));
+  const std::string wrong = differences(header, names, found, like, options);
+  if (!wrong.empty())
+    throw IoError(str(function, ": ", file.path(), " holds another model:", wrong,
+                      options.prefix.empty() ? root_in_file(header, names)
+                                             : roots_in_file(header, options.prefix)));
+
+  Tensors result;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    result.push_back(found[i] ? contents.read(*found[i], like[i].type()) : like[i]);
+  return result;
 }
 
 }  // namespace detail
 
 Metadata read_safetensors_metadata(const std::string& path) {
-  return detail::read_metadata(path, "read_safetensors_metadata");
+  return detail::open_file(path, "read_safetensors_metadata").metadata();
 }
 
 }  // namespace reel

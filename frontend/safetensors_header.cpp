@@ -1,21 +1,20 @@
 #include "reel/frontend/safetensors_header.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
+#include <utility>
 
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
+#include "reel/frontend/file_kind.h"
 
 namespace reel {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr const char* kMetadataKey = "__metadata__";
+constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr struct {
-  const char* name;
+  std::string_view name;
   StoredDType dtype;
 } kDTypes[] = {
     {"BOOL", StoredDType::boolean}, {"U8", StoredDType::u8},      {"I8", StoredDType::i8},
@@ -24,126 +23,188 @@ constexpr struct {
     {"I32", StoredDType::i32},      {"U32", StoredDType::u32},    {"F32", StoredDType::f32},
     {"F64", StoredDType::f64},      {"I64", StoredDType::i64},    {"U64", StoredDType::u64}};
 constexpr std::uint64_t kLengthBytes = 8;  // in front of the header, which they say the length of
+constexpr int kMaxDepth = 8;  // {"name": {"shape": [...]}} has 3; readers ignore what else there is
+
+/// The number, if the text is one of 64 bits without sign, fraction and exponent.
+std::optional<std::uint64_t> size_in(std::string_view text) {
+  std::uint64_t result = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, result);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return result;
+}
+
+/// Calls fn(size) for each item of an array of sizes whose text was checked.
+template <class Fn>
+void for_each_size(std::string_view array, const Fn& fn) {
+  const JsonReader::Fail fail = [](const std::string& reason) { throw InternalError(reason); };
+  JsonReader json(array, 1, fail);
+  json.array([&] { fn(size_in(json.value()).value()); });
+}
 
 /// One header being checked; every error says which file it is in.
 class HeaderReader {
  public:
-  HeaderReader(std::uint64_t data_bytes, const StoredFile& file)
-      : data_bytes_(data_bytes), file_(file) {}
+  HeaderReader(std::uint64_t data_bytes, const StoredFile& file, SafetensorsHeader& header)
+      : data_bytes_(data_bytes),
+        file_(file),
+        header_(header),
+        json_(header.text, kMaxDepth, fail_) {}
 
-  SafetensorsHeader read(std::string_view text) const {
-    if (text.empty() || text.front() != '{') damaged("the header does not begin with {");
-    const Json json = parse(text);
-    SafetensorsHeader header;
-    for (const auto& [name, value] : json.items()) {
-      if (name == kMetadataKey)
-        header.metadata = metadata(value);
-      else
-        header.tensors.push_back(tensor(name, value));
-    }
-    check_layout(header.tensors);
-    return header;
+  void read() {
+    bool has_metadata = false;
+    json_.object([&](const JsonString& key) {
+      if (key.has_escapes ? key.text() == kMetadataKey : key.raw == kMetadataKey) {
+        if (std::exchange(has_metadata, true)) twice(kMetadataKey);
+        metadata();
+      } else {
+        tensor(name_of(key));
+      }
+    });
+    json_.end();
+    header_.work += json_.position();
+    sort_by_name();
+    check_layout();
   }
 
  private:
   [[noreturn]] void damaged(const std::string& reason) const { file_.damaged(reason); }
+  [[noreturn]] void wrong(std::string_view tensor, const std::string& reason) const {
+    damaged(str("tensor \"", tensor, "\": ", reason));
+  }
+  [[noreturn]] void twice(std::string_view key) const {
+    damaged(str("the header has the key \"", key, "\" twice"));
+  }
 
-  /// The parser alone would keep the last of equal keys, and take any depth.
-  Json parse(std::string_view text) const {
-    constexpr int kMostDepth =
-        8;  // {"name": {"shape": [...]}} has 3; readers ignore what else there may be
-    std::vector<std::set<std::string>> keys;
-    const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      using Event = Json::parse_event_t;
-      if (event == Event::object_start || event == Event::array_start) {
-        if (depth >= kMostDepth) damaged("the header is nested too deeply");
-        if (event == Event::object_start) keys.emplace_back();
-      } else if (event == Event::object_end) {
-        keys.pop_back();
-      } else if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        damaged(str("the header has the key ", parsed.dump(), " twice"));
+  std::string_view name_of(const JsonString& key) {
+    if (!key.has_escapes) return key.raw;
+    return header_.names.emplace_back(key.text());
+  }
+
+  /// null is as if there were none.
+  void metadata() {
+    if (json_.peek() != '{') {
+      if (json_.value() != "null") damaged(str(kMetadataKey, " is no object"));
+      return;
+    }
+    const std::size_t begin = json_.position();
+    std::deque<JsonString> keys;
+    json_.object([&](const JsonString& key) {
+      keys.push_back(key);
+      if (json_.peek() != '"')
+        damaged(str(kMetadataKey, " has a value that is no string, under \"", key.raw, '"'));
+      json_.string();
+    });
+    header_.metadata_text = std::string_view(header_.text).substr(begin, json_.position() - begin);
+    check_keys(keys);
+  }
+
+  void check_keys(std::deque<JsonString>& keys) {
+    const auto compare = [&](const JsonString& a, const JsonString& b) {
+      ++header_.work;
+      return a.has_escapes || b.has_escapes ? a.text().compare(b.text()) : a.raw.compare(b.raw);
+    };
+    std::sort(keys.begin(), keys.end(),
+              [&](const auto& a, const auto& b) { return compare(a, b) < 0; });
+    const auto equal = std::adjacent_find(
+        keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return compare(a, b) == 0; });
+    if (equal != keys.end()) twice(equal->raw);
+  }
+
+  void tensor(std::string_view name) {
+    if (json_.peek() != '{') {
+      json_.value();
+      wrong(name, "is no object");
+    }
+    struct Field {
+      std::string_view key, text = {};
+    } fields[] = {{"dtype"}, {"shape"}, {"data_offsets"}};
+    json_.object([&](const JsonString& key) {
+      const std::string decoded = key.has_escapes ? key.text() : std::string();
+      const std::string_view text = key.has_escapes ? decoded : key.raw;
+      const std::string_view value = json_.value();
+      for (Field& field : fields) {
+        if (field.key != text) continue;
+        if (!field.text.empty()) twice(text);
+        field.text = value;
       }
-      return true;
-    };
-    try {
-      return Json::parse(text.begin(), text.end(), check);
-    } catch (const Json::exception& error) {
-      damaged(str("the header is no JSON: ", error.what()));
-    }
-  }
-
-  std::map<std::string, std::string> metadata(const Json& value) const {
-    if (!value.is_object()) damaged(str(kMetadataKey, " is no object"));
-    std::map<std::string, std::string> result;
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string())
-        damaged(str(kMetadataKey, " has a value that is no string, under \"", key, '"'));
-      result[key] = text.get<std::string>();
-    }
-    return result;
-  }
-
-  StoredTensor tensor(const std::string& name, const Json& value) const {
-    const auto wrong = [&](const std::string& what) {
-      damaged(str("tensor \"", name, "\": ", what));
-    };
-    if (!value.is_object()) wrong("is no object");
-    for (const char* key : {"dtype", "shape", "data_offsets"})
-      if (!value.contains(key)) wrong(str("has no ", key));
-
-    StoredTensor result;
+    });
+    for (const Field& field : fields)
+      if (field.text.empty()) wrong(name, str("has no ", field.key));
+    StoredTensor& result = header_.tensors.emplace_back();
     result.name = name;
-    result.dtype = dtype(value.at("dtype"), wrong);
-    const std::vector<std::uint64_t> sizes = numbers(value.at("shape"), "shape", wrong);
-    const std::optional<std::uint64_t> bytes = bytes_of(sizes, result.dtype);
-    if (!bytes) wrong("its sizes multiply to more bytes than 63 bits hold");
-    result.sizes.assign(sizes.begin(), sizes.end());
-
-    const std::vector<std::uint64_t> offsets =
-        numbers(value.at("data_offsets"), "data_offsets", wrong);
-    if (offsets.size() != 2) wrong("data_offsets are not two numbers");
-    result.begin = offsets[0];
-    result.end = offsets[1];
-    if (result.begin > result.end)
-      wrong(str("data_offsets [", result.begin, ", ", result.end, "] end before they begin"));
-    if (result.end > data_bytes_)
-      wrong(str("data_offsets [", result.begin, ", ", result.end, "] end beyond the ", data_bytes_,
-                " bytes of data in the file; it may be truncated"));
-    if (result.end - result.begin != *bytes)
-      wrong(str("its dtype and shape take ", *bytes, " bytes, its data_offsets ",
-                result.end - result.begin));
-    return result;
+    set_dtype(result, fields[0].text);
+    set_shape(result, fields[1].text);
+    set_offsets(result, fields[2].text);
+    check_bytes(result);
   }
 
-  template <class Wrong>
-  static StoredDType dtype(const Json& value, const Wrong& wrong) {
-    if (!value.is_string()) wrong("its dtype is no string");
-    const auto& name = value.get_ref<const std::string&>();
+  void set_dtype(StoredTensor& tensor, std::string_view text) {
+    if (text.front() != '"') wrong(tensor.name, "its dtype is no string");
+    tensor.dtype_name = name_of(JsonReader(text, 0, fail_).string());
     for (const auto& known : kDTypes)
-      if (name == known.name) return known.dtype;
-    std::vector<const char*> names;
-    for (const auto& known : kDTypes) names.push_back(known.name);
-    wrong(str("its dtype ", value.dump(), " is none of ", join(names)));
-    return StoredDType::f32;
+      if (tensor.dtype_name == known.name) tensor.dtype = known.dtype;
   }
 
-  template <class Wrong>
-  static std::vector<std::uint64_t> numbers(const Json& value, const char* key,
-                                            const Wrong& wrong) {
-    if (!value.is_array()) wrong(str("its ", key, " is no list"));
-    std::vector<std::uint64_t> result;
-    for (const Json& item : value) {
-      if (!item.is_number_unsigned())
-        wrong(str("its ", key, " has ", item.dump(), ", which is no size"));
-      result.push_back(item.get<std::uint64_t>());
-    }
-    return result;
+  void set_shape(StoredTensor& tensor, std::string_view text) const {
+    check_sizes(tensor.name, "shape", text);
+    tensor.shape = text;
   }
 
-  void check_layout(const std::vector<StoredTensor>& tensors) const {
+  void set_offsets(StoredTensor& tensor, std::string_view text) const {
+    check_sizes(tensor.name, "data_offsets", text);
+    std::size_t count = 0;
+    for_each_size(text, [&](std::uint64_t offset) {
+      if (count < 2) (count ? tensor.end : tensor.begin) = offset;
+      ++count;
+    });
+    if (count != 2) wrong(tensor.name, "data_offsets are not two numbers");
+    const auto refuse = [&](const std::string& reason) {
+      wrong(tensor.name, str("data_offsets [", tensor.begin, ", ", tensor.end, "] end ", reason));
+    };
+    if (tensor.begin > tensor.end) refuse("before they begin");
+    if (tensor.end > data_bytes_)
+      refuse(str("beyond the ", data_bytes_, " bytes of data in the file; it may be truncated"));
+  }
+
+  void check_sizes(std::string_view tensor, std::string_view key, std::string_view text) const {
+    if (text.front() != '[') wrong(tensor, str("its ", key, " is no list"));
+    JsonReader items(text, kMaxDepth, fail_);
+    items.array([&] {
+      const std::string_view item = items.value();
+      if (!size_in(item)) wrong(tensor, str("its ", key, " has ", item, ", which is no size"));
+    });
+  }
+
+  void check_bytes(const StoredTensor& tensor) const {
+    if (!tensor.dtype) return;
+    ByteCount count(*tensor.dtype);
+    for_each_size(tensor.shape, [&](std::uint64_t size) { count.multiply_by(size); });
+    const std::optional<std::uint64_t> bytes = count.result();
+    if (!bytes) wrong(tensor.name, "its sizes multiply to more bytes than 63 bits hold");
+    if (tensor.end - tensor.begin != *bytes)
+      wrong(tensor.name, str("its dtype and shape take ", *bytes, " bytes, its data_offsets ",
+                             tensor.end - tensor.begin));
+  }
+
+  void sort_by_name() {
+    std::deque<StoredTensor>& tensors = header_.tensors;
+    std::sort(tensors.begin(), tensors.end(), [&](const StoredTensor& a, const StoredTensor& b) {
+      ++header_.work;
+      return a.name < b.name;
+    });
+    const auto equal = std::adjacent_find(
+        tensors.begin(), tensors.end(),
+        [](const StoredTensor& a, const StoredTensor& b) { return a.name == b.name; });
+    if (equal != tensors.end()) twice(equal->name);
+  }
+
+  void check_layout() const {
     std::vector<const StoredTensor*> order;
-    for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
-    std::sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
+    order.reserve(header_.tensors.size());
+    for (const StoredTensor& tensor : header_.tensors) order.push_back(&tensor);
+    std::sort(order.begin(), order.end(), [&](const StoredTensor* a, const StoredTensor* b) {
+      ++header_.work;
       return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
     });
     std::uint64_t end = 0;
@@ -160,57 +221,128 @@ class HeaderReader {
 
   std::uint64_t data_bytes_;
   const StoredFile& file_;
+  SafetensorsHeader& header_;
+  JsonReader::Fail fail_ = [this](const std::string& reason) {
+    damaged("the header is no JSON: " + reason);
+  };
+  JsonReader json_;
 };
 
-}  // namespace
-
-SafetensorsHeader read_safetensors_header(const StoredFile& file) {
+/// Throws for a file that is not one of these, or that ends before its header does.
+/// Returns the length of the header.
+std::uint64_t check_front(const StoredFile& file) {
   const std::uint64_t size = file.size();
+  const std::string front = file.front();
+  std::uint64_t length = 0;
+  if (size >= kLengthBytes)
+    std::copy_n(front.data(), kLengthBytes, reinterpret_cast<char*>(&length));
+  const bool has_brace = size > kLengthBytes && front[kLengthBytes] == '{';
+  constexpr const char *kExpected = "a safetensors file",
+                       *kNoBrace = "its header does not begin with {";
+  if ((!has_brace || length >> 32) && !kind_of_file(front).empty())
+    file.is_not(kExpected, kNoBrace);
   if (size < kLengthBytes)
     file.damaged(
         str("it has ", size, " bytes, and the length of the header alone takes ", kLengthBytes));
-  std::uint64_t length = 0;
-  file.read(&length, 0, kLengthBytes);
+  if (size > kLengthBytes && !has_brace) file.is_not(kExpected, kNoBrace);
   if (length > kMostHeaderBytes)
     file.damaged(str("its header would have ", length, " bytes, more than the ", kMostHeaderBytes,
                      " that are allowed"));
   if (length > size - kLengthBytes)
     file.damaged(str("its header would have ", length, " bytes, but the file has ", size,
                      "; it may be truncated"));
-  std::string text(length, ' ');
-  file.read(text.data(), kLengthBytes, length);
-  const std::uint64_t data_begin = kLengthBytes + length;
-  SafetensorsHeader header = HeaderReader(size - data_begin, file).read(text);
-  header.data_begin = data_begin;
-  return header;
+  if (length == 0) file.damaged("its header has no bytes");
+  return length;
 }
 
-std::string print_safetensors_header(const SafetensorsHeader& header) {
-  Json json = Json::object();
-  if (!header.metadata.empty()) json[kMetadataKey] = header.metadata;
-  for (const StoredTensor& tensor : header.tensors) {
-    if (tensor.name == kMetadataKey || json.contains(tensor.name))
-      throw ArgumentError(
-          str("save_safetensors: two keys of the file would be called \"", tensor.name, '"'));
+std::string json_string(std::string_view text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    throw ArgumentError("save_safetensors: names and metadata must be UTF-8");
+  }
+}
+
+std::string printed(const std::map<std::string, std::string>& metadata) {
+  std::string text;
+  for (const auto& [key, value] : metadata)
+    text += (text.empty() ? '{' : ',') + json_string(key) + ':' + json_string(value);
+  return text + '}';
+}
+
+}  // namespace
+
+std::vector<std::int64_t> StoredTensor::sizes() const {
+  std::vector<std::int64_t> result;
+  for_each_size(shape,
+                [&](std::uint64_t size) { result.push_back(static_cast<std::int64_t>(size)); });
+  return result;
+}
+
+const StoredTensor* SafetensorsHeader::find(std::string_view name) const {
+  const auto found = std::lower_bound(
+      tensors.begin(), tensors.end(), name,
+      [](const StoredTensor& tensor, std::string_view wanted) { return tensor.name < wanted; });
+  return found != tensors.end() && found->name == name ? &*found : nullptr;
+}
+
+std::map<std::string, std::string> SafetensorsHeader::metadata() const {
+  std::map<std::string, std::string> result;
+  if (metadata_text.empty()) return result;
+  const JsonReader::Fail fail = [](const std::string& reason) { throw InternalError(reason); };
+  JsonReader json(metadata_text, kMaxDepth, fail);
+  json.object([&](const JsonString& key) { result[key.text()] = json.string().text(); });
+  return result;
+}
+
+void read_safetensors_header(const StoredFile& file, SafetensorsHeader& header) {
+  const std::uint64_t length = check_front(file);
+  header.text.resize(length);
+  file.read(header.text.data(), kLengthBytes, length);
+  header.data_begin = kLengthBytes + length;
+  HeaderReader(file.size() - header.data_begin, file, header).read();
+}
+
+std::string print_safetensors_header(const std::vector<TensorToStore>& tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  std::vector<const TensorToStore*> order;
+  for (const TensorToStore& tensor : tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(),
+            [](const TensorToStore* a, const TensorToStore* b) { return a->name < b->name; });
+  const auto refuse_twice = [](std::string_view key) {
+    throw ArgumentError(str("save_safetensors: two keys of the file would be called \"", key, '"'));
+  };
+  std::string text(kLengthBytes, '\0');
+  char before = '{';
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += before;
+    text += json_string(key) + ':' + value;
+    before = ',';
+  };
+  bool has_metadata = metadata.empty();
+  const auto add_metadata = [&] {
+    if (!std::exchange(has_metadata, true)) add(kMetadataKey, printed(metadata));
+  };
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TensorToStore& tensor = *order[i];
+    if (tensor.name > kMetadataKey) add_metadata();
+    if (tensor.name == kMetadataKey || (i && tensor.name == order[i - 1]->name))
+      refuse_twice(tensor.name);
     const auto* known =
         std::find_if(std::begin(kDTypes), std::end(kDTypes),
                      [&](const auto& entry) { return entry.dtype == tensor.dtype; });
-    json[tensor.name] = {{"dtype", known->name},
-                         {"shape", tensor.sizes},
-                         {"data_offsets", {tensor.begin, tensor.end}}};
+    add(tensor.name, str("{\"data_offsets\":[", tensor.begin, ',', tensor.end, "],\"dtype\":\"",
+                         known->name, "\",\"shape\":[", join(tensor.sizes, ","), "]}"));
   }
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const Json::exception&) {
-    throw ArgumentError("save_safetensors: names and metadata must be UTF-8");
-  }
+  add_metadata();
+  text += before == '{' ? "{}" : "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
+  const std::uint64_t length = text.size() - kLengthBytes;
   if (length > kMostHeaderBytes)
     throw ArgumentError(
         str("save_safetensors: names and metadata take more than ", kMostHeaderBytes, " bytes"));
-  return std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text;
+  std::copy_n(reinterpret_cast<const char*>(&length), kLengthBytes, text.data());
+  return text;
 }
 
 }  // namespace reel

@@ -100,15 +100,20 @@ std::ostream& operator<<(std::ostream& out, StoredDType stored) {
   return out << facts(stored).name;
 }
 
+void ByteCount::multiply_by(std::uint64_t size) {
+  if (size && __builtin_mul_overflow(widest_, size, &widest_)) fits_ = false;
+  bytes_ *= size;
+}
+
+std::optional<std::uint64_t> ByteCount::result() const {
+  if (!fits_ || widest_ >> 63) return {};
+  return bytes_;
+}
+
 std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& sizes, StoredDType stored) {
-  // As wide as it may become in memory: then no product of sizes overflows there.
-  std::uint64_t bytes = size_of(stored), widest = sizeof(double);
-  for (const std::uint64_t size : sizes) {
-    if (size && __builtin_mul_overflow(widest, size, &widest)) return {};
-    bytes *= size;
-  }
-  if (widest >> 63) return {};
-  return bytes;
+  ByteCount bytes(stored);
+  for (const std::uint64_t size : sizes) bytes.multiply_by(size);
+  return bytes.result();
 }
 
 void read_elements(const StoredFile& file, std::uint64_t offset, std::uint64_t count,

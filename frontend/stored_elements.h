@@ -38,8 +38,21 @@ StoredDType stored_as(DType dtype);
 std::optional<DType> counterpart(StoredDType stored);
 std::ostream& operator<<(std::ostream& out, StoredDType stored);
 
-/// Of an array of that shape, or none when 63 bits do not hold them, or the sizes without the
-/// zeros among them.
+/// The bytes of an array whose sizes are given one by one.
+class ByteCount {
+ public:
+  explicit ByteCount(StoredDType stored) : bytes_(size_of(stored)) {}
+  void multiply_by(std::uint64_t size);
+  /// None when 63 bits do not hold them, or the product of the sizes without the zeros among them,
+  /// each element taken as wide as it may become in memory: no product of sizes overflows there.
+  std::optional<std::uint64_t> result() const;
+
+ private:
+  std::uint64_t bytes_, widest_ = sizeof(double);
+  bool fits_ = true;
+};
+
+/// The result of ByteCount for an array of that shape.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& sizes, StoredDType stored);
 
 /// How the elements of an array stand in a file.

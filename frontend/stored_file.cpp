@@ -4,15 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "reel/core/errors.h"
+#include "reel/core/reason_of.h"
 #include "reel/core/str.h"
-#include "reel/frontend/replace_file.h"
+#include "reel/frontend/file_kind.h"
 
 namespace reel {
 
-StoredFile::StoredFile(const std::string& path, const char* what) : name_(str(what, ": ", path)) {
+StoredFile::StoredFile(const std::string& path, const char* what)
+    : path_(path), name_(str(what, ": ", path)) {
   // Not blocking, so that opening a pipe comes back to be refused.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw IoError(str(what, ": cannot open ", path, ": ", reason_of(errno)));
@@ -44,6 +48,18 @@ void StoredFile::read(void* to, std::uint64_t offset, std::uint64_t count) const
     offset += static_cast<std::uint64_t>(got);
     count -= static_cast<std::uint64_t>(got);
   }
+}
+
+std::string StoredFile::front() const {
+  std::string bytes(std::min<std::uint64_t>(size_, kFileFrontBytes), '\0');
+  read(bytes.data(), 0, bytes.size());
+  return bytes;
+}
+
+void StoredFile::is_not(const char* expected, const std::string& otherwise) const {
+  const std::string_view kind = kind_of_file(front());
+  throw IoError(str(name_, " is not ", expected, ": ",
+                    kind.empty() ? otherwise : str("it looks like ", kind)));
 }
 
 void StoredFile::damaged(const std::string& reason) const { throw_damaged(name_, reason); }

@@ -59,7 +59,7 @@ class AddingTask : public Task {
     metadata.insert(more.begin(), more.end());
     trainer_.save(path, metadata);
   }
-  void load(const std::string& path) override { trainer_.load(path); }
+  void load(const SafetensorsFile& file) override { trainer_.load(file); }
   std::string show() const override {
     constexpr std::size_t kShown = 5;
     const auto [x, target] = draw();
@@ -110,8 +110,9 @@ class AddingTask : public Task {
 }  // namespace
 
 std::unique_ptr<Task> make_adding_task(const TrainingOptions& options, const AddingProblem& problem,
-                                       const Metadata& settings) {
+                                       const Metadata& settings,
+                                       const std::optional<SafetensorsFile>& resumed) {
   std::unique_ptr<Task> task = make_task<AddingTask>(options, options, problem, settings);
-  if (options.resume) task->load(options.checkpoint);
+  if (resumed) task->load(*resumed);
   return task;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "../training/task.h"
 
@@ -12,7 +13,7 @@ struct AddingProblem {
 };
 
 /// Source: Hochreiter & Schmidhuber (1997), experiment 4. Who always answers 1 has a mean squared
-/// error of 1/6. settings: for the checkpoint. With options.resume it goes on with the checkpoint;
-/// throws IoError.
+/// error of 1/6. settings: for the checkpoint. resumed: a checkpoint to go on with. Throws IoError.
 std::unique_ptr<Task> make_adding_task(const TrainingOptions& options, const AddingProblem& problem,
-                                       const reel::Metadata& settings);
+                                       const reel::Metadata& settings,
+                                       const std::optional<reel::SafetensorsFile>& resumed);

@@ -26,10 +26,11 @@ Settings settings_in(Options& options) {
 
 int run(Options& options, const std::set<std::string>& given) {
   const Settings settings = settings_in(options);
-  if (options.resume) settings.take(options.checkpoint, given, true, "adding_problem");
+  const std::optional<reel::SafetensorsFile> resumed = open_resumed(options);
+  if (resumed) settings.take(*resumed, given, true, "adding_problem");
   reel::manual_seed(options.seed);
   const std::unique_ptr<Task> task =
-      make_adding_task(options, options.problem, settings.to_metadata(options.checkpoint));
+      make_adding_task(options, options.problem, settings.to_metadata(options.checkpoint), resumed);
   return train_and_show(*task, options);
 }
 

@@ -35,15 +35,17 @@ void add_flags(CLI::App& app, Options& options) {
 }
 
 std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& given) {
-  if (options.resume || options.sample) take_settings(options, given);
+  const std::optional<reel::SafetensorsFile> stored =
+      options.sample ? reel::SafetensorsFile(options.checkpoint) : open_resumed(options);
+  if (stored) take_settings(options, *stored, given);
   if (options.task == "adding" && given.count("data"))
     throw UserError("the adding problem needs no --data");
   // The next run may be started elsewhere.
   if (!options.data.empty()) options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);
-  if (options.sample) return make_writer(options);
+  if (options.sample) return make_writer(options, *stored);
   if (options.task == "text") {
-    if (std::unique_ptr<Task> task = make_text_task(options)) return task;
+    if (std::unique_ptr<Task> task = make_text_task(options, stored)) return task;
     constexpr const char* kNoText =
         "no text: the program `bible` is not installed (Debian: bible-kjv, bible-kjv-text), and "
         "there is no --data";
@@ -51,7 +53,7 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
     std::cout << kNoText << "; training on the adding problem instead\n";
     options.task = "adding";
   }
-  return make_adding_task(options, {.length = options.length}, metadata_of(options));
+  return make_adding_task(options, {.length = options.length}, metadata_of(options), stored);
 }
 
 int run(Options& options, const std::set<std::string>& given) {

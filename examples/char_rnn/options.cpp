@@ -15,9 +15,10 @@ reel::Metadata metadata_of(Options options) {
   return settings_in(options).to_metadata(options.checkpoint);
 }
 
-void take_settings(Options& options, const std::set<std::string>& given) {
+void take_settings(Options& options, const reel::SafetensorsFile& checkpoint,
+                   const std::set<std::string>& given) {
   const std::uint64_t seed = options.seed;
-  settings_in(options).take(options.checkpoint, given, !options.sample, "char_rnn");
+  settings_in(options).take(checkpoint, given, !options.sample, "char_rnn");
   // A model that only writes draws its own random numbers.
   if (options.sample) options.seed = seed;
 }

@@ -31,4 +31,5 @@ Settings settings_in(Options& options);
 reel::Metadata metadata_of(Options options);
 
 /// Replaces all settings that were not given by those of the checkpoint. Throws as Settings::take.
-void take_settings(Options& options, const std::set<std::string>& given);
+void take_settings(Options& options, const reel::SafetensorsFile& checkpoint,
+                   const std::set<std::string>& given);

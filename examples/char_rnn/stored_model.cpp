@@ -2,22 +2,26 @@
 
 #include <filesystem>
 
-Alphabet stored_alphabet(const std::string& checkpoint) {
-  const reel::Metadata metadata = reel::read_safetensors_metadata(checkpoint);
+Alphabet stored_alphabet(const reel::SafetensorsFile& checkpoint) {
+  const reel::Metadata& metadata = checkpoint.metadata();
   const auto found = metadata.find("alphabet");
   if (found == metadata.end())
-    throw UserError(checkpoint + " holds a model that writes no text: it has no alphabet");
+    throw UserError(checkpoint.path() + " holds a model that writes no text: it has no alphabet");
   return Alphabet::from_hex(found->second);
 }
 
-Options stored_options(const std::string& checkpoint) {
-  if (!std::filesystem::exists(checkpoint))
-    throw UserError("there is no " + checkpoint +
+reel::SafetensorsFile open_checkpoint(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    throw UserError("there is no " + path +
                     "; char_rnn trains a model, --checkpoint says where it is");
+  return reel::SafetensorsFile(path);
+}
+
+Options stored_options(const reel::SafetensorsFile& checkpoint) {
   Options options;
-  options.checkpoint = checkpoint;
+  options.checkpoint = checkpoint.path();
   options.sample = true;
-  take_settings(options, {});
+  take_settings(options, checkpoint, {});
   return options;
 }
 

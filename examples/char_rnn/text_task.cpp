@@ -51,16 +51,16 @@ class TextTask : public Task {
     metadata["position"] = std::to_string(reader_->position());
     trainer_.save(path, metadata);
   }
-  void load(const std::string& path) override {
+  void load(const SafetensorsFile& file) override {
     if (reader_) {
-      Metadata metadata = read_safetensors_metadata(path);
+      Metadata metadata = file.metadata();
       if (metadata["text"] != fingerprint_)
-        throw UserError(path + " goes on only with the text that it learnt so far (" +
+        throw UserError(file.path() + " goes on only with the text that it learnt so far (" +
                         metadata["text"] + "), but " + source_of_text(options_) +
                         " is another one (" + fingerprint_ + ')');
       reader_->set_position(std::strtoull(metadata["position"].c_str(), nullptr, 10));
     }
-    trainer_.load(path);
+    trainer_.load(file);
   }
   std::string show() const override {
     return write_text(trainer_.model(), alphabet_, options_.characters, options_.temperature);
@@ -97,20 +97,20 @@ class TextTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_text_task(const Options& options) {
+std::unique_ptr<Task> make_text_task(const Options& options,
+                                     const std::optional<SafetensorsFile>& resumed) {
   const std::optional<std::string> text =
       options.data.empty() ? read_bible() : read_text(options.data);
   if (!text) return nullptr;
   const Alphabet alphabet = Alphabet::of(*text);
   auto task = make_task<TextTask>(options, options, alphabet,
                                   Text{alphabet.encode(*text), fingerprint(*text)});
-  if (options.resume) task->load(options.checkpoint);
+  if (resumed) task->load(*resumed);
   return task;
 }
 
-std::unique_ptr<Task> make_writer(const Options& options) {
-  auto task =
-      make_task<TextTask>(options, options, stored_alphabet(options.checkpoint), std::nullopt);
-  task->load(options.checkpoint);
+std::unique_ptr<Task> make_writer(const Options& options, const SafetensorsFile& checkpoint) {
+  auto task = make_task<TextTask>(options, options, stored_alphabet(checkpoint), std::nullopt);
+  task->load(checkpoint);
   return task;
 }

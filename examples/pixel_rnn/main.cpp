@@ -22,12 +22,13 @@ void add_flags(CLI::App& app, Options& options) {
 }
 
 int run(Options& options, const std::set<std::string>& given) {
-  if (options.resume) settings_in(options).take(options.checkpoint, given, true, "pixel_rnn");
+  const std::optional<reel::SafetensorsFile> resumed = open_resumed(options);
+  if (resumed) settings_in(options).take(*resumed, given, true, "pixel_rnn");
   // The next run may be started elsewhere.
   options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);
   const reel::Metadata settings = settings_in(options).to_metadata(options.checkpoint);
-  return train_and_show(*make_pixel_task(options, settings), options);
+  return train_and_show(*make_pixel_task(options, settings, resumed), options);
 }
 
 }  // namespace

@@ -168,11 +168,13 @@ class PixelTask : public Task {
     metadata["pictures"] = learnt_print_;
     trainer_.save(path, metadata);
   }
-  void load(const std::string& path) override {
-    if (read_safetensors_metadata(path)["pictures"] != learnt_print_)
-      throw UserError(path + " goes on only with the pictures that it learnt from, but those in " +
+  void load(const SafetensorsFile& file) override {
+    const auto pictures = file.metadata().find("pictures");
+    if (pictures == file.metadata().end() || pictures->second != learnt_print_)
+      throw UserError(file.path() +
+                      " goes on only with the pictures that it learnt from, but those in " +
                       options_.data + " are others");
-    trainer_.load(path);
+    trainer_.load(file);
   }
 
   std::string show() const override {
@@ -220,8 +222,9 @@ class PixelTask : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_pixel_task(const Options& options, const Metadata& settings) {
+std::unique_ptr<Task> make_pixel_task(const Options& options, const Metadata& settings,
+                                      const std::optional<SafetensorsFile>& resumed) {
   std::unique_ptr<Task> task = make_task<PixelTask>(options, options, settings);
-  if (options.resume) task->load(options.checkpoint);
+  if (resumed) task->load(*resumed);
   return task;
 }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -26,6 +25,14 @@ std::optional<LossRow> parse(const std::string& line) {
   LossRow row{step, std::strcmp(mode, "traced") == 0, loss};
   if (found == 4) row.accuracy = accuracy;
   return row;
+}
+
+/// Nothing at the end of the file. A last line without its end is one that was being written.
+std::optional<std::string> next_line(std::FILE* file) {
+  std::string line;
+  for (int c; (c = std::fgetc(file)) != EOF; line += static_cast<char>(c))
+    if (c == '\n') return line;
+  return std::nullopt;
 }
 
 std::string print(double value) {
@@ -52,19 +59,22 @@ LossFile::LossFile(const std::string& path, const std::string& columns, std::int
   if (error_) fail();
 }
 
-void LossFile::refuse(const std::string& reason) const {
+void LossFile::refuse(const std::string& reason) {
+  std::fclose(std::exchange(file_, nullptr));
   throw UserError(path_ + " holds no losses of this training: " + reason +
                   "; name another file with --losses");
 }
 
 void LossFile::keep(const std::string& head, std::int64_t steps_done) {
-  std::ifstream in(path_);
-  std::string line;
-  if (!std::getline(in, line) || line + '\n' != head)
+  // Opened once, and cut, not written anew: a kill finds the file as it was or as it is to be.
+  file_ = std::fopen(path_.c_str(), "r+");
+  check(file_ != nullptr);
+  if (error_) fail();
+  if (next_line(file_).value_or("") + '\n' != head)
     refuse("its first line is not " + head.substr(0, head.size() - 1));
   auto end = static_cast<off_t>(head.size());
-  // A last line without its end is one that was being written.
-  while (std::getline(in, line) && !in.eof()) {
+  for (std::optional<std::string> found; (found = next_line(file_));) {
+    const std::string& line = *found;
     const std::optional<LossRow> row = parse(line);
     const bool is_whole =
         std::count(line.begin(), line.end(), ',') == std::count(head.begin(), head.end(), ',');
@@ -77,9 +87,7 @@ void LossFile::keep(const std::string& head, std::int64_t steps_done) {
     refuse("it has no row for step " + step + ", at which the checkpoint is");
   if (const std::string loss = print(rows_.back().loss); loss != last_)
     refuse("at step " + step + " it has a loss of " + loss + ", the checkpoint one of " + last_);
-  // Cut at once, not written anew: a kill finds the file as it was or as it is to be.
-  file_ = std::fopen(path_.c_str(), "r+");
-  check(file_ && ::ftruncate(::fileno(file_), end) == 0 && std::fseek(file_, 0, SEEK_END) == 0);
+  check(::ftruncate(::fileno(file_), end) == 0 && std::fseek(file_, 0, SEEK_END) == 0);
   if (error_) fail();
 }
 

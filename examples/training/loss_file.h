@@ -42,7 +42,7 @@ class LossFile {
 
  private:
   void keep(const std::string& head, std::int64_t steps_done);
-  [[noreturn]] void refuse(const std::string& reason) const;
+  [[noreturn]] void refuse(const std::string& reason);
   void check(bool is_written);
   [[noreturn]] void fail() const;
 

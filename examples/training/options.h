@@ -17,4 +17,5 @@ struct TrainingOptions {
   std::string checkpoint;
   int stop_after = 0;  ///< steps; 0: never
   bool resume = false;
+  std::string last_loss;  ///< of the checkpoint that is resumed
 };

@@ -68,9 +68,10 @@ reel::Metadata Settings::to_metadata(const std::string& checkpoint) const {
   return result;
 }
 
-void Settings::take(const std::string& checkpoint, const std::set<std::string>& given, bool goes_on,
-                    const std::string& program) const {
-  const reel::Metadata stored = reel::read_safetensors_metadata(checkpoint);
+void Settings::take(const reel::SafetensorsFile& file, const std::set<std::string>& given,
+                    bool goes_on, const std::string& program) const {
+  const reel::Metadata& stored = file.metadata();
+  const std::string& checkpoint = file.path();
   std::string differences;
   for (const Setting& setting : all_) {
     const auto found = stored.find(setting.flag);
@@ -92,4 +93,12 @@ void Settings::take(const std::string& checkpoint, const std::set<std::string>& 
   }
   if (!differences.empty())
     throw UserError(checkpoint + " holds another model: it was made with " + differences);
+}
+
+std::optional<reel::SafetensorsFile> open_resumed(TrainingOptions& options) {
+  if (!options.resume) return std::nullopt;
+  const reel::SafetensorsFile file(options.checkpoint);
+  const auto loss = file.metadata().find("loss");
+  if (loss != file.metadata().end()) options.last_loss = loss->second;
+  return file;
 }

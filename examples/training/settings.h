@@ -4,6 +4,7 @@
 #include <reel/reel.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -37,8 +38,8 @@ class Settings {
   /// and what belongs to show() is left as it is.
   /// program: whose checkpoint it should be. Throws UserError, which names all of those given that
   /// would make another model, or another training of it, than the checkpoint holds.
-  void take(const std::string& checkpoint, const std::set<std::string>& given, bool goes_on,
-            const std::string& program) const;
+  void take(const reel::SafetensorsFile& checkpoint, const std::set<std::string>& given,
+            bool goes_on, const std::string& program) const;
 
  private:
   struct Setting {
@@ -49,3 +50,7 @@ class Settings {
   };
   std::vector<Setting> all_;
 };
+
+/// The checkpoint that the options resume, or none. It is opened once: whatever a run takes from it
+/// is of one save, also while another program saves there. Throws IoError.
+std::optional<reel::SafetensorsFile> open_resumed(TrainingOptions& options);

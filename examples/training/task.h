@@ -27,7 +27,7 @@ class Task {
   /// All that training depends on, to and from a file; more: what else the file shall know. Throw
   /// IoError.
   virtual void save(const std::string& path, const reel::Metadata& more) = 0;
-  virtual void load(const std::string& path) = 0;
+  virtual void load(const reel::SafetensorsFile& file) = 0;
   /// What has been learnt, as text.
   virtual std::string show() const = 0;
 

@@ -42,8 +42,8 @@ class Trainer {
     stored_.random_state = reel::random_state();
     reel::save_safetensors(path, stored_, metadata);
   }
-  void load(const std::string& path) {
-    reel::load_safetensors(path, stored_);
+  void load(const reel::SafetensorsFile& file) {
+    reel::load_safetensors(file, stored_);
     reel::set_random_state(stored_.random_state);
   }
 

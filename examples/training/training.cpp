@@ -58,7 +58,7 @@ class Training {
       : task_(task),
         options_(options),
         losses_(options.losses, task.unit() + (task.has_accuracy() ? ",accuracy" : ""),
-                task.steps_done(), last_loss(options)),
+                task.steps_done(), options.last_loss),
         progress_(
             options.steps, "training",
             {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {}
@@ -90,11 +90,8 @@ class Training {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// The checkpoint knows the last loss, so that it can tell its own file of them.
-  static std::string last_loss(const TrainingOptions& options) {
-    return options.resume ? reel::read_safetensors_metadata(options.checkpoint)["loss"] : "";
-  }
-  /// Rows first: those of a checkpoint's steps are never missing.
+  /// Rows first: those of a checkpoint's steps are never missing. The checkpoint knows the last
+  /// loss, so that it can tell its own file of them.
   void save() {
     losses_.flush();
     task_.save(options_.checkpoint, {{"loss", losses_.last()}});

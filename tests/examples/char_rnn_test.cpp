@@ -246,7 +246,7 @@ TEST_F(CharRnnErrorTest, CheckpointsOfAnotherModel) {
       "a/model holds another model: it was made with --cell lstm, not gru, --layers "
       "1, not 2, --hidden 6, not 7");
   expect_error(run({"--sample", "--checkpoint", "b"}),
-               "read_safetensors_metadata: cannot open b: No such file or directory");
+               "SafetensorsFile: cannot open b: No such file or directory");
   train("sums", {"--task", "adding", "--steps", "2", "--hidden", "3", "--length", "4"});
   expect_error(run({"--sample", "--checkpoint", "sums/model"}),
                "sums/model holds a model that writes no text: it has no alphabet");

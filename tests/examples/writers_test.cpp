@@ -105,7 +105,7 @@ TEST_F(BeamSearchTest, Errors) {
                "it is");
   const Outcome damaged = run({"--checkpoint", "text"});
   EXPECT_EQ(damaged.code, 1);
-  EXPECT_EQ(damaged.error.find("beam_search: read_safetensors_metadata: text is damaged"), 0u)
+  EXPECT_EQ(damaged.error.find("beam_search: SafetensorsFile: text is not a safetensors file"), 0u)
       << damaged.error;
   train_model(kText);
   const auto fails = [&](Arguments more, const std::string& message, int code = 1) {

@@ -174,7 +174,11 @@ TEST_F(NpyTest, WhatIsNoNpyFileIsRefused) {
   write("");
   EXPECT_EQ(error(), " is damaged: it has 0 bytes, too few for a header");
   write("PK\3\4 a zip archive");
-  EXPECT_EQ(error(), " is damaged: it does not begin with \"\\x93NUMPY\", so it is no .npy file");
+  EXPECT_EQ(error(),
+            " is not an .npy file: it looks like a zip archive, as torch.save and numpy.savez "
+            "write them");
+  write("\1\2\3");
+  EXPECT_EQ(error(), " is not an .npy file: it does not begin with \"\\x93NUMPY\"");
   write("\x93NUMPY\4\0\0\0"s);
   EXPECT_EQ(error(), " is damaged: its format is 4.0, not 1.0, 2.0 or 3.0");
   write("\x93NUMPY\2\0\xff\xff\xff\xff"s);

@@ -325,16 +325,14 @@ TEST_F(SafetensorsTest, AbsurdLengthsAreRefused) {
 }
 
 TEST_F(SafetensorsTest, AHeaderThatIsNoJsonSaysWhere) {
-  EXPECT_EQ(header_error(""), " is damaged: the header does not begin with {");
-  EXPECT_EQ(header_error("[]"), " is damaged: the header does not begin with {");
+  EXPECT_EQ(header_error(""), " is not a safetensors file: its header does not begin with {");
+  EXPECT_EQ(header_error("[]"), " is not a safetensors file: its header does not begin with {");
   EXPECT_NE(header_error(R"({"x": )").find("the header is no JSON: "), std::string::npos);
   EXPECT_NE(header_error("{} x").find("the header is no JSON: "), std::string::npos);
   EXPECT_NE(header_error("{\"\xff\": 1}").find("the header is no JSON: "), std::string::npos);
-  EXPECT_NE(header_error(R"({"x": {"dtype":"F32","shape":[1e999],"data_offsets":[0,8]}})")
-                .find("no JSON"),
-            std::string::npos);
   EXPECT_EQ(header_error(R"({"x":)" + std::string(100000, '[')),
-            " is damaged: the header is nested too deeply");
+            " is damaged: the header is no JSON: byte 13: expected fewer brackets inside each "
+            "other");
   EXPECT_LT(header_error("{\"" + std::string(100000, 'a')).size(), 500u);
 }
 
@@ -348,10 +346,6 @@ TEST_F(SafetensorsTest, EveryLieOfAHeaderIsNamed) {
   EXPECT_EQ(header_error(R"({"x":1})"), start + "is no object");
   EXPECT_EQ(header_error(R"({"x":{"dtype":"F32","shape":[2]}})"), start + "has no data_offsets");
   EXPECT_EQ(header_error(x("1", "[2]", "[0,8]")), start + "its dtype is no string");
-  EXPECT_EQ(header_error(x("\"F12\"", "[4]", "[0,8]")),
-            start +
-                "its dtype \"F12\" is none of BOOL, U8, I8, F8_E5M2, F8_E4M3, I16, U16, F16, BF16, "
-                "I32, U32, F32, F64, I64, U64");
   EXPECT_EQ(header_error(x("\"F32\"", "2", "[0,8]")), start + "its shape is no list");
   EXPECT_EQ(header_error(x("\"F32\"", "[-2]", "[0,8]")),
             start + "its shape has -2, which is no size");
@@ -360,7 +354,11 @@ TEST_F(SafetensorsTest, EveryLieOfAHeaderIsNamed) {
   EXPECT_EQ(header_error(x("\"F32\"", "[true]", "[0,8]")),
             start + "its shape has true, which is no size");
   EXPECT_EQ(header_error(x("\"F32\"", "[18446744073709551616]", "[0,8]")),
-            start + "its shape has 1.8446744073709552e+19, which is no size");
+            start + "its shape has 18446744073709551616, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[1e999]", "[0,8]")),
+            start + "its shape has 1e999, which is no size");
+  EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[0,8],\"dtype\":\"F32\"")),
+            " is damaged: the header has the key \"dtype\" twice");
   EXPECT_EQ(header_error(x("\"F32\"", "[4294967296,4294967296,2]", "[0,8]")),
             start + "its sizes multiply to more bytes than 63 bits hold");
   EXPECT_EQ(header_error(x("\"F32\"", "[0,18446744073709551615]", "[0,0]"), 0),
@@ -389,8 +387,59 @@ TEST_F(SafetensorsTest, EveryLieOfAHeaderIsNamed) {
                          R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"),
             " is damaged: the header has the key \"x\" twice");
   EXPECT_EQ(header_error(R"({"__metadata__":[]})", 0), " is damaged: __metadata__ is no object");
+  EXPECT_EQ(header_error(R"({"__metadata__":{"a":"","\u0061":""}})", 0),
+            " is damaged: the header has the key \"a\" twice");
   EXPECT_EQ(header_error(R"({"__metadata__":{"a":1}})", 0),
             " is damaged: __metadata__ has a value that is no string, under \"a\"");
+}
+
+TEST_F(SafetensorsTest, ATensorOfAnUnknownDTypeIsRefusedWhenItIsAskedFor) {
+  write_file(R"({"new":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[8,11]},)"
+             R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+             11);
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"new", "x"}));
+  EXPECT_EQ(file.tensor("x").numel(), 2);
+  const std::string message = "SafetensorsFile: " + path +
+                              ": tensor \"new\" has elements of type F6_E2M3, which this library "
+                              "does not know";
+  EXPECT_EQ(message_of<DTypeError>([&] { return file.type("new"); }), message);
+  EXPECT_EQ(message_of<DTypeError>([&] { return file.tensor("new"); }), message);
+  std::map<std::string, Tensor> tree{{"x", zeros({2})}};
+  load_safetensors(path, tree, {.allow_extra = true});
+  tree["new"] = zeros({4});
+  EXPECT_EQ(load_error(), " holds another model:\n  new: F6_E2M3[4] in the file, not expected");
+}
+
+TEST_F(SafetensorsTest, MetadataOfNullAreNone) {
+  write_file(R"({"__metadata__": null,"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
+  EXPECT_TRUE(read_safetensors_metadata(path).empty());
+  EXPECT_EQ(SafetensorsFile(path).names(), std::vector<std::string>{"x"});
+}
+
+TEST_F(SafetensorsTest, EscapesInNamesAreRead) {
+  write_file(R"({"\u0061\n\ud83d\ude00":{"\u0064type":"F\u0033\u0032","shape":[2],)"
+             R"("data_offsets":[0,8],"more":[{"any":null}]},"__met\u0061data__":{"\"":"\\"}})",
+             8);
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.names(), std::vector<std::string>{"a\n\xF0\x9F\x98\x80"});
+  EXPECT_EQ(file.type("a\n\xF0\x9F\x98\x80"), TensorType(f32, {2}));
+  EXPECT_EQ(file.metadata(), (Metadata{{"\"", "\\"}}));
+}
+
+// Whatever takes the place of the path, one open file is one save.
+TEST_F(SafetensorsTest, AnOpenFileGivesOneSave) {
+  save_safetensors(path, Cell{ones({2}), ones({1})}, {{"save", "first"}});
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.path(), path);
+  save_safetensors(path, Cell{zeros({2}), zeros({1})}, {{"save", "second"}});
+  Cell cell{zeros({2}), zeros({1})};
+  load_safetensors(file, cell);
+  expect_values(cell.weight, {1, 1});
+  EXPECT_EQ(file.metadata(), (Metadata{{"save", "first"}}));
+  Tensor bias = zeros({1});
+  load_safetensors(file, bias, {.prefix = "bias"});
+  expect_values(bias, {1});
 }
 
 TEST_F(SafetensorsTest, BytesThatAreNoBooleansAreRefused) {

@@ -14,15 +14,16 @@ namespace {
 void read_all(std::string_view bytes) try {
   const MemoryFile memory(bytes);
   const StoredFile file(memory.path(), "fuzz");
-  const SafetensorsHeader header = read_safetensors_header(file);
+  SafetensorsHeader header;
+  read_safetensors_header(file, header);
+  header.metadata();
   for (const StoredTensor& tensor : header.tensors) {
-    const auto dtype = counterpart(tensor.dtype);
-    if (!dtype) continue;
+    if (!tensor.dtype || !counterpart(*tensor.dtype)) continue;
     std::uint64_t count = 1;
-    for (const std::int64_t size : tensor.sizes) count *= static_cast<std::uint64_t>(size);
-    std::vector<char> data(count * size_of(*dtype));
-    read_elements(file, header.data_begin + tensor.begin, count, {tensor.dtype}, data.data(),
-                  tensor.name);
+    for (const std::int64_t size : tensor.sizes()) count *= static_cast<std::uint64_t>(size);
+    std::vector<char> data(count * size_of(*counterpart(*tensor.dtype)));
+    read_elements(file, header.data_begin + tensor.begin, count, {*tensor.dtype}, data.data(),
+                  std::string(tensor.name));
   }
 } catch (const IoError&) {
 }

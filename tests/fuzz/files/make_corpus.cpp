@@ -1,9 +1,13 @@
 // make_corpus FOLDER: writes valid files to FOLDER/npy and FOLDER/safetensors, from which fuzzing
 // starts.
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "reel/frontend/npy_header.h"
 #include "reel/frontend/safetensors_header.h"
@@ -19,15 +23,19 @@ void write(const fs::path& path, const std::string& bytes) {
 }
 
 void write_safetensors(const fs::path& folder) {
-  SafetensorsHeader header;
-  const auto add = [&](const char* name, StoredDType dtype, std::vector<std::int64_t> sizes) {
+  std::vector<TensorToStore> tensors;
+  std::deque<std::vector<std::int64_t>> all_sizes;
+  std::map<std::string, std::string> metadata;
+  const auto add = [&](const char* name, StoredDType dtype, std::vector<std::int64_t> given) {
+    const std::vector<std::int64_t>& sizes = all_sizes.emplace_back(std::move(given));
     std::uint64_t bytes = size_of(dtype);
     for (const std::int64_t size : sizes) bytes *= static_cast<std::uint64_t>(size);
-    const std::uint64_t begin = header.tensors.empty() ? 0 : header.tensors.back().end;
-    header.tensors.push_back({name, dtype, sizes, begin, begin + bytes});
-    write(folder / name, print_safetensors_header(header) + std::string(begin + bytes, '\1'));
+    const std::uint64_t begin = tensors.empty() ? 0 : tensors.back().end;
+    tensors.push_back({name, dtype, sizes, begin, begin + bytes});
+    write(folder / name,
+          print_safetensors_header(tensors, metadata) + std::string(begin + bytes, '\1'));
   };
-  write(folder / "nothing", print_safetensors_header(header));
+  write(folder / "nothing", print_safetensors_header(tensors, metadata));
   add("scalar", StoredDType::f32, {});
   add("matrix", StoredDType::f64, {2, 3});
   add("empty", StoredDType::i64, {0, 4});
@@ -35,7 +43,7 @@ void write_safetensors(const fs::path& folder) {
   add("half", StoredDType::f16, {2});
   add("narrow", StoredDType::u8, {1, 1, 1});
   add("unreadable", StoredDType::u64, {1});
-  header.metadata = {{"key", "value"}, {"\u00fc \"quoted\"", ""}};
+  metadata = {{"key", "value"}, {"\u00fc \"quoted\"", ""}};
   add("metadata", StoredDType::i32, {2});
 }
 
