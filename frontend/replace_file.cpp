@@ -1,22 +1,99 @@
 #include "reel/frontend/replace_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "reel/core/errors.h"
+#include "reel/core/reason_of.h"
 #include "reel/core/str.h"
+#include "reel/frontend/broken_pipe_scope.h"
 
 namespace reel {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The number of a descriptor of this program that the link stands for: /proc/self/fd/1.
+std::optional<int> descriptor_of(const fs::path& link) {
+  const std::string text = link.lexically_normal().string();
+  for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/"),
+                                    str("/proc/", ::getpid(), "/fd/")}) {
+    if (!text.starts_with(folder)) continue;
+    int number = -1;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data() + folder.size(), end, number);
+    if (error == std::errc() && at == end && number >= 0) return number;
+  }
+  return std::nullopt;
+}
+
+// ---- Names of files that are being written --------------------------------------------
+
+constexpr std::size_t kDigits = 16;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// What the names begin with: short enough that they fit wherever the target's does.
+std::string stem_of(const fs::path& target) {
+  return target.filename().string().substr(0, 200) + ".reel-part-";
+}
+
+std::string random_digits() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<std::uint64_t>(
+        std::chrono::steady_clock::now().time_since_epoch().count() ^ ::getpid());
+  std::string digits;
+  for (; digits.size() < kDigits; number >>= 4) digits += kHexDigits[number & 15];
+  return digits;
+}
+
+bool is_part(std::string_view name, std::string_view stem) {
+  return name.size() == stem.size() + kDigits && name.starts_with(stem) &&
+         name.substr(stem.size()).find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
+/// A file is locked while it is written: a lock ends with its program, whatever ended that. Where
+/// the file system knows no locks, none counts as abandoned.
+void remove_if_abandoned(const fs::path& part) {
+  const int file = ::open(part.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat opened {
+  }, there{};
+  // Whoever removes or renames a file holds its lock, so that it is still that one.
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && ::fstat(file, &opened) == 0 &&
+      ::lstat(part.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
+      opened.st_ino == there.st_ino && S_ISREG(opened.st_mode))
+    ::unlink(part.c_str());
+  ::close(file);
+}
+
+void remove_abandoned_parts(const fs::path& target) {
+  const std::string stem = stem_of(target);
+  const fs::path parent = target.parent_path();
+  std::vector<fs::path> parts;
+  std::error_code error;
+  fs::directory_iterator entry(parent.empty() ? "." : parent, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    if (is_part(entry->path().filename().string(), stem)) parts.push_back(entry->path());
+  std::for_each(parts.begin(), parts.end(), remove_if_abandoned);
+}
+
+// ---------------------------------------------------------------------------------------
 
 /// The steps of one replacement; whatever is open or half done when it dies is closed and removed.
 class Replacement {
@@ -31,12 +108,12 @@ class Replacement {
 
   void run(std::span<const std::string_view> parts) {
     find_target();
-    if (exists_ && !S_ISREG(old_.st_mode)) {
-      if (S_ISDIR(old_.st_mode)) fail(EISDIR);
-      write_to_device(parts);
+    if (descriptor_ || (exists_ && !S_ISREG(old_.st_mode))) {
+      write_directly(parts);
       return;
     }
     if (exists_ && ::access(target_.c_str(), W_OK) != 0) fail(errno);
+    remove_abandoned_parts(target_);
     open_temporary();
     reserve(parts);
     write(parts);
@@ -53,71 +130,55 @@ class Replacement {
     throw IoError(str(what_, ": cannot write ", path_, ": ", reason_of(error)));
   }
 
-  /// A link stays a link: what it points to is replaced.
+  /// A link stays a link: what it points to is replaced, or made. A link to a descriptor has no
+  /// other path that leads to the same file.
   void find_target() {
+    constexpr int kMostLinks = 40;  // as the system allows
     target_ = path_;
-    std::error_code error;
-    if (fs::is_symlink(target_, error)) {
-      const fs::path resolved = fs::weakly_canonical(target_, error);
-      if (error) fail(error.value());
-      target_ = resolved;
+    for (int links = 0; !(descriptor_ = descriptor_of(target_)); ++links) {
+      char next[PATH_MAX];
+      const ssize_t size = ::readlink(target_.c_str(), next, sizeof next);
+      if (size < 0) break;
+      if (links == kMostLinks) fail(ELOOP);
+      target_ = target_.parent_path() / fs::path(std::string(next, static_cast<std::size_t>(size)));
     }
+    if (descriptor_) return;
     if (!target_.has_filename()) fail(path_.empty() ? ENOENT : EISDIR);
     exists_ = ::stat(target_.c_str(), &old_) == 0;
     if (!exists_ && errno != ENOENT) fail(errno);
+    if (exists_ && S_ISDIR(old_.st_mode)) fail(EISDIR);
   }
 
-  void write_to_device(std::span<const std::string_view> parts) {
-    file_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+  void write_directly(std::span<const std::string_view> parts) {
+    const BrokenPipeScope no_signal;
+    file_ = descriptor_ ? ::fcntl(*descriptor_, F_DUPFD_CLOEXEC, 0)
+                        : ::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file_ < 0) fail(errno);
     write(parts);
     close_checked();
   }
 
-  /// The name is the same every time, so that what a killed program left is found and removed. The
-  /// file is locked while it is written: a lock ends with its program, whatever ended that.
   void open_temporary() {
-    constexpr int kMostWriters = 1000;  // at once, of one file
-    // Short enough that the name fits wherever the target's does.
-    const std::string name = target_.filename().string().substr(0, 200) + ".reel-part";
-    int error = EEXIST;
-    for (int writer = 0; file_ < 0 && writer < kMostWriters; ++writer) {
-      const fs::path candidate = target_.parent_path() / (writer ? str(name, '-', writer) : name);
-      do {
-        file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file_ < 0) error = errno;
-        if (file_ >= 0 && !lock(candidate)) close_file();
-      } while (file_ < 0 && error == EEXIST && remove_abandoned(candidate));
+    constexpr int kMostTries = 1000;
+    const std::string stem = stem_of(target_);
+    for (int tries = 0; file_ < 0; ++tries) {
+      if (tries == kMostTries) fail(EEXIST);
+      const fs::path candidate = target_.parent_path() / (stem + random_digits());
+      file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (file_ < 0 && errno != EEXIST) fail(errno);
+      if (file_ >= 0 && !lock(candidate)) close_file();
       if (file_ >= 0) temporary_ = candidate;
-      if (file_ < 0 && error != EEXIST) fail(error);
     }
-    if (file_ < 0) fail(error);
     if (exists_) (void)!::fchmod(file_, old_.st_mode & 07777);
   }
 
-  /// False when another writer holds file_, or took it for abandoned between the two calls. Where
-  /// the file system knows no locks, all are ours, and none is abandoned.
+  /// False when another writer took file_ for abandoned between the two calls.
   bool lock(const fs::path& candidate) const {
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
     struct stat mine {
     }, there{};
     return ::fstat(file_, &mine) == 0 && ::lstat(candidate.c_str(), &there) == 0 &&
            mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
-  }
-
-  /// Removes a file that no program writes any more; true when there is none.
-  static bool remove_abandoned(const fs::path& candidate) {
-    const int file = ::open(candidate.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return errno == ENOENT;
-    struct stat mine {
-    }, there{};
-    const bool is_ours = ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::fstat(file, &mine) == 0 &&
-                         ::lstat(candidate.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-                         mine.st_ino == there.st_ino && S_ISREG(mine.st_mode);
-    // Whoever removes or renames a file holds its lock, so that it is still that one.
-    const bool is_gone = is_ours && ::unlink(candidate.c_str()) == 0;
-    ::close(file);
-    return is_gone;
   }
 
   /// A full disk is found out before anything is written; where the file system cannot reserve,
@@ -137,11 +198,18 @@ class Replacement {
       while (!part.empty()) {
         const ssize_t written = ::write(file_, part.data(), part.size());
         if (written < 0 && errno == EINTR) continue;
+        if (written < 0 && errno == EAGAIN && wait_until_writable()) continue;
         if (written < 0) fail(errno);
         if (written == 0) fail(ENOSPC);
         part.remove_prefix(static_cast<std::size_t>(written));
       }
     }
+  }
+
+  /// For a descriptor that does not block, as a terminal's may be.
+  bool wait_until_writable() const {
+    pollfd waiting{file_, POLLOUT, 0};
+    return ::poll(&waiting, 1, -1) >= 0 || errno == EINTR;
   }
 
   void close_checked() {
@@ -167,6 +235,7 @@ class Replacement {
   const std::string& path_;
   std::string_view what_;
   fs::path target_, temporary_;
+  std::optional<int> descriptor_;  ///< to write to, in place of a path
   struct stat old_ {};
   bool exists_ = false;
   int file_ = -1;
@@ -178,7 +247,5 @@ void replace_file(const std::string& path, std::span<const std::string_view> par
                   std::string_view what) {
   Replacement(path, what).run(parts);
 }
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 }  // namespace reel

@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "reel/core/ops.h"
 #include "reel/frontend/safetensors.h"
@@ -44,6 +46,49 @@ TEST_F(SavingTest, ALinkStaysALink) {
   expect_values(loaded, {0, 0});
 }
 
+TEST_F(SavingTest, ALinkToAFileThatIsNotThereStaysALink) {
+  fs::create_directory(folder_ / "runs");
+  fs::create_symlink("runs/latest", folder_ / "latest");
+  fs::create_symlink("7.safetensors", folder_ / "runs/latest");
+  const std::string link = (folder_ / "latest").string();
+  save_safetensors(link, ones({2}));
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(folder_ / "runs/latest"));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder_ / "runs/7.safetensors")));
+  Tensor loaded = zeros({2});
+  load_safetensors(link, loaded);
+  expect_values(loaded, {1, 1});
+}
+
+TEST_F(SavingTest, LinksThatLeadNowhereNameTheReason) {
+  const auto error = [](const std::string& to) {
+    return message_of<IoError>([&] {
+      save_safetensors(to, ones({2}));
+      return 0;
+    });
+  };
+  const std::string circle = (folder_ / "circle").string(), lost = (folder_ / "lost").string();
+  fs::create_symlink("circle", circle);
+  fs::create_symlink("missing/model", lost);
+  EXPECT_EQ(error(circle),
+            "save_safetensors: cannot write " + circle + ": Too many levels of symbolic links");
+  EXPECT_EQ(error(lost), "save_safetensors: cannot write " + lost + ": No such file or directory");
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(SavingTest, NoFileOfTheUsersIsTouched) {
+  const std::vector<std::string> names{".reel-part",
+                                       ".reel-part-1",
+                                       ".reel-part-",
+                                       ".reel-partial",
+                                       ".reel-part-0123456789abcdeg",
+                                       ".reel-part-0123456789abcdef0"};
+  for (const std::string& name : names) write(path + name, "notes");
+  save_safetensors(path, ones({2}));
+  save_safetensors(path, zeros({2}));
+  for (const std::string& name : names) EXPECT_EQ(bytes_of(path + name), "notes") << name;
+  EXPECT_EQ(files().size(), names.size() + 1);
+}
+
 TEST_F(SavingTest, WhatAKilledSaveLeftGoesWithTheNext) {
   save_safetensors(path, ones({2}));
   const pid_t child = ::fork();
@@ -70,7 +115,7 @@ TEST_F(SavingTest, WhatAKilledSaveLeftGoesWithTheNext) {
 }
 
 TEST_F(SavingTest, AFileThatAnotherProgramWritesIsLeftAlone) {
-  const std::string others = path + ".reel-part";
+  const std::string others = path + ".reel-part-0123456789abcdef";
   write(others, "half");
   const int file = ::open(others.c_str(), O_WRONLY);
   ASSERT_EQ(::flock(file, LOCK_EX), 0);
@@ -108,6 +153,77 @@ TEST_F(SavingTest, AFullDeviceIsAnError) {
             }),
             "save_safetensors: cannot write /dev/full: No space left on device");
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+/// What comes out of a descriptor that save writes to.
+template <class Save>
+std::string written_to_pipe(const Save& save) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  save(ends[1]);
+  ::close(ends[1]);
+  std::string bytes;
+  char block[4096];
+  for (ssize_t got; (got = ::read(ends[0], block, sizeof block)) > 0;)
+    bytes.append(block, static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  return bytes;
+}
+
+TEST_F(SavingTest, ADescriptorIsWrittenTo) {
+  save_safetensors(path, ones({2}));
+  const std::string whole = bytes_of(path);
+  for (const std::string folder : {"/dev/fd/", "/proc/self/fd/"})
+    EXPECT_EQ(written_to_pipe(
+                  [&](int end) { save_safetensors(folder + std::to_string(end), ones({2})); }),
+              whole);
+  EXPECT_EQ(written_to_pipe([&](int end) {
+              const std::string link = (folder_ / "stdout").string();
+              fs::create_symlink("/proc/self/fd/" + std::to_string(end), link);
+              save_safetensors(link, ones({2}));
+            }),
+            whole);
+  // Also where it is of a file: behind what was written before, and under the same name.
+  const std::string log = (folder_ / "log").string();
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_EQ(::write(file, "head", 4), 4);
+  save_safetensors("/dev/fd/" + std::to_string(file), ones({2}));
+  ASSERT_EQ(::write(file, "tail", 4), 4);
+  ::close(file);
+  EXPECT_EQ(bytes_of(log), "head" + whole + "tail");
+  EXPECT_EQ(message_of<IoError>([] {
+              save_safetensors("/dev/fd/999", ones({2}));
+              return 0;
+            }),
+            "save_safetensors: cannot write /dev/fd/999: Bad file descriptor");
+}
+
+TEST_F(SavingTest, AClosedPipeIsAnErrorAndNoSignal) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const std::string to = "/dev/fd/" + std::to_string(ends[1]);
+  EXPECT_EQ(message_of<IoError>([&] {
+              save_safetensors(to, ones({2}));
+              return 0;
+            }),
+            "save_safetensors: cannot write " + to + ": Broken pipe");
+  ::close(ends[1]);
+  sigset_t pending;
+  ::sigpending(&pending);
+  EXPECT_EQ(::sigismember(&pending, SIGPIPE), 0);
+}
+
+TEST_F(SavingTest, ANamedPipeIsWrittenTo) {
+  save_safetensors(path, ones({2}));
+  const std::string whole = bytes_of(path), pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = bytes_of(pipe); });
+  save_safetensors(pipe, ones({2}));
+  reader.join();
+  EXPECT_EQ(got, whole);
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST_F(SavingTest, AFileThatDoesNotFitLeavesTheOldOne) {

@@ -1,0 +1,36 @@
+// frontend/broken_pipe_scope.h — BrokenPipeScope, writing to a pipe that may be closed.
+#pragma once
+
+#include <pthread.h>
+
+#include <csignal>
+#include <ctime>
+
+namespace reel {
+
+/// While it lives, writing to a closed pipe on this thread fails with EPIPE and raises no SIGPIPE,
+/// which would end the program. A signal that was pending before stays so.
+class BrokenPipeScope {
+ public:
+  BrokenPipeScope() {
+    sigset_t pending;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~BrokenPipeScope() {
+    const timespec at_once{};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BrokenPipeScope(const BrokenPipeScope&) = delete;
+  BrokenPipeScope& operator=(const BrokenPipeScope&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_;
+};
+
+}  // namespace reel
