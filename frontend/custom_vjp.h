@@ -56,12 +56,18 @@ T without_tensors(const T& tree) {
 template <class Forward, class Backward>
 auto custom_vjp(Forward forward, Backward backward) {
   return [forward, backward](const auto&... arguments) {
+    static_assert(
+        detail::IsInstance<std::decay_t<decltype(forward(arguments...))>, std::pair>::value,
+        "the forward function of custom_vjp returns std::pair{result, residuals}");
     auto [result, residuals] = [&] {
       const ModeScope scope(detail::aside_of_tape());
       return forward(arguments...);
     }();
     using Result = std::decay_t<decltype(result)>;
     using Residuals = std::decay_t<decltype(residuals)>;
+    static_assert(std::is_invocable_v<const Backward&, const Residuals&, const Result&>,
+                  "the backward function of custom_vjp is called with (residuals, cotangent of the "
+                  "result), and returns a tuple with the cotangent of each argument");
     const std::tuple<std::decay_t<decltype(arguments)>...> all(arguments...);
     const TreeLeaves leaves = flatten(all);
     const auto on_leaves = [backward, expected = detail::custom_arguments(leaves, leaf_paths(all)),

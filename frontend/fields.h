@@ -28,6 +28,18 @@ struct AnyMoveOnlyField {
   operator T() const&& noexcept;
 };
 
+/// Converts to a base class of T only, without being called.
+template <class T>
+struct AnyBaseOf {
+  template <class Base>
+  requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) operator Base() const noexcept;
+};
+/// True for an aggregate with a base class, whose fields cannot be told apart.
+template <class T>
+inline constexpr bool kHasBase = requires {
+  T{AnyBaseOf<T>{}};
+};
+
 template <class T, std::size_t... I>
 constexpr bool can_be_made_of(std::index_sequence<I...>) {
   using Any = std::conditional_t<std::is_copy_constructible_v<T>, AnyField, AnyMoveOnlyField>;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "reel/frontend/scan.h"
@@ -35,6 +36,15 @@ struct ForiSpec {
 };
 TreeLeaves fori_loop_leaves(const ForiSpec& spec);
 
+template <class Body, class State>
+constexpr bool is_fori_body() {
+  constexpr bool kIsBody = std::is_invocable_v<Body, const Tensor&, const State&>;
+  static_assert(kIsBody,
+                "the body of fori_loop is called with (i, state): the number of the iteration, a "
+                "Tensor, and the state, whose numbers have become tensors");
+  return kIsBody;
+}
+
 /// xs without its first element (the last one if from_end), and that.
 struct EndAndRest {
   TreeLeaves end, rest;
@@ -42,6 +52,14 @@ struct EndAndRest {
 };
 EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
                     bool from_end);
+
+template <class Xs>
+constexpr bool can_be_mapped() {
+  static_assert(!std::is_arithmetic_v<Xs>,
+                "map runs over the slices of tensors, not over a number: give range(n), or use "
+                "fori_loop");
+  return !std::is_arithmetic_v<Xs>;
+}
 
 inline const char* function_of(bool from_end) { return from_end ? "foldr" : "foldl"; }
 
@@ -93,18 +111,24 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
                                                   const ForiOptions& options = {}) {
   using State = typename detail::StateOf<Initial>::type;
   const State start = detail::as_state(initial);
-  using Returned = std::decay_t<decltype(detail::as_state(body(Tensor(), start)))>;
-  static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
-  const TreeLeaves first = flatten(start);
-  std::vector<std::string> returned_paths;
-  const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
-    return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
-                                    returned_paths);
-  };
-  return unflatten(start, detail::fori_loop_leaves({lower, upper, options, first,
-                                                    detail::invariants_for("fori_loop", start, {}),
-                                                    [&] { return leaf_paths(start, "state"); },
-                                                    [&] { return returned_paths; }, on_leaves}));
+  if constexpr (!detail::is_fori_body<Body&, State>()) {
+    return start;
+  } else {
+    using Returned = std::decay_t<decltype(detail::as_state(body(Tensor(), start)))>;
+    static_assert(std::is_same_v<Returned, State>,
+                  "body returns a state of the type that it takes");
+    const TreeLeaves first = flatten(start);
+    std::vector<std::string> returned_paths;
+    const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
+      return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
+                                      returned_paths);
+    };
+    return unflatten(start,
+                     detail::fori_loop_leaves({lower, upper, options, first,
+                                               detail::invariants_for("fori_loop", start, {}),
+                                               [&] { return leaf_paths(start, "state"); },
+                                               [&] { return returned_paths; }, on_leaves}));
+  }
 }
 
 /// f of every slice of xs, stacked: scan without a state.
@@ -114,14 +138,18 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
 /// that f gives. Source: tf.map_fn, jax.lax.map.
 template <class F, class Xs>
 auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
-  const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
-  return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
-                                     .xs = xs,
-                                     .body = body,
-                                     .checkpoint = options.checkpoint,
-                                     .swap_memory = options.swap_memory,
-                                     .name = detail::named(options, "map").name})
-      .ys;
+  if constexpr (!detail::can_be_mapped<Xs>()) {
+    return Tensor();
+  } else {
+    const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
+    return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
+                                       .xs = xs,
+                                       .body = body,
+                                       .checkpoint = options.checkpoint,
+                                       .swap_memory = options.swap_memory,
+                                       .name = detail::named(options, "map").name})
+        .ys;
+  }
 }
 
 /// f(... f(f(initial, x_0), x_1) ..., x_n).

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "reel/frontend/tape.h"
@@ -26,22 +27,56 @@ void check_scalar(const Tensor& y, const char* what);
 /// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
 void check_cotangents(const Tensors& values, const Tensors& cotangents);
 
+template <class F, class... Args>
+constexpr bool can_be_called() {
+  static_assert(
+      std::is_invocable_v<F, Args...>,
+      "grad(f) and value_and_grad(f) are called with the arguments of f, f(x, rest...); "
+      "they take the gradient with respect to the first, which may be a tuple or a struct");
+  return std::is_invocable_v<F, Args...>;
+}
+template <class F, class... Args>
+inline constexpr bool kCanBeCalled = can_be_called<F, Args...>();
+
+template <class T>
+inline constexpr bool kIsScalarAndMore = std::is_same_v<T, Tensor>;
+template <class Scalar, class Auxiliary>
+inline constexpr bool kIsScalarAndMore<std::pair<Scalar, Auxiliary>> =
+    std::is_same_v<std::decay_t<Scalar>, Tensor>;
+
+template <class Value>
+constexpr bool has_gradient() {
+  static_assert(kIsScalarAndMore<std::decay_t<Value>>,
+                "the function given to grad or value_and_grad returns a Tensor, the scalar to take "
+                "the gradient of, or std::pair{scalar, auxiliary}");
+  return kIsScalarAndMore<std::decay_t<Value>>;
+}
+template <class Value>
+inline constexpr bool kHasGradient = has_gradient<Value>();
+
 /// value_and_grad for the function that errors name.
 template <class F>
 auto value_and_grad_as(const char* function, F f) {
   return [function, f](const auto& first, const auto&... rest) {
-    RecordingTape tape;
-    const auto x = fresh_argument(first);
-    watch_tree(tape, x);
-    auto value = f(x, rest...);
-    Tensor y;
-    if constexpr (std::is_same_v<decltype(value), Tensor>)
-      y = value;
-    else
-      y = value.first;
-    check_scalar(y, function);
-    auto gradient = gradient_of_tree(tape, {y}, {Tensor()}, x);
-    return std::pair{std::move(value), std::move(gradient)};
+    using X = std::decay_t<decltype(first)>;
+    if constexpr (!kCanBeCalled<const F&, const X&, decltype(rest)...>) {
+      return std::pair{Tensor(), X(first)};
+    } else if constexpr (!kHasGradient<decltype(f(first, rest...))>) {
+      return std::pair{Tensor(), X(first)};
+    } else {
+      RecordingTape tape;
+      const auto x = fresh_argument(first);
+      watch_tree(tape, x);
+      auto value = f(x, rest...);
+      Tensor y;
+      if constexpr (std::is_same_v<decltype(value), Tensor>)
+        y = value;
+      else
+        y = value.first;
+      check_scalar(y, function);
+      auto gradient = gradient_of_tree(tape, {y}, {Tensor()}, x);
+      return std::pair{std::move(value), std::move(gradient)};
+    }
   };
 }
 

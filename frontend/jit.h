@@ -83,7 +83,15 @@ class Jitted {
   /// values are.
   template <class... Args>
   auto operator()(Args&&... args) const {
+    static_assert(
+        std::is_invocable_v<const F&, const std::decay_t<Args>&...>,
+        "a jitted function is called with the arguments of f, which takes them by value or "
+        "by const reference, not as Tensor&: return what has changed");
     using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
+    static_assert(
+        !std::is_void_v<R>,
+        "a jitted function returns its results, a tree of tensors, not void: what it does "
+        "besides happens while it is recorded only");
     if (is_tracing()) return R(f_(std::as_const(args)...));
     using Arguments = std::tuple<std::decay_t<Args>...>;
     Arguments arguments(std::forward<Args>(args)...);

@@ -52,6 +52,34 @@ concept WithMemberNames = requires {
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
 
+/// True for a struct whose fields can be walked through. A class that is none is an error once,
+/// however many functions walk through it.
+template <class T>
+constexpr bool is_struct_of_trees() {
+  constexpr bool kIsPlain = [] {
+    if constexpr (Plain<T>)
+      return !kHasBase<T>;
+    else
+      return false;
+  }();
+  static_assert(
+      kIsPlain,
+      "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without "
+      "constructors or base classes), pairs, tuples, arrays, vectors, optionals and string "
+      "maps of trees; a class that is no plain struct joins with a function members() that "
+      "returns std::tie of its members");
+  if constexpr (kIsPlain) {
+    static_assert(!kHasCArray<T>,
+                  "a struct in a tree has no C arrays; write std::array<Tensor, 2> w{} for Tensor "
+                  "w[2]");
+    return !kHasCArray<T>;
+  } else {
+    return false;
+  }
+}
+template <class T>
+inline constexpr bool kIsStructOfTrees = is_struct_of_trees<T>();
+
 /// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
 /// before its elements: two trees of one type have the same structure exactly when the sizes agree.
 /// Paths are made only if WithPaths. fn.enter(part), if there is one that takes a part of the tree,
@@ -107,22 +135,11 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
   } else if constexpr (WithMembers<T>) {
     walk<WithPaths>(const_cast<T&>(tree), path,
                     fn);  // members() that is not const changes nothing either
-  } else {
-    static_assert(Plain<T>,
-                  "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without "
-                  "constructors or base "
-                  "classes), pairs, tuples, arrays, vectors, optionals and string maps of trees; a "
-                  "class that is no plain "
-                  "struct joins with a function members() that returns std::tie of its members");
-    static_assert(!kHasCArray<T>,
-                  "a struct in a tree has no C arrays; write std::array<Tensor, 2> w{} for Tensor "
-                  "w[2]");
-    if constexpr (Plain<T> && !kHasCArray<T>) {
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
-      }
-      (std::make_index_sequence<kFieldCount<T>>{});
+  } else if constexpr (kIsStructOfTrees<T>) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
     }
+    (std::make_index_sequence<kFieldCount<T>>{});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reel/frontend/loop_leaves.h"
@@ -66,6 +67,16 @@ LoopCondition as_condition(const C& value) {
     return {std::nullopt, value};
 }
 
+template <class OnTrue, class OnFalse, class... Args>
+constexpr bool are_branches() {
+  constexpr bool kAreBranches =
+      std::is_invocable_v<OnTrue, Args...> && std::is_invocable_v<OnFalse, Args...>;
+  static_assert(kAreBranches,
+                "both branches of cond are called with the arguments behind them, cond(pred, f, g, "
+                "args...), or with none");
+  return kAreBranches;
+}
+
 }  // namespace detail
 
 /// Runs body on a state for as long as cond holds: while (cond(s)) s = body(s).
@@ -116,7 +127,7 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   return unflatten(start, while_loop_leaves(spec));
 }
 
-/// Runs one of two functions without arguments: on_true if pred holds, else on_false.
+/// Runs one of two functions: on_true if pred holds, else on_false.
 ///
 /// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch
 /// taken is called; traced, both are recorded and one runs. The gradient of what the other one
@@ -129,23 +140,39 @@ template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
                 "pred is bool, or a boolean scalar Tensor");
-  using Result = typename detail::StateOf<std::decay_t<std::invoke_result_t<OnTrue&>>>::type;
-  static_assert(
-      std::is_same_v<Result,
-                     typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
-      "both branches return the same type");
-  std::optional<Result> if_true, if_false;  // what the branches return says how containers look
-  const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
-    return [&] {
-      returned = detail::as_state(branch());
-      return flatten(detail::with_any_length(*returned));
+  if constexpr (!detail::are_branches<OnTrue&, OnFalse&>()) {
+    return Tensor();
+  } else {
+    using Result = typename detail::StateOf<std::decay_t<std::invoke_result_t<OnTrue&>>>::type;
+    static_assert(
+        std::is_same_v<
+            Result, typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
+        "both branches return the same type");
+    std::optional<Result> if_true, if_false;  // what the branches return says how containers look
+    const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
+      return [&] {
+        returned = detail::as_state(branch());
+        return flatten(detail::with_any_length(*returned));
+      };
     };
-  };
-  const TreeLeaves leaves = cond_leaves(
-      detail::as_condition(pred), leaves_of(on_true, if_true), leaves_of(on_false, if_false),
-      [&] { return leaf_paths(*if_true, "result"); },
-      [&] { return leaf_paths(*if_false, "result"); });
-  return unflatten(if_true ? *if_true : *if_false, leaves);
+    const TreeLeaves leaves = cond_leaves(
+        detail::as_condition(pred), leaves_of(on_true, if_true), leaves_of(on_false, if_false),
+        [&] { return leaf_paths(*if_true, "result"); },
+        [&] { return leaf_paths(*if_false, "result"); });
+    return unflatten(if_true ? *if_true : *if_false, leaves);
+  }
+}
+
+/// The same, with branches that take arguments: on_true(args...) or on_false(args...). Source:
+/// jax.lax.cond.
+template <class Pred, class OnTrue, class OnFalse, class Arg, class... Args>
+auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false, const Arg& arg,
+          const Args&... args) {
+  if constexpr (!detail::are_branches<OnTrue&, OnFalse&, const Arg&, const Args&...>())
+    return Tensor();
+  else
+    return cond(
+        pred, [&] { return on_true(arg, args...); }, [&] { return on_false(arg, args...); });
 }
 
 }  // namespace reel

@@ -40,6 +40,11 @@ Tensor tensor_of_bits(const std::vector<bool>& values, const Dims& dims,
 /// when the lists are uneven or the count differs, DTypeError when a fraction becomes an integer.
 Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {},
               std::optional<DType> dtype = {});
+/// The same without dims: tensor({1., 2.}, f64). A template, so that {} stays no dims.
+template <std::same_as<DType> Type>
+Tensor tensor(std::initializer_list<NestedList> values, Type dtype) {
+  return tensor(values, Dims(), std::optional(dtype));
+}
 /// From numbers in memory, which are copied. They keep their own type unless dtype says otherwise;
 /// an integer becomes i32, or i64 where its type has more bits. dims: as for a flat list.
 template <class T, std::size_t N>
@@ -62,6 +67,10 @@ Tensor tensor(const std::vector<T>& values, const Dims& dims = {},
     return detail::tensor_of_bits(values, dims, dtype);
   else
     return tensor(std::span<const T>(values), dims, dtype);
+}
+template <TensorElement T, std::same_as<DType> Type>
+Tensor tensor(const std::vector<T>& values, Type dtype) {
+  return tensor(values, Dims(), std::optional(dtype));
 }
 /// A tensor without dims; an integer becomes i32, a fraction f32, unless dtype is given.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});

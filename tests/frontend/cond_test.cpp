@@ -96,5 +96,22 @@ TEST_P(CondTest, BranchesMayEachMakeADimOfOneSize) {
   }
 }
 
+TEST_P(CondTest, BranchesTakeTheArgumentsBehindThem) {
+  const auto f = [](Tensor p, Tensor x, Tensor y) {
+    return cond(
+        p, [](const Tensor& x, const std::pair<Tensor, int>& y) { return x * y.first; },
+        [](const Tensor& x, const auto& y) { return x + y.first * y.second; }, x, std::pair{y, 3});
+  };
+  const auto of_x = [&](Tensor x, Tensor p, Tensor y) { return f(p, x, y); };
+  expect_values(run(f)(scalar(true), scalar(2.0), scalar(5.0)), {10});
+  expect_values(run(f)(scalar(false), scalar(2.0), scalar(5.0)), {17});
+  expect_values(run(grad(of_x))(scalar(2.0), scalar(true), scalar(5.0)), {5});
+  expect_values(run(grad(of_x))(scalar(2.0), scalar(false), scalar(5.0)), {1});
+  EXPECT_EQ(cond(
+                false, [](int x) { return x; }, [](int x) { return x + 1; }, 3)
+                .item<int>(),
+            4);
+}
+
 }  // namespace
 }  // namespace reel

@@ -115,5 +115,14 @@ TEST(TapeTest, LoopOfALargeNumberOfIterationsInATrace) {
   expect_values(f(scalar(1.0, f64)), {std::pow(1.00001, 100'000)}, 1e-9);
 }
 
+TEST(GradArgumentsTest, TheFirstMayBeATuple) {
+  const auto f = [](const std::tuple<Tensor, Tensor>& x) {
+    return sum(std::get<0>(x) * std::get<1>(x));
+  };
+  const auto [a, b] = grad(f)(std::tuple{tensor({1.0, 2.0}), tensor({3.0, 4.0})});
+  expect_values(a, {3, 4});
+  expect_values(b, {1, 2});
+}
+
 }  // namespace
 }  // namespace reel

@@ -23,6 +23,10 @@ TEST(TensorFromListsTest, TakesSizesAndDtypeFromTheLists) {
 
 TEST(TensorFromListsTest, KeepsNumbersExactlyUntilTheDtypeIsKnown) {
   EXPECT_EQ(tensor({0.1}, {}, f64).item<double>(), 0.1);
+  EXPECT_EQ(tensor({0.1}, f64).item<double>(), 0.1);
+  EXPECT_EQ(tensor({{1, 2}, {3, 4}}, f64).type(), TensorType(f64, {2, 2}));
+  EXPECT_EQ(tensor({1, 2}, {}).dtype(), i32);
+  EXPECT_EQ(tensor(std::vector<int>{1, 2}, f64).type(), TensorType(f64, {2}));
   EXPECT_EQ(scalar(0.1, f64).item<double>(), 0.1);
   const std::int64_t big = (std::int64_t{1} << 62) + 1;
   EXPECT_EQ(tensor({big}, {}, i64).item<std::int64_t>(), big);

@@ -1,0 +1,7 @@
+// error: the body of fori_loop is called with (i, state)
+#include "reel/reel.h"
+
+using namespace reel;
+
+auto wrong = fori_loop(
+    0, 3, [](const Tensor& s) { return s + 1; }, ones({2}));
