@@ -336,6 +336,7 @@ inline void Backward::visit(const OpRecord& record, const TapeOperand* operands)
 Backward::MovedRecord::MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record)
     : record(record) {
   const TapeOperand* const first = storage.operands.data() + record.first;
+  operands.reserve(record.input_count + record.output_count);  // what is shared is plain memory
   for (std::size_t i = 0; i < record.input_count + record.output_count; ++i)
     operands.push_back(first[i].shared());
 }

@@ -8,6 +8,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
+#include "reel/core/thread_store.h"
 
 namespace reel {
 namespace {
@@ -57,9 +58,13 @@ std::size_t RecordingTape::Storage::bytes() const {
          numbers.capacity() * sizeof(ValueId);
 }
 
-RecordingTape::Storage& RecordingTape::spare() {
-  static thread_local Storage storage;
-  return storage;
+RecordingTape::Storage* RecordingTape::spare() {
+  return ThreadStore<Storage, RecordingTape>::get();
+}
+
+RecordingTape::Storage RecordingTape::take_spare() {
+  Storage* const kept = spare();
+  return kept ? std::exchange(*kept, {}) : Storage();
 }
 
 RecordingTape::RecordingTape(bool is_persistent)
@@ -67,7 +72,7 @@ RecordingTape::RecordingTape(bool is_persistent)
       first_id_(next_block_id()),
       builder_(thread_mode.builder ? thread_mode.builder->serial() : 0),
       entries_(thread_mode.entries),
-      storage_(std::exchange(spare(), {})) {
+      storage_(take_spare()) {
   outer = thread_mode.tape;
   thread_mode.tape = this;
 }
@@ -76,8 +81,9 @@ RecordingTape::~RecordingTape() {
   constexpr std::size_t kMostKept = std::size_t{64} << 20;
   stop();
   storage_.clear();
-  if (storage_.bytes() <= kMostKept && storage_.bytes() > spare().bytes())
-    spare() = std::move(storage_);
+  Storage* const kept = spare();
+  if (kept && storage_.bytes() <= kMostKept && storage_.bytes() > kept->bytes())
+    *kept = std::move(storage_);
 }
 
 void RecordingTape::stop() {
@@ -172,6 +178,7 @@ inline void RecordingTape::count_as_saved(const Tensor& tensor) const {
 void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                            std::span<const Tensor> outputs) {
   if (!op.vjp) return;
+  if (unrecorded_ends_) record_ends();
   const std::size_t count = inputs.size() + outputs.size();
   TapeOperand* const first = storage_.room_for(count);
   TapeOperand* operand = first;
@@ -188,11 +195,11 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     ++operand;
   }
   if (op.is_identity && !tables_.empty()) note_identity(first->number, outputs[0]);
-  if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                         static_cast<std::uint32_t>(inputs.size()),
                         static_cast<std::uint32_t>(outputs.size()),
                         thread_mode.builder ? detail::last_source : kNoSource);
+  if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   // Nothing fails from here on. A shift to the right copies the last bit, which stands for all
   // others.
   const OpReads reads = reads_of(op, attrs.get(), tracked);
@@ -217,8 +224,15 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     return open.begin >= thread_mode.belongs_at;
   });
   if (loop == open_loops_.end()) return;
-  moved_records_[records_.size()] = static_cast<std::size_t>(open_loops_.end() - loop);
-  for (const TapeOperand& output : outputs) moved_values_[output.number] = loop->values_before;
+  const std::size_t record = records_.size() - 1;
+  try {
+    moved_records_[record] = static_cast<std::size_t>(open_loops_.end() - loop);
+    for (const TapeOperand& output : outputs) moved_values_[output.number] = loop->values_before;
+  } catch (...) {
+    moved_records_.erase(record);
+    records_.pop_back();
+    throw;
+  }
 }
 
 void RecordingTape::watch_rows(const Tensor& table) {
@@ -278,27 +292,58 @@ void RecordingTape::name_loops_around(std::size_t record, Error& error) const {
   }
 }
 
-void RecordingTape::mark(Mark what, const std::string& loop_name, std::int64_t iteration) {
+void RecordingTape::mark(Mark what, const std::string& loop, std::int64_t iteration) {
+  if (what == Mark::loop_ends) return end_loop();
+  record_ends();
+  if (what == Mark::loop_begins) return begin_loop(loop);
+  if (open_loops_.empty()) return;  // the loop began before the tape
+  append_mark(what, open_loops_.back(), {}, iteration);
+  open_loops_.back().values_before_iteration = count_;
+  open_loops_.back().iteration = iteration;
+}
+
+/// A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
+/// iteration in front of it: `first` says how many values that one found, output_count how many
+/// the loop found, source the number of the one that begins, and where the loop ends of the last.
+void RecordingTape::append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name,
+                                std::int64_t iteration) {
+  records_.push_back({nullptr, name, loop.values_before_iteration,
+                      static_cast<std::uint32_t>(what), loop.values_before,
+                      static_cast<SourceId>(iteration)});
+}
+
+void RecordingTape::begin_loop(const std::string& name) {
   // The number that is left out is that of what is moved out of the loop: greater than those of
   // what was made before the loop, and not one of the loop's.
-  if (what == Mark::loop_begins) {
-    ++count_;
-    open_loops_.push_back({next_block_id(), count_, count_});
+  ++count_;
+  OpenLoop loop{next_block_id(), count_, count_,
+                name.empty() ? AttrsRef() : make_attrs(MarkAttrs{name})};
+  open_loops_.push_back(loop);
+  try {
+    append_mark(Mark::loop_begins, loop, loop.name, 0);
+  } catch (...) {
+    open_loops_.pop_back();
+    throw;
   }
-  if (open_loops_.empty()) return;  // the loop began before the tape
-  // A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
-  // iteration in front of it: `first` says how many values that one found, output_count how many
-  // the loop found, source the number of the one that begins, and where the loop ends of the last.
-  OpenLoop& loop = open_loops_.back();
-  records_.push_back({nullptr, loop_name.empty() ? AttrsRef() : make_attrs(MarkAttrs{loop_name}),
-                      loop.values_before_iteration, static_cast<std::uint32_t>(what),
-                      loop.values_before,
-                      static_cast<SourceId>(what == Mark::loop_ends ? loop.iteration : iteration)});
-  if (what == Mark::iteration_begins) {
-    loop.values_before_iteration = count_;
-    loop.iteration = iteration;
+}
+
+/// Never fails, as a loop may end because there is no memory: what cannot be recorded now, the next
+/// record or the gradient does.
+void RecordingTape::end_loop() noexcept {
+  if (open_loops_.size() == unrecorded_ends_) return;  // the loop began before the tape
+  ++unrecorded_ends_;
+  try {
+    record_ends();
+  } catch (const std::bad_alloc&) {
   }
-  if (what == Mark::loop_ends) open_loops_.pop_back();
+}
+
+void RecordingTape::record_ends() {
+  for (; unrecorded_ends_; --unrecorded_ends_) {
+    const OpenLoop& loop = open_loops_.back();
+    append_mark(Mark::loop_ends, loop, loop.name, loop.iteration);
+    open_loops_.pop_back();
+  }
 }
 
 Tensor seed(const Tensor& target, const Tensor& cotangent) {
@@ -318,6 +363,7 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
         "Tape({.persistent = true})");
+  record_ends();
   const bool is_inside = own_builder() != thread_mode.builder;
   const bool is_elsewhere = is_inside || (thread_mode.entries && thread_mode.entries != entries_);
   // What backward applies concerns the tapes around this one only; inside another trace, the tapes

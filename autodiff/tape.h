@@ -156,6 +156,11 @@ class RecordingTape final : public Recorder {
   /// The number of a tensor that is given inside the tape's trace. Throws TraceError, which names
   /// the tensor's role, if the tensor was made there.
   ValueId number_from_inside(const Tensor& tensor, const char* role) const;
+  struct OpenLoop;
+  void begin_loop(const std::string& name);
+  void end_loop() noexcept;
+  void record_ends();
+  void append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name, std::int64_t iteration);
   void count_as_saved(const Tensor& tensor) const;
   void move_out_of_loops(std::span<const TapeOperand> outputs);
   void note_identity(ValueId table, const Tensor& output);
@@ -197,7 +202,9 @@ class RecordingTape final : public Recorder {
     void clear();
     std::size_t bytes() const;
   };
-  static Storage& spare();
+  /// Null at the thread's end.
+  static Storage* spare();
+  static Storage take_spare();
   /// How many records ahead of a walk operands are fetched.
   static constexpr std::size_t kAhead = 8;
 
@@ -219,9 +226,12 @@ class RecordingTape final : public Recorder {
     std::uint64_t begin;              // the newest block id before it
     ValueId values_before;            // how many values there were when it began
     ValueId values_before_iteration;  // and when its last iteration did
-    std::int64_t iteration = 0;       // the number of that
+    AttrsRef name;                    // for errors of its gradient; null if it has none
+    std::int64_t iteration = 0;       // the number of the last iteration
   };
   std::vector<OpenLoop> open_loops_;
+  // So many of the innermost ones have ended where there was no memory to record that.
+  std::size_t unrecorded_ends_ = 0;
   // Records that belong before loops in which they were made: out of how many, by their index; and
   // as which number their values count where a loop asks what was made before it.
   std::unordered_map<std::size_t, std::size_t> moved_records_;

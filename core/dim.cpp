@@ -14,8 +14,15 @@
 namespace reel {
 namespace {
 
-const std::string kNoName;
-const Dims kNoDims;
+/// Never destroyed: global objects may ask for dims in their destructors.
+template <class T>
+union Lasting {
+  T value;
+  constexpr Lasting() : value() {}
+  constexpr ~Lasting() {}
+};
+constinit const Lasting<std::string> kNoName;
+constinit const Lasting<Dims> kNoDims;
 
 Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
   Ref<DimNode> node(new DimNode);
@@ -81,8 +88,8 @@ bool Dim::is_named() const { return node_ && node_->kind != DimKind::plain; }
 bool Dim::is_ragged() const { return node_ && node_->kind == DimKind::ragged; }
 bool Dim::is_undefined() const { return node_ && node_->kind == DimKind::undefined; }
 bool Dim::is_symbol() const { return node_ && node_->is_symbol; }
-const std::string& Dim::name() const { return node_ ? node_->name : kNoName; }
-const Dims& Dim::length_dims() const { return node_ ? node_->length_dims : kNoDims; }
+const std::string& Dim::name() const { return node_ ? node_->name : kNoName.value; }
+const Dims& Dim::length_dims() const { return node_ ? node_->length_dims : kNoDims.value; }
 
 std::int64_t Dim::size() const {
   if (size_ >= 0) return thread_mode.entries ? canonical(*this).size_ : size_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "reel/core/attrs.h"
@@ -236,8 +237,12 @@ Dim recompute(const DimExpression& expression, const Dims& operands) {
 void forget_computed(const DimNode* node) {
   Table& t = table();
   const std::lock_guard lock(t.mutex);
-  const auto found = t.nodes.find(key_of(*node->expression));
-  if (found != t.nodes.end() && found->second == node) t.nodes.erase(found);
+  try {
+    const auto found = t.nodes.find(key_of(*node->expression));
+    if (found != t.nodes.end() && found->second == node) t.nodes.erase(found);
+  } catch (const std::bad_alloc&) {  // for the key; a dim is freed nevertheless
+    std::erase_if(t.nodes, [&](const auto& entry) { return entry.second == node; });
+  }
 }
 
 // ---- Public functions ---------------------------------------------------------------------------

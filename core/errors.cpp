@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <mutex>
 #include <utility>
 
@@ -15,7 +14,8 @@ namespace {
 std::size_t function_end(std::string_view text) {
   const std::size_t end = text.find(": ");
   const auto is_in_names = [](char c) {
-    return c == '_' || c == ' ' || c == ':' || std::isalnum(static_cast<unsigned char>(c));
+    return c == '_' || c == ' ' || c == ':' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
   };
   const bool is_name =
       end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);

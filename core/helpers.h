@@ -23,8 +23,9 @@ class Helpers {
   /// called. Returns when they have returned.
   void lead(void (*lead)(void*));
   /// One more calls work as soon as it is free; where none is before lead() returns, the caller's
-  /// thread does then. From any thread that works here.
-  void call();
+  /// thread does then. From any thread that works here. Returns false, and calls none, if there is
+  /// no memory for the call.
+  bool call();
 
  private:
   struct State;

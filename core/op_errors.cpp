@@ -7,8 +7,8 @@
 #include "reel/core/cancellation.h"
 #include "reel/core/errors.h"
 #include "reel/core/memory.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/op.h"
-#include "reel/core/quantities.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 
@@ -32,7 +32,10 @@ void rethrow_of(const Op& op, SourceId source) {
     throw;
   } catch (MemoryError& error) {
     error.came_from(source);
-    if (!error.names_function()) error.name_function(op.name);
+    try {
+      if (!error.names_function()) error.name_function(op.name);
+    } catch (const std::bad_alloc&) {  // then it stays without a name
+    }
     throw;
   } catch (const CancelledError&) {
     throw;
@@ -43,18 +46,17 @@ void rethrow_of(const Op& op, SourceId source) {
   } catch (const InternalError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    MemoryError result(str(op.name, ": there is no memory for what it works in"));
-    result.came_from(source);
-    std::throw_with_nested(result);
+    try {
+      throw_no_memory_in(op.name);
+    } catch (MemoryError& error) {
+      error.came_from(source);
+      throw;
+    }
   } catch (const std::exception& error) {
     Error result(str(op.name, ": ", error.what()));
     result.came_from(source);
     std::throw_with_nested(result);
   }
-}
-
-void throw_no_memory(std::int64_t bytes) {
-  throw MemoryError(str("there is no memory for ", bytes_text(bytes)));
 }
 
 }  // namespace reel

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "reel/core/thread_store.h"
+
 namespace reel {
 namespace {
 
@@ -24,8 +26,14 @@ class Sources {
     const std::lock_guard lock(mutex_);
     const auto [found, is_new] =
         numbers_.try_emplace({address, outer}, static_cast<SourceId>(links_.size() + 1));
-    if (is_new) links_.push_back({address, outer});
-    return found->second;
+    const SourceId source = found->second;
+    if (is_new) try {
+        links_.push_back({address, outer});
+      } catch (...) {  // numbers are places in links_
+        numbers_.erase(found);
+        throw;
+      }
+    return source;
   }
   std::vector<std::uintptr_t> list(SourceId source) const {
     const std::lock_guard lock(mutex_);
@@ -53,7 +61,7 @@ class Sources {
 };
 
 Sources& sources() {
-  static Sources all;
+  static Sources& all = *new Sources;  // destructors of global objects may still record
   return all;
 }
 
@@ -63,7 +71,7 @@ class Walk {
  public:
   SourceId run() {
     _Unwind_Backtrace(visit, this);
-    std::vector<Frame>& before = last();
+    std::vector<Frame>& before = last_;
     SourceId source = known_ < before.size() ? before[known_].source : kNoSource;
     for (std::size_t i = count_; i-- > 0;)
       source = fresh_[i].source = sources().add(fresh_[i].address, source);
@@ -75,16 +83,13 @@ class Walk {
  private:
   static constexpr std::size_t kMostFrames = 64;
 
-  /// Of this thread, the innermost frame first.
-  static std::vector<Frame>& last() {
-    thread_local std::vector<Frame> frames;
-    return frames;
-  }
+  /// Of the walk before on this thread, the innermost frame first.
+  static std::vector<Frame>* last() { return ThreadStore<std::vector<Frame>, Walk>::get(); }
   static _Unwind_Reason_Code visit(_Unwind_Context* context, void* walk) {
     return static_cast<Walk*>(walk)->visit({_Unwind_GetIP(context), _Unwind_GetCFA(context)});
   }
   _Unwind_Reason_Code visit(const Frame& frame) {
-    const std::vector<Frame>& before = last();
+    const std::vector<Frame>& before = last_;
     while (at_ < before.size() && before[at_].inner_end < frame.inner_end) ++at_;
     if (at_ < before.size() && before[at_].inner_end == frame.inner_end &&
         before[at_].address == frame.address && is_still_there(at_)) {
@@ -97,9 +102,9 @@ class Walk {
     return _URC_NO_REASON;
   }
   /// The frames around one that is the same are the same if their return addresses are.
-  [[gnu::no_sanitize("address")]] static bool is_still_there(std::size_t first) {
+  [[gnu::no_sanitize("address")]] bool is_still_there(std::size_t first) {
 #ifdef __x86_64__
-    const std::vector<Frame>& before = last();
+    const std::vector<Frame>& before = last_;
     for (std::size_t i = first; i < before.size(); ++i)
       if (*reinterpret_cast<const std::uintptr_t*>(before[i].inner_end - sizeof(std::uintptr_t)) !=
           before[i].address)
@@ -112,7 +117,9 @@ class Walk {
 
   std::array<Frame, kMostFrames> fresh_;
   std::size_t count_ = 0, at_ = 0;
-  std::size_t known_ = last().size();  ///< from here on the frames are those of the walk before
+  std::vector<Frame> none_;  ///< at the thread's end, where walks leave nothing behind
+  std::vector<Frame>& last_ = last() ? *last() : none_;
+  std::size_t known_ = last_.size();  ///< from here on the frames are those of the walk before
 };
 
 }  // namespace

@@ -83,7 +83,7 @@ Lines lines_at(std::uintptr_t address) {
 
 /// Reading debug information takes long, and addresses come again.
 const Lines& known_lines_at(std::uintptr_t address) {
-  static std::map<std::uintptr_t, Lines> known;
+  static auto& known = *new std::map<std::uintptr_t, Lines>;  // never destroyed
   const auto [found, is_new] = known.try_emplace(address);
   if (is_new) found->second = lines_at(address);
   return found->second;
@@ -168,7 +168,7 @@ std::string source_text(SourceId source) {
 
 std::string place_text(SourceId source) {
   for (const SourceLine& line : source_lines(source))
-    if (!line.file.empty()) return line.file + ':' + std::to_string(line.line);
+    if (!line.file.empty()) return str(line.file, ':', line.line);
   return {};
 }
 

@@ -108,7 +108,8 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   }
   check(*dims, dtype);
   const std::int64_t numel = count_elements(*dims, dtype);
-  auto* node = new TypeNode;
+  auto made = std::make_unique<TypeNode>();  // the table's as soon as it is in it
+  TypeNode* const node = made.get();
   node->dtype = dtype;
   node->is_list = is_list;
   node->dims = *dims;
@@ -126,7 +127,7 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   node->numel = numel;
   node->refs.store(1, std::memory_order_relaxed);
   t.nodes.emplace(hash, node);
-  return node;
+  return made.release();
 }
 
 TensorType::TensorType(DType dtype, const Dims& dims) : node_(intern(dtype, dims, false)) {}

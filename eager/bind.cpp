@@ -3,6 +3,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
@@ -154,20 +155,24 @@ bool is_plain() { return !thread_mode.builder && !thread_mode.entries; }
 
 }  // namespace
 
-Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) {
+Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) try {
   if (!is_plain() || op.kernel_decides_types) return bind_first(op, inputs, attrs);
   if (!thread_mode.tape) return compute(op, attrs, inputs, true);
   const Tensor output = compute(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, {&output, 1});
   return output;
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in(op.name);
 }
 
-Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs) {
+Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs) try {
   if (!is_plain()) return apply_in_context(op, attrs, inputs);
   if (!thread_mode.tape) return compute_all(op, attrs, inputs, true);
   Tensors outputs = compute_all(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, outputs);
   return outputs;
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in(op.name);
 }
 
 Tensor bind(const Op& op, const Tensors& inputs, AttrsRef attrs) {

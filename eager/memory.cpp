@@ -92,7 +92,10 @@ void count_elements_made_since(std::uint64_t begin, const Tensor& list, MemoryCl
     if (element.is_defined()) count_as_made_since(begin, element, what);
 }
 
-void count_bytes(MemoryClass what, std::int64_t bytes) { memory_counts.add(what, bytes); }
+void count_bytes(MemoryClass what, std::int64_t bytes) {
+  memory_counts.add(what, bytes);
+  memory_counts.publish();  // a thread frees what its plans held when its counts are closed
+}
 void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes) {
   memory_counts.move(from, to, bytes);
 }

@@ -11,6 +11,7 @@
 #include <exception>
 #include <latch>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -78,7 +79,9 @@ constexpr int kMostThreads = 1024;
 
 std::mutex setting_mutex;
 std::shared_ptr<Arena>& setting() {
-  static std::shared_ptr<Arena> arena = std::make_shared<Arena>(processors());
+  // Never destroyed: destructors of global objects and detached threads may still run parts.
+  static std::shared_ptr<Arena>& arena =
+      *new std::shared_ptr<Arena>(std::make_shared<Arena>(processors()));
   return arena;
 }
 std::shared_ptr<Arena> current_setting() {
@@ -104,13 +107,19 @@ class Call {
       for (int i = 0; i < count_; ++i) run_part(i, arena);
     } else {
       happened_before(&begin_);
-      arena.tasks.execute([&] {
-        // A thread that waits here for its parts takes up no others, of which it may be in the
-        // middle of one: what the part holds, a lock for example, they could wait for.
-        tbb::this_task_arena::isolate([&] {
-          tbb::parallel_for(0, count_, Part{this, &arena}, tbb::simple_partitioner{});
+      try {
+        arena.tasks.execute([&] {
+          // A thread that waits here for its parts takes up no others, of which it may be in the
+          // middle of one: what the part holds, a lock for example, they could wait for.
+          tbb::this_task_arena::isolate([&] {
+            tbb::parallel_for(0, count_, Part{this, &arena}, tbb::simple_partitioner{});
+          });
         });
-      });
+      } catch (const std::bad_alloc&) {
+        // No part throws: oneTBB found no memory for a task. The parts that have begun are done,
+        // and the others run here.
+        while (next_.load(std::memory_order_relaxed) < count_) run_next(arena);
+      }
       happens_after(&end_);
     }
     if (error_) std::rethrow_exception(error_);
@@ -231,20 +240,31 @@ int Helpers::most() const { return state_->arena->at_once - 1; }
 
 void Helpers::lead(void (*lead)(void*)) {
   Arena* const before = std::exchange(running_in, state_->arena);
-  state_->arena->tasks.execute([&] {
-    // As in a Call: a thread that waits takes up nothing else.
-    tbb::this_task_arena::isolate([&] {
-      lead(state_->context);
-      state_->tasks.wait();
+  bool has_led = false;
+  try {
+    state_->arena->tasks.execute([&] {
+      // As in a Call: a thread that waits takes up nothing else.
+      tbb::this_task_arena::isolate([&] {
+        has_led = true;
+        lead(state_->context);
+        state_->tasks.wait();
+      });
     });
-  });
+  } catch (const std::bad_alloc&) {  // oneTBB found no memory to enter its arena
+    if (!has_led) lead(state_->context);
+  }
   running_in = before;
   happens_after(&state_->end);
 }
 
-void Helpers::call() {
+bool Helpers::call() {
   happened_before(&state_->begin);
-  state_->tasks.run(State::Task{state_.get()});
+  try {
+    state_->tasks.run(State::Task{state_.get()});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace reel

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <tbb/scalable_allocator.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -55,7 +56,7 @@ class Regions {
 };
 
 rml::MemoryPool* make_pool() {
-  static Regions regions;
+  static Regions& regions = *new Regions;
   const auto take = [](std::intptr_t, std::size_t& bytes) { return regions.take(bytes); };
   const auto give_back = [](std::intptr_t, void* region, std::size_t bytes) {
     return munmap(region, bytes);
@@ -64,13 +65,25 @@ rml::MemoryPool* make_pool() {
   rml::MemoryPool* pool = nullptr;
   return rml::pool_create_v1(0, &policy, &pool) == rml::POOL_OK ? pool : nullptr;
 }
-/// Never destroyed: tensors may outlive what is static.
-rml::MemoryPool* pool() {
-  static rml::MemoryPool* const pool = make_pool();
+/// Null until a pool could be made. Never destroyed: tensors may outlive static objects.
+constinit std::atomic<rml::MemoryPool*> the_pool{nullptr};
+
+/// Makes the pool if there is none. Returns null if there is no memory for it; the next call tries
+/// again.
+[[gnu::noinline]] rml::MemoryPool* pool_made_now() {
+  static constinit std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  rml::MemoryPool* pool = the_pool.load(std::memory_order_relaxed);
+  if (!pool) the_pool.store(pool = make_pool(), std::memory_order_release);
   return pool;
 }
+rml::MemoryPool* pool() {
+  rml::MemoryPool* const pool = the_pool.load(std::memory_order_acquire);
+  return pool ? pool : pool_made_now();
+}
 void* allocate(std::size_t bytes) {
-  return pool() ? rml::pool_aligned_malloc(pool(), bytes, kLine) : nullptr;
+  rml::MemoryPool* const from = pool();
+  return from ? rml::pool_aligned_malloc(from, bytes, kLine) : nullptr;
 }
 void free(void* memory) { rml::pool_free(pool(), memory); }
 #endif

@@ -40,6 +40,7 @@ struct Pools {
   std::array<Pool, kPools> pools{};
   std::int64_t large_bytes = 0;  // that pools of large blocks hold
   bool opened = false;
+  bool closed = false;  // at the thread's end: nothing is pooled or left uncounted any more
 };
 constinit thread_local Pools local{};
 
@@ -70,6 +71,7 @@ struct Closer {
       empty(local.pools[number], number);
       local.pools[number].room = 0;
     }
+    local.closed = true;
     memory_counts.publish();
   }
 };
@@ -130,6 +132,7 @@ constinit thread_local std::uint64_t last_id = 0;
       return;
     }
   }
+  if (local.closed) memory_counts.publish();
   give_memory_back(memory);
 }
 
@@ -175,7 +178,7 @@ Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
                                   Ref<const BlockAttachment> owner) {
   // The owner hangs on a block without elements of which the tensor is a view, as views of the
   // tensor will be.
-  static const TensorType nothing(boolean, {0});
+  static const auto& nothing = *new TensorType(boolean, {0});  // never destroyed
   const Ref<TensorBlock> holder(new_block(nothing, 0));
   holder->data = holder.get() + 1;
   holder->attachment = std::move(owner);

@@ -3,6 +3,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/str.h"
@@ -154,7 +155,7 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
 
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
                        const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
-                       const PathsFn& false_paths) {
+                       const PathsFn& false_paths) try {
   RandomScope random;
   const auto run = [&](bool taken) {
     random.begin(taken ? 1 : 0);
@@ -191,6 +192,8 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
   Tensors inputs{pred.tensor};
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
   return with_outputs(yes.leaves, bind_all(cond_op, inputs, make_attrs(std::move(attrs))));
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in("cond");
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/no_memory.h"
 #include "reel/frontend/tape.h"
 #include "reel/frontend/tree.h"
 
@@ -64,18 +65,20 @@ auto value_and_grad_as(const char* function, F f) {
     } else if constexpr (!kHasGradient<decltype(f(first, rest...))>) {
       return std::pair{Tensor(), X(first)};
     } else {
-      RecordingTape tape;
-      const auto x = fresh_argument(first);
-      watch_tree(tape, x);
-      auto value = f(x, rest...);
-      Tensor y;
-      if constexpr (std::is_same_v<decltype(value), Tensor>)
-        y = value;
-      else
-        y = value.first;
-      check_scalar(y, function);
-      auto gradient = gradient_of_tree(tape, {y}, {Tensor()}, x);
-      return std::pair{std::move(value), std::move(gradient)};
+      return as_memory_error(function, [&] {
+        RecordingTape tape;
+        const auto x = fresh_argument(first);
+        watch_tree(tape, x);
+        auto value = f(x, rest...);
+        Tensor y;
+        if constexpr (std::is_same_v<decltype(value), Tensor>)
+          y = value;
+        else
+          y = value.first;
+        check_scalar(y, function);
+        auto gradient = gradient_of_tree(tape, {y}, {Tensor()}, x);
+        return std::pair{std::move(value), std::move(gradient)};
+      });
     }
   };
 }

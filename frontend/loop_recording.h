@@ -18,10 +18,16 @@ namespace reel {
 class MarkedLoop {
  public:
   /// name: for errors of its gradient; a branch has none.
-  explicit MarkedLoop(std::string name = {}) : name_(std::move(name)) {
-    mark_tapes(Recorder::Mark::loop_begins, name_);
+  explicit MarkedLoop(const std::string& name = {}) {
+    Recorder* tape = thread_mode.tape;
+    try {
+      for (; tape; tape = tape->outer) tape->mark(Recorder::Mark::loop_begins, name, 0);
+    } catch (...) {
+      end_on_tapes_up_to(tape);
+      throw;
+    }
   }
-  ~MarkedLoop() { mark_tapes(Recorder::Mark::loop_ends, name_); }
+  ~MarkedLoop() { end_on_tapes_up_to(nullptr); }
   MarkedLoop(const MarkedLoop&) = delete;
   MarkedLoop& operator=(const MarkedLoop&) = delete;
   void begin_iteration(std::int64_t number) {
@@ -30,7 +36,11 @@ class MarkedLoop {
   }
 
  private:
-  std::string name_;
+  /// last: the first tape that is left out. To mark an end never fails.
+  static void end_on_tapes_up_to(const Recorder* last) {
+    for (Recorder* tape = thread_mode.tape; tape != last; tape = tape->outer)
+      tape->mark(Recorder::Mark::loop_ends, {}, 0);
+  }
 };
 
 /// Runs a check whose message names the loop itself: in the first iteration there is no more to

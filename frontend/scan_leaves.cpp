@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "reel/core/errors.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/sliced_dims.h"
@@ -296,7 +297,7 @@ ScanResult run_recorded_scan(const ScanSpec& spec, const ScanPlan& plan) {
 
 }  // namespace
 
-ScanResult scan_leaves(const ScanSpec& spec) {
+ScanResult scan_leaves(const ScanSpec& spec) try {
   const ScanPlan plan = make_plan(spec);
   if (spec.truncate < 0)
     throw ArgumentError(str(plan.what, ": truncate is a number of steps, got ", spec.truncate,
@@ -310,6 +311,8 @@ ScanResult scan_leaves(const ScanSpec& spec) {
 
 ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan) {
   return is_tracing() ? record_scan(spec, plan) : run_scan(spec, plan);
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in(spec.function);
 }
 
 }  // namespace reel

@@ -5,10 +5,12 @@
 #include "reel/core/block.h"
 #include "reel/core/errors.h"
 #include "reel/core/merge_equal.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/str.h"
+#include "reel/core/thread_store.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/loop_recording.h"
@@ -67,7 +69,10 @@ TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin) {
 
 TreeLeaves own_state(TreeLeaves state, std::uint64_t begin) {
   if (!thread_mode.tape) return state;
-  static thread_local std::vector<std::uint64_t> ids;
+  using Ids = std::vector<std::uint64_t>;
+  Ids own;  // of a thread at its end
+  Ids* const kept = ThreadStore<Ids, StateRule>::get();
+  Ids& ids = kept ? *kept : own;
   ids.clear();
   for (const TreeLeaf& leaf : state)
     if (is_differentiable(leaf)) ids.push_back(leaf.tensor.block()->id);
@@ -202,7 +207,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
 
 }  // namespace
 
-TreeLeaves while_loop_leaves(const WhileSpec& spec) {
+TreeLeaves while_loop_leaves(const WhileSpec& spec) try {
   if (spec.parallel_iterations < 1)
     throw ArgumentError(str(title(spec), ": parallel_iterations must be at least 1, got ",
                             spec.parallel_iterations));
@@ -233,6 +238,8 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) {
     for (TreeLeaf& leaf : result)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
   return result;
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in("while_loop");
 }
 
 }  // namespace reel

@@ -1,5 +1,6 @@
 // Ops that make tensors from numbers: full, constant, full_like.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -124,8 +125,9 @@ Tensor full_of(std::string_view function, const TensorType& type, const Number& 
 }
 
 const TensorType& scalar_type(DType dtype) {
-  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32),
-                                     TensorType(i64), TensorType(boolean)};
+  static const auto& types =
+      *new std::array{TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
+                      TensorType(boolean)};  // never destroyed: global objects may outlive it
   return types[static_cast<int>(dtype)];
 }
 

@@ -89,8 +89,9 @@ Tensor literal(const Arg& number, DType dtype) {
            : dtype == boolean ? full({}, integer != 0, dtype)
                               : full({}, integer, dtype);
   // Eagerly, a tape has nothing to learn from how a constant was made.
-  static const TensorType types[] = {TensorType(f32), TensorType(f64), TensorType(i32),
-                                     TensorType(i64), TensorType(boolean)};
+  static const auto& types =
+      *new std::array{TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
+                      TensorType(boolean)};  // never destroyed: global objects may outlive it
   Tensor result(allocate_block(types[column_of(dtype)]));
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);

@@ -4,7 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "reel/core/block.h"
@@ -14,6 +16,7 @@
 #include "reel/core/ops/strided.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
+#include "reel/core/thread_store.h"
 
 namespace reel {
 namespace {
@@ -27,18 +30,21 @@ const ProductTable& table() {
 /// The type of so many bytes. To name one takes a small object, so that those of late are kept: a
 /// loop asks for the same ones in every step. Where each is kept depends on no bits of its size:
 /// sizes of matrices have them in common.
-const TensorType& type_of_bytes(std::int64_t bytes) {
+TensorType type_of_bytes(std::int64_t bytes) {
   struct Kept {
-    std::int64_t bytes = 0;
+    std::int64_t bytes = -1;
     TensorType type{boolean, {0}};
   };
-  thread_local Kept all[16];
-  thread_local std::size_t oldest = 0;
-  for (const Kept& kept : all)
+  struct All {
+    std::array<Kept, 16> kept;
+    std::size_t oldest = 0;
+  };
+  All* const all = ThreadStore<All, Kept>::get();
+  if (!all) return TensorType(boolean, {bytes});
+  for (const Kept& kept : all->kept)
     if (kept.bytes == bytes) return kept.type;
-  Kept& kept = all[oldest++ % std::size(all)];
-  kept = {bytes, TensorType(boolean, {bytes})};
-  return kept.type;
+  Kept made{bytes, TensorType(boolean, {bytes})};
+  return (all->kept[all->oldest++ % all->kept.size()] = std::move(made)).type;
 }
 
 /// Memory for a product, from the pools of tensors: the same sizes come again and again.
@@ -109,6 +115,7 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
   const dnnl_status_t status =
       dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
                  std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
   if (status != dnnl_success)
     throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }

@@ -350,7 +350,8 @@ bool has_code(const ElementLoop& loop) {
 std::shared_ptr<const PointwiseCode> code_of(const Chain& chain) {
   if (&pointwise_table() != &avx512::table) return nullptr;
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const PointwiseCode>> made;
+  using Made = std::map<std::string, std::weak_ptr<const PointwiseCode>>;
+  static Made& made = *new Made;  // destructors of global objects may still run plans
   const std::string key = chain.key();
   const std::lock_guard lock(mutex);
   if (const auto found = made.find(key); found != made.end())

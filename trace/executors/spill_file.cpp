@@ -57,6 +57,9 @@ void SpillFile::open() {
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error&) {  // begin() then does the work itself
+  } catch (...) {
+    close(std::exchange(file_, -1));  // the next job tries again
+    throw;
   }
 }
 
@@ -76,19 +79,23 @@ SpillFile::~SpillFile() {
 SpillFile::JobRef SpillFile::begin(Job job) {
   if (file_ < 0) open();
   auto result = std::make_shared<Job>(std::move(job));
-  note([&](SpillTraffic& all) {
-    ++all.pending;
-    ++(result->writes ? all.writes : all.reads);
-    (result->writes ? all.bytes_written : all.bytes_read) += result->block.type().bytes();
-    all.reads_ahead += result->is_ahead;
-  });
+  const auto count = [&] {
+    note([&](SpillTraffic& all) {
+      ++all.pending;
+      ++(result->writes ? all.writes : all.reads);
+      (result->writes ? all.bytes_written : all.bytes_read) += result->block.type().bytes();
+      all.reads_ahead += result->is_ahead;
+    });
+  };
   if (!thread_.joinable()) {
+    count();
     finish(*result);
     return result;
   }
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(result);
+    jobs_.push_back(result);  // counted before the thread can see it, and only if it is there
+    count();
   }
   changed_.notify_all();
   return result;

@@ -6,6 +6,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
+#include "reel/core/memory.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/creation.h"
 #include "reel/core/ops/loop.h"
@@ -95,6 +96,8 @@ class Folding {
     if (grows) return false;
     try {
       compute(record);
+    } catch (const MemoryError&) {
+      throw;  // a graph must not depend on how much memory there was when it was made
     } catch (const Error&) {
       return false;
     }

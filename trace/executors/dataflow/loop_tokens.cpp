@@ -1,5 +1,6 @@
 #include "reel/trace/executors/dataflow/loop_tokens.h"
 
+#include <array>
 #include <memory>
 #include <mutex>
 
@@ -21,7 +22,7 @@ struct Handle : BlockAttachment {
   virtual DimEnv dims(int part) const = 0;
 };
 Tensor token(Handle* handle) {
-  static const TensorType type = TensorType(boolean).as_list();
+  static const auto& type = *new TensorType(TensorType(boolean).as_list());  // never destroyed
   return Tensor(allocate_list(type, Ref<const BlockAttachment>(handle)));
 }
 template <class T>
@@ -117,7 +118,7 @@ struct Bindings final : Handle {
 };
 
 const Tensor& truth(bool value) {
-  static const Tensor values[] = {scalar(false, boolean), scalar(true, boolean)};
+  static const auto& values = *new std::array{scalar(false, boolean), scalar(true, boolean)};
   return values[value];
 }
 

@@ -38,6 +38,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
     helpers_.lead([](void* run) { static_cast<TokenRun*>(run)->work(true); });
   }
   if (is_cancelled_) throw_cancelled(error_);
+  if (broken_) std::rethrow_exception(broken_);
   if (error_) std::rethrow_exception(error_);
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (result_states_[i] != kLive)
@@ -94,24 +95,46 @@ Activation TokenRun::activation(const Ready& ready, std::int64_t begin, std::int
           thread};
 }
 
-/// What each thread does until nothing is left: the caller's, and helpers.
-void TokenRun::work(bool is_caller) {
-  const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
+/// What each thread does until nothing is left: the caller's, and helpers. Where there is no memory
+/// for the bookkeeping of tokens, the run ends as a whole: threads finish the ops that they are in,
+/// and none takes up another.
+void TokenRun::work(bool is_caller) noexcept {
   std::unique_lock lock(monitor_);
-  int thread = 0;
-  if (!is_caller) {
-    if (free_numbers_.empty()) free_numbers_.push_back(++threads_);
-    thread = free_numbers_.back();
-    free_numbers_.pop_back();
+  const int thread = is_caller ? 0 : number_of_helper();
+  try {
+    const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
+    take_turns(is_caller, thread, lock);
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    if (!broken_) broken_ = std::current_exception();
+    drop_queues();
+    monitor_.tell();
+    while (is_caller && running_) wait(true);
   }
+  if (is_caller) return;
+  --called_;
+  numbers_in_use_ &= ~(std::uint64_t{1} << (thread % kNumbers));
+}
+
+/// The smallest number that no helper has; beyond kNumbers, of which records tell, they share.
+int TokenRun::number_of_helper() {
+  int number = 1;
+  while (number < kNumbers - 1 && numbers_in_use_ >> number & 1) ++number;
+  numbers_in_use_ |= std::uint64_t{1} << number;
+  return number;
+}
+
+void TokenRun::drop_queues() {
+  forwarding_.clear();
+  short_.clear();
+  long_.clear();
+}
+
+void TokenRun::take_turns(bool is_caller, int thread, std::unique_lock<Monitor>& lock) {
   for (;;) {
     fire_forwarding(thread);
-    if (stop_.stop_requested()) {
-      is_cancelled_ = true;
-      forwarding_.clear();
-      short_.clear();
-      long_.clear();
-    }
+    if (stop_.stop_requested()) is_cancelled_ = true;
+    if (is_cancelled_ || broken_) drop_queues();
     if (!leads_ && helpers_.most() > 0 && long_.size() + !short_.empty() > 1) {
       wants_helpers_ = true;
       return;
@@ -125,17 +148,17 @@ void TokenRun::work(bool is_caller) {
       }
       if (!running_) {
         monitor_.tell();
-        break;
+        return;
       }
-      if (!wait(is_caller)) break;
+      if (!wait(is_caller)) return;
       continue;
     }
+    Tensors outputs(plan_.nodes[static_cast<std::size_t>(ready.node)].is->outputs.size());
     ++running_;
     call_helpers();
     lock.unlock();
     const bool is_timed = recorder_ || cost(ready).is_measured();
     const std::int64_t begin = is_timed ? now() : 0;
-    Tensors outputs(plan_.nodes[static_cast<std::size_t>(ready.node)].is->outputs.size());
     const std::exception_ptr error = compute(ready, outputs);
     const std::int64_t end = is_timed ? now() : 0;
     if (is_timed) cost(ready).add(end - begin);
@@ -149,18 +172,13 @@ void TokenRun::work(bool is_caller) {
     if (recorder_) recorder_->note(at);
     complete(ready, outputs);
   }
-  if (is_caller) return;
-  --called_;
-  free_numbers_.push_back(thread);
 }
 
 /// Another thread for an op that takes long, if there is one that nobody has begun.
 void TokenRun::call_helpers() {
   if (long_.empty() || !leads_) return;
   if (waiting_) return monitor_.tell();
-  if (called_ >= helpers_.most()) return;
-  ++called_;
-  helpers_.call();
+  if (called_ < helpers_.most() && helpers_.call()) ++called_;
 }
 
 /// Until another thread tells -> false for a helper who need not wait any more.

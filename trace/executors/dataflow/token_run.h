@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -54,7 +55,10 @@ class TokenRun {
 
   // token_run.cpp: the workers
   void start(const Tensors& inputs);
-  void work(bool is_caller);
+  void work(bool is_caller) noexcept;
+  void take_turns(bool is_caller, int thread, std::unique_lock<Monitor>& lock);
+  int number_of_helper();
+  void drop_queues();
   bool wait(bool is_caller);
   void call_helpers();
   bool take(Ready& ready);
@@ -104,13 +108,15 @@ class TokenRun {
   std::deque<Ready> short_, long_;  ///< ops, by what they take
   std::uint32_t turns_ = 0;         ///< in which an op was taken
   int running_ = 0, waiting_ = 0;   ///< ops; threads
-  int called_ = 0, threads_ = 0;    ///< helpers that have not returned; the most at once
-  std::vector<int> free_numbers_;   ///< of threads: those of helpers that have returned
-  bool leads_ = false;              ///< helpers can be called
+  int called_ = 0;                  ///< helpers that have not returned
+  static constexpr int kNumbers = 64;
+  std::uint64_t numbers_in_use_ = 0;  ///< bits: of helpers that have not returned
+  bool leads_ = false;                ///< helpers can be called
   bool wants_helpers_ = false;
   bool is_cancelled_ = false;
   std::optional<Ready> failed_;  ///< the first in the order of the program
   std::exception_ptr error_;
+  std::exception_ptr broken_;  ///< why the bookkeeping ended, if it did
   Helpers helpers_;
 };
 

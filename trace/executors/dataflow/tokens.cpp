@@ -1,4 +1,6 @@
 // How tokens travel: from outputs to inputs, into frames, from iteration to iteration, and out.
+#include <new>
+
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/dataflow/token_run.h"
@@ -126,6 +128,8 @@ std::exception_ptr TokenRun::forward(Ready& ready) try {
   }
   send_all(iteration, ready.node, false);
   return {};
+} catch (const std::bad_alloc&) {
+  throw;  // tokens may have been delivered in part: the run ends
 } catch (...) {
   return std::current_exception();
 }

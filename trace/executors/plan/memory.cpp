@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <new>
@@ -9,6 +10,7 @@
 
 #include "reel/core/huge_pages.h"
 #include "reel/core/memory.h"
+#include "reel/core/thread_store.h"
 
 namespace reel {
 namespace {
@@ -57,19 +59,49 @@ class FreeList {
   std::int64_t end_ = 0;
 };
 
-/// What plans gave back, the last one in front.
-thread_local std::vector<PlanMemory> given_back;
-
-/// Lets go of the oldest pieces while these and `bytes` more are above kHeld.
-void make_room(std::int64_t bytes) {
-  constexpr std::int64_t kHeld = std::int64_t{1} << 30;
-  std::int64_t held = bytes;
-  for (const PlanMemory& piece : given_back) held += piece.bytes();
-  while (held > kHeld && !given_back.empty()) {
-    held -= given_back.back().bytes();
-    given_back.pop_back();
+/// What plans gave back on a thread, the last one in front. To give back never fails: the places
+/// are there.
+class GivenBack {
+ public:
+  /// Returns a piece that fits, or one without data.
+  PlanMemory take(std::int64_t bytes) {
+    const auto fits = [&](const PlanMemory& m) {
+      return m.data && m.bytes() >= bytes && m.bytes() <= 2 * bytes;
+    };
+    const auto found = std::find_if(pieces_.begin(), end(), fits);
+    if (found == end()) return {};
+    PlanMemory memory = std::move(*found);
+    std::move(found + 1, end(), found);
+    --count_;
+    return memory;
   }
-}
+  /// Lets go of the oldest pieces while these and `bytes` more are above kHeld.
+  void make_room(std::int64_t bytes) {
+    constexpr std::int64_t kHeld = std::int64_t{1} << 30;
+    std::int64_t held = bytes;
+    for (auto piece = pieces_.begin(); piece != end(); ++piece) held += piece->bytes();
+    while (held > kHeld && count_) {
+      held -= pieces_[count_ - 1].bytes();
+      drop_oldest();
+    }
+  }
+  void put(PlanMemory memory) {
+    make_room(count_ ? memory.bytes() : 0);
+    if (count_ == pieces_.size()) drop_oldest();
+    std::move_backward(pieces_.begin(), end(), end() + 1);
+    pieces_[0] = std::move(memory);
+    ++count_;
+  }
+
+ private:
+  using Pieces = std::array<PlanMemory, 256>;
+  Pieces::iterator end() { return pieces_.begin() + static_cast<std::ptrdiff_t>(count_); }
+  void drop_oldest() { pieces_[--count_] = {}; }
+
+  Pieces pieces_;
+  std::size_t count_ = 0;
+};
+GivenBack* given_back() { return ThreadStore<GivenBack, PlanMemory>::get(); }
 
 }  // namespace
 
@@ -85,16 +117,10 @@ void SavedShare::take(std::int64_t bytes) {
 
 PlanMemory take_plan_memory(std::int64_t bytes) {
   bytes = (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64;
-  const auto fits = [&](const PlanMemory& m) {
-    return m.bytes() >= bytes && m.bytes() <= 2 * bytes;
-  };
-  const auto found = std::find_if(given_back.begin(), given_back.end(), fits);
-  if (found != given_back.end()) {
-    PlanMemory memory = std::move(*found);
-    given_back.erase(found);
-    return memory;
+  if (GivenBack* const before = given_back()) {
+    if (PlanMemory memory = before->take(bytes); memory.data) return memory;
+    before->make_room(bytes);
   }
-  make_room(bytes);
   const auto size = static_cast<std::size_t>(bytes);
   const std::size_t alignment = alignment_of_block(size);
   PlanMemory memory{{static_cast<char*>(std::aligned_alloc(
@@ -107,9 +133,8 @@ PlanMemory take_plan_memory(std::int64_t bytes) {
 }
 
 void give_back(PlanMemory memory) {
-  if (!memory.data) return;
-  make_room(given_back.empty() ? 0 : memory.bytes());
-  given_back.insert(given_back.begin(), std::move(memory));
+  GivenBack* const others = given_back();
+  if (memory.data && others) others->put(std::move(memory));
 }
 
 void free_held_plan_memory() { given_back.clear(); }
