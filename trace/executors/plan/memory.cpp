@@ -85,6 +85,9 @@ class GivenBack {
       drop_oldest();
     }
   }
+  void clear() {
+    while (count_) drop_oldest();
+  }
   void put(PlanMemory memory) {
     make_room(count_ ? memory.bytes() : 0);
     if (count_ == pieces_.size()) drop_oldest();
@@ -137,7 +140,9 @@ void give_back(PlanMemory memory) {
   if (memory.data && others) others->put(std::move(memory));
 }
 
-void free_held_plan_memory() { given_back.clear(); }
+void free_held_plan_memory() {
+  if (GivenBack* const held = given_back()) held->clear();
+}
 
 std::int64_t most_at_a_time(const std::vector<PlannedBuffer>& buffers) {
   std::map<int, std::int64_t> changes;  // by instruction
