@@ -5,6 +5,7 @@
 #include "reel/core/checkpoint_policy.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
+#include "reel/core/instruction_set.h"
 #include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/parallel.h"

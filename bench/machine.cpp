@@ -8,7 +8,6 @@
 #include <fstream>
 #include <thread>
 
-#include "reel/core/instruction_set.h"
 #include "reel/core/str.h"
 #include "reel/reel.h"
 
