@@ -1,5 +1,5 @@
-// How time grows with what is done: a case does its work for one size and for a multiple of it, and
-// ratio_to_small is that multiple where the time is linear. One thread.
+// Growth of time with size: a case runs for one size and for a multiple of it. ratio_to_small is
+// that multiple if time is linear. One thread.
 #include <functional>
 #include <string>
 
@@ -32,8 +32,8 @@ Unrolled mixed(int count) {
   };
 }
 
-/// The pass on what f records: what relates all records to all others takes nine times as long for
-/// three times the graph, and what rescans them at each merge 27 times.
+/// Returns the pass on the graph of f. For three times the graph, a pass that compares all records
+/// with all others takes nine times as long, and one that scans them at each merge 27 times.
 std::function<void()> fuse(const Unrolled& f) {
   const TensorType type(f32, {2});
   const RecordedGraph recorded =

@@ -1,4 +1,4 @@
-// core/instruction_set.h — instruction_set, the processors that this process has kernels for.
+// core/instruction_set.h — instruction_set, the set of instructions that kernels use.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace reel {
 
 /// Returns "sse42", "avx2" or "avx512": the instruction set whose kernels this process runs.
 ///
-/// It is the best set that the processor and its operating system have. The environment variable
+/// It is the best set that the processor and its operating system support. The environment variable
 /// REEL_MAX_ISA, one of these names in either case, lowers it, and limits oneDNN to the same set:
 /// REEL_MAX_ISA=avx2 runs on a processor with AVX-512 the kernels of one without. A set above that
 /// of the processor changes nothing, and neither does an empty value. A lower ONEDNN_MAX_CPU_ISA

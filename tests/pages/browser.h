@@ -14,7 +14,7 @@ namespace reel {
 /// pipes. What it cannot do, and what does not come for minutes, is a std::runtime_error.
 class Browser {
  public:
-  /// What a page does, in numbers that do not depend on how fast the machine is.
+  /// Counts of a page's work. They do not depend on how fast the machine is.
   struct Work {
     double blocks = 0;   ///< blocks of its JavaScript that ran: bodies of functions and loops
     double layouts = 0;  ///< how often the browser placed its elements or looked up their styles
