@@ -111,7 +111,7 @@ class Merger {
   void emit(const OpRecord& record, Emitted next) {
     for (const ValueId v : from_.outputs_of(record))
       next.out.push_back(value_[v] = to_->add_value(renamed(v)));
-    if (record.op == &loop_op) loops_.push_back(emitted_.size());
+    if (record.op == &loop_op) loops_.emplace(hash_of_loop(next), emitted_.size());
     known_.emplace(hash(next), emitted_.size());
     emitted_.push_back(std::move(next));
   }
@@ -155,16 +155,26 @@ class Merger {
 
   bool merge_loop(const OpRecord& record, const Emitted& next) {
     const auto& b = get<LoopAttrs>(next.attrs.get());
-    for (const std::size_t index : loops_) {
-      Emitted& first = emitted_[index];
-      if (first.in != next.in) continue;
+    const auto is_same = [&](const Emitted& first) {
       const auto& a = get<LoopAttrs>(first.attrs.get());
-      if (origin(a) != origin(b) || a.cond.graph != b.cond.graph || a.is_reverse != b.is_reverse)
-        continue;
-      unite(first, record, a, b);
-      return true;
-    }
-    return false;
+      return first.in == next.in && origin(a) == origin(b) && a.cond.graph == b.cond.graph &&
+             a.is_reverse == b.is_reverse;
+    };
+    std::size_t found = emitted_.size();  // the first one of several
+    const auto [begin, end] = loops_.equal_range(hash_of_loop(next));
+    for (auto it = begin; it != end; ++it)
+      if (it->second < found && is_same(emitted_[it->second])) found = it->second;
+    if (found == emitted_.size()) return false;
+    Emitted& first = emitted_[found];
+    unite(first, record, get<LoopAttrs>(first.attrs.get()), b);
+    return true;
+  }
+  /// Of what loops have in common that are merged.
+  static std::size_t hash_of_loop(const Emitted& loop) {
+    std::size_t result =
+        reinterpret_cast<std::size_t>(origin(get<LoopAttrs>(loop.attrs.get()))) >> 4;
+    for (const ValueId v : loop.in) result = attr::mix(result, v);
+    return result;
   }
 
   /// The first loop computes what the second one does as well: both bodies over the same inputs,
@@ -273,7 +283,7 @@ class Merger {
   Graph* to_ = nullptr;
   std::vector<ValueId> value_;
   std::vector<Emitted> emitted_;
-  std::vector<std::size_t> loops_;
+  std::unordered_multimap<std::size_t, std::size_t> loops_;  ///< emitted ones, by hash_of_loop
   std::unordered_multimap<std::size_t, std::size_t> known_;
   DimEnv renamed_ = DimEnv::renaming();
   std::vector<std::pair<Dim, Dim>> merged_;  // a dim of from_, and which one of *to_ it became

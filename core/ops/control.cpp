@@ -1,5 +1,6 @@
 // The blocks of the ops with sub-graphs: loop and cond.
 #include <algorithm>
+#include <unordered_map>
 
 #include "reel/core/functions/creation.h"
 #include "reel/core/graph_builder.h"
@@ -300,6 +301,8 @@ Dims changing_dims(const LoopAttrs& attrs) {
 }
 
 bool changes_dims(const LoopAttrs& attrs, int carry) {
+  const Graph& body = *attrs.body.graph;
+  if (!body.types[body.inputs[1 + carry]].node()->has_symbols) return false;
   const Dims changing = changing_dims(attrs);
   bool result = false;
   for_each_symbol(attrs.body.graph->types[attrs.body.graph->inputs[1 + carry]],
@@ -339,11 +342,13 @@ DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
 
 std::vector<int> CaptureList::add(const Tensors& captured) {
   std::vector<int> places;
+  std::unordered_map<const TensorBlock*, int> known;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    known.emplace(tensors_[i].block(), static_cast<int>(i));
   for (const Tensor& tensor : captured) {
-    std::size_t i = 0;
-    while (i < tensors_.size() && tensors_[i].block() != tensor.block()) ++i;
-    if (i == tensors_.size()) tensors_.push_back(tensor);
-    places.push_back(static_cast<int>(i));
+    const auto [place, is_new] = known.emplace(tensor.block(), static_cast<int>(tensors_.size()));
+    if (is_new) tensors_.push_back(tensor);
+    places.push_back(place->second);
   }
   return places;
 }

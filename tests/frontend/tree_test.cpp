@@ -141,5 +141,42 @@ TEST(TreeTest, SizesOfContainersArePartOfTheStructure) {
   EXPECT_EQ(flatten(two)[0].fixed, "of size 2");
 }
 
+TEST(TreeTest, LeavesOfAnotherStructureAreRefused) {
+  using List = std::vector<Tensor>;
+  const List two{scalar(1), scalar(2)};
+  const auto refuses = [](const auto& like, const TreeLeaves& leaves) {
+    EXPECT_THROW(unflatten(like, leaves), StructureError);
+  };
+  refuses(two, flatten(List{scalar(1)}));
+  refuses(two, flatten(List{scalar(1), scalar(2), scalar(3)}));
+  refuses(scalar(1), flatten(None{}));
+  refuses(Dim("a", 1), flatten(scalar(1)));
+  refuses(std::pair{two, List{}}, flatten(std::pair{List{}, two}));
+  refuses(std::map<std::string, Tensor>{{"a", scalar(1)}},
+          flatten(std::map<std::string, Tensor>{{"b", scalar(1)}}));
+  refuses(std::vector<std::string>{"a"}, flatten(std::map<std::string, std::string>{{"a", "a"}}));
+  refuses(std::optional<Tensor>(), flatten(std::optional(scalar(1))));
+  EXPECT_EQ(unflatten(two, flatten(two)).size(), 2U);
+  EXPECT_EQ(message_of<StructureError>([&] { with_tensors(flatten(two), {scalar(1)}); }),
+            "a tree of 2 tensors was given 1; give one for each");
+}
+
+TEST(TreeTest, MappedTreesHaveOneStructure) {
+  using List = std::vector<Tensor>;
+  const List two{scalar(1), scalar(2)};
+  const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
+  expect_values(tree_map(add, two, two)[1], {4});
+  EXPECT_EQ(message_of<StructureError>([&] { tree_map(add, two, List{scalar(1)}); }),
+            "tree_map: the trees do not have the same structure, 3 leaves and 2\n"
+            "  the tree: of size 2, in a further tree of size 1");
+  EXPECT_THROW(tree_map(add, two, std::pair{scalar(1), scalar(2)}), StructureError);
+}
+
+TEST(TreeTest, TextsAreNoContainers) {
+  const std::string text = "of size 2";
+  EXPECT_FALSE(flatten(text)[0].fixed.is_of_container());
+  EXPECT_NE(flatten(text)[0].fixed, flatten(std::vector<std::string>(2))[0].fixed);
+}
+
 }  // namespace
 }  // namespace reel

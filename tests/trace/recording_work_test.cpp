@@ -2,7 +2,7 @@
 // many outputs, parameters, loops or dims cost about four times as much.
 //
 // Counted is the memory that this program asks operator new for, which does not depend on a clock:
-// lists of all pairs, and copies of all values for each of them, grow by the square.
+// copies of all values for each of them grow by the square.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -11,10 +11,11 @@ CheckpointTimes::CheckpointTimes(const LoopAttrs& attrs)
   for (int j = 0; j < attrs.stacks; ++j) {
     const auto stack = static_cast<std::size_t>(j);
     const ValueId term = body.outputs[attrs.first_stack() + stack];
-    const auto found = std::find(body.inputs.begin(), body.inputs.end(), term);
-    sources_.push_back(attrs.is_checkpoint(stack) && found != body.inputs.end()
-                           ? static_cast<int>(found - body.inputs.begin())
-                           : -1);
+    const auto found = attrs.is_checkpoint(stack)
+                           ? std::find(body.inputs.begin(), body.inputs.end(), term)
+                           : body.inputs.end();
+    sources_.push_back(found != body.inputs.end() ? static_cast<int>(found - body.inputs.begin())
+                                                  : -1);
     spills_ = spills_ || (attrs.is_checkpoint(stack) && attrs.is_spilled(stack));
   }
 }

@@ -1,6 +1,8 @@
 #include "reel/trace/passes/forwarded_outputs.h"
 
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/sub_graphs.h"
@@ -8,37 +10,55 @@
 namespace reel {
 namespace {
 
-/// The slices that a stack hands on, by their place among the loop's inputs; -1 for none.
-int slices_of(const LoopAttrs& attrs, int stack, const TensorType& type,
-              std::span<const ValueId> in, const Graph& graph) {
-  if (attrs.cond || !attrs.entry_dims.empty() || attrs.makes_dim || attrs.is_list(stack)) return -1;
-  const Graph& body = *attrs.body.graph;
-  for (int i = 0; i < attrs.slices; ++i) {
-    if (body.outputs[attrs.carries + stack] != body.inputs[1 + attrs.carries + i]) continue;
-    const std::size_t place = attrs.first_slice() + i;
-    const bool is_known = type.dims()[0].is_named() || type.dims()[0].has_size();
-    if (is_known && graph.types[in[place]] == type) return static_cast<int>(place);
+/// What the stacks and sums of a loop hand on, without a search through all of its leaves for each.
+class HandedOn {
+ public:
+  explicit HandedOn(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
+    for (int i = 0; i < attrs.slices; ++i)
+      slices_[body_.inputs[1 + attrs.carries + i]].push_back(static_cast<std::size_t>(i));
   }
-  return -1;
-}
 
-/// An output before this one that takes the same in the same way.
-std::optional<std::size_t> same_before(const LoopAttrs& attrs, std::size_t output) {
-  const Graph& body = *attrs.body.graph;
-  const std::size_t first = output < attrs.first_sum() ? attrs.first_stack() : attrs.first_sum();
-  const auto is_same = [&](std::size_t other) {
-    if (body.outputs[other] != body.outputs[output] ||
-        attrs.collects_output(other) != attrs.collects_output(output))
+  /// The slices that a stack hands on, by their place among the loop's inputs; -1 for none.
+  int slices_of(int stack, const TensorType& type, std::span<const ValueId> in,
+                const Graph& graph) const {
+    if (attrs_.cond || !attrs_.entry_dims.empty() || attrs_.makes_dim || attrs_.is_list(stack))
+      return -1;
+    const auto found = slices_.find(body_.outputs[attrs_.carries + stack]);
+    if (found == slices_.end()) return -1;
+    const bool is_known = type.dims()[0].is_named() || type.dims()[0].has_size();
+    for (const std::size_t i : found->second)
+      if (const std::size_t place = attrs_.first_slice() + i;
+          is_known && graph.types[in[place]] == type)
+        return static_cast<int>(place);
+    return -1;
+  }
+
+  /// An output before this one that takes the same in the same way. Outputs come in their order.
+  std::optional<std::size_t> same_before(std::size_t output) {
+    std::vector<std::size_t>& others = outputs_[body_.outputs[output]];
+    for (const std::size_t other : others)
+      if (is_same(output, other)) return other;
+    others.push_back(output);
+    return std::nullopt;
+  }
+
+ private:
+  bool is_same(std::size_t output, std::size_t other) const {
+    const bool is_sum = output >= attrs_.first_sum();
+    if (is_sum != (other >= attrs_.first_sum()) ||
+        attrs_.collects_output(other) != attrs_.collects_output(output))
       return false;
-    if (output >= attrs.first_sum()) return true;
-    const std::size_t i = output - first, j = other - first;
-    return attrs.stack_kinds[i] == attrs.stack_kinds[j] &&
-           (attrs.makes_dim || attrs.stack_dims[i] == attrs.stack_dims[j]);
-  };
-  for (std::size_t other = first; other < output; ++other)
-    if (is_same(other)) return other;
-  return std::nullopt;
-}
+    if (is_sum) return true;
+    const std::size_t i = output - attrs_.first_stack(), j = other - attrs_.first_stack();
+    return attrs_.stack_kinds[i] == attrs_.stack_kinds[j] &&
+           (attrs_.makes_dim || attrs_.stack_dims[i] == attrs_.stack_dims[j]);
+  }
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::unordered_map<ValueId, std::vector<std::size_t>> slices_;   ///< by value of the body
+  std::unordered_map<ValueId, std::vector<std::size_t>> outputs_;  ///< those that differ
+};
 
 }  // namespace
 
@@ -56,14 +76,16 @@ Ref<Graph> forwarded_outputs(const Graph& graph) {
     result->append(record, with_sub_graphs(record, forwarded_outputs), in, out);
     if (record.op != &loop_op) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    HandedOn handed_on(attrs);
     for (int i = 0; i < attrs.stacks; ++i) {
       const ValueId stack = out[attrs.first_stack() + i];
-      const int slices = slices_of(attrs, i, graph.types[stack], in, graph);
+      const int slices = handed_on.slices_of(i, graph.types[stack], in, graph);
       if (slices >= 0) value[stack] = in[slices];
     }
     for (std::size_t i = attrs.first_stack(); i < attrs.trips_output(); ++i) {
-      const auto same = value[out[i]] == out[i] ? same_before(attrs, i) : std::nullopt;
-      if (same && graph.types[out[i]] == graph.types[out[*same]]) value[out[i]] = value[out[*same]];
+      const auto same = handed_on.same_before(i);
+      if (same && value[out[i]] == out[i] && graph.types[out[i]] == graph.types[out[*same]])
+        value[out[i]] = value[out[*same]];
     }
     const ValueId trips = out[attrs.trips_output()];
     if (!attrs.cond && attrs.has_bound && is_trips[in[0]])

@@ -1,6 +1,8 @@
 #include "reel/trace/passes/fuse_pointwise.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
@@ -72,19 +74,21 @@ class Fusion {
       return;
     }
     const std::vector<std::size_t>& records = groups_.records(u);
-    std::vector<std::uint8_t> is_inside(graph_.types.size());
+    std::unordered_set<ValueId> is_inside;
     for (const std::size_t r : records)
-      for (const ValueId v : graph_.outputs_of(graph_.records[r])) is_inside[v] = 1;
+      for (const ValueId v : graph_.outputs_of(graph_.records[r])) is_inside.insert(v);
     Ref<Graph> body(new Graph);
     body->name = "fused";
-    std::vector<ValueId> in, out, place(graph_.types.size(), ~ValueId{0});
+    std::vector<ValueId> in, out;
+    std::unordered_map<ValueId, ValueId> place;
     const auto here = [&](ValueId v) {
-      if (place[v] == ~ValueId{0}) place[v] = body->add_value(graph_.types[v]);
-      return place[v];
+      const auto [found, is_new] = place.try_emplace(v);
+      if (is_new) found->second = body->add_value(graph_.types[v]);
+      return found->second;
     };
     for (const std::size_t r : records)
       for (const ValueId v : graph_.inputs_of(graph_.records[r]))
-        if (!is_inside[v] && place[v] == ~ValueId{0}) {
+        if (!is_inside.contains(v) && !place.contains(v)) {
           in.push_back(v);
           body->inputs.push_back(here(v));
         }

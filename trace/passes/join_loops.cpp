@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "reel/core/ops/loop.h"
@@ -120,12 +121,18 @@ bool can_join(const Graph& graph, Pair& pair) {
 }
 
 std::optional<Pair> find_pair(const Graph& graph) {
+  std::unordered_map<ValueId, std::size_t> counted_by;  // by how many iterations there were
   for (std::size_t b = 0; b < graph.records.size(); ++b) {
-    if (graph.records[b].op != &loop_op) continue;
-    for (std::size_t a = 0; a < b; ++a) {
-      Pair pair{a, b, {}, {}};
-      if (graph.records[a].op == &loop_op && can_join(graph, pair)) return pair;
+    const OpRecord& record = graph.records[b];
+    if (record.op != &loop_op) continue;
+    const auto in = graph.inputs_of(record);
+    // The second loop's bound is the number of iterations of the first one.
+    if (const auto first = in.empty() ? counted_by.end() : counted_by.find(in[0]);
+        first != counted_by.end()) {
+      Pair pair{first->second, b, {}, {}};
+      if (can_join(graph, pair)) return pair;
     }
+    counted_by.emplace(graph.outputs_of(record)[loop_of(record).trips_output()], b);
   }
   return {};
 }

@@ -1,6 +1,8 @@
 #include "reel/trace/executors/plan/in_place.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "reel/core/ops/loop.h"
@@ -67,13 +69,13 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
   const auto type_of = [&](ValueId v) -> const TensorType& {
     return PlanView::types(plan).types[v];
   };
+  std::set<std::pair<DType, std::vector<std::int64_t>>> result_types;
+  for (const ValueId v : graph.outputs)
+    if (dense_bytes(type_of(v))) result_types.emplace(type_of(v).dtype(), type_of(v).sizes());
   const auto is_of_a_result = [&](const TensorType& type) {
-    return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId v) {
-      const TensorType& result = type_of(v);
-      return dense_bytes(result) && result.dtype() == type.dtype() &&
-             result.sizes() == type.sizes();
-    });
+    return result_types.contains({type.dtype(), type.sizes()});
   };
+  const std::unordered_set<const void*> results(places.results.begin(), places.results.end());
   const PlanView::LastUses uses = PlanView::last_uses(plan);
   std::vector<std::string> in_place;
   std::vector<std::pair<std::string, std::vector<std::string>>> others;  // by reason
@@ -82,8 +84,7 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     const TensorType& type = type_of(graph.inputs[i]);
     if (!dense_bytes(type) || name == "random stream") continue;
     const void* place = places.arguments[i];
-    if (place && !is_handed_on(plan, uses, i) &&
-        std::count(places.results.begin(), places.results.end(), place)) {
+    if (place && !is_handed_on(plan, uses, i) && results.contains(place)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
       const std::string why = place ? why_not(plan, uses, i) : "somebody else holds it";

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <new>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,43 +20,55 @@ namespace {
 class FreeList {
  public:
   std::int64_t take(std::int64_t bytes) {
-    auto best = pieces_.end();
-    for (auto it = pieces_.begin(); it != pieces_.end(); ++it)
-      if (it->second >= bytes && (best == pieces_.end() || it->second < best->second)) best = it;
-    if (best == pieces_.end()) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
       std::int64_t offset = end_;
       if (!pieces_.empty() && std::prev(pieces_.end())->first + std::prev(pieces_.end())->second ==
                                   end_) {  // the last piece can be made longer
         offset = std::prev(pieces_.end())->first;
-        pieces_.erase(std::prev(pieces_.end()));
+        remove(std::prev(pieces_.end()));
       }
       end_ = offset + bytes;
       return offset;
     }
-    const auto [offset, size] = *best;
-    pieces_.erase(best);
-    if (size > bytes) pieces_.emplace(offset + bytes, size - bytes);
+    const auto [size, offset] = *best;
+    remove(pieces_.find(offset));
+    if (size > bytes) add(offset + bytes, size - bytes);
     return offset;
   }
 
   void give_back(std::int64_t offset, std::int64_t bytes) {
-    auto it = pieces_.emplace(offset, bytes).first;
-    const auto next = std::next(it);
-    if (next != pieces_.end() && it->first + it->second == next->first) {
-      it->second += next->second;
-      pieces_.erase(next);
+    const auto next = pieces_.lower_bound(offset);
+    if (next != pieces_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        remove(before);
+      }
     }
-    if (it == pieces_.begin()) return;
-    const auto before = std::prev(it);
-    if (before->first + before->second != it->first) return;
-    before->second += it->second;
-    pieces_.erase(it);
+    if (next != pieces_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next);
+    }
+    add(offset, bytes);
   }
 
   std::int64_t end() const { return end_; }
 
  private:
-  std::map<std::int64_t, std::int64_t> pieces_;
+  using Pieces = std::map<std::int64_t, std::int64_t>;
+  void add(std::int64_t offset, std::int64_t bytes) {
+    pieces_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(Pieces::iterator piece) {
+    by_size_.erase({piece->second, piece->first});
+    pieces_.erase(piece);
+  }
+
+  Pieces pieces_;                                            ///< bytes by offset
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  ///< the same, bytes first
   std::int64_t end_ = 0;
 };
 

@@ -186,14 +186,16 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
 /// Which outputs are made by an op that can add them, and are read by nobody else.
 void Plan::find_adders() {
   adder_of_output_.assign(graph_->outputs.size(), -1);
+  // Each record makes its values, and may read them, as an operand.
+  std::vector<std::uint32_t> operands(graph_->types.size()), as_output(graph_->types.size());
+  for (const ValueId v : graph_->operands) ++operands[v];
+  for (const ValueId v : graph_->outputs) ++as_output[v];
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const Instruction& at = instructions_[i];
     if (at.kind != Kind::kernel || !at.op->can_add || places_[at.first_out] != Place::outside)
       continue;
     const ValueId made = graph_->outputs_of(graph_->records[at.record])[0];
-    const auto& outputs = graph_->outputs;
-    if (std::count(graph_->operands.begin(), graph_->operands.end(), made) == 1 &&
-        std::count(outputs.begin(), outputs.end(), made) == 1)
+    if (operands[made] == 1 && as_output[made] == 1)
       adder_of_output_[static_cast<std::size_t>(outputs_of_slot_[at.first_out])] =
           static_cast<int>(i);
   }
@@ -224,12 +226,14 @@ void Plan::make_headers() {
   };
   std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
   std::vector<std::vector<std::uint8_t>> last(instructions_.size());
+  std::vector<std::uint32_t> times(graph.types.size());  // among the inputs of one instruction
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const auto in = graph.inputs_of(graph.records[instructions_[i].record]);
+    for (const ValueId v : in) ++times[v];
     for (const ValueId v : in)
       last[i].push_back(is_last(slot_of_[v], i) &&
-                        uses.of_views[slot_of_[v]] < static_cast<int>(i) &&
-                        std::count(in.begin(), in.end(), v) == 1);
+                        uses.of_views[slot_of_[v]] < static_cast<int>(i) && times[v] == 1);
+    for (const ValueId v : in) times[v] = 0;
   }
   for (std::size_t slot = 0; slot < slots_.size(); ++slot)
     if (last_use[slot] >= 0 && is_last(slot, static_cast<std::size_t>(last_use[slot])) &&
@@ -289,12 +293,13 @@ Plan::LastUses Plan::last_uses() const {
 }
 
 bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
+  if (!output_is_placed(k)) return false;
   const std::size_t slot = slot_of_[graph_->outputs[k]];
-  const auto maker =
-      std::find_if(instructions_.begin(), instructions_.end(), [&](const Instruction& at) {
-        return at.first_out <= slot && slot < at.first_out + at.out_count;
-      });
-  if (!output_is_placed(k) || maker == instructions_.end() || maker->kind != Kind::kernel ||
+  // Instructions make slots in their order, behind those of inputs.
+  const auto maker = std::partition_point(
+      instructions_.begin(), instructions_.end(),
+      [&](const Instruction& at) { return at.first_out + at.out_count <= slot; });
+  if (maker == instructions_.end() || slot < maker->first_out || maker->kind != Kind::kernel ||
       !maker->op->updates_input)
     return false;
   const auto in = graph_->inputs_of(graph_->records[maker->record]);

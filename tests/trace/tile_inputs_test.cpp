@@ -1,0 +1,52 @@
+// Which inputs a tile program's outputs are made in place of, and how many are asked for that.
+#include <gtest/gtest.h>
+
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/trace/executors/plan/tile_program.h"
+
+namespace reel {
+namespace {
+
+/// Squares of so many inputs, each an output.
+Ref<Graph> squares(int count) {
+  GraphBuilder builder("squares");
+  const ModeScope scope(builder.scope());
+  Tensors outputs;
+  for (int i = 0; i < count; ++i) {
+    const Tensor x = builder.add_input(TensorType(f64, {2}));
+    outputs.push_back(x * x);
+  }
+  return builder.finish(outputs);
+}
+
+TEST(TileInputsTest, EachOutputTakesTheFirstInputThatIsReadByThen) {
+  const Ref<Graph> graph = squares(5);
+  const std::vector<TensorType> types(5, TensorType(f64, {2}));
+  TileProgram program(*graph, types, DimEnv());
+  const auto all = [](std::size_t) { return true; };
+  EXPECT_EQ(program.choose_inputs(all, [](std::size_t, std::size_t) { return true; }),
+            (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(program.choose_inputs([](std::size_t k) { return k == 3; },
+                                  [](std::size_t, std::size_t) { return true; }),
+            (std::vector<int>{-1, -1, -1, 0, -1}));
+}
+
+TEST(TileInputsTest, EachInputIsAskedOnce) {
+  constexpr int kCount = 400;
+  const Ref<Graph> graph = squares(kCount);
+  const std::vector<TensorType> types(kCount, TensorType(f64, {2}));
+  TileProgram program(*graph, types, DimEnv());
+  for (const bool gives : {true, false}) {
+    int asked = 0;
+    program.choose_inputs([](std::size_t) { return true; },
+                          [&](std::size_t, std::size_t) {
+                            ++asked;
+                            return gives;
+                          });
+    EXPECT_EQ(asked, kCount);
+  }
+}
+
+}  // namespace
+}  // namespace reel
