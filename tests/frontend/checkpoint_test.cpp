@@ -1,5 +1,6 @@
 #include "reel/frontend/checkpoint.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,8 +123,10 @@ TEST_F(CheckpointTest, BesideAWriterALoadIsOfOneSave) {
   };
   save(1);
   const pid_t writer = ::fork();
-  if (writer == 0)
+  if (writer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int number = 2;; ++number) save(number);
+  }
   int mixed = 0;
   for (int load = 0; load < 300; ++load) {
     std::pair tree{zeros({64}), zeros({64})};
