@@ -200,7 +200,7 @@ std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph) {
   return result;
 }
 
-Tensors call_graph(const GraphRef& graph, Tensors inputs, const GraphRunner& runner) {
+Tensors call_graph(const GraphRef& graph, Tensors&& inputs, const GraphRunner& runner) {
   if (!thread_mode.tape && !thread_mode.entries) return runner(graph, std::move(inputs));
   CallAttrs attrs{graph, {graph->outputs.size()}, {}, runner};
   for (const TakesRows& rows : tapes_of(inputs)) {

@@ -14,12 +14,13 @@ struct RunOptions {
   int parallel_iterations = 0;  ///< of every loop, by tokens; 0: as many as each says
 };
 
-/// Runs a graph on its inputs (formal ones, then captures), which it may use up where nobody else
-/// holds them; trace/executors has several.
+/// Runs a graph on its inputs (formal ones, then captures). It may use up those whose reference
+/// count is one. If it throws, `inputs` holds what it held before, with the same values.
+/// trace/executors has several.
 struct GraphRunner {
-  Tensors (*run)(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+  Tensors (*run)(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
   RunOptions options = {};
-  Tensors operator()(const GraphRef& graph, Tensors inputs) const {
+  Tensors operator()(const GraphRef& graph, Tensors&& inputs) const {
     return run(graph, std::move(inputs), options);
   }
 };

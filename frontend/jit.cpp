@@ -99,7 +99,7 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
   const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,
-      [runner](const GraphRef& graph, Tensors inputs) {
+      [runner](const GraphRef& graph, Tensors&& inputs) {
         return call_graph(graph, std::move(inputs), runner);
       },
       [options](const Graph& graph) { return explain_graph(graph, options); },

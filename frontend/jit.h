@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -10,9 +11,11 @@
 #include <vector>
 
 #include "reel/core/mode.h"
+#include "reel/core/no_memory.h"
 #include "reel/core/passes.h"
 #include "reel/frontend/run_profile.h"
 #include "reel/frontend/sparse_invariants.h"
+#include "reel/frontend/taken_leaves.h"
 #include "reel/frontend/tree.h"
 #include "reel/trace/traced_function.h"
 
@@ -77,10 +80,10 @@ class Jitted {
   /// names a Dim that is another one in this call's arguments; TraceError where f asks for a value
   /// that only a run of the graph knows.
   ///
-  /// Tensors that were moved in, and that nobody else holds, may give their memory to results: a
-  /// training step called as model = step(std::move(model), batch) updates its parameters in place.
-  /// Not under a tape, by a plan only, and not before the last op that may fail for what
-  /// values are.
+  /// Tensors that were moved in, and whose reference count is one, may give their memory to results:
+  /// a training step called as model = step(std::move(model), batch) updates its parameters in
+  /// place. Not under a tape, by a plan only, and not before the last op that may fail. If the call
+  /// throws, what was moved in is as it was.
   template <class... Args>
   auto operator()(Args&&... args) const {
     static_assert(
@@ -93,20 +96,7 @@ class Jitted {
         "a jitted function returns its results, a tree of tensors, not void: what it does "
         "besides happens while it is recorded only");
     if (is_tracing()) return R(f_(std::as_const(args)...));
-    using Arguments = std::tuple<std::decay_t<Args>...>;
-    Arguments arguments(std::forward<Args>(args)...);
-    const std::vector<std::size_t> of_any_length = detail::leaves_of_any_length(arguments);
-    TreeLeaves leaves = take_leaves(arguments);  // what was moved in is nobody else's then
-    const auto function = [&](const TreeLeaves& promises) {
-      const auto inside = unflatten(arguments, promises);
-      const R result = std::apply(f_, inside);
-      return TracedFunction::Recorded{{flatten(result), detail::prototype_of(result)},
-                                      leaf_paths(arguments),
-                                      leaf_paths(result)};
-    };
-    const TracedFunction::Traced result =
-        (*traced_)(typeid(Arguments), std::move(leaves), function, of_any_length);
-    return unflatten(result.prototype.template as<R>(), result.leaves);
+    return as_memory_error(options_.name, [&] { return run<R, Args...>(args...); });
   }
 
   /// How often f was recorded.
@@ -140,6 +130,31 @@ class Jitted {
   const Tensors& captures() const { return traced_->captures(); }
 
  private:
+  /// Args: as the caller's arguments were deduced; moved in unless they are lvalue references.
+  template <class R, class... Args>
+  R run(Args&... args) const {
+    const std::tuple<const std::decay_t<Args>&...> arguments(args...);
+    const std::vector<std::size_t> of_any_length = detail::leaves_of_any_length(arguments);
+    detail::TakenLeaves<Args...> taken(args...);
+    const auto function = [&](const TreeLeaves& promises) {
+      const auto inside = unflatten(std::tuple<std::decay_t<Args>...>(args...), promises);
+      const R result = std::apply(f_, inside);
+      return TracedFunction::Recorded{{flatten(result), detail::prototype_of(result)},
+                                      leaf_paths(arguments),
+                                      leaf_paths(result)};
+    };
+    std::optional<R> result;  // made before the graph runs: behind it nothing may fail
+    const auto make_result = [&](const TracedFunction::Traced& traced) {
+      result.emplace(traced.prototype.template as<R>());
+    };
+    const TracedFunction::Traced traced = (*traced_)(
+        typeid(std::tuple<std::decay_t<Args>...>), taken.leaves, function, of_any_length, make_result);
+    taken.keep();
+    detail::Unflatten fill{traced.leaves};
+    detail::walk<false>(*result, {}, fill);
+    return std::move(*result);
+  }
+
   F f_;
   JitOptions options_;
   std::shared_ptr<TracedFunction> traced_;

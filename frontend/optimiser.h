@@ -14,6 +14,7 @@
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/embedding_table.h"
 #include "reel/frontend/leaves.h"
+#include "reel/frontend/taken_leaves.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {
@@ -144,14 +145,15 @@ class Optimiser {
           {moment.name, flatten(*moment.tree), [tree = moment.tree] { return leaf_paths(*tree); }});
     std::vector<detail::NewRows> rows = detail::optimise(name_, leaves, rule);
     const Tensor step = next_step();
-    const auto give_back = [&] {
-      parameters = unflatten(parameters, leaves.parameters);
+    const auto give_back = [&] {  // into the trees as they are, without memory: it never fails
+      put_leaves(parameters, leaves.parameters);
       for (std::size_t i = 0; i < moments.size(); ++i)
-        *moments[i].tree = unflatten(*moments[i].tree, leaves.moments[i].leaves);
+        put_leaves(*moments[i].tree, leaves.moments[i].leaves);
     };
     if (!rows.empty()) {  // the leaves alone hold the tables
-      take_leaves(parameters);
-      for (const Moment& moment : moments) take_leaves(*moment.tree);
+      detail::DropTensors drop;
+      detail::walk<false>(parameters, {}, drop);
+      for (const Moment& moment : moments) detail::walk<false>(*moment.tree, {}, drop);
       try {
         detail::put_new_rows(leaves, std::move(rows));
       } catch (...) {
@@ -161,6 +163,11 @@ class Optimiser {
     }
     step_ = step;
     give_back();
+  }
+
+  static void put_leaves(Params& tree, const TreeLeaves& leaves) {
+    detail::Unflatten put{leaves};
+    detail::walk<false>(tree, {}, put);
   }
 
   /// The gradient's leaves, with the parameter in the place of rows, which are listed.

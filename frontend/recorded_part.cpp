@@ -15,7 +15,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
                         const std::function<TreeLeaves(const TreeLeaves&)>& part) {
   TracedFunction function(
       what,
-      [](const GraphRef& graph, Tensors inputs) {
+      [](const GraphRef& graph, Tensors&& inputs) {
         return call_graph(graph, std::move(inputs), {interpret});
       },
       [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
@@ -28,7 +28,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
       throw;
     }
   };
-  return function(typeid(void), std::move(arguments), traced).leaves;  // called once
+  return function(typeid(void), arguments, traced).leaves;  // called once
 }
 
 }  // namespace reel

@@ -241,7 +241,7 @@ KeptValues find_kept(TreeLeaves arguments,
         "body or branch that is being recorded; call it outside");
   TracedFunction traced(
       "saved_values",
-      [](const GraphRef& graph, Tensors inputs) -> Tensors {
+      [](const GraphRef& graph, Tensors&& inputs) -> Tensors {
         std::vector<std::uint8_t> wanted;
         for (const ValueId v : graph->inputs) wanted.push_back(is_float(graph->types[v].dtype()));
         const ReversibleGraph reversible = make_reversible(*graph, wanted);
@@ -266,7 +266,7 @@ KeptValues find_kept(TreeLeaves arguments,
       },
       [](const Graph&) { return std::string(); });
   try {
-    traced(typeid(void), std::move(arguments), [&](const TreeLeaves& promises) {
+    traced(typeid(void), arguments, [&](const TreeLeaves& promises) {
       return TracedFunction::Recorded{{function(promises), {}}, {}, {}};
     });
   } catch (const Found& found) {

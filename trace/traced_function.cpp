@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <new>
 
 #include "reel/core/dim_expression.h"
 #include "reel/core/graph_builder.h"
@@ -235,9 +236,22 @@ void TracedFunction::clear() {
   last_.reset();
 }
 
-TracedFunction::Traced TracedFunction::operator()(std::type_index type, TreeLeaves arguments,
-                                                  const Function& function,
-                                                  const std::vector<std::size_t>& of_any_length) {
+namespace {
+
+/// Never fails: where there is no memory for a list of its elements, a list's count stays as it is.
+void count_result(const Tensor& result, MemoryClass what) {
+  try {
+    count_as(result, what);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
+TracedFunction::Traced TracedFunction::operator()(
+    std::type_index type, TreeLeaves& arguments, const Function& function,
+    const std::vector<std::size_t>& of_any_length,
+    const std::function<void(const Traced&)>& before_run) {
   DimTable table(arguments);
   Signature signature{type, signature_of(arguments, table, of_any_length)};
   auto found = entries_.find(signature);
@@ -259,15 +273,31 @@ TracedFunction::Traced TracedFunction::operator()(std::type_index type, TreeLeav
                            one_dim_hint({entry->dims[i]}, {dim})));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
-  for (TreeLeaf& leaf : arguments)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
-      inputs.push_back(std::move(leaf.tensor));
-  inputs.push_back(current_random_stream());
-  inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
-  const Tensors outputs = run_(entry->graph, std::move(inputs));
-  advance_random_stream(entry->random_numbers);
-
+  const std::size_t first_tensor = inputs.size();
+  const Tensor stream = current_random_stream();
   Traced result{entry->results, entry->prototype};
+  if (before_run) before_run(result);
+
+  // All memory that this call needs but for the run is there: what is moved from here on comes
+  // back if the run throws, and what it made is handed over without fail.
+  inputs.reserve(first_tensor + arguments.size() + 1 + entry->captured.size());
+  std::vector<TreeLeaf*> taken;
+  taken.reserve(arguments.size());
+  for (TreeLeaf& leaf : arguments)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) taken.push_back(&leaf);
+  for (TreeLeaf* leaf : taken) inputs.push_back(std::move(leaf->tensor));
+  inputs.push_back(stream);
+  inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
+  const Tensors outputs = [&] {
+    try {
+      return run_(entry->graph, std::move(inputs));
+    } catch (...) {
+      for (std::size_t i = 0; i < taken.size(); ++i)
+        taken[i]->tensor = std::move(inputs[first_tensor + i]);
+      throw;
+    }
+  }();
+  advance_random_stream(entry->random_numbers);
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
     if (entry->outputs[i] < 0) continue;
     const Tensor& output = outputs[entry->outputs[i]];
@@ -275,7 +305,7 @@ TracedFunction::Traced TracedFunction::operator()(std::type_index type, TreeLeav
       result.leaves[i].dim = output.dims()[1];
     else
       result.leaves[i].tensor = output;
-    if (entry->classes[i] != MemoryClass::values) count_as(output, entry->classes[i]);
+    if (entry->classes[i] != MemoryClass::values) count_result(output, entry->classes[i]);
   }
   return result;
 }

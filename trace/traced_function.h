@@ -60,9 +60,9 @@ class TracedFunction {
   };
   using Function = std::function<Recorded(const TreeLeaves&)>;
 
-  /// Runs a graph on its inputs and captures. (Given from above: a run may be one record of a
-  /// tape.)
-  using Run = std::function<Tensors(const GraphRef& graph, Tensors inputs)>;
+  /// Runs a graph on its inputs and captures; if it throws, `inputs` holds what it held before.
+  /// (Given from above: a run may be one record of a tape.)
+  using Run = std::function<Tensors(const GraphRef& graph, Tensors&& inputs)>;
 
   /// What a graph became for the executor, in words.
   using Explain = std::function<std::string(const Graph& graph)>;
@@ -80,14 +80,18 @@ class TracedFunction {
         form_(form),
         max_traces_(max_traces) {}
 
-  /// Runs the graph for this signature, after recording `function` if there is none. Tensors among
-  /// the arguments that nobody else holds may be used up.
+  /// Runs the graph for this signature, after recording `function` if there is none. Takes the
+  /// tensors out of the arguments; those whose reference count is one may be used up. If the call
+  /// throws, recording included, the arguments are as they were.
   ///
   /// type: of the tree that the leaves are of; with the leaves it decides which C++ code
   /// `function` runs. of_any_length: places of tensors whose first axis, where it is a plain one,
-  /// is not in the signature: the trace does not know its size.
-  Traced operator()(std::type_index type, TreeLeaves arguments, const Function& function,
-                    const std::vector<std::size_t>& of_any_length = {});
+  /// is not in the signature: the trace does not know its size. before_run: called before the
+  /// graph runs, with the result but for its tensors and dims. It allocates the memory that the
+  /// result needs: after a run that has written over arguments nothing may fail.
+  Traced operator()(std::type_index type, TreeLeaves& arguments, const Function& function,
+                    const std::vector<std::size_t>& of_any_length = {},
+                    const std::function<void(const Traced&)>& before_run = {});
 
   int trace_count() const { return trace_count_; }
   /// Forgets all graphs. Those that run, or that tapes hold, live until these are done.

@@ -228,5 +228,28 @@ TEST(ErrorsPage, NoRoomForWhatALoopKeeps) {
   EXPECT_TRUE(std::isfinite(gradient_in("").to_vector<float>()[0]));
 }
 
+struct Model {
+  Tensor table;
+};
+
+TEST(ErrorsPage, AStepThatFails) {
+  expect_on_page<IndexError>([] {
+    const auto step = jit([](Model model, const Tensor& label) {
+      model.table = model.table + gather(model.table, label, 0);
+      return model;
+    });
+    Model model{ones({3, 2})};
+    model = step(std::move(model), scalar(1));
+    return step(std::move(model), scalar(7)).table;
+  });
+  Model model{ones({3, 2})};
+  const auto eager_step = [](const Model& model, const Tensor& label) {
+    return Model{model.table + gather(model.table, label, 0)};
+  };
+  model = eager_step(model, scalar(0));
+  EXPECT_THROW(model = eager_step(model, scalar(7)), IndexError);
+  expect_values(model.table, {2, 2, 2, 2, 2, 2});
+}
+
 }  // namespace
 }  // namespace reel

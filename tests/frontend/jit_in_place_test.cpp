@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
+#include <stop_token>
 
 #include "reel/tests/modes.h"
 
@@ -139,6 +142,138 @@ TEST_P(JitInPlaceTest, ACallThatFailsSaysWhereAndLeavesWhatIsHeld) {
   EXPECT_EQ(message_of<IndexError>([&] { call(GetParam(), f, std::move(x), std::move(index)); }),
             eager);
   expect_values(held, {0, 1, 2, 3});
+}
+
+// ---- Calls that fail, by all executors
+// -----------------------------------------------------------
+
+/// What is jitted, in the modes that jit has.
+class FailedCallTest : public testing::TestWithParam<RunMode> {
+ protected:
+  template <class F>
+  auto jitted(const F& f) const {
+    return jit(f, options_of(GetParam()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(InEveryMode, FailedCallTest,
+                         testing::Values(RunMode::interpreter, RunMode::plan, RunMode::chunks,
+                                         RunMode::dataflow10, RunMode::dataflow_threads),
+                         name_of_mode);
+
+struct Everything {
+  Tensor weight;
+  std::vector<Tensor> list;
+  std::map<std::string, Tensor> named;
+  std::optional<Tensor> maybe;
+  TensorArray array;
+  std::pair<Tensor, int> pair;
+  Dim dim{3};
+
+  /// All values, and how many there are in each part.
+  std::vector<float> values() const {
+    std::vector<float> result{float(list.size()), float(named.size()), float(pair.second)};
+    const auto add = [&](const Tensor& x) {
+      for (const float v : x.to_vector<float>()) result.push_back(v);
+    };
+    for (const Tensor& x : tensors_of(flatten(*this)))
+      if (!x.type().is_list()) add(x);
+    add(array.stack());
+    return result;
+  }
+  static Everything some() {
+    return {numbers(6),
+            {numbers(2), numbers(3)},
+            {{"a", numbers(4)}, {"b", numbers(1)}},
+            numbers(2),
+            TensorArray(numbers(3).type()).push_back(numbers(3)),
+            {numbers(5), 7},
+            Dim("own", 3)};
+  }
+};
+/// Updates all, after an op that fails for some labels.
+Everything updated(Everything all, const Tensor& label) {
+  all.weight = all.weight * 2.0 + gather(all.weight, label, 0);
+  for (Tensor& x : all.list) x = x + 1.0;
+  for (auto& [name, x] : all.named) x = x * 3.0;
+  all.maybe = *all.maybe - 1.0;
+  all.pair.first = tanh(all.pair.first);
+  return all;
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedIn) {
+  const auto step = jitted(updated);
+  Everything all = Everything::some();
+  const std::vector<float> before = all.values();
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_THROW(step(std::move(all), scalar(9)), IndexError);
+    EXPECT_EQ(all.values(), before) << call;
+  }
+  const std::vector<float> expected = updated(all, scalar(1)).values();
+  all = step(std::move(all), scalar(1));
+  EXPECT_EQ(all.values(), expected);
+  EXPECT_THROW(step(std::move(all), scalar(9)), IndexError);
+  EXPECT_EQ(all.values(), expected);
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedInBesideOthers) {
+  const auto f = jitted([](const Tensor& a, Tensor b, std::vector<Tensor> c, const Tensor& at) {
+    return std::tuple{a + 1.0, b * 2.0, c[0] * gather(b, at, 0)};
+  });
+  Tensor a = numbers(3), b = numbers(4);
+  std::vector<Tensor> c{numbers(2)};
+  EXPECT_THROW(f(a, std::move(b), std::move(c), scalar(4)), IndexError);
+  expect_values(a, {0, 1, 2});
+  expect_values(b, {0, 1, 2, 3});
+  ASSERT_EQ(c.size(), 1u);
+  expect_values(c[0], {0, 1});
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
+  const auto f = jitted([](Tensor x) -> Tensor {
+    if (x.rank() == 1) throw std::runtime_error("mine");
+    return x + ones({7, 7});
+  });
+  Tensor x = numbers(4), y = reshape(numbers(4), {2, 2});
+  EXPECT_THROW(f(std::move(x)), std::runtime_error);
+  EXPECT_THROW(f(std::move(y)), ShapeError);
+  expect_values(x, {0, 1, 2, 3});
+  expect_values(y, {0, 1, 2, 3});
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereADimIsAnother) {
+  const Dim time("time", 3), later("time", 3);
+  const auto f = jitted([&](Tensor x) { return sum(x, time); });
+  f(ones({time}));
+  Tensor x = ones({later});
+  EXPECT_THROW(f(std::move(x)), ShapeError);
+  expect_values(x, {1, 1, 1});
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereItIsCancelled) {
+  const auto f = jitted([](Tensor x, const Tensor& count) {
+    return fori_loop(
+        0, count, [](const Tensor&, const Tensor& x) { return x * 1.5; }, x);
+  });
+  Tensor x = numbers(4);
+  f(x, scalar(3));
+  std::stop_source stop;
+  stop.request_stop();
+  {
+    const CancellationScope scope(stop.get_token());
+    EXPECT_THROW(f(std::move(x), scalar(5)), CancelledError);
+  }
+  expect_values(x, {0, 1, 2, 3});
+}
+
+TEST_P(FailedCallTest, GivesBackWhatWasMovedInUnderATape) {
+  const auto f = jitted([](Tensor x, const Tensor& at) { return x * gather(x, at, 0); });
+  Tensor x = numbers(4);
+  {
+    Tape tape;
+    tape.watch(x);
+    EXPECT_THROW(f(std::move(x), scalar(4)), IndexError);
+  }
+  expect_values(x, {0, 1, 2, 3});
 }
 
 // ---- Places, in the plan ------------------------------------------------------------------------

@@ -337,7 +337,8 @@ class LoopRun {
 
 }  // namespace
 
-Tensors interpret(const GraphRef& graph, Tensors inputs, const RunOptions&) {
+Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
+  // The inputs stay where they are until all is done: they are the caller's again if it fails.
   ModeScope plain({});
   std::shared_ptr<const Optimised> form;
   {

@@ -8,6 +8,6 @@ namespace reel {
 
 /// Runs a graph on its inputs (formal ones, then captures) with the eager kernels, one after the
 /// other: the bits of eager mode, whatever passes a plan would make.
-Tensors interpret(const GraphRef& graph, Tensors inputs, const RunOptions& = {});
+Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions& = {});
 
 }  // namespace reel

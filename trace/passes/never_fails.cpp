@@ -1,9 +1,13 @@
 #include "reel/trace/passes/never_fails.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "reel/core/ops/fused.h"
+#include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape.h"
 
 namespace reel {
 
@@ -15,6 +19,19 @@ bool never_fails(const Op& op) {
   return std::any_of(families.begin(), families.end(), [&](std::span<const Op* const> family) {
     return std::find(family.begin(), family.end(), &op) != family.end();
   });
+}
+
+bool never_fails_once_placed(const Op& op, const Attrs* attrs) {
+  if (!never_fails(op)) return false;
+  if (op.pointwise) return op.storage == OpStorage::own;
+  if (&op == &fused_op || &op == &spread_op || op.kernel == same_elements) return true;
+  for (const Op* reduction : {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op}) {
+    if (&op != reduction) continue;
+    const std::vector<int>& axes = get<ReduceAttrs>(attrs).axes;  // ascending
+    return !axes.empty() && axes.back() - axes.front() + 1 == std::ssize(axes);
+  }
+  const auto rows = row_ops();  // those that sort rows work in memory of their own
+  return std::find(rows.begin(), rows.end(), &op) != rows.end() && op.name != "coalesce_rows";
 }
 
 }  // namespace reel

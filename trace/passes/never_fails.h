@@ -10,4 +10,9 @@ namespace reel {
 /// lists; and what is not listed here may fail.
 bool never_fails(const Op& op);
 
+/// True if never_fails, and the kernel allocates nothing where its outputs are placed: element-wise
+/// ops, rows taken out of a table or put into one, views, and reductions over neighbouring axes.
+/// Other kernels work in memory of their own. attrs: of the op.
+bool never_fails_once_placed(const Op& op, const Attrs* attrs);
+
 }  // namespace reel

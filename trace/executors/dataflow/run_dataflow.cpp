@@ -50,19 +50,22 @@ Tensors finished(RunRecorder& recorder, const F& run) {
     recorder.finish();
     return outputs;
   } catch (const std::exception& error) {
-    recorder.finish(error.what());
+    try {
+      recorder.finish(error.what());
+    } catch (const std::exception&) {  // what ended the run counts, not that its record has ended
+    }
     throw;
   }
 }
 
 }  // namespace
 
-Tensors run_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+Tensors run_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   const ModeScope plain({});
   return DataflowGraph::of(*graph)->run(inputs, options, nullptr);
 }
 
-Tensors run_recorded_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+Tensors run_recorded_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   const ModeScope plain({});
   const std::shared_ptr<DataflowGraph> form = DataflowGraph::of(*graph);
   const auto record = std::make_shared<RecordedRun>();

@@ -17,10 +17,10 @@ namespace reel {
 /// Effects (print) happen when data reaches them, and only if something needs what they give back.
 /// An error is the one that comes first in the order of the program. Throws CancelledError where a
 /// CancellationScope's token is asked to stop.
-Tensors run_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+Tensors run_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
 /// The same, keeping a record of the run with the graph, in place of the one before; of a long one
 /// the first 131,072 activations and the last 16,384.
-Tensors run_recorded_dataflow(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+Tensors run_recorded_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
 /// The record of the graph's last recorded run; null where there was none.
 std::shared_ptr<const RecordedRun> last_recorded_run(const Graph& graph);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/ops/element_loop.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
 #include "reel/trace/executors/plan/cond_plan.h"
@@ -217,11 +218,17 @@ void Plan::make_headers() {
   const LastUses uses = last_uses();
   const std::vector<int>& last_use = uses.of_value;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) reads_input_.push_back(last_use[i] >= 0);
-  const std::size_t safe = first_that_cannot_fail();
+  const std::size_t safe = first_safe_ = first_that_cannot_fail();
+  const std::size_t copied = owner_ == Inputs::given ? first_that_values_do_not_fail() : safe;
+  const auto is_small = [&](std::size_t slot) {
+    constexpr std::int64_t kSmall = 1024;
+    return !slot_types_[slot].is_list() && slot_types_[slot].bytes() <= kSmall;
+  };
   const auto is_last = [&](std::size_t slot, std::size_t i) {
     const bool may_free = places_[slot] == Place::block ||
                           (places_[slot] == Place::given &&
-                           (owner_ == Inputs::given ? i >= safe : slot_types_[slot].is_list()));
+                           (owner_ == Inputs::given ? i >= (is_small(slot) ? copied : safe)
+                                                    : slot_types_[slot].is_list()));
     return may_free && last_use[slot] == static_cast<int>(i);
   };
   std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
@@ -251,15 +258,59 @@ void Plan::make_headers() {
     at.free_count = static_cast<std::uint32_t>(freed[i].size());
     freed_.insert(freed_.end(), freed[i].begin(), freed[i].end());
   }
+  find_donors();
+  first_copied_ = copied;
+  for (std::uint32_t slot = 0; slot < graph.inputs.size(); ++slot)
+    if (const int last = last_use[slot]; last >= static_cast<int>(copied) &&
+                                         last < static_cast<int>(safe) &&
+                                         is_last(slot, static_cast<std::size_t>(last)))
+      copied_.emplace_back(slot, Tensor());
 }
 
-/// The first instruction that neither fails, whatever values are, nor has one that may behind it.
+void Plan::find_donors() {
+  if (owner_ != Inputs::given) return;
+  for (std::size_t i = first_safe_; i < instructions_.size(); ++i)
+    for (std::uint32_t k = 0; k < instructions_[i].in_count; ++k) {
+      const std::uint32_t at = instructions_[i].first_in + k;
+      const auto slot = static_cast<std::size_t>(operands_[at].tensor - slots_.data());
+      if (operands_[at].temporary && slot < graph_->inputs.size()) donors_.push_back(at);
+    }
+  if (donors_.empty()) return;
+  made_before_.resize(slots_.size());
+  for (const Instruction& at : instructions_) {
+    const auto loop = element_loop(*at.op);
+    const bool reuses = loop && !std::holds_alternative<CastLoop>(*loop);
+    reusable_.push_back(reuses ? at.in_count : at.op->updates_input ? 1 : 0);
+  }
+}
+
+/// The first instruction that cannot fail, whatever values are and however little memory there is,
+/// and has only such behind it: inputs may be written over from there on. Its outputs are made
+/// before the first of them runs.
 std::size_t Plan::first_that_cannot_fail() const {
+  return first_with_only([&](const Instruction& at) {
+    if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;
+    // A block that is a view of another one is made by the kernel.
+    const bool may_be_view = at.kind == Kind::blocks && at.op->storage != OpStorage::own;
+    const auto in = graph_->inputs_of(graph_->records[at.record]);
+    if (may_be_view && !in.empty() &&
+        types_.types[in[0]].numel() == slot_types_[at.first_out].numel())
+      return false;
+    return never_fails_once_placed(*at.op, at.attrs);
+  });
+}
+
+/// The first instruction that cannot fail for what values are, and has only such behind it. From
+/// there on inputs that are small may be written over: they are copied before.
+std::size_t Plan::first_that_values_do_not_fail() const {
+  return first_with_only(
+      [](const Instruction& at) { return at.kind != Kind::untyped && never_fails(*at.op); });
+}
+
+template <class Is>
+std::size_t Plan::first_with_only(Is is) const {
   std::size_t i = instructions_.size();
-  while (i > 0 &&
-         (instructions_[i - 1].kind == Kind::nothing ||
-          (instructions_[i - 1].kind != Kind::untyped && never_fails(*instructions_[i - 1].op))))
-    --i;
+  while (i > 0 && (instructions_[i - 1].kind == Kind::nothing || is(instructions_[i - 1]))) --i;
   return i;
 }
 

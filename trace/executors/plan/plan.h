@@ -63,6 +63,8 @@ class Plan {
     header->data = data;
   }
   Tensor& input(std::size_t i) { return slots_[i]; }
+  /// Input i with the value that it had, after a run that has failed.
+  Tensor input_before(std::size_t i);
   const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
   /// Else it need not be there.
@@ -138,6 +140,19 @@ class Plan {
   };
   LastUses last_uses() const;
   std::size_t first_that_cannot_fail() const;
+  std::size_t first_that_values_do_not_fail() const;
+  template <class Is>
+  std::size_t first_with_only(Is is) const;
+  void copy_small_inputs();
+  void find_donors();
+  void make_blocks_before_writing_over();
+  /// A block that was made before for the output in this slot, or none.
+  Tensor taken_block(const Tensor& slot) {
+    return made_before_.empty()
+               ? Tensor()
+               : std::move(made_before_[static_cast<std::size_t>(&slot - slots_.data())]);
+  }
+  bool gives_memory(const OpInput& operand, const TensorType& type) const;
   void place_in_memory();
   bool is_saved(const Instruction& at, std::size_t output) const;
   void make_headers();
@@ -179,6 +194,13 @@ class Plan {
   std::vector<void*> own_data_;       ///< by slot: its place in the plan's memory
   std::vector<OpInput> operands_;
   std::vector<std::uint32_t> freed_;
+  std::size_t first_safe_ = 0;    ///< instruction: neither it nor one behind it can fail
+  std::size_t first_copied_ = 0;  ///< instruction: from it on copied_ may be written over
+  std::vector<std::pair<std::uint32_t, Tensor>> copied_;  ///< small inputs by slot, their copies
+  /// Operands from first_safe_ on that are inputs and may be written over; empty: none is.
+  std::vector<std::uint32_t> donors_;
+  std::vector<std::uint32_t> reusable_;  ///< by instruction: first operands that reuse() may take
+  std::vector<Tensor> made_before_;      ///< by slot: blocks for outputs from first_safe_ on
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;

@@ -9,6 +9,7 @@
 #include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/executors/plan/tile_program.h"
 #include "reel/trace/executors/plan/wavefront.h"
@@ -76,6 +77,76 @@ void Plan::run_beside(std::size_t first) {
   for (LoopRun* run : runs) run->finish();
 }
 
+/// True if the kernel that makes a block of this type will make it of the operand
+/// (take_or_allocate): of an input that the caller has moved in, or of what an instruction behind
+/// first_safe_ made.
+bool Plan::gives_memory(const OpInput& operand, const TensorType& type) const {
+  const auto slot = static_cast<std::size_t>(operand.tensor - slots_.data());
+  if (!operand.temporary || slot_types_[slot] != type) return false;
+  const TensorBlock* const block = operand.tensor->block();
+  if (!block) return places_[slot] == Place::block;  // not made yet
+  return block->type == type && block->kind == BlockKind::dense && operand.tensor->ref().unique() &&
+         !block->attachment;
+}
+
+/// Makes all blocks that instructions from first_safe_ on will ask for, if one of them is going to
+/// write over an input: once that has begun, nothing may fail.
+void Plan::make_blocks_before_writing_over() {
+  const auto type_of = [&](const OpInput& operand) -> const TensorType& {
+    return slot_types_[static_cast<std::size_t>(operand.tensor - slots_.data())];
+  };
+  if (std::none_of(donors_.begin(), donors_.end(), [&](std::uint32_t at) {
+        return gives_memory(operands_[at], type_of(operands_[at]));
+      }))
+    return;
+  std::vector<const OpInput*> given;  // to outputs of one instruction
+  for (std::size_t i = first_safe_; i < instructions_.size(); ++i) {
+    const Instruction& at = instructions_[i];
+    if (at.kind != Kind::blocks && at.kind != Kind::tiles) continue;
+    given.clear();
+    for (std::uint32_t k = 0; k < at.out_count; ++k) {
+      const std::size_t s = at.first_out + k;
+      if (places_[s] != Place::block) continue;
+      const auto gives = [&](const OpInput& operand) {
+        return gives_memory(operand, slot_types_[s]) &&
+               std::find(given.begin(), given.end(), &operand) == given.end();
+      };
+      const auto in = inputs_of(at);
+      const OpInput* giver = nullptr;
+      if (at.kind == Kind::blocks) {
+        const auto first = in.first(reusable_[i]);
+        const auto found = std::find_if(first.begin(), first.end(), gives);
+        if (found != first.end()) giver = &*found;
+      } else {
+        for (const std::uint32_t of : tiles_[static_cast<std::size_t>(at.child)]->replaceable(k))
+          if (!giver && gives(in[of])) giver = &in[of];
+      }
+      if (giver)
+        given.push_back(giver);
+      else
+        made_before_[s] = Tensor(allocate_block(slot_types_[s]));
+    }
+  }
+}
+
+void Plan::copy_small_inputs() {
+  for (auto& [slot, copy] : copied_) {
+    const Tensor& input = slots_[slot];
+    if (input.block()->kind != BlockKind::dense || !input.ref().unique()) {
+      copy = input;  // what others hold is not written over
+      continue;
+    }
+    copy = Tensor(allocate_block(input.type()));
+    copy_elements(copy.data<void>(), input);
+  }
+}
+
+Tensor Plan::input_before(std::size_t i) {
+  for (auto& [slot, copy] : copied_)
+    if (slot == i && !slots_[i].is_defined()) return std::move(copy);
+  return std::move(slots_[i]);
+}
+
 template <bool is_counted>
 void Plan::run_all() {
   std::optional<DimEnv> env;
@@ -87,6 +158,8 @@ void Plan::run_all() {
   }
   std::uint32_t done = 0;  // loops that ran beside the last one
   for (Instruction& at : instructions_) {
+    if (!copied_.empty() && &at == &instructions_[first_copied_]) copy_small_inputs();
+    if (!donors_.empty() && &at == &instructions_[first_safe_]) make_blocks_before_writing_over();
     const auto out = outputs_of(at);
     const auto args_of = [&](bool may_reuse) {
       return KernelArgs{*at.op,
@@ -111,8 +184,8 @@ void Plan::run_all() {
         flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
         break;
       case Kind::blocks: {
-        for (Tensor& tensor : out) tensor = Tensor();
-        KernelArgs args = args_of(true);
+        for (Tensor& tensor : out) tensor = taken_block(tensor);
+        KernelArgs args = args_of(out.empty() || !out[0].is_defined());
         as_op(
             *at.op, [&] { at.op->kernel(args); }, source_of(at));
         break;
@@ -123,7 +196,7 @@ void Plan::run_all() {
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
-          if (places_[s] == Place::block) slots_[s] = Tensor();
+          if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
         as_op(
             *at.op,
             [&] {
@@ -187,6 +260,7 @@ std::size_t Plan::blocks_of_loops() const {
 void Plan::release() {
   for (std::size_t s = 0; s < slots_.size(); ++s)
     if (places_[s] == Place::block || places_[s] == Place::given) slots_[s] = Tensor();
+  for (auto& [slot, copy] : copied_) copy = Tensor();
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace reel {
@@ -36,11 +37,13 @@ class Profile {
   std::vector<Event> events;
   std::int64_t left_out = 0;
 
+  /// Never fails: an event for which there is no memory is left out.
   void note(const Event& event) {
-    if (events.size() < kMostEvents)
-      events.push_back(event);
-    else
-      ++left_out;
+    try {
+      if (events.size() < kMostEvents) return events.push_back(event);
+    } catch (const std::bad_alloc&) {
+    }
+    ++left_out;
   }
   /// A run of the outermost plan begins.
   void forget_events() {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
 #include "reel/core/cancellation.h"
 #include "reel/core/denormals.h"
 #include "reel/core/dim_env.h"
+#include "reel/core/memory.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops/loop.h"
 #include "reel/core/str.h"
@@ -77,6 +79,7 @@ class PlannedGraph {
     if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
     bears_dims_ = bears_dims(*graph_);
+    entries_.reserve(kMost + 1);  // to give a plan back never fails
   }
 
   /// What the plans take; formal inputs are moved out.
@@ -162,16 +165,48 @@ class PlannedGraph {
   std::string failure_;  ///< why the last call was left to the interpreter; empty: it was not
 };
 
-Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, bool is_profiled) {
+/// Puts the arguments of a run back where they came from, unless the run has succeeded.
+class ArgumentsOfRun {
+ public:
+  /// from: what the caller gave, formal inputs moved out; inputs: what the plan takes.
+  ArgumentsOfRun(std::size_t count, Tensors& from, Tensors& inputs)
+      : count_(count), from_(from), inputs_(inputs) {}
+  ~ArgumentsOfRun() { give_back(); }
+  ArgumentsOfRun(const ArgumentsOfRun&) = delete;
+  ArgumentsOfRun& operator=(const ArgumentsOfRun&) = delete;
+
+  void hand_to(Plan& plan) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) plan.set_input(i, std::move(inputs_[i]));
+    plan_ = &plan;
+  }
+  void give_back() {
+    for (std::size_t i = 0; i < count_; ++i)
+      from_[i] = plan_ ? plan_->input_before(i) : std::move(inputs_[i]);
+    count_ = 0;
+  }
+  void let_go() { count_ = 0; }
+
+ private:
+  std::size_t count_;
+  Tensors &from_, &inputs_;
+  Plan* plan_ = nullptr;
+};
+
+Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& passes, bool is_profiled) {
   ModeScope plain({});
   PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled);
   Tensors inputs = planned.inputs_of(all_inputs);
   // Where the run throws, the plan goes too: what it holds then is of no use.
-  PlannedGraph::Entry entry = planned.take(inputs);
-  Plan& plan = *entry.plan;
-  entry.places.note_arguments(inputs, graph->formal_count);
-  for (std::size_t i = 0; i < inputs.size(); ++i) plan.set_input(i, std::move(inputs[i]));
-  if (entry.profile) entry.profile->forget_events();
+  std::optional<PlannedGraph::Entry> entry;
+  ArgumentsOfRun arguments(graph->formal_count, all_inputs, inputs);
+  entry.emplace(planned.take(inputs));
+  Plan& plan = *entry->plan;
+  Tensors outputs;
+  outputs.reserve(graph->outputs.size());
+  entry->places.note_arguments(inputs, graph->formal_count);
+  entry->places.results.reserve(graph->outputs.size());
+  if (entry->profile) entry->profile->forget_events();
+  arguments.hand_to(plan);
   try {
     const DenormalScope scope(passes.flush_denormals ? DenormalMode::flushing()
                                                      : DenormalMode::now());
@@ -180,34 +215,31 @@ Tensors run(const GraphRef& graph, Tensors all_inputs, const Passes& passes, boo
     throw;  // a disk that is full would be filled once more
   } catch (const CancelledError&) {
     throw;
+  } catch (const MemoryError&) {
+    throw;  // the interpreter has other bits, and needs more
   } catch (const Error& error) {
-    // What was taken out of a loop cannot say in which iteration it failed: the reference can.
-    // No input has been written over: only what cannot fail does that.
-    bool has_inputs = true;
-    for (std::size_t i = 0; i < graph->formal_count; ++i) {
-      all_inputs[i] = std::move(plan.input(i));
-      has_inputs = has_inputs && all_inputs[i].is_defined();  // unless a library failed us
-    }
-    // And what failed may have been taken out of a loop that does not run: then it does not.
-    if (!has_inputs || has_effects(*graph)) throw;
-    Tensors outputs = interpret(graph, std::move(all_inputs));
+    // What was taken out of a loop cannot say in which iteration it failed: the reference can. And
+    // what failed may have been taken out of a loop that does not run: then it does not. No input
+    // has been written over: only what cannot fail does that.
+    arguments.give_back();
+    if (has_effects(*graph)) throw;
+    outputs = interpret(graph, std::move(all_inputs));
     planned.note_failure(error.what());
     return outputs;
   }
-  Tensors outputs;
-  outputs.reserve(graph->outputs.size());
   for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
-  entry.places.note_results(outputs);
-  planned.give_back(std::move(entry));
+  arguments.let_go();
+  entry->places.note_results(outputs);
+  planned.give_back(std::move(*entry));
   return outputs;
 }
 
 }  // namespace
 
-Tensors run_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+Tensors run_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   return run(graph, std::move(inputs), options.passes, false);
 }
-Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+Tensors run_profiled_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   return run(graph, std::move(inputs), options.passes, true);
 }
 

@@ -14,9 +14,9 @@ class Profile;
 /// Runs a graph on its inputs (formal ones, then captures) by a plan for their sizes, which is made
 /// when such sizes first come and kept with the graph. Results are written over formal inputs that
 /// nobody else holds, where they are not needed any more and nothing can fail from there on.
-Tensors run_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+Tensors run_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
 /// The same, and what each instruction takes is counted.
-Tensors run_profiled_plan(const GraphRef& graph, Tensors inputs, const RunOptions& options);
+Tensors run_profiled_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
 
 /// What the plan of the last of such runs is (explain.h); nothing if there is none, or it threw.
 std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled);

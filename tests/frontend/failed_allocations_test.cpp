@@ -1,0 +1,323 @@
+// No memory is an exception: whichever allocation fails, the call throws MemoryError, arguments and
+// memory() are as they were, and the next call gives the right bits. A program of its own, which
+// makes allocations fail.
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <type_traits>
+
+#include "reel/tests/failing_memory.h"
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+using Fails = FailingMemory::Fails;
+using Values = std::vector<std::vector<float>>;
+
+Values values_of(const Tensors& tensors) {
+  Values result;
+  for (const Tensor& tensor : tensors) result.push_back(cast(tensor, f32).to_vector<float>());
+  return result;
+}
+
+/// One call under test, made anew for every attempt.
+struct Attempt {
+  std::function<void()> call;
+  std::function<Tensors()> result;
+  /// Arguments, and whatever else must be as it was after a call that failed.
+  std::function<Tensors()> state;
+  /// C++ code of the call itself allocates: std::bad_alloc may come out of it.
+  bool is_plain_code = false;
+};
+
+/// All of the first allocations of a call fail in turn, of those behind them ever fewer.
+long next_number(long n) { return n < 150 ? n + 1 : n + n / 8; }
+
+/// Fails one allocation after the other until the call succeeds without.
+///
+/// Every attempt has a thread of its own, whose pools of freed blocks are empty: all blocks come
+/// from the system.
+void expect_no_harm(const std::string& what, const std::function<Attempt()>& make,
+                    Fails fails = Fails::once) {
+  SCOPED_TRACE(what);
+  std::optional<Values> expected;
+  const auto attempt = [&](long n) {
+    bool has_failed = false;
+    const std::int64_t bytes_before = memory().all.current;
+    const auto run = [&] {
+      const Attempt made = make();
+      const Values before = values_of(made.state());
+      bool is_done = false;
+      {
+        const FailingMemory failing(n, fails);
+        try {
+          made.call();
+          is_done = true;
+        } catch (const MemoryError&) {
+        } catch (const std::bad_alloc&) {
+          if (!made.is_plain_code) throw;
+        }
+        has_failed = failing.has_failed();
+      }
+      if (!is_done) {
+        EXPECT_EQ(values_of(made.state()), before) << "allocation " << n;
+        made.call();
+      }
+      const Values values = values_of(made.result());
+      if (!expected) expected = values;
+      EXPECT_EQ(values, *expected) << "allocation " << n;
+    };
+    std::thread([&] { EXPECT_NO_THROW(run()) << "allocation " << n; }).join();
+    EXPECT_EQ(memory().all.current, bytes_before) << "allocation " << n;
+    return has_failed;
+  };
+  make().call();      // caches of the process are full
+  attempt(LONG_MAX);  // and the values are known
+  long n = 1;
+  while (attempt(n) && !testing::Test::HasFailure()) n = next_number(n);
+  EXPECT_GT(n, 1);
+}
+
+using Function = Tensor (*)(const Tensor& w, const Tensor& x);
+struct Named {
+  const char* name;
+  Function f;
+};
+
+Tensor small_ops(const Tensor& w, const Tensor& x) {
+  const Tensor rows = concat({x, x * 2.f}, 1);
+  const Tensor chosen = where(rows > 0.5f, rows, exp(rows));
+  return sum(softmax(gather(chosen, tensor({3, 0, 5}), 1), Axes(2)) * sum(w)) +
+         mean(slice(w, 0, 2, 5) - transpose(slice(w, 1, 2, 5), {1, 0}));
+}
+Tensor product(const Tensor& w, const Tensor& x) {
+  return sum(matmul(reshape(x, {24, 8}), matmul(w, transpose(w, {1, 0}))));
+}
+Tensor scanned(const Tensor& w, const Tensor& x) {
+  const auto step = [&](const Tensor& x, const Tensor& h) {
+    const Tensor next = tanh(matmul(h, w) + x);
+    return std::pair{next, next};
+  };
+  return sum(scan(Scan{.initial = zeros({4, 8}), .xs = x, .body = step}).ys);
+}
+Tensor ragged(const Tensor& w, const Tensor& x) {
+  const Dim batch("batch", 4), time("time", tensor({6, 0, 3, 5}, {batch})), in("in", 8),
+      out("out", 8);
+  const Tensor words = reshape(transpose(x, {1, 0, 2}), {batch, time, in}),
+               weight = reshape(w, {in, out});
+  const auto step = [&](const Tensor& x, const Tensor& h) {
+    const Tensor next = tanh(rename(matmul(h + x, weight, in), out, in));
+    return std::pair{next, next};
+  };
+  return sum(
+      scan(Scan{.spatial_dim = time, .initial = zeros({batch, in}), .xs = words, .body = step}).ys,
+      {batch, time, in});
+}
+Tensor repeated(const Tensor& w, const Tensor& x) {
+  return sum(
+      while_loop([](const Tensor& h) { return sum(abs(h)) < 40.f; },
+                 [&](const Tensor& h) { return matmul(h, w) + slice(x, 0, 0, 1) + h * 1.2f; },
+                 slice(x, 0, 1, 2)));
+}
+Tensor branched(const Tensor& w, const Tensor& x) {
+  return cond(
+      sum(x) > 0.f, [&] { return sum(tanh(w) * 2.f); }, [&] { return sum(w); });
+}
+Tensor arrays(const Tensor& w, const Tensor& x) {
+  const TensorArray written = fori_loop(
+      0, 5,
+      [&](const Tensor& i, const TensorArray& array) {
+        return array.push_back(gather(x, i, 0) * w.dim(0).size() + sum(w));
+      },
+      TensorArray(TensorType(f32, {4, 8})));
+  return sum(written.stack()) + sum(written.read(2) * written[3]);
+}
+template <class Policy>
+Tensor with_policy(const Tensor& w, const Tensor& x, const Policy& policy) {
+  auto spec =
+      Scan{.initial = zeros({4, 8}), .xs = x, .body = [&](const Tensor& x, const Tensor& h) {
+             return std::pair{None{}, tanh(matmul(h, w) + x)};
+           }};
+  policy(spec);
+  return sum(scan(spec).state);
+}
+Tensor every_second(const Tensor& w, const Tensor& x) {
+  return with_policy(w, x, [](auto& spec) { spec.checkpoint = Checkpoint::every(2); });
+}
+Tensor within_budget(const Tensor& w, const Tensor& x) {
+  return with_policy(w, x, [](auto& spec) { spec.checkpoint = Checkpoint::budget(500); });
+}
+Tensor swapped(const Tensor& w, const Tensor& x) {
+  return with_policy(w, x, [](auto& spec) { spec.swap_memory = true; });
+}
+Tensor run_again(const Tensor& w, const Tensor& x) {
+  return checkpoint([](const Tensor& w, const Tensor& x) { return scanned(w, x); })(w, x);
+}
+Tensor hessian(const Tensor& w, const Tensor& x) {
+  return sum(hvp([&](const Tensor& w) { return scanned(w, x); }, w, w));
+}
+
+constexpr Named kFunctions[] = {
+    {"small_ops", small_ops}, {"product", product},         {"scan", scanned},
+    {"ragged scan", ragged},  {"while_loop", repeated},     {"cond", branched},
+    {"TensorArray", arrays},  {"every", every_second},      {"budget", within_budget},
+    {"swap_memory", swapped}, {"checkpoint(f)", run_again}, {"hvp", hessian},
+};
+
+Tensor weight() { return reshape(cast(range(64), f32) * 0.004f - 0.1f, {8, 8}); }
+Tensor words() { return reshape(cast(range(192), f32) * 0.002f + 0.1f, {6, 4, 8}); }
+
+/// is_recorded: by a call before, so that only its run is tried.
+template <class F>
+Attempt attempt_of(RunMode mode, const F& f, bool is_recorded) {
+  const Tensor w = weight(), x = words();
+  const auto made = std::make_shared<Tensor>();
+  const auto result = [=] { return Tensors{*made}; };
+  const auto state = [=] { return Tensors{w, x}; };
+  if (mode == RunMode::eager)
+    return {[=] { *made = f(w, x); }, result, state, std::is_same_v<F, Function>};
+  const auto fast = jit(f, options_of(mode));
+  if (is_recorded) fast(w, x);
+  return {[=] { *made = fast(w, x); }, result, state};
+}
+
+class FailedAllocationsTest : public testing::TestWithParam<Named> {
+ protected:
+  void TearDown() override { set_threads(1); }
+
+  /// The value and the gradient of the function.
+  void expect_no_harm_in(RunMode mode, int threads, bool is_recorded, Fails fails = Fails::once) {
+    set_threads(threads);
+    const Function f = GetParam().f;
+    const std::string what = str("mode ", static_cast<int>(mode), ", ", threads, " threads");
+    expect_no_harm(
+        what + ", value", [&] { return attempt_of(mode, f, is_recorded); }, fails);
+    expect_no_harm(
+        what + ", gradient", [&] { return attempt_of(mode, grad(f), is_recorded); }, fails);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, FailedAllocationsTest, testing::ValuesIn(kFunctions),
+                         [](const auto& info) {
+                           std::string name;
+                           for (const char c : std::string(info.param.name))
+                             if (std::isalnum(static_cast<unsigned char>(c))) name += c;
+                           return name;
+                         });
+
+TEST_P(FailedAllocationsTest, Eagerly) { expect_no_harm_in(RunMode::eager, 1, false); }
+TEST_P(FailedAllocationsTest, EagerlyWithoutAnyMemoryFromThenOn) {
+  expect_no_harm_in(RunMode::eager, 1, false, Fails::for_good);
+}
+TEST_P(FailedAllocationsTest, InTheFirstCallOfAPlan) { expect_no_harm_in(RunMode::plan, 1, false); }
+TEST_P(FailedAllocationsTest, InACallOfAPlan) {
+  for (const int threads : {1, 2}) expect_no_harm_in(RunMode::plan, threads, true);
+}
+TEST_P(FailedAllocationsTest, InCallsWithoutAnyMemoryFromThenOn) {
+  for (const RunMode mode : {RunMode::plan, RunMode::interpreter, RunMode::dataflow10})
+    expect_no_harm_in(mode, 1, true, Fails::for_good);
+}
+TEST_P(FailedAllocationsTest, InACallOfTheInterpreter) {
+  expect_no_harm_in(RunMode::interpreter, 1, true);
+}
+TEST_P(FailedAllocationsTest, InACallOfTheDataflowExecutor) {
+  expect_no_harm_in(RunMode::dataflow10, 1, true);
+}
+TEST_P(FailedAllocationsTest, InACallOfTheDataflowExecutorOnManyThreads) {
+  const OnManyThreads many;
+  expect_no_harm_in(RunMode::dataflow_threads, 3, true);
+}
+
+TEST(FirstAllocationTest, LeavesThePoolOfTheProcessUsableIfItFails) {
+  bool has_failed = true;
+  long n = 0;
+  while (has_failed) {
+    const FailingMemory failing(++n, Fails::once);
+    try {
+      zeros({1000});
+    } catch (const MemoryError&) {
+    } catch (const std::bad_alloc&) {  // for the list of sizes
+    }
+    has_failed = failing.has_failed();
+  }
+  EXPECT_GT(n, 1);
+  expect_values(zeros({3}) + 1.f, {1, 1, 1});
+}
+
+// ---- Arguments that were moved in --------------------------------------------------------------
+
+struct Model {
+  Tensor weight;
+  std::vector<Tensor> more;
+  std::map<std::string, Tensor> named;
+};
+
+/// A step of training whose model and optimiser are moved in: what a call that failed may have
+/// written over.
+Attempt step_in_place(RunMode mode, bool is_recorded) {
+  struct State {
+    Model model{weight(), {full({8}, 0.5)}, {{"scale", scalar(0.9)}, {"bias", full({8}, 0.25)}}};
+    Adam<Model> adam{model};
+  };
+  const auto state = std::make_shared<State>();
+  const Tensor x = words();
+  const auto step = [](Model model, Adam<Model> adam, const Tensor& x) {
+    const auto loss = [&](const Model& model) {
+      return mean(square(matmul(reshape(x, {24, 8}), model.weight) * model.named.at("scale") +
+                         model.more[0] + model.named.at("bias")));
+    };
+    const auto [value, gradient] = value_and_grad(loss)(model);
+    adam.update(model, clip_by_global_norm(gradient, 1.0).first);
+    return std::tuple{model, adam, value};
+  };
+  const auto leaves = [state] { return tensors_of(flatten(std::tie(state->model, state->adam))); };
+  const auto fast = jit(step, options_of(mode));
+  const auto call = [=] {
+    std::tie(state->model, state->adam, std::ignore) =
+        fast(std::move(state->model), std::move(state->adam), x);
+  };
+  if (is_recorded) call();
+  return {call, leaves, leaves};
+}
+
+using MovedArgumentsTest = testing::TestWithParam<RunMode>;
+INSTANTIATE_TEST_SUITE_P(All, MovedArgumentsTest,
+                         testing::Values(RunMode::plan, RunMode::interpreter, RunMode::dataflow10),
+                         name_of_mode);
+
+TEST_P(MovedArgumentsTest, AreAsTheyWereIfAnyAllocationFails) {
+  for (const bool is_recorded : {true, false})
+    expect_no_harm("step", [&] { return step_in_place(GetParam(), is_recorded); });
+}
+TEST_P(MovedArgumentsTest, AreAsTheyWereIfThereIsNoMemoryFromSomeAllocationOn) {
+  expect_no_harm(
+      "step", [&] { return step_in_place(GetParam(), true); }, Fails::for_good);
+}
+
+// ---- Text ----------------------------------------------------------------------------
+
+TEST(FailedAllocationsInTextTest, ATextThatAStreamCallsGoodIsWhole) {
+  const auto attempt = [](const std::function<Tensors(const Tensor&)>& f) {
+    return [f] {
+      const Tensor x = words();
+      const auto made = std::make_shared<Tensors>();
+      return Attempt{[=] { *made = f(x); }, [=] { return *made; }, [=] { return Tensors{x}; },
+                     true};
+    };
+  };
+  expect_no_harm("print", attempt([](const Tensor& x) {
+                   std::ostringstream text;
+                   text << x * 2.f;
+                   if (!text) throw std::bad_alloc();  // streams say it so
+                   return Tensors{scalar(static_cast<std::int64_t>(text.str().size()), i64)};
+                 }));
+}
+
+}  // namespace
+}  // namespace reel
