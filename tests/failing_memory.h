@@ -5,9 +5,9 @@ namespace reel {
 
 /// While it lives, allocations are counted on all threads, and some find no memory.
 ///
-/// Counted is what operator new makes, the blocks of tensors that come from the system, the memory
-/// of plans, and what oneDNN works in. For programs that link failing_memory.cpp; under sanitizers,
-/// which take memory over themselves, operator new alone.
+/// Counts operator new, blocks of tensors that come from the system, the memory of plans, and
+/// oneDNN's. Requires a program that links failing_memory.cpp. Under sanitizers, which take memory
+/// over themselves, it counts operator new alone.
 class FailingMemory {
  public:
   enum class Fails {
