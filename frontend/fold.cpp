@@ -46,7 +46,10 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
   }
   const auto wide = [&](const IterationCount& bound) { return cast(bound.tensor(what), i64); };
   const Tensor lower = wide(spec.lower), upper = wide(spec.upper);
-  return Dim("i", where(lower < upper, upper - lower, 0));
+  // A difference that does not fit wraps around to a negative number.
+  const Tensor difference = upper - lower;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return Dim("i", where(lower < upper, where(difference < 0, kMost, difference), 0));
 }
 
 /// In a trace, a counter that is known before: all that it will be, at most so many.

@@ -7,6 +7,7 @@
 
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/errors.h"
+#include "reel/core/mode.h"
 #include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/identity.h"
 #include "reel/core/ops/loop.h"

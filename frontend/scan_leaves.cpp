@@ -307,12 +307,12 @@ ScanResult scan_leaves(const ScanSpec& spec) try {
   if (spec.is_reverse && plan.dim->is_ragged()) return scan_reversed_entries(spec, plan);
   if (has_sliced_dims(plan)) return scan_sliced_dims(spec, plan);
   return run_plan(spec, plan);
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in(spec.function);
 }
 
 ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan) {
   return is_tracing() ? record_scan(spec, plan) : run_scan(spec, plan);
-} catch (const std::bad_alloc&) {
-  throw_no_memory_in(spec.function);
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 
@@ -14,6 +15,7 @@ namespace reel {
 TensorArray::TensorArray(TensorType element, TensorArrayOptions options) {
   if (options.size < 0)
     throw ArgumentError(str("TensorArray: size must not be negative, got ", options.size));
+  checked_i32(options.size, "TensorArray", "size");
   list_ = list_new(element, options.size, options.dynamic_size);
 }
 

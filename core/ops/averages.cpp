@@ -16,13 +16,13 @@ namespace reel {
 /// read.
 const Op axes_size_op{
     .name = "axes_size",
-    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
+    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i64)); },
     .kernel =
         [](KernelArgs& args) {
           std::int64_t count = 1;
           for (int axis : args.attr<ReduceAttrs>().axes)
             count *= args.input(0).type().sizes()[static_cast<std::size_t>(axis)];
-          *args.make().data<std::int32_t>() = static_cast<std::int32_t>(count);
+          *args.make().data<std::int64_t>() = count;
         },
     .no_vjp = "sizes are integers",
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
@@ -43,7 +43,7 @@ std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   return result;
 }
 
-/// How many of the elements of x that are summed over the axes are no padding: i32, over dims of
+/// How many of the elements of x that are summed over the axes are no padding: i64, over dims of
 /// the result.
 Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
   const TensorType& type = x.type();
@@ -72,11 +72,11 @@ Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
   }
   Tensor count;
   if (masked.size() > 1)
-    count = sum(ones(involved, i32), Axes(std::move(summed)));  // masks what is padding
+    count = sum(ones(involved, i64), Axes(std::move(summed)));  // masks what is padding
   else if (has(axes, find(type.dims(), masked[0])))
-    count = sum(masked[0].lengths(), Axes(std::move(summed)));
+    count = sum(cast(masked[0].lengths(), i64), Axes(std::move(summed)));
   else
-    count = sum(cast(mask(masked[0]), i32), Axes(std::move(summed)));
+    count = sum(cast(mask(masked[0]), i64), Axes(std::move(summed)));
   const std::int64_t size = known_size(type, rest);
   if (size == 1) return count;
   return size >= 0 ? count * size : count * bind(axes_size_op, {x}, reduce_attrs(rest));

@@ -11,6 +11,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -64,7 +65,8 @@ const Op dim_lengths_op{
           if (dim.node() && dim.node()->lengths)
             a.out[0] = Tensor(dim.node()->lengths);
           else
-            *a.make().data<std::int32_t>() = static_cast<std::int32_t>(dim.size());
+            *a.make().data<std::int32_t>() =
+                checked_i32(dim.size(), "lengths", str("the size of dim ", dim));
         },
     .storage = OpStorage::any,
     .no_vjp = "lengths are integers",
@@ -164,6 +166,7 @@ void check_lengths(const std::string& name, const Tensor& lengths) {
   each_length(without_padding(lengths), [&](std::int64_t length) {
     if (length < 0)
       throw ArgumentError(str("Dim ", name, ": lengths must not be negative, got ", length));
+    checked_i32(length, str("Dim ", name), "a length");
   });
 }
 
@@ -220,7 +223,9 @@ Tensor dim_token(const Dim& dim) {
 }
 
 Tensor extent_of(const Dim& dim) {
-  const Tensor lengths = dim.lengths();
+  const bool is_static = dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
+  if (is_static) return full({}, dim.size(), i64);
+  const Tensor lengths = cast(dim.lengths(), i64);
   return lengths.rank() ? maximum(max(lengths), 0) : lengths;
 }
 

@@ -4,6 +4,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reduce.h"
+#include "reel/core/sizes.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -92,6 +93,7 @@ void extreme_rule(TypeArgs& a) {
 template <const std::string_view& kRepair>
 void position_rule(TypeArgs& a) {
   check_number(a.op.name, a.in[0], kRepair);
+  for (const int axis : a.attr<ReduceAttrs>().axes) check_positions_fit(a.op.name, a.in[0], axis);
   a.out.push_back(reduced_type(a.in[0], a.attr<ReduceAttrs>().axes).with(i32));
 }
 

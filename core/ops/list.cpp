@@ -10,6 +10,7 @@
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -316,7 +317,8 @@ const Op list_size_op{
     .type = [](TypeArgs& a) { a.out.push_back(TensorType(i32)); },
     .kernel =
         [](KernelArgs& a) {
-          *a.make().data<std::int32_t>() = static_cast<std::int32_t>(items_of(a.input(0)).size());
+          *a.make().data<std::int32_t>() =
+              checked_i32(items_of(a.input(0)).size(), "TensorArray", "its size");
         },
     .no_vjp = "a size is an integer",
     .samples = [] { return OpSamples{}; },

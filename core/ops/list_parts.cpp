@@ -11,6 +11,7 @@
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -346,7 +347,8 @@ const Op list_concat_op{
                                    "; only the first size may differ"));
             element = element.with(merged);
             total += part.sizes()[0];
-            lengths.data<std::int32_t>()[i] = static_cast<std::int32_t>(part.sizes()[0]);
+            lengths.data<std::int32_t>()[i] =
+                checked_i32(part.sizes()[0], "TensorArray concat", "the size of an element");
           }
           element = element.with(with_dim(element.dims(), 0, Dim(total)));
           if (!element.is_known())

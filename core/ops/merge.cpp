@@ -12,6 +12,7 @@
 #include "reel/core/ops/shape.h"
 #include "reel/core/ops/slice.h"
 #include "reel/core/over_time.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -19,10 +20,13 @@ namespace reel {
 namespace {
 
 /// -1 where only a run knows it.
-std::int64_t product(const Dims& dims, std::size_t first, std::size_t count) {
+std::int64_t product(const Dims& dims, std::size_t first, std::size_t count,
+                     std::string_view op = "merge_dims") {
   std::int64_t result = 1;
-  for (std::size_t i = first; i < first + count; ++i)
-    result = result < 0 || !dims[i].has_size() ? -1 : result * dims[i].size();
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (!dims[i].has_size()) return -1;
+    result = multiply_sizes(result, dims[i].size(), op);
+  }
   return result;
 }
 
@@ -72,7 +76,7 @@ Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
   bool is_known = true;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].has_size()) {
-      others *= parts[i].size();
+      others = multiply_sizes(others, parts[i].size(), "split_dim");
     } else if (parts[i].is_named()) {
       is_known = false;
     } else {
@@ -231,7 +235,8 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
   const bool sizes_are_static = std::all_of(merged.begin(), merged.end(), is_static);
   auto named =
       changed_dim(merged[0], to, sizes_are_static ? product(merged, 0, merged.size()) : -1, [&] {
-        Tensor lengths = keeps_entries(merged) ? merged[0].lengths() : extent_of(merged[0]);
+        Tensor lengths =
+            keeps_entries(merged) ? cast(merged[0].lengths(), i64) : extent_of(merged[0]);
         for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
         return lengths;
       });
@@ -240,11 +245,11 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
 
 namespace {
 
-/// x with zeros behind each entry, up to a multiple of `step` (i32, a scalar).
+/// x with zeros behind each entry, up to a multiple of `step` (i64, a scalar).
 Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
   const Dim& dim = dim_at(x.type(), axis);
   const Dim longer(dim.name(), computed_plainly([&] {
-                     return floor_divide(dim.lengths() + (step - 1), step) * step;
+                     return floor_divide(cast(dim.lengths(), i64) + (step - 1), step) * step;
                    }));
   return shift(mask_padding(x), computed_plainly([] { return full({}, 0, i32); }), axis, longer);
 }
@@ -281,11 +286,11 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
   Dims others = attrs.parts;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
   const Tensor step = computed_plainly([&] {
-    Tensor result = full({}, 1, i32);
+    Tensor result = full({}, 1, i64);
     for (const Dim& part : others) result = result * extent_of(part);
     return result;
   });
-  const std::int64_t known = product(others, 0, others.size());
+  const std::int64_t known = product(others, 0, others.size(), "split_dim");
   if (known == 0)
     throw ShapeError(
         str("split_dim: ", axis_name(x.type(), axis), " has no parts of size 0 in ", dims));
@@ -296,7 +301,7 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
   if (has_open)
     attrs.parts[open] =
         *changed_dim(dim, attrs.parts[open], divides ? dim.size() / known : -1,
-                     [&] { return floor_divide(dim.lengths() + (step - 1), step); });
+                     [&] { return floor_divide(cast(dim.lengths(), i64) + (step - 1), step); });
   return split_positions(divides ? shown : padded_to_multiples(x, axis, step), std::move(attrs));
 }
 

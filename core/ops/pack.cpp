@@ -9,6 +9,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/same_name.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -43,6 +44,7 @@ const Op true_positions_op{
           const Tensor& mask = a.input(0);
           const bool* in = mask.data<bool>();
           const ModeScope plain({});
+          check_positions_fit(is_inverse ? "unpack" : "pack", mask.type(), axis);
           const AxisView view = view_axis(mask.type(), axis);
           const Dim dim = to ? *to : Dim(std::count(in, in + view.size, true));
           const Tensor out(allocate_block(TensorType(i32, with_dim(mask.dims(), axis, dim))));

@@ -1,12 +1,12 @@
 // Ops that make tensors from positions along a dim: range, one_hot.
 #include <cstring>
-#include <numeric>
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -31,15 +31,19 @@ const Op range_op{
           const auto& [dim, dtype] = a.attr<DimAttrs>();
           if (dtype == boolean)
             throw DTypeError(str("range: positions along ", dim, " are numbers, not boolean"));
-          a.out.push_back(TensorType(dtype, {dim}));
+          TensorType type(dtype, {dim});
+          if (dtype == i32) check_positions_fit("range", type, 0);
+          a.out.push_back(std::move(type));
         },
     .kernel =
         [](KernelArgs& a) {
           const Tensor& out = a.make();
           visit(out.dtype(), [&](auto zero) {
             using T = decltype(zero);
+            // Each is rounded by itself: a float that counts up stops at 2^24.
             if constexpr (!std::is_same_v<T, bool>)
-              std::iota(out.data<T>(), out.data<T>() + out.type().numel(), T{0});
+              for (std::int64_t i = 0; i < out.type().numel(); ++i)
+                out.data<T>()[i] = static_cast<T>(i);
           });
         },
     .no_vjp = "has no inputs",

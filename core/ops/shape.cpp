@@ -14,6 +14,7 @@
 #include "reel/core/ops/stride.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -114,7 +115,7 @@ Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
       throw ShapeError(str("reshape: size ", size, " in [", join(sizes, ","),
                            "]; sizes are not negative, -1 aside"));
     open += size == -1;
-    if (size != -1) others *= size;
+    if (size != -1) others = multiply_sizes(others, size, "reshape");
   }
   if (open > 1)
     throw ShapeError(

@@ -12,6 +12,7 @@
 #include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -215,7 +216,8 @@ const Op pad_op{
                                     " elements to ", axis_name(x, attrs.axis),
                                     "; use slice to take elements away"));
           check_fits("pad", attrs.value, x);
-          const std::int64_t size = from.has_size() ? from.size() + attrs.before + attrs.after : -1;
+          const std::int64_t added = add_sizes(attrs.before, attrs.after, "pad"),
+                             size = from.has_size() ? add_sizes(from.size(), added, "pad") : -1;
           const Dim dim = checked_dim("pad", attrs.to, size, [&] {
             return str(axis_name(x, attrs.axis), " with ", attrs.before, " elements before and ",
                        attrs.after, " behind it");
@@ -361,8 +363,10 @@ Tensor resized(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-/// A position as Python counts it, in an entry of that length.
+/// A position as Python counts it, in an entry of that length. A position beyond every length
+/// stands for all that are.
 Tensor position_in(const Tensor& length, std::int64_t at) {
+  at = std::clamp(at, -kLargestI32, kLargestI32);
   return at < 0 ? maximum(length + at, 0) : minimum(length, at);
 }
 
@@ -414,11 +418,13 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
            double value, std::optional<Dim> to) {
   const int axis = along.in(x, "pad");
   const Dim& dim = dim_at(x.type(), axis);
-  const std::int64_t size = dim.has_size() && !dim.is_ragged() && before >= 0 && after >= 0
-                                ? dim.size() + before + after
-                                : -1;
-  auto named =
-      changed_dim(dim, to, size, [&] { return maximum(dim.lengths() + (before + after), 0); });
+  // Negative numbers are refused by the type rule.
+  const std::int64_t added = before >= 0 && after >= 0 ? add_sizes(before, after, "pad") : 0;
+  const std::int64_t size =
+      dim.has_size() && !dim.is_ragged() ? add_sizes(dim.size(), added, "pad") : -1;
+  auto named = changed_dim(dim, to, size, [&] {
+    return added > kLargestI32 ? cast(dim.lengths(), i64) + added : dim.lengths() + added;
+  });
   // What comes after a short entry begins where its padding was.
   const bool is_hidden = after > 0 && is_masked(x.type(), axis);
   return bind(pad_op, {is_hidden ? mask_padding(x, value) : clear_padding(x, axis, to, value)},

@@ -11,6 +11,7 @@
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -104,7 +105,11 @@ void argsort_line(const T* x, std::int32_t* out, std::int64_t first, const AxisV
 
 const Op argsort_op{
     .name = "argsort",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0].with(i32)); },
+    .type =
+        [](TypeArgs& a) {
+          check_positions_fit("argsort", a.in[0], a.attr<SortAttrs>().axis);
+          a.out.push_back(a.in[0].with(i32));
+        },
     .kernel =
         [](KernelArgs& a) {
           const auto& [axis, descending] = a.attr<SortAttrs>();
@@ -152,7 +157,7 @@ void check_k(const TensorType& x, const TopKAttrs& attrs) {
   for (int axis : attrs.axes()) {
     const Dim& dim = dim_at(x, axis);
     if (dim.is_ragged() || !dim.has_size()) return;
-    size *= dim.size();
+    size = multiply_sizes(size, dim.size(), "top_k");
   }
   if (attrs.k.has_size() && attrs.k.size() > size) {
     std::string along = axis_name(x, attrs.axis);
@@ -240,6 +245,7 @@ const Op top_k_op{
         [](TypeArgs& a) {
           const TopKAttrs& attrs = a.attr<TopKAttrs>();
           check_k(a.in[0], attrs);
+          check_positions_fit("top_k", a.in[0], attrs.axis, attrs.count);
           const TensorType type(i32, top_k_dims(a.in[0], attrs));
           for (int i = 0; i <= attrs.count; ++i) a.out.push_back(type);
         },

@@ -13,6 +13,7 @@
 #include "reel/core/ops/slice.h"
 #include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -40,6 +41,7 @@ void copy_rows(std::size_t item, const AxisView& some, const AxisView& all, std:
                bool spreads, void* to, const void* from) {
   const std::int64_t inner = some.inner, short_block = some.size * inner,
                      long_block = all.size * inner;
+  step = std::min(step, all.size);  // of one row a larger step would only overflow
   if (spreads)
     copy_strided(
         item,
@@ -175,7 +177,7 @@ Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optiona
   auto named = changed_dim(dim, to, count, [&] {
     // 1 + (length - 1) / step, of nothing 0: length + step might not fit into 32 bits.
     const Tensor lengths = rest.lengths();
-    const auto most = std::min<std::int64_t>(step, std::numeric_limits<std::int32_t>::max());
+    const auto most = std::min(step, kLargestI32);
     return minimum(lengths, 1 + floor_divide(maximum(lengths - 1, 0), most));
   });
   return stride_positions(part, {axis, step, std::move(named)});
@@ -203,9 +205,11 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
 }
 
 Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
-  constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kFar = kLargestI32;
   const int axis = along.in(x, "shift");
   const Dim dim = dim_at(x.type(), axis);
+  if (n != std::clamp(n, -kFar, kFar) && (!dim.has_size() || dim.size() > kFar))
+    checked_i32(n, "shift", "the offset");
   // What moves to the left comes from behind each entry's end; what moves to another entry may come
   // from behind the end of a shorter one.
   const bool is_hidden = n != 0 && reduces_padding(x.type(), {axis});

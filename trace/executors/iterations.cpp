@@ -2,6 +2,8 @@
 
 #include <climits>
 
+#include "reel/core/sizes.h"
+
 namespace reel {
 
 Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
@@ -17,6 +19,8 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
     const Tensor& slices = *in[attrs.first_slice() + i].tensor;
     if (!slices.type().is_list()) limit = std::min(limit, slices.type().sizes()[0]);
   }
+  // Refused before the first iteration rather than behind the last.
+  if (const auto known = expected()) checked_i32(*known, "loop", "the number of iterations");
   if (!attrs.entry_dims.empty() && attrs.cond) reached_ = zeros(attrs.entry_dims, i32);
 }
 
@@ -28,7 +32,7 @@ Tensor Iterations::live_at(std::int64_t position) const {
 Dim Iterations::made_dim() const {
   if (attrs_.new_dim.empty()) return Dim(count_);
   if (attrs_.makes_lengths()) return Dim(attrs_.new_dim, reached_);
-  return Dim(attrs_.new_dim, scalar(count_, i32));
+  return Dim(attrs_.new_dim, scalar(count_, i64));
 }
 
 Tensor Iterations::token(const Dim& made) const {
