@@ -49,7 +49,7 @@ struct Erf {
   template <Batch V>
   static V of(V x) {
     if constexpr (std::is_same_v<typename V::value_type, float>) {
-      return xsimd::erf(x);
+      return xsimd::erf(within(x, 10));  // where erf is 1
     } else {
       // Up to 1 the Chebyshev series of erf(x)/x in x², beyond it what erfc leaves of 1.
       constexpr double kSmall[] = {
@@ -59,7 +59,8 @@ struct Erf {
           -1.6208829856810201e-7, 1.3721520406351094e-8,  -7.7985438505499469e-10};
       const V size = xsimd::abs(x), one(1.0), most(6.0);  // erf(6) is 1
       const auto is_small = size <= one;
-      const V small = x * polynomial(x * x, kSmall);
+      const V near = within(x, 1);
+      const V small = near * polynomial(near * near, kSmall);
       if (xsimd::all(is_small)) return small;
       const V bounded = xsimd::select(size > most, most, size);
       const V large = one - xsimd::exp(V(0.0) - bounded * bounded) * scaled_erfc(bounded);

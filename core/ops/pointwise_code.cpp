@@ -120,7 +120,8 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     saved.push_back(scratch_);
     for (const Reg64& r : saved) push(r);
     write_constants();
-    // rdx: bytes of a row's whole vectors; k1: the elements behind them; rsi: rows to be done.
+    // rdx: bytes of a row's whole vectors; k1: the elements behind them, k4: the other lanes; rsi:
+    // rows to be done.
     const int lanes = static_cast<int>(64 / chain_.item);
     mov(rcx, ptr[rdi + static_cast<int>(offsetof(ChainRun, columns))]);
     mov(rdx, rcx);
@@ -131,6 +132,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     shl(eax, cl);
     dec(eax);
     kmovw(k1, eax);
+    knotw(k4, k1);
     mov(rsi, ptr[rdi + static_cast<int>(offsetof(ChainRun, rows))]);
 
     Xbyak::Label row, vector, part, next, end;
@@ -213,10 +215,22 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     if (chain_.repeats[place])
       is_f32() ? vbroadcastss(to, ptr[from]) : vbroadcastsd(to, ptr[from]);
     else if (is_part)
-      is_f32() ? vmovups(to | k1 | T_z, ptr[from + rax]) : vmovupd(to | k1 | T_z, ptr[from + rax]);
+      load_repeated(to, from);
     else
       vmovups(to, ptr[from + rax]);
     if (!chain_.repeats[place] && !is_part) prefetcht0(ptr[from + rax + kAhead]);
+  }
+  /// As load_repeated of pointwise_isa.cpp: lanes behind the row's end are copies of the first of
+  /// these elements, and raise no floating-point exception of their own.
+  void load_repeated(const Zmm& to, const Reg64& from) {
+    const Xbyak::Xmm first(to.getIdx());
+    if (is_f32()) {
+      vmovups(to | k1 | T_z, ptr[from + rax]);
+      vbroadcastss(to | k4, first);
+    } else {
+      vmovupd(to | k1 | T_z, ptr[from + rax]);
+      vbroadcastsd(to | k4, first);
+    }
   }
   void store(const Zmm& from, std::size_t place, bool is_part) {
     const Reg64 to = pointer(place);

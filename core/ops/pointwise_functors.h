@@ -36,6 +36,23 @@ constexpr T product(T a, T b) {
   return static_cast<T>(static_cast<Bits<T>>(a) * static_cast<Bits<T>>(b));
 }
 
+// No op raises a floating-point exception (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW) that its elements
+// do not, but where an element is NaN. So operands of branches that are not selected are replaced
+// by harmless ones.
+
+/// x where it is within [-most, most], else the bound; NaN stays, because of two numbers that are
+/// not ordered these instructions give the second.
+template <Batch V>
+V within(const V& x, double most) {
+  return xsimd::max(V(-most), xsimd::min(V(most), x));
+}
+/// Beyond these, exp and expm1 are 0, -1 or infinite. xsimd 8.1 converts larger numbers to integers
+/// that they do not fit into.
+template <Batch V>
+V within_exp(const V& x) {
+  return within(x, std::same_as<typename V::value_type, float> ? 200 : 1000);
+}
+
 // ---- One operand --------------------------------------------------------------------------------
 
 struct Neg {
@@ -124,7 +141,7 @@ struct Relu {
 struct Exp {
   template <Batch V>
   static V of(V x) {
-    return xsimd::exp(x);
+    return xsimd::exp(within_exp(x));
   }
 };
 struct Log {
@@ -142,7 +159,7 @@ struct Log {
 struct Expm1 {
   template <Batch V>
   static V of(V x) {
-    return xsimd::select(x == V(0.0), x, xsimd::expm1(x));  // xsimd 8.1 loses -0
+    return xsimd::select(x == V(0.0), x, xsimd::expm1(within_exp(x)));  // xsimd 8.1 loses -0
   }
 };
 struct Log1p {
@@ -162,7 +179,8 @@ struct Softplus {
   template <Batch V>
   static V of(V x) {
     const V zero(0.0);
-    return xsimd::select(x > zero, x, zero) + xsimd::log1p(xsimd::exp(zero - xsimd::abs(x)));
+    return xsimd::select(x > zero, x, zero) +
+           xsimd::log1p(xsimd::exp(within_exp(zero - xsimd::abs(x))));
   }
 };
 struct LogicalNot {
@@ -258,8 +276,8 @@ template <Batch V>
 bool has_short_remainder(V a, V b) {
   using T = typename V::value_type;
   const V size = xsimd::abs(b), most(std::numeric_limits<T>::max());
-  const V scale(static_cast<T>(std::int64_t{1} << (std::numeric_limits<T>::digits - 1)));
-  return xsimd::all((size <= most) & (xsimd::abs(a) < size * scale));
+  const V scale(1 / static_cast<T>(std::int64_t{1} << (std::numeric_limits<T>::digits - 1)));
+  return xsimd::all((size <= most) & (xsimd::abs(a) * scale < size));
 }
 /// float_remainder where has_short_remainder holds; a remainder of 0 may have either sign. Exact:
 /// a - n b is a multiple of the last place of b and not larger than b, and fused.
@@ -342,17 +360,24 @@ struct Pow {
     V small = one;
     if (xsimd::any(is_small)) {
       V factor = a, rest = xsimd::select(is_small, n, zero);
-      for (int bit = 0; bit < kBits; ++bit) {
+      for (int bit = 0; bit < kBits && xsimd::any(rest > zero); ++bit) {
         const V half = xsimd::floor(rest * V(0.5));
-        small = xsimd::select(half + half < rest, small * factor, small);
+        small = small * xsimd::select(half + half < rest, factor, one);
+        factor = xsimd::select(half > zero, factor, one);
         factor = factor * factor;
         rest = half;
       }
-      small = xsimd::select(b < zero, one / small, small);
+      small = xsimd::select(b < zero, one / xsimd::select(b < zero, small, one), small);
       if (xsimd::all(is_small)) return small;
     }
     const V size = xsimd::abs(a);
-    V other = xsimd::exp(b * Log::of(size));
+    // Where the result is known, no logarithm is taken: it would raise exceptions.
+    const auto is_zero = (size == zero) & (b > zero), is_known = is_small | is_zero | (size == one);
+    const bool any_known = xsimd::any(is_known);
+    V other =
+        xsimd::exp(within_exp((any_known ? xsimd::select(is_known, zero, b) : b) *
+                              Log::of(any_known ? xsimd::select(is_known, one, size) : size)));
+    if (any_known) other = xsimd::select(is_zero, zero, other);
     const V half = b * V(0.5);
     const auto is_whole = xsimd::trunc(b) == b,
                is_odd = is_whole & (xsimd::trunc(half) < xsimd::ceil(half));

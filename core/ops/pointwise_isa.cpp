@@ -17,13 +17,47 @@ namespace {
 // ---- Loops of floats ----------------------------------------------------------------------------
 // The last elements of a row, fewer than a vector, take the vector's path too.
 
+/// Loads fewer elements than a vector has, more than none. Lanes behind them are copies of the
+/// first element, so that no exception is raised there that no element raises: 0 / 0 and log(0)
+/// would be. Copied from register to register: these elements may just have been stored.
+#if defined(__AVX512F__)
+inline Vector<float> load_repeated(const float* from, std::int64_t count) {
+  const __m512 part = load_part(from, count);
+  return _mm512_mask_broadcastss_ps(part, static_cast<__mmask16>(~((1u << count) - 1)),
+                                    _mm512_castps512_ps128(part));
+}
+inline Vector<double> load_repeated(const double* from, std::int64_t count) {
+  const __m512d part = load_part(from, count);
+  return _mm512_mask_broadcastsd_pd(part, static_cast<__mmask8>(~((1u << count) - 1)),
+                                    _mm512_castpd512_pd128(part));
+}
+#elif defined(__AVX2__)
+inline Vector<float> load_repeated(const float* from, std::int64_t count) {
+  const __m256 part = load_part(from, count);
+  return _mm256_blendv_ps(_mm256_broadcastss_ps(_mm256_castps256_ps128(part)), part,
+                          _mm256_castsi256_ps(mask32(count)));
+}
+inline Vector<double> load_repeated(const double* from, std::int64_t count) {
+  const __m256d part = load_part(from, count);
+  return _mm256_blendv_pd(_mm256_broadcastsd_pd(_mm256_castpd256_pd128(part)), part,
+                          _mm256_castsi256_pd(mask64(count)));
+}
+#else
+template <class T>
+inline Vector<T> load_repeated(const T* from, std::int64_t count) {
+  alignas(16) T padded[kLanes<T>];
+  for (std::int64_t i = 0; i < kLanes<T>; ++i) padded[i] = from[i < count ? i : 0];
+  return Vector<T>::load_aligned(padded);
+}
+#endif
+
 template <class F, class T>
 void vector_unary(const void* x, void* out, std::int64_t count) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(out);
   std::int64_t i = 0;
   for (; i + kLanes<T> <= count; i += kLanes<T>) F::of(load(from + i)).store_unaligned(to + i);
-  if (i < count) store_part(to + i, F::of(load_part(from + i, count - i)), count - i);
+  if (i < count) store_part(to + i, F::of(load_repeated(from + i, count - i)), count - i);
 }
 
 template <class F, class T, bool kRepeatA, bool kRepeatB>
@@ -37,8 +71,8 @@ void vector_rows(const T* a, const T* b, T* out, const Rows& rows) {
           .store_unaligned(out + i);
     if (const std::int64_t rest = count - i)
       store_part(out + i,
-                 F::of(kRepeatA ? whole_a : load_part(a + i, rest),
-                       kRepeatB ? whole_b : load_part(b + i, rest)),
+                 F::of(kRepeatA ? whole_a : load_repeated(a + i, rest),
+                       kRepeatB ? whole_b : load_repeated(b + i, rest)),
                  rest);
     a += rows.step[0];
     b += rows.step[1];
@@ -64,7 +98,8 @@ void vector_flat(const void* a, const void* b, void* out, std::int64_t count) {
   for (; i + kLanes<T> <= count; i += kLanes<T>)
     F::of(load(from_a + i), load(from_b + i)).store_unaligned(to + i);
   if (const std::int64_t rest = count - i)
-    store_part(to + i, F::of(load_part(from_a + i, rest), load_part(from_b + i, rest)), rest);
+    store_part(to + i, F::of(load_repeated(from_a + i, rest), load_repeated(from_b + i, rest)),
+               rest);
 }
 
 // ---- Plain loops --------------------------------------------------------------------------------

@@ -258,10 +258,20 @@ __attribute__((optimize("O3"))) void arg_extreme(const void* from, void* to, con
 // is relative to the row's largest element m. An element of -inf has no share at all, whatever m
 // is: it may stand for padding.
 
-/// exp(x - m), or 0 for x = -inf.
+/// What the elements of a row are taken relative to: its largest element m, or 0 where that is
+/// -inf, because -inf - -inf is no number.
 template <class T>
-Vector<T> share(const Vector<T>& x, const Vector<T>& m) {
-  return xsimd::select(x == Vector<T>(lowest<T>()), Vector<T>(T(0)), xsimd::exp(x - m));
+[[gnu::always_inline]] inline T reference(T m) {
+  return m == lowest<T>() ? T(0) : m;
+}
+
+/// exp(x - m), or 0 for x = -inf. Far below m it is 0 too: xsimd 8.1 converts its argument to an
+/// integer, which must fit. Above m are only lanes that hold no element.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> share(const Vector<T>& x, const Vector<T>& m) {
+  const Vector<T> least(T(sizeof(T) == 4 ? -200 : -1000));
+  return xsimd::select(x == Vector<T>(lowest<T>()), Vector<T>(T(0)),
+                       xsimd::exp(xsimd::max(least, xsimd::min(Vector<T>(T(0)), x - m))));
 }
 
 /// Calls fn(j, count, load, store) for vectors of `count` elements, the last one being part of a
@@ -295,23 +305,29 @@ double sum_of_shares(const T* x, std::int64_t n, T m) {
 }
 
 /// m + log Σ exp(x - m), for m the largest: -inf and inf are their own, for nothing and without a
-/// warning.
+/// floating-point exception.
 template <class T>
 T log_of_sum(T m, double sum) {
-  const bool is_infinite = m - m != m - m && m == m;
+  const bool is_infinite = m == lowest<T>() || m == highest<T>();
   return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
 }
-
-/// Largest elements m and sums of shares of `width` columns; both have room for kColumns. The
-/// shares of row k go to kept + k·step.
+/// log Σ exp(x - m), or 0 of a row that holds nothing, where no element asks for it.
 template <class T>
-void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, double* sums, T* kept,
-                 std::int64_t step) {
+T log_of_shares(double sum) {
+  return sum == 0 ? T(0) : static_cast<T>(__builtin_log(sum));
+}
+
+/// Largest elements m, and references and sums of shares of `width` columns; all have room for
+/// kColumns. The shares of row k go to kept + k·step.
+template <class T>
+void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, T* references,
+                 double* sums, T* kept, std::int64_t step) {
   for (std::int64_t i = 0; i < width; ++i) m[i] = lowest<T>(), sums[i] = 0;
   reduce_columns<MaxFloats<T>>(x, s.n, s.inner, width, m);
+  for (std::int64_t i = 0; i < width; ++i) references[i] = reference(m[i]);
   for (std::int64_t k = 0; k < s.n; ++k, x += s.inner, kept += step) {
     each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
-      store(kept + j, share<T>(load(x + j), load(m + j)));
+      store(kept + j, share<T>(load(x + j), load(references + j)));
     });
     reduce_columns<SumFloats<T>>(kept, 1, 0, width, sums);
   }
@@ -334,14 +350,14 @@ void logsumexp(const void* from, void* to, const Reduced& s) {
     const T* x = static_cast<const T*>(from);
     for (std::int64_t o = 0; o < s.outer; ++o, x += s.n) {
       const T m = reduce_run<MaxFloats<T>>(x, s.n);
-      static_cast<T*>(to)[o] = log_of_sum(m, sum_of_shares(x, s.n, m));
+      static_cast<T*>(to)[o] = log_of_sum(m, sum_of_shares(x, s.n, reference(m)));
     }
     return;
   }
   each_column_block<T>(from, to, s, 1, [&](const T* x, T* out, std::int64_t width) {
-    alignas(64) T m[kColumns], shares[kColumns];
+    alignas(64) T m[kColumns], references[kColumns], shares[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums, shares, 0);
+    column_sums(x, s, width, m, references, sums, shares, 0);
     for (std::int64_t i = 0; i < width; ++i) out[i] = log_of_sum(m[i], sums[i]);
   });
 }
@@ -352,7 +368,7 @@ void softmax(const void* from, void* to, const Reduced& s) {
     const T* x = static_cast<const T*>(from);
     T* out = static_cast<T*>(to);
     for (std::int64_t o = 0; o < s.outer; ++o, x += s.n, out += s.n) {
-      const Vector<T> m(reduce_run<MaxFloats<T>>(x, s.n));
+      const Vector<T> m(reference(reduce_run<MaxFloats<T>>(x, s.n)));
       each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) {
         store(out + j, share<T>(load(x + j), m));
       });
@@ -365,9 +381,9 @@ void softmax(const void* from, void* to, const Reduced& s) {
     return;
   }
   each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
-    alignas(64) T m[kColumns], scale[kColumns];
+    alignas(64) T m[kColumns], references[kColumns], scale[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums, out, s.inner);
+    column_sums(x, s, width, m, references, sums, out, s.inner);
     for (std::int64_t i = 0; i < width; ++i)
       scale[i] = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
     for (std::int64_t k = 0; k < s.n; ++k, out += s.inner)
@@ -390,8 +406,8 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
     const T* x = static_cast<const T*>(from);
     T* out = static_cast<T*>(to);
     for (std::int64_t o = 0; o < s.outer; ++o, x += s.n, out += s.n) {
-      const T m = reduce_run<MaxFloats<T>>(x, s.n);
-      const Vector<T> log_sum(static_cast<T>(__builtin_log(sum_of_shares(x, s.n, m))));
+      const T m = reference(reduce_run<MaxFloats<T>>(x, s.n));
+      const Vector<T> log_sum(log_of_shares<T>(sum_of_shares(x, s.n, m)));
       each_vector<T>(s.n, [&](std::int64_t j, auto load, auto store) {
         store(out + j, log_share<T>(load(x + j), Vector<T>(m), log_sum));
       });
@@ -399,14 +415,14 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
     return;
   }
   each_column_block<T>(from, to, s, s.n, [&](const T* x, T* out, std::int64_t width) {
-    alignas(64) T m[kColumns], log_sums[kColumns], shares[kColumns];
+    alignas(64) T m[kColumns], references[kColumns], log_sums[kColumns], shares[kColumns];
     alignas(64) double sums[kColumns];
-    column_sums(x, s, width, m, sums, shares, 0);
-    for (std::int64_t i = 0; i < width; ++i) log_sums[i] = static_cast<T>(__builtin_log(sums[i]));
+    column_sums(x, s, width, m, references, sums, shares, 0);
+    for (std::int64_t i = 0; i < width; ++i) log_sums[i] = log_of_shares<T>(sums[i]);
     for (std::int64_t k = 0; k < s.n; ++k)
       each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
         store(out + k * s.inner + j,
-              log_share<T>(load(x + k * s.inner + j), load(m + j), load(log_sums + j)));
+              log_share<T>(load(x + k * s.inner + j), load(references + j), load(log_sums + j)));
       });
   });
 }

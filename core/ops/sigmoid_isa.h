@@ -12,10 +12,11 @@
 namespace reel::REEL_ISA {
 
 /// x 2^n for whole -127 < n <= 128; infinite for 128, where some numbers below it would not be.
+/// Raises no floating-point exception.
 template <Batch V>
 inline V times_power_of_two(const V& x, const V& n) {
 #if defined(__AVX512F__)
-  return _mm512_scalef_ps(x, n);
+  return _mm512_scalef_round_ps(x, n, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #else
   const auto exponent = xsimd::to_int(n) + decltype(xsimd::to_int(n))(127);
   return x * xsimd::bitwise_cast<V>(exponent << 23);
@@ -59,7 +60,7 @@ struct Tanh {
       const V e = xsimd::fma(whole, power.rest, whole - V(1.0f));
       return xsimd::bitofsign(x) | (e / (e + V(2.0f)));
     } else {
-      return xsimd::tanh(x);
+      return xsimd::tanh(within(x, 40));  // where tanh is 1
     }
   }
 };
@@ -73,7 +74,8 @@ struct Sigmoid {
       const Power<V> power(size);
       return V(1.0f) / (V(1.0f) + times_power_of_two(V(1.0f) + power.rest, power.n));
     } else {
-      return V(1.0) / (V(1.0) + xsimd::exp(V(0.0) - x));  // saturates: exp gives inf or 0
+      return V(1.0) /
+             (V(1.0) + xsimd::exp(within_exp(V(0.0) - x)));  // saturates: exp gives inf or 0
     }
   }
 };

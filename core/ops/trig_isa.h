@@ -59,19 +59,22 @@ inline V sine_or_cosine(const V& x) {
   using T = typename V::value_type;
   constexpr double kQuarters = kIsSine ? 0 : 1;
   alignas(64) T result[V::size];
+  const auto is_near = xsimd::abs(x) <= V(kMostRadians);
+  const bool are_near = xsimd::all(is_near);
+  const V near = are_near ? x : xsimd::select(is_near, x, V(0.0));
   if constexpr (std::is_same_v<T, double>) {
-    sin_in_quarters(x, kQuarters).store_aligned(result);
+    sin_in_quarters(near, kQuarters).store_aligned(result);
   } else {
     typedef float Floats __attribute__((vector_size(4 * kLanes<double>)));
     alignas(64) T elements[V::size];
-    x.store_aligned(elements);
+    near.store_aligned(elements);
     for (int i = 0; i < kLanes<float>; i += kLanes<double>) {
       const Floats values =
           __builtin_convertvector(sin_in_quarters(widen(elements + i), kQuarters).data, Floats);
       __builtin_memcpy(result + i, &values, sizeof(values));
     }
   }
-  if (!xsimd::all(xsimd::abs(x) <= V(kMostRadians))) {
+  if (!are_near) {
     alignas(64) T elements[V::size];
     x.store_aligned(elements);
     for (std::size_t i = 0; i < V::size; ++i)
