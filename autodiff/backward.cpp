@@ -251,8 +251,9 @@ Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
 }
 
 void Backward::leave_iteration(Loop& loop, std::int64_t next) {
-  for (auto& [number, cotangent] : loop.iteration)
-    add_into(loop.total[number], std::move(cotangent));
+  if (begins_block(loop.iterations++))
+    for (auto& [number, total] : loop.total) total.end_block();
+  for (auto& [number, cotangent] : loop.iteration) loop.total[number].add(std::move(cotangent));
   loop.iteration.clear();
   mark_tapes(Recorder::Mark::iteration_begins, {}, next);
   for (auto& [number, cotangent] : loop.carried)
@@ -272,7 +273,7 @@ std::string name_of_gradient(const OpRecord& mark) {
 void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends: {
-      loops_.push_back({mark.output_count, mark.first, {}, {}, {}, {}});
+      loops_.push_back({mark.output_count, mark.first, {}, {}, {}, {}, 0});
       // To a tape around this walk, going back over a loop is a loop.
       mark_tapes(Recorder::Mark::loop_begins, name_of_gradient(mark));
       mark_tapes(Recorder::Mark::iteration_begins, {}, mark.source);
@@ -289,10 +290,10 @@ void Backward::visit_mark(const OpRecord& mark) {
       if (loops_.empty()) break;
       if (Loop& loop = loops_.back(); !loop.iteration.empty() || !loop.carried.empty())
         leave_iteration(loop, 0);  // what the first condition made, and others have read
-      const Loop loop = std::move(loops_.back());
+      Loop loop = std::move(loops_.back());
       loops_.pop_back();
       mark_tapes(Recorder::Mark::loop_ends, name_of_gradient(mark));
-      for (const auto& [number, cotangent] : loop.total) accumulate(number, cotangent);
+      for (auto& [number, total] : loop.total) accumulate(number, total.take());
       for (const MovedRecord& moved : loop.moved) visit(moved.record, moved.operands.data());
       break;
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/autodiff/tape.h"
+#include "reel/core/ops/term_sum.h"
 #include "reel/core/vjp.h"
 
 namespace reel {
@@ -73,9 +74,11 @@ class Backward {
   };
   struct Loop {
     ValueId values_before, values_before_iteration;
-    std::unordered_map<ValueId, Tensor> iteration, total;  ///< of values from before the loop
-    std::unordered_map<ValueId, Tensor> carried;           ///< of values from the iteration before
-    std::vector<MovedRecord> moved;                        ///< out of the loop
+    std::unordered_map<ValueId, Tensor> iteration;  ///< of values from before the loop
+    std::unordered_map<ValueId, TermSum> total;     ///< of the same, over iterations
+    std::unordered_map<ValueId, Tensor> carried;    ///< of values from the iteration before
+    std::vector<MovedRecord> moved;                 ///< out of the loop
+    std::int64_t iterations = 0;                    ///< that this walk has left
   };
   /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
   /// such zeros may be NaN.

@@ -6,6 +6,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/long_sums.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -122,10 +123,15 @@ void add_rows_kernel(KernelArgs& a) {
   const auto size = static_cast<std::int64_t>(bytes_of_row(out.type()) / size_of(out.dtype()));
   visit(out.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (!std::is_same_v<T, bool>)
-      each_row(numbers, out.type().sizes()[0], [&](std::int64_t row, std::int64_t i) {
-        add_to(out.data<T>() + row * size, values.data<T>() + i * size, size);
+    if constexpr (!std::is_same_v<T, bool>) {
+      const std::int64_t rows = out.type().sizes()[0];
+      LongSums<T> sums(out.data<T>(), rows, size, numbers.type().numel());
+      each_row(numbers, rows, [&](std::int64_t row, std::int64_t i) {
+        sums.add(row, values.data<T>() + i * size,
+                 [](T* to, const T* term, std::int64_t count) { add_to(to, term, count); });
       });
+      sums.finish();
+    }
   });
 }
 
@@ -238,15 +244,17 @@ void coalesce_kernel(KernelArgs& a) {
     if constexpr (!std::is_same_v<T, bool>) {
       const T* from = values.data<T>();
       T* to = sums.data<T>();
+      LongSums<T> sums(to, all, size, std::ssize(positions));
       std::int64_t last = -1;
       for (const std::int64_t i : positions) {
         const std::int64_t place = place_of[i];
-        if (place == last)
-          add_to(to + place * size, from + i * size, size);
-        else
-          std::copy_n(from + i * size, size, to + place * size);
+        const bool is_first = place != last;
+        sums.add(place, from + i * size, [&](T* row, const T* term, std::int64_t) {
+          is_first ? void(std::copy_n(term, size, row)) : add_to(row, term, size);
+        });
         last = place;
       }
+      sums.finish();
       std::fill_n(to + count * size, (all - count) * size, T(0));
     }
   });

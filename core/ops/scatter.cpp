@@ -1,4 +1,5 @@
 // scatter_add, scatter_max: elements joined into a tensor at indices.
+#include <algorithm>
 #include <cstring>
 #include <xsimd/xsimd.hpp>
 
@@ -6,6 +7,7 @@
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/index.h"
+#include "reel/core/ops/long_sums.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/over_time.h"
@@ -21,6 +23,10 @@ namespace {
 struct Sum {
   template <class T>
   static void join(T* to, const T* update, std::int64_t count) {
+    if (count == 1) {
+      *to += *update;
+      return;
+    }
     using Batch = xsimd::batch<T>;
     constexpr auto kLanes = static_cast<std::int64_t>(Batch::size);
     std::int64_t i = 0;
@@ -58,10 +64,24 @@ void scatter_kernel(KernelArgs& a) {
       T* to = out.data<T>();
       const T* update = updates.data<T>();
       const std::int64_t run = walk.run();
-      walk.each(places, [&](std::int64_t first_element) {
-        if (first_element != kNoPlace) Join::join(to + first_element, update, run);
-        update += run;
-      });
+      const auto each = [&](const auto& join) {
+        walk.each(places, [&](std::int64_t first_element) {
+          if (first_element != kNoPlace) join(first_element);
+          update += run;
+        });
+      };
+      if constexpr (std::is_same_v<Join, Sum>) {
+        const ExactDivision row_of(std::max<std::int64_t>(run, 1));
+        LongSums<T> sums(to, run ? type.numel() / run : 0, run,
+                         run ? updates.type().numel() / run : 0);
+        each([&](std::int64_t first) {
+          sums.add(row_of(first), update,
+                   [](T* row, const T* term, std::int64_t size) { Join::join(row, term, size); });
+        });
+        sums.finish();
+      } else {
+        each([&](std::int64_t first) { Join::join(to + first, update, run); });
+      }
     }
   });
 }

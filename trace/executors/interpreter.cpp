@@ -12,7 +12,9 @@
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/term_sum.h"
 #include "reel/core/saved_steps.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/ended_entries.h"
@@ -153,13 +155,8 @@ class LoopRun {
       lists_[i].put(position, iterations_.limit, std::move(term));
     }
     for (int i = 0; i < attrs_.sums; ++i) {
-      Tensor term = std::move(sums[i]);
-      if (!sums_[i].is_defined())
-        sums_[i] = std::move(term);
-      else if (term.type().is_list())
-        sums_[i] = list_add(std::move(sums_[i]), std::move(term));
-      else
-        sums_[i] = add(std::move(sums_[i]), std::move(term));
+      if (begins_block(iterations_.count())) sums_[i].end_block();
+      sums_[i].add(std::move(sums[i]));
     }
   }
 
@@ -300,12 +297,14 @@ class LoopRun {
     }
     for (int i = 0; i < attrs_.sums; ++i) {
       const TensorType& type = body_.types[body_.outputs[attrs_.carries + attrs_.stacks + i]];
-      if (!sums_[i].is_defined())
-        sums_[i] =
+      Tensor sum = sums_[i].take();
+      if (!sum.is_defined())
+        sum =
             type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
-      out.push_back(std::move(sums_[i]));
+      out.push_back(std::move(sum));
     }
-    out.push_back(scalar(attrs_.in_chunks ? chunks_.steps : iterations_.count(), i32));
+    const std::int64_t ran = attrs_.in_chunks ? chunks_.steps : iterations_.count();
+    out.push_back(scalar(checked_i32(ran, "loop", "the number of iterations"), i32));
     if (attrs_.makes_lengths()) out.push_back(iterations_.reached());
     if (attrs_.makes_dim) out.push_back(iterations_.token(fresh));
   }
@@ -331,7 +330,7 @@ class LoopRun {
   Spills spills_;
   std::vector<Ref<Spilled>> spilled_;  ///< by stack, of those that are
   std::vector<StackWriter> stacks_;
-  Tensors sums_;
+  std::vector<TermSum> sums_;
   std::optional<EndedEntries> ended_;
 };
 

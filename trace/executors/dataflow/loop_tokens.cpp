@@ -7,7 +7,9 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/ops/term_sum.h"
 #include "reel/core/saved_steps.h"
+#include "reel/core/sizes.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
@@ -103,6 +105,13 @@ struct Stacked final : Handle {
   DimEnv dims(int) const override { return {}; }
 };
 
+/// What one sum holds so far, of how many iterations.
+struct Summed final : Handle {
+  TermSum sum;
+  std::int64_t iterations = 0;
+  DimEnv dims(int) const override { return {}; }
+};
+
 struct Types final : Handle {
   std::vector<TensorType> types;
   DimEnv dims(int) const override { return {}; }
@@ -163,8 +172,16 @@ Tensor finish_stack(const Begun& begun, const std::vector<TensorType>& types, in
   return zeros(one.with(dims));
 }
 
-Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, int j, Tensor sum) {
-  if (sum.is_defined()) return sum;
+Tensor add_term(Tensor so_far, Tensor term) {
+  if (!so_far.is_defined()) so_far = token(new Summed);
+  Summed& summed = handle_of<Summed>(so_far);
+  if (begins_block(summed.iterations++)) summed.sum.end_block();
+  summed.sum.add(std::move(term));
+  return so_far;
+}
+
+Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, int j, Tensor so_far) {
+  if (so_far.is_defined()) return handle_of<Summed>(so_far).sum.take();
   const LoopAttrs& attrs = begun.attrs;
   const Graph& body = *attrs.body.graph;
   const TensorType type = type_without_iterations(
@@ -280,9 +297,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = put(begun(), node.index, number(1), std::move(in[2]), std::move(in[3]));
       break;
     case LoweredRole::add_term:
-      out[0] = !in[0].is_defined()      ? std::move(in[1])
-               : in[1].type().is_list() ? list_add(std::move(in[0]), std::move(in[1]))
-                                        : add(std::move(in[0]), std::move(in[1]));
+      out[0] = add_term(std::move(in[0]), std::move(in[1]));
       break;
     case LoweredRole::increment:
       out[0] = scalar(number(0) + 1, i64);
@@ -300,7 +315,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = finish_sum(begun(), handle_of<Types>(in[1]).types, node.index, std::move(in[2]));
       break;
     case LoweredRole::trips:
-      out[0] = scalar(number(0), i32);
+      out[0] = scalar(checked_i32(number(0), "loop", "the number of iterations"), i32);
       break;
     default:
       throw InternalError("a node that is none of a loop");

@@ -363,8 +363,7 @@ class Lowering::Loop {
     for (int j = 0; j < attrs_.sums; ++j) {
       const std::size_t v = stacks_ + static_cast<std::size_t>(attrs_.stacks + j);
       const std::size_t o = before.size() + static_cast<std::size_t>(attrs_.stacks + j);
-      next[v] = make(body, LoweredRole::add_term, {variables_[v].in_body, outputs[o]},
-                     body_.types[body_.outputs[o]], j);
+      next[v] = make(body, LoweredRole::add_term, {variables_[v].in_body, outputs[o]}, {}, j);
     }
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const int at =

@@ -4,6 +4,7 @@
 
 #include "reel/core/memory.h"
 #include "reel/core/ops/list.h"
+#include "reel/core/sizes.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/placed.h"
@@ -15,9 +16,15 @@ void clear(char* data, std::int64_t from, std::int64_t to) {
   if (from < to) std::memset(data + from, 0, static_cast<std::size_t>(to - from));
 }
 
+/// out = blocks + out, of which the last block is in out.
+void round_blocks(Tensor& blocks, const Tensor& out) {
+  add_block(blocks, out);
+  std::copy_n(blocks.data<double>(), out.numel(), out.data<float>());
+}
+
 void set_number(Tensor& out, std::int64_t number) {
   if (!out.is_defined()) out = Tensor(allocate_block(TensorType(i32)));
-  *out.data<std::int32_t>() = static_cast<std::int32_t>(number);
+  *out.data<std::int32_t>() = checked_i32(number, "loop", "the number of iterations");
 }
 
 }  // namespace
@@ -106,6 +113,8 @@ void LoopRun::finish_sum(int i) {
                                       attrs_.body.graph->types[attrs_.body.graph->outputs[k]]));
   else if (!iterations_.count())
     clear(out.data<char>(), 0, out.type().bytes());
+  else if (!wide_.empty() && wide_[static_cast<std::size_t>(i)].is_defined())
+    round_blocks(wide_[static_cast<std::size_t>(i)], out);
 }
 
 void LoopRun::give_result(std::size_t k, const Tensor& value) {

@@ -21,6 +21,15 @@ void add_to(const Tensor& to, const Tensor& term) {
   add_op.kernel(args);
 }
 
+__attribute__((optimize("O3"))) void add_block(Tensor& blocks, const Tensor& block) {
+  const bool is_first = !blocks.is_defined();
+  if (is_first) blocks = Tensor(allocate_block(block.type().with(f64)));
+  double* __restrict to = blocks.data<double>();
+  const float* __restrict from = block.data<float>();
+  for (std::int64_t i = 0, count = block.numel(); i < count; ++i)
+    to[i] = is_first ? static_cast<double>(from[i]) : to[i] + static_cast<double>(from[i]);
+}
+
 namespace {
 
 [[gnu::noinline]] void keep_input(Plan& plan, std::size_t i, void* data) {
@@ -243,6 +252,7 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
   position_ = position;
   if (times_.takes_any()) take_checkpoint();
   if (rows_) rows_->before(position, carries_);
+  if (attrs_.sums && begins_block(iterations_.count())) end_blocks();
   if (live.is_defined() && !all_live(live))
     step_with_ended(live);
   else
@@ -300,9 +310,10 @@ void LoopRun::step_with_all() {
     const std::size_t k = first_sum() + i;
     if (!body.output_is_placed(k)) continue;
     const bool adds = body.output_can_add(k);
-    if (adds) body.set_adds(k, iterations_.count() != 0);
-    body.set_output(k, iterations_.count() && !adds ? memory(loop_.scratch[k])
-                                                    : out_[attrs_.first_sum() + i].data<void>());
+    const bool is_first = is_first_term(i);
+    if (adds) body.set_adds(k, !is_first);
+    body.set_output(
+        k, is_first || adds ? out_[attrs_.first_sum() + i].data<void>() : memory(loop_.scratch[k]));
   }
   run_iteration(body);
 
@@ -474,9 +485,16 @@ void LoopRun::put_made_checkpoint(int j, const Tensor& term) {
     lists_[stack].keep(owned(term));
 }
 
+void LoopRun::end_blocks() {
+  wide_.resize(static_cast<std::size_t>(attrs_.sums));
+  for (int i = 0; i < attrs_.sums; ++i)
+    if (!is_list(first_sum() + i) && is_in_blocks(i))
+      add_block(wide_[i], out_[attrs_.first_sum() + i]);
+}
+
 void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {
   const Tensor& total = out_[attrs_.first_sum() + i];
-  if (iterations_.count())
+  if (!is_first_term(i))
     add_to(total, term);
   else if (!is_in_place)
     copy_elements(total.data<void>(), term);

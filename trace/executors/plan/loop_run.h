@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/ops/term_sum.h"
 #include "reel/core/saved_steps.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
@@ -19,6 +20,8 @@ namespace reel {
 TensorType stacked(const TensorType& term, const Dim& dim);
 /// to += term, element by element.
 void add_to(const Tensor& to, const Tensor& term);
+/// blocks += block, of f32, element by element in f64; makes the blocks of an empty Tensor.
+void add_block(Tensor& blocks, const Tensor& block);
 
 /// Carries lie in two buffers in turn, what an iteration stacks is written into its place, slices
 /// are read where they lie.
@@ -114,7 +117,14 @@ class LoopRun {
   void put_element(int j, std::int64_t position, Tensor element);
   /// Of a checkpoint that an op of the body makes.
   void put_made_checkpoint(int j, const Tensor& term);
-  /// The first term of a sum is the sum.
+  bool is_in_blocks(int i) const { return out_[attrs_.first_sum() + i].dtype() == f32; }
+  /// True if the term of sum i in this iteration is what the output holds then: the first of all,
+  /// or of a block (TermSum).
+  bool is_first_term(int i) const {
+    return iterations_.count() == 0 || (begins_block(iterations_.count()) && is_in_blocks(i));
+  }
+  /// Adds the blocks of terms to those before them, which are kept in f64.
+  void end_blocks();
   void add_term(int i, const Tensor& term, bool is_in_place);
   /// A list is written in place while nobody else holds it: the plan must not.
   void release_lists(Plan& body);
@@ -140,6 +150,7 @@ class LoopRun {
   CheckpointTimes times_;
   Spills spills_;
   Tensors sums_;  ///< those that are lists
+  Tensors wide_;  ///< sums of f32: of the blocks before this one, in f64, if there are any
   Tensor condition_;
   std::optional<EndedEntries> ended_;
   /// Of an iteration in which entries have ended; kept for the next one, so that it allocates less.

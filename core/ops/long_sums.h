@@ -1,0 +1,119 @@
+// core/ops/long_sums.h — LongSums, rows that any number of terms are added to one by one.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace reel {
+
+/// So many terms are added to a number of f32 as they come. Those behind them would be lost in
+/// time: at 2^24 a one does no more.
+inline constexpr std::int64_t kPlainTerms = 32;
+
+/// Divides numbers by a divisor that they are multiples of: a product with the inverse of its odd
+/// part modulo 2^64.
+class ExactDivision {
+ public:
+  explicit ExactDivision(std::int64_t divisor)
+      : shift_(std::countr_zero(static_cast<std::uint64_t>(divisor))) {
+    const std::uint64_t odd = static_cast<std::uint64_t>(divisor) >> shift_;
+    inverse_ = odd;  // of the last three bits; each step doubles them (Newton)
+    for (int bits = 3; bits < 64; bits *= 2) inverse_ *= 2 - odd * inverse_;
+  }
+  std::int64_t operator()(std::int64_t multiple) const {
+    return static_cast<std::int64_t>((static_cast<std::uint64_t>(multiple) >> shift_) * inverse_);
+  }
+
+ private:
+  int shift_;
+  std::uint64_t inverse_;
+};
+
+/// Counts for the rows that are asked about: one for each of all rows if they are few, else only
+/// those.
+class RowSlots {
+ public:
+  /// rows: how many there are; asked: at most how many of them are asked about.
+  RowSlots(std::int64_t rows, std::int64_t asked) {
+    if (rows <= kFewRows || rows / 4 <= asked) {
+      slots_.resize(static_cast<std::size_t>(rows));
+      return;
+    }
+    const auto size = std::bit_ceil(static_cast<std::uint64_t>(asked) * 2);
+    slots_.resize(size);
+    keys_.resize(size, -1);
+    shift_ = 64 - std::countr_zero(size);
+  }
+  /// Returns the number that is kept for a row, 0 at first.
+  [[gnu::always_inline]] std::int32_t& of(std::int64_t row) {
+    if (keys_.empty()) return slots_[static_cast<std::size_t>(row)];
+    std::size_t at = static_cast<std::uint64_t>(row) * 0x9E3779B97F4A7C15ull >> shift_;
+    while (keys_[at] != row && keys_[at] >= 0) at = (at + 1) & (keys_.size() - 1);
+    keys_[at] = row;
+    return slots_[at];
+  }
+
+ private:
+  static constexpr std::int64_t kFewRows = 4096;
+  std::vector<std::int32_t> slots_;
+  std::vector<std::int64_t> keys_;
+  int shift_ = 0;
+};
+
+/// Sums in the rows of a buffer, each of `size` elements.
+///
+/// The first kPlainTerms terms of a row of f32 are added in f32, in order. From then on the row's
+/// sum is kept in f64, and finish() rounds it once. The bits of a row depend on its own terms
+/// alone. Other dtypes are added as they come.
+template <class T>
+class LongSums {
+ public:
+  /// terms: at most how many are added in all. Requires: `to` outlives the sums.
+  LongSums(T* to, std::int64_t rows, std::int64_t size, std::int64_t terms)
+      : to_(to),
+        size_(size),
+        counts_terms_(std::is_same_v<T, float> && terms > kPlainTerms),
+        slots_(counts_terms_ ? rows : 0, counts_terms_ ? terms : 0) {}
+
+  /// Adds a term to a row. add(to, term, size) does it in the dtype of the row.
+  template <class Add>
+  [[gnu::always_inline]] void add(std::int64_t row, const T* term, Add&& add) {
+    if (counts_terms_) {
+      std::int32_t& slot = slots_.of(row);
+      if (slot == kPlainTerms) slot = begin_wide(row);
+      if (slot < 0) return add_wide(wide_.data() + (-1 - slot) * size_, term);
+      ++slot;
+    }
+    add(to_ + row * size_, term, size_);
+  }
+
+  /// Rounds the sums that are kept in f64.
+  void finish() {
+    const double* from = wide_.data();
+    for (const std::int64_t row : wide_rows_)
+      for (std::int64_t i = 0; i < size_; ++i) to_[row * size_ + i] = static_cast<T>(*from++);
+  }
+
+ private:
+  /// Returns the slot of a row that is kept in f64.
+  std::int32_t begin_wide(std::int64_t row) {
+    wide_rows_.push_back(row);
+    wide_.insert(wide_.end(), to_ + row * size_, to_ + (row + 1) * size_);
+    return -static_cast<std::int32_t>(wide_rows_.size());
+  }
+  void add_wide(double* to, const T* term) {
+    for (std::int64_t i = 0; i < size_; ++i) to[i] += static_cast<double>(term[i]);
+  }
+
+  T* to_;
+  std::int64_t size_;
+  bool counts_terms_;
+  RowSlots slots_;  ///< how many terms a row has, or -1 - its place among the wide ones
+  std::vector<std::int64_t> wide_rows_;
+  std::vector<double> wide_;
+};
+
+}  // namespace reel

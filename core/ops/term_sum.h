@@ -1,0 +1,34 @@
+// core/ops/term_sum.h — TermSum, the sum of the terms that the iterations of a loop give.
+#pragma once
+
+#include "reel/core/ops/long_sums.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// True if the terms of this iteration, counted from 0 in the order in which a loop runs, begin a
+/// block of kPlainTerms.
+inline bool begins_block(std::int64_t iteration) {
+  return iteration > 0 && iteration % kPlainTerms == 0;
+}
+
+/// Terms of f32 are added in f32 within a block, and blocks in f64: after millions of iterations no
+/// term is lost. A loop of at most kPlainTerms iterations adds its terms as they come. Other dtypes
+/// and lists are always added as they come.
+///
+/// Made of ops, so that a tape sees each addition. Eager mode, the interpreter and the dataflow
+/// executor share it; plans do the same in place (loop_run.cpp).
+class TermSum {
+ public:
+  /// Adds the block to those before it. Call it before the first term of an iteration that begins a
+  /// block.
+  void end_block();
+  void add(Tensor&& term);
+  /// Returns the sum, an empty Tensor if there was no term. Leaves the sum empty.
+  Tensor take();
+
+ private:
+  Tensor block_, blocks_;  ///< of this block; of all before it, in f64
+};
+
+}  // namespace reel

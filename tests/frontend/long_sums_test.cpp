@@ -1,0 +1,117 @@
+// Sums of very many f32 terms: updates of one place, the gradient of a table, and the gradient of a
+// parameter that a loop reads in every iteration. No term is lost, and few terms keep their bits.
+#include <cmath>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+using LongSumsTest = InEveryMode;
+REEL_IN_EVERY_MODE(LongSumsTest);
+
+constexpr std::int64_t kMany = 3000000;
+
+/// 0.1 to 1.6 times a power of two, so that no sum of these is exact.
+Tensor uneven(std::int64_t count) { return mod(range(count, f32) * 0.618034, 1.) + 0.1; }
+
+TEST_P(LongSumsTest, ManyUpdatesOfOnePlace) {
+  const auto f =
+      run([](const Tensor& x, const Tensor& i) { return scatter_add(zeros({2}), i, x, 0); });
+  const Tensor sums = f(full({kMany}, 0.1), cast(range(kMany) == 7, i32));
+  expect_values(sums, {0.1 * (kMany - 1), 0.1}, 1e-7);
+  expect_values(f(ones({kMany}), zeros({kMany}, i32)), {double(kMany), 0}, 0);
+}
+
+TEST_P(LongSumsTest, TheGradientOfATable) {
+  const auto f = run(
+      grad([](const Tensor& table, const Tensor& i) { return sum(gather(table, i, 0) * 0.1); }));
+  const Tensor got = f(ones({3, 2}), mod(range(kMany / 3), 2));
+  const double half = 0.1 * kMany / 6;
+  expect_values(got, {half, half, half, half, 0, 0}, 1e-7);
+}
+
+TEST_P(LongSumsTest, RowsOfOneIndexAddUp) {
+  const auto f = run([](const Tensor& table, const Tensor& i) {
+    const auto g = grad([&](const EmbeddingTable& t) { return sum(gather(t, i) * 0.1); })(
+        EmbeddingTable(table));
+    return std::pair{g.to_dense(), global_norm(g)};
+  });
+  const auto [dense, norm] = f(ones({2, 1}), zeros({kMany / 3}, i32));
+  expect_values(dense, {0.1 * kMany / 3, 0}, 1e-7);
+  expect_values(norm, {0.1 * kMany / 3}, 1e-7);
+}
+
+TEST_P(LongSumsTest, FewUpdatesHaveTheBitsOfFloatsInOrder) {
+  const std::int64_t count = 32;
+  const Tensor x = uneven(count);
+  const std::vector<float> terms = x.to_vector<float>();
+  float sum = 0;
+  for (const float term : terms) sum += term;
+  const auto f =
+      run([](const Tensor& x) { return scatter_add(zeros({1}), zeros({x.numel()}, i32), x, 0); });
+  expect_same_bits(f(x), tensor({sum}));
+}
+
+/// Of a parameter that each iteration multiplies by its element.
+Tensor gradient_of_iterations(const Tensor& w, const Tensor& xs) {
+  return grad([&](const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& s) { return std::pair{w * x, s}; };
+    return sum(scan(Scan{.initial = scalar(0.f), .xs = xs, .body = body}).ys);
+  })(w);
+}
+
+TEST_P(LongSumsTest, TheGradientOfAParameterOfALoop) {
+  const std::int64_t count = is_exact() ? 20000 : 200000;
+  const auto f =
+      run([](const Tensor& w, const Tensor& xs) { return gradient_of_iterations(w, xs); });
+  expect_values(f(ones({2}), full({count}, 0.1)), {0.1 * count, 0.1 * count}, 1e-6);
+}
+
+TEST_P(LongSumsTest, IterationsHaveTheSameBitsInEveryMode) {
+  if (!is_exact()) return;
+  for (const std::int64_t count : {1, 31, 32, 33, 64, 65, 200}) {
+    const Tensor xs = uneven(count), w = tensor({0.3, 0.7});
+    const auto loss = [](const Tensor& w, const Tensor& xs) {
+      const auto body = [&](const Tensor& x, const Tensor& s) {
+        const Tensor next = tanh(s * w + x);
+        return std::pair{next, next};
+      };
+      return sum(scan(Scan{.initial = zeros({2}), .xs = xs, .body = body}).ys);
+    };
+    expect_same_bits(run(grad(loss))(w, xs), grad(loss)(w, xs));
+    const auto cubes = [](const Tensor& w, const Tensor& n) {
+      const auto cond = [&](const Tensor& i, const Tensor&) { return i < n; };
+      const auto step = [&](const Tensor& i, const Tensor& s) {
+        return std::tuple{i + 1, sin(s * w) + 0.3};
+      };
+      return sum(std::get<1>(while_loop(cond, step, std::tuple{scalar(0), ones({2})})));
+    };
+    expect_same_bits(run(grad(cubes))(w, scalar(count)), grad(cubes)(w, scalar(count)));
+  }
+}
+
+TEST_P(LongSumsTest, AStateThatIsHandedOnHasTheBitsOfEagerMode) {
+  if (!is_exact()) return;
+  const auto loss = [](const Tensor& w, const Tensor& xs) {
+    const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& s) {
+      return std::pair{None{}, std::pair{s.first, tanh(s.second * s.first + x)}};
+    };
+    return sum(
+        scan(Scan{.initial = std::pair{w, zeros({2})}, .xs = xs, .body = body}).state.second);
+  };
+  const Tensor xs = uneven(100), w = tensor({0.3, 0.7});
+  expect_same_bits(run(grad(loss))(w, xs), grad(loss)(w, xs));
+}
+
+TEST_P(LongSumsTest, SecondGradientsOfManyIterations) {
+  const auto loss = [](const Tensor& w) {
+    const auto body = [&](const Tensor&, const Tensor& s) { return s + w * w * w * 0.1; };
+    return fori_loop(0, 100, body, scalar(0., f32));
+  };
+  const auto second = run(grad(grad(loss)));
+  expect_values(second(scalar(0.7f)), {100 * 0.6 * 0.7}, 1e-5);
+}
+
+}  // namespace
+}  // namespace reel
