@@ -1,6 +1,7 @@
 #include "reel/frontend/clip.h"
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/norm.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel::detail {
@@ -8,21 +9,21 @@ Tensor global_norm_of(const TreeLeaves& leaves) {
   DType dtype = f32;
   for (const TreeLeaf& leaf : leaves)
     if (is_floating(leaf) && leaf.tensor.dtype() == f64) dtype = f64;
-  Tensor squares;
-  for (const TreeLeaf& leaf : leaves) {
-    if (!is_floating(leaf)) continue;
-    Tensor of_leaf = sum(square(leaf.tensor));
-    if (of_leaf.dtype() != dtype) of_leaf = cast(of_leaf, dtype);
-    squares = squares.is_defined() ? squares + of_leaf : of_leaf;
-  }
-  return squares.is_defined() ? sqrt(squares) : scalar(0, dtype);
+  Tensors norms;
+  for (const TreeLeaf& leaf : leaves)
+    if (is_floating(leaf)) norms.push_back(euclidean_norm(leaf.tensor));
+  if (norms.empty()) return scalar(0, dtype);
+  const Tensor norm = norms.size() == 1 ? norms[0] : euclidean_norm(stack(norms));
+  return cast(norm, dtype);
 }
 
 Tensor clip_leaves(TreeLeaves& leaves, double max_norm) {
   if (!(max_norm > 0))
     throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
   const Tensor norm = global_norm_of(leaves);
-  const Tensor scale = where(norm > max_norm, max_norm / norm, 1);
+  // 1 within the bound, exactly. No quotient has the norm of zeros as its divisor: it would make
+  // NaN of the cotangents that `where` leaves out.
+  const Tensor scale = max_norm / where(norm > max_norm, norm, max_norm);
   for (TreeLeaf& leaf : leaves)
     if (is_floating(leaf))
       leaf.tensor =

@@ -30,6 +30,8 @@ Tensor truncated_normal(const Dims& dims, double mean = 0, double stddev = 1, DT
 /// less than 0 and NaN as 0.
 Tensor bernoulli(const Arg& p, const Dims& dims);
 /// Indices (i32) along an axis, drawn with probabilities softmax(logits); the axis is dropped.
+/// Where an entry has no elements along the axis, the index is 0. Throws ArgumentError, which names
+/// the entry, if a logit is NaN, or all of an entry are -inf.
 Tensor categorical(const Tensor& logits, const Axis& axis);
 /// 0, 1, ... size-1 (i32) in random order, all orders being equally likely: the order of uniform
 /// draws of 53 bits. For a ragged dim of the positions of every entry: over the dims of its

@@ -12,6 +12,7 @@
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/draw_checks.h"
 #include "reel/core/ops/isa.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/philox.h"
@@ -359,8 +360,9 @@ Tensor categorical(const Tensor& logits, const Axis& axis) {
   const int position = axis.in(logits, "categorical");
   // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison
   // et al. 2014).
+  const Tensor checked = checked_logits(stop_gradient(logits), position);
   const Tensor unit = uniform_like(logits, 0x1p-24);
-  return argmax(stop_gradient(logits) - log(-log(unit)), position);
+  return argmax(checked - log(-log(unit)), position);
 }
 
 Tensor permutation(const Dim& dim) {
@@ -412,7 +414,7 @@ Tensor dropout(const Tensor& x, double rate, const Axes& axes) {
 
 namespace {
 const Op* const kDrawOps[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op,
-                              &draw_rows_op};
+                              &draw_rows_op, &checked_logits_op};
 }
 std::span<const Op* const> draw_ops() { return kDrawOps; }
 

@@ -10,6 +10,7 @@
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/isa.h"
 #include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/norm.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/strided.h"
@@ -432,8 +433,8 @@ Tensor all(const Tensor& x) { return reduce(all_op, x, all_positions("all", x), 
 
 namespace {
 const Op* const kReductionOps[] = {
-    &sum_op, &spread_op, &prod_op,      &max_op,       &min_op,     &argmax_op,     &argmin_op,
-    &any_op, &all_op,    &axes_size_op, &logsumexp_op, &softmax_op, &log_softmax_op};
+    &sum_op, &spread_op, &prod_op,      &max_op,       &min_op,     &argmax_op,      &argmin_op,
+    &any_op, &all_op,    &axes_size_op, &logsumexp_op, &softmax_op, &log_softmax_op, &norm_op};
 }
 std::span<const Op* const> reduction_ops() { return kReductionOps; }
 

@@ -55,6 +55,41 @@ TEST(ClipTest, ABoundThatIsNotPositiveIsRefused) {
             "clip_by_global_norm: max_norm must be positive, got 0");
 }
 
+using GlobalNormTest = InEveryMode;
+REEL_IN_EVERY_MODE(GlobalNormTest);
+
+TEST_P(GlobalNormTest, NeitherOverflowsNorUnderflows) {
+  const auto norm = run([](const Tensor& x, const Tensor& y) {
+    return global_norm(std::pair{x, y});
+  });
+  expect_values(norm(tensor({3e19, 0.}), tensor({4e19})), {5e19}, 1e-6);
+  expect_values(norm(tensor({3e-30, 0.}), tensor({4e-30})) * 1e30, {5}, 1e-6);
+  expect_values(norm(tensor({3e200}, {}, f64), tensor({4e200}, {}, f64)) / 1e200, {5}, 1e-12);
+  expect_values(norm(tensor({3e-200}, {}, f64), tensor({4e-200}, {}, f64)) * 1e200, {5}, 1e-12);
+  expect_values(norm(zeros({2}), zeros({0})), {0});
+}
+
+TEST_P(GlobalNormTest, ClipsLargeNumbersToTheBound) {
+  const auto clip = run([](const Tensor& x) { return clip_by_global_norm(x, 1.).first; });
+  expect_values(clip(tensor({3e19, 4e19})), {.6, .8}, 1e-6);
+  expect_values(clip(tensor({3e200, 4e200}, {}, f64)), {.6, .8}, 1e-12);
+  expect_values(clip(tensor({3e-30, 4e-30})) * 1e30, {3, 4}, 1e-6);
+}
+
+TEST_P(GlobalNormTest, GradientsAtZerosAreFinite) {
+  const auto of_norm = run(grad([](const Tensor& x) { return global_norm(x); }));
+  expect_values(of_norm(zeros({3})), {0, 0, 0});
+  expect_values(of_norm(tensor({3e-30, 4e-30})), {.6, .8}, 1e-6);
+  const auto of_clip =
+      run(grad([](const Tensor& x) { return sum(clip_by_global_norm(x, 1.).first); }));
+  expect_values(of_clip(zeros({3})), {1, 1, 1});
+  expect_values(of_clip(tensor({0., 2.})), {.5, 0}, 1e-6);
+  const auto second = run(grad([](const Tensor& x) {
+    return sum(grad([](const Tensor& y) { return sum(clip_by_global_norm(y, 1.).first); })(x));
+  }));
+  expect_values(second(zeros({2})), {0, 0});
+}
+
 using ClipByValueTest = InEveryMode;
 REEL_IN_EVERY_MODE(ClipByValueTest);
 

@@ -167,7 +167,7 @@ class RowRulesTest : public ::testing::Test {
            return y + random_uniform({hidden, batch}, -1, 1);
          }},
         {"draws of classes",
-         [=, this](const Tensor& y) { return y * one_hot(categorical(y, hidden), hidden); }},
+         [=, this](const Tensor& y) { return y * one_hot(categorical(y, hidden), hidden); }, true},
     };
   }
 };

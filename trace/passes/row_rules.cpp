@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/creation.h"
 #include "reel/core/ops/cumulative.h"
+#include "reel/core/ops/draw_checks.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/merge.h"
 #include "reel/core/ops/reduce.h"
@@ -117,7 +118,7 @@ int rows_after(const OpRecord& record, const TensorType& x, int axis, const Tens
   if (is_one_of(op, {&sum_op, &prod_op, &max_op, &min_op, &logsumexp_op, &argmax_op, &argmin_op,
                      &any_op, &all_op}))
     return after_reduction(record, axis);
-  if (op == &softmax_op || op == &log_softmax_op)
+  if (op == &softmax_op || op == &log_softmax_op || op == &checked_logits_op)
     return has(get<ReduceAttrs>(attrs).axes, axis) ? kMixed : axis;
   return kMixed;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "reel/core/ops/draw_checks.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/packed.h"
@@ -82,6 +83,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
 /// An op that throws for some indices, which rows of entries that have ended may have.
 const Op* failing_op(const Graph& body, const RowAxes& axes) {
   for (const OpRecord& record : body.records) {
+    if (record.op == &checked_logits_op && axes[body.inputs_of(record)[0]] >= 0) return record.op;
     if (record.op != &gather_op && record.op != &gather_unknown_op && record.op != &scatter_add_op)
       continue;
     const IndexRule rule = get<GatherAttrs>(record.attrs.get()).rule;
