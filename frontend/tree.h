@@ -179,7 +179,7 @@ struct Unflatten {
   const TreeLeaves& leaves;
   std::size_t next = 0;
   const TreeLeaf& take(TreeLeaf::Kind kind) {
-    if (next == leaves.size() || leaves[next].kind != kind) refuse_leaves();
+    if (next >= leaves.size() || leaves[next].kind != kind) refuse_leaves();
     return leaves[next++];
   }
   void operator()(Tensor& t, const std::string&) { t = take(TreeLeaf::Kind::tensor).tensor; }
@@ -187,10 +187,11 @@ struct Unflatten {
     a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
   }
   void operator()(Dim& d, const std::string&) { d = take(TreeLeaf::Kind::dim).dim; }
-  void operator()(None&, const std::string&) { take(TreeLeaf::Kind::none); }
+  // Loops leave out what says nothing: None, and numbers, which the tree has already.
+  void operator()(None&, const std::string&) { ++next; }
   template <Fixed T>
   void operator()(T&, const std::string&) {
-    take(TreeLeaf::Kind::fixed);
+    ++next;
   }
   void size(std::size_t n, const std::string&) {
     if (!take(TreeLeaf::Kind::fixed).fixed.is_size(n)) refuse_leaves();
@@ -271,14 +272,13 @@ TreeLeaves take_leaves(T& tree) {
   return leaves;
 }
 
-/// A copy of `like` with these leaves. Throws StructureError unless they are leaves of a tree of
-/// the same structure.
+/// A copy of `like` with these leaves. Throws StructureError if they have no tensor or Dim where
+/// `like` has one, or a container of another size or of other keys.
 template <class T>
 T unflatten(const T& like, const TreeLeaves& leaves) {
   T tree = like;
   detail::Unflatten fn{leaves};
   detail::walk<false>(tree, {}, fn);
-  if (fn.next != leaves.size()) detail::refuse_leaves();
   return tree;
 }
 
