@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "reel/core/bind.h"
+#include "reel/core/dim_node.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph.h"
 #include "reel/core/mode.h"
