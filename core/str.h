@@ -9,11 +9,13 @@ namespace reel {
 
 /// A string stream that prints as the "C" locale does, whatever std::locale::global was set to:
 /// without groups of digits, and with a point in fractions. The library makes no other stream, and
-/// an operator<<, whose stream may be a user's, prints numbers by str().
+/// an operator<<, whose stream may be a user's, prints numbers by str(). Throws std::bad_alloc if
+/// there is no memory for the text, rather than cut it.
 class TextStream : public std::ostringstream {
  public:
   TextStream() {
     if (getloc() != std::locale::classic()) imbue(std::locale::classic());
+    exceptions(std::ios_base::badbit);
   }
 };
 

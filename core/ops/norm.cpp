@@ -86,7 +86,7 @@ const Op norm_op{
 };
 
 Tensor euclidean_norm(const Tensor& x) {
-  return bind(norm_op, {without_padding(x, all_positions(x), 0.)});
+  return bind(norm_op, {without_padding(x, all_positions("norm", x), 0.)});
 }
 
 }  // namespace reel

@@ -30,8 +30,10 @@ bool never_fails_once_placed(const Op& op, const Attrs* attrs) {
     const std::vector<int>& axes = get<ReduceAttrs>(attrs).axes;  // ascending
     return !axes.empty() && axes.back() - axes.front() + 1 == std::ssize(axes);
   }
-  const auto rows = row_ops();  // those that sort rows work in memory of their own
-  return std::find(rows.begin(), rows.end(), &op) != rows.end() && op.name != "coalesce_rows";
+  // Ops that sort rows, or add them up in f64, work in memory of their own.
+  const auto rows = row_ops();
+  return std::find(rows.begin(), rows.end(), &op) != rows.end() && op.name != "coalesce_rows" &&
+         op.name != "add_rows";
 }
 
 }  // namespace reel

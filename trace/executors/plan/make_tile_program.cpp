@@ -59,7 +59,6 @@ class TileProgram::Builder {
         to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
     for (const TileStep& raw : steps_) to.steps_.push_back(step(raw, to));
     find_replaced(to);
-    to.candidates_.reserve(body_.inputs.size());  // a run in place allocates nothing
   }
 
  private:

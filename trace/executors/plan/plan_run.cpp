@@ -99,33 +99,29 @@ void Plan::make_blocks_before_writing_over() {
         return gives_memory(operands_[at], type_of(operands_[at]));
       }))
     return;
-  std::vector<const OpInput*> given;  // to outputs of one instruction
   for (std::size_t i = first_safe_; i < instructions_.size(); ++i) {
     const Instruction& at = instructions_[i];
     if (at.kind != Kind::blocks && at.kind != Kind::tiles) continue;
-    given.clear();
-    for (std::uint32_t k = 0; k < at.out_count; ++k) {
-      const std::size_t s = at.first_out + k;
-      if (places_[s] != Place::block) continue;
-      const auto gives = [&](const OpInput& operand) {
-        return gives_memory(operand, slot_types_[s]) &&
-               std::find(given.begin(), given.end(), &operand) == given.end();
-      };
-      const auto in = inputs_of(at);
-      const OpInput* giver = nullptr;
-      if (at.kind == Kind::blocks) {
-        const auto first = in.first(reusable_[i]);
-        const auto found = std::find_if(first.begin(), first.end(), gives);
-        if (found != first.end()) giver = &*found;
-      } else {
-        for (const std::uint32_t of : tiles_[static_cast<std::size_t>(at.child)]->replaceable(k))
-          if (!giver && gives(in[of])) giver = &in[of];
-      }
-      if (giver)
-        given.push_back(giver);
-      else
-        made_before_[s] = Tensor(allocate_block(slot_types_[s]));
-    }
+    const auto is_wanted = [&](std::size_t k) { return places_[at.first_out + k] == Place::block; };
+    const auto in = inputs_of(at);
+    const auto gives = [&](std::size_t input, std::size_t k) {
+      return gives_memory(in[input], slot_types_[at.first_out + k]);
+    };
+    // The same choice as the one that the instruction makes when it runs.
+    const std::vector<int>* const of_tiles =
+        at.kind == Kind::tiles
+            ? &tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives)
+            : nullptr;
+    std::vector<std::uint8_t> has_given(in.size());
+    const auto has_giver = [&](std::size_t k) {
+      if (of_tiles) return (*of_tiles)[k] >= 0;
+      for (std::size_t input = 0; input < reusable_[i]; ++input)
+        if (!has_given[input] && gives(input, k)) return (has_given[input] = 1) != 0;
+      return false;
+    };
+    for (std::size_t k = 0; k < at.out_count; ++k)
+      if (is_wanted(k) && !has_giver(k))
+        made_before_[at.first_out + k] = Tensor(allocate_block(slot_types_[at.first_out + k]));
   }
 }
 

@@ -35,9 +35,6 @@ class TileProgram {
   /// input where that can be done: a temporary that nobody else holds, read for the last time where
   /// the output is written. One run at a time.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
-  /// The inputs in whose place output k may be made.
-  const std::vector<std::uint32_t>& replaceable(std::size_t k) const { return replaced_[k]; }
-
   /// Chooses the inputs in whose place a run makes outputs -> by output its input, or -1. No input
   /// is chosen twice. is_wanted(k): output k has to be made. gives(i, k): the tensor of input i may
   /// become output k, as far as the program does not decide that.
