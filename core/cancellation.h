@@ -12,7 +12,7 @@ namespace reel {
 /// A call that another thread asked to end.
 class CancelledError : public Error {
  public:
-  explicit CancelledError(const std::string& message) : Error(message, Hint::none) {}
+  using Error::Error;
 };
 
 /// While it lives, loops that this thread runs end with a CancelledError soon after the token is

@@ -1,7 +1,6 @@
 #include "reel/core/errors.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -31,44 +30,28 @@ SourceId place_of_caller() noexcept {
   }
 }
 
-/// True for the first caller in this process.
-bool tells_how_to_get_lines() {
-  static std::atomic<bool> is_told = false;
-  return can_read_lines() && !is_told.exchange(true);
-}
-
 }  // namespace
 
 struct Error::Text {
   std::string message;
   SourceId source = kNoSource;
-  Hint hint = Hint::lines;
   bool is_of_recorded_op = false;
   std::once_flag once;
   std::string with_place;  // made by the first what(): lines are read from debug information
 
-  Text(std::string message, SourceId source, Hint hint, bool is_of_recorded_op)
-      : message(std::move(message)),
-        source(source),
-        hint(hint),
-        is_of_recorded_op(is_of_recorded_op) {}
+  Text(std::string message, SourceId source, bool is_of_recorded_op)
+      : message(std::move(message)), source(source), is_of_recorded_op(is_of_recorded_op) {}
 };
 
-Error::Error(const std::string& message) : Error(message, Hint::lines) {}
-
-Error::Error(const std::string& message, Hint hint)
+Error::Error(const std::string& message)
     : std::runtime_error(message),
-      text_(std::make_shared<Text>(message, place_of_caller(), hint, false)) {}
+      text_(std::make_shared<Text>(message, place_of_caller(), false)) {}
 
 const char* Error::what() const noexcept {
   try {
     std::call_once(text_->once, [&] {
-      std::string text = text_->message;
-      if (const std::string place = where(); !place.empty())
-        text += "\nat " + place;
-      else if (text_->hint == Hint::lines && tells_how_to_get_lines())
-        text += "\n(compile your program with -g1, and errors say which line of it they are about)";
-      text_->with_place = std::move(text);
+      const std::string place = where();
+      text_->with_place = place.empty() ? text_->message : text_->message + "\nat " + place;
     });
     return text_->with_place.c_str();
   } catch (...) {
@@ -81,8 +64,7 @@ const std::string& Error::message() const noexcept { return text_->message; }
 std::string Error::where() const { return place_text(text_->source); }
 
 void Error::set_message(std::string message) {
-  text_ = std::make_shared<Text>(std::move(message), text_->source, text_->hint,
-                                 text_->is_of_recorded_op);
+  text_ = std::make_shared<Text>(std::move(message), text_->source, text_->is_of_recorded_op);
 }
 
 void Error::add_line(const std::string& line) { set_message(message() + '\n' + line); }
@@ -98,7 +80,7 @@ void Error::name_function(std::string_view function) {
 
 void Error::came_from(SourceId source) {
   if (source == kNoSource || text_->is_of_recorded_op) return;
-  text_ = std::make_shared<Text>(text_->message, source, text_->hint, true);
+  text_ = std::make_shared<Text>(text_->message, source, true);
 }
 
 }  // namespace reel

@@ -19,9 +19,9 @@ class Error : public std::runtime_error {
  public:
   /// Walks the stack of this thread, which takes some microseconds.
   explicit Error(const std::string& message);
+  Error(const Error&) = default;  // and no move: an error always has its text
+  Error& operator=(const Error&) = default;
   /// Returns the message and, if where() knows the line, "at file:line" below it.
-  ///
-  /// The first error of a process whose line is not known says how to get lines: compile with -g1.
   const char* what() const noexcept override;
   /// Returns the message alone.
   const std::string& message() const noexcept;
@@ -39,10 +39,6 @@ class Error : public std::runtime_error {
   /// Sets the place to the one of a recorded op, unless an op that runs inside of it has done so.
   /// Without effect for kNoSource.
   void came_from(SourceId source);
-
- protected:
-  enum class Hint { none, lines };
-  Error(const std::string& message, Hint hint);
 
  private:
   struct Text;
@@ -84,7 +80,7 @@ class TraceError : public Error {
 /// A file or stream that could not be read or written.
 class IoError : public Error {
  public:
-  explicit IoError(const std::string& message) : Error(message, Hint::none) {}
+  using Error::Error;
 };
 
 /// fn(); its errors are those of the function that the user called.

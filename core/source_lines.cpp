@@ -172,14 +172,6 @@ std::string place_text(SourceId source) {
   return {};
 }
 
-bool can_read_lines() {
-#ifdef REEL_HAS_BACKTRACE
-  return true;
-#else
-  return false;
-#endif
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace reel

@@ -22,8 +22,6 @@ std::vector<SourceLine> source_lines(SourceId source);
 std::string source_text(SourceId source);
 /// Returns the innermost of these calls whose line is known, as "file:line"; empty if there is none.
 std::string place_text(SourceId source);
-/// True if debug information can be read, where a program has some.
-bool can_read_lines();
 /// Of a demangled symbol, without what it takes and returns: "float* loss<int>(Model const&)" ->
 /// "loss"; a lambda has no name beside its line: empty.
 std::string short_name(const std::string& name);
