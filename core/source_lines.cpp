@@ -48,6 +48,12 @@ bool is_ours(const SourceLine& line) {
   return include != std::string_view::npos && has_prefix_in(file, file.substr(0, include + 5));
 }
 
+/// True for the C library's functions that call main() or a thread's: some have debug information.
+bool starts_threads(std::string_view function) {
+  return function == "_start" || function.starts_with("__libc_start") ||
+         function == "start_thread" || function == "clone" || function == "__clone3";
+}
+
 using Lines = std::vector<SourceLine>;
 
 #ifdef REEL_HAS_BACKTRACE
@@ -156,7 +162,7 @@ std::vector<SourceLine> source_lines(SourceId source) {
 std::string source_text(SourceId source) {
   std::string result;
   for (const SourceLine& line : source_lines(source)) {
-    if (line.function == "_start" || line.function == "__libc_start_call_main") break;
+    if (starts_threads(line.function)) break;
     if (!result.empty()) result += '\n';
     const std::size_t folder = line.file.rfind('/');
     if (!line.file.empty())
@@ -167,8 +173,10 @@ std::string source_text(SourceId source) {
 }
 
 std::string place_text(SourceId source) {
-  for (const SourceLine& line : source_lines(source))
+  for (const SourceLine& line : source_lines(source)) {
+    if (starts_threads(line.function)) break;
     if (!line.file.empty()) return str(line.file, ':', line.line);
+  }
   return {};
 }
 

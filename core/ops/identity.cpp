@@ -70,9 +70,11 @@ const Op print_op{
             label += str(label.empty() ? "" : ", ", "iteration ", *a.input(1).data<std::int64_t>());
           Tensors live;
           for (std::size_t i = 2; i < a.in.size(); ++i) live.push_back(a.input(i));
-          std::cout << (label.empty() ? "" : label + ": ");
-          print_live(std::cout, a.input(0), live);
-          std::cout << std::endl;
+          TextStream text;  // written as a whole: iterations may print on several threads
+          if (!label.empty()) text << label << ": ";
+          print_live(text, a.input(0), live);
+          text << '\n';
+          std::cout << text.str() << std::flush;
           share_any(a);
         },
     .storage = OpStorage::input,
@@ -200,6 +202,7 @@ const Op relax_shape_op{
 }  // namespace
 
 Tensor print(const Tensor& x, const std::string& label) {
+  check_defined("print", x);
   const Tensors entries = PrintedEntries::inputs_for(x.type());
   if (entries.empty()) return bind(print_op, {x}, make_attrs(PrintAttrs{label}));
   std::vector<OpInput> inputs{x};

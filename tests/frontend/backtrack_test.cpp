@@ -192,7 +192,8 @@ TEST_P(BacktrackTest, AnotherDimOfTheNameAndPlacesBeyondAllI32) {
               f(tensor({{1, 2}, {3, 4}}, {steps, other}), scalar(0, i64));
             }),
             "backtrack: ys i32[steps=2,beam=2] has another dim called beam than the beam that is "
-            "given, beam=2; use one Dim for both, as x.dim(\"beam\") gives it");
+            "given, beam=2; the two called beam are not one Dim: use one Dim for both, as "
+            "x.dim(\"beam\") gives it");
   const Tensor labels = tensor({{1, 2}, {3, 4}}, {steps, beam});
   expect_values(f(labels, scalar(0, i64)), {2, 3});
   EXPECT_THROW(f(labels, scalar(std::int64_t{1} << 32, i64)), IndexError);

@@ -61,8 +61,9 @@ std::vector<Refusal> refusals() {
       {"vjp", [=](auto& a, auto& b, auto&) { vjp(linear, zeros({a})).second(zeros({b})); }},
       {"Adam",
        [](auto& a, auto& b, auto&) {
-         Adam adam(zeros({a}));
-         adam.update(zeros({a}), zeros({b}));
+         Tensor weight = zeros({a});
+         Adam adam(weight);
+         adam.update(weight, zeros({b}));
        }},
       {"jvp", [=](auto& a, auto& b, auto&) { jvp(linear, zeros({a}), zeros({b})); }, kReason},
       {"while_loop \"while\"",

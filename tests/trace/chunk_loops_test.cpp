@@ -296,7 +296,7 @@ TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
     ASSERT_TRUE(recorded.captured.empty());
     const Ref<Graph> graph = optimise_for_plan(*recorded.graph, {.chunk_steps = 3}).graph;
     EXPECT_NE(str(*graph).find("in_chunks=true"), std::string::npos);
-    const Tensors actual = interpret(graph, in), expected = all(in);
+    const Tensors actual = interpret(graph, Tensors(in)), expected = all(in);
     for (std::size_t i = 0; i < expected.size(); ++i)
       expect_all_close(actual[i], expected[i], 1e-12);
   }

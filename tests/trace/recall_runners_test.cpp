@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int> runs{0};
 
-Tensors interpret_and_count(const GraphRef& graph, Tensors inputs, const RunOptions& options) {
+Tensors interpret_and_count(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   ++runs;
   return interpret(graph, std::move(inputs), options);
 }

@@ -1,6 +1,7 @@
 #include "reel/trace/passes/drop_dead.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "reel/core/ops/loop.h"
 #include "reel/trace/passes/liveness.h"
@@ -139,6 +140,28 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
 
 namespace {
 
+/// Makes captures live that no record reads, but that alone bind a symbol which live records
+/// mention.
+void keep_binding_captures(const Graph& graph, const Symbols& mentioned,
+                           std::vector<std::uint8_t>& live) {
+  std::unordered_set<const DimNode*> bound;
+  const auto bind = [&](ValueId v) {
+    for_each_bound(graph.types[v], [&](const Dim& symbol) { bound.insert(symbol.node()); });
+  };
+  const std::span inputs(graph.inputs);
+  for (const ValueId v : inputs.first(graph.formal_count)) bind(v);
+  const auto captures = inputs.subspan(graph.formal_count);
+  for (const ValueId v : captures)
+    if (live[v]) bind(v);
+  for (const ValueId v : captures) {
+    if (live[v]) continue;
+    for_each_bound(graph.types[v], [&](const Dim& symbol) {
+      if (mentioned.count(symbol.node()) && !bound.count(symbol.node())) live[v] = 1;
+    });
+    if (live[v]) bind(v);
+  }
+}
+
 Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given) {
   // Loops are pruned from the end backwards, since what a later loop does not read an earlier one
   // need not make.
@@ -163,6 +186,8 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
     for (const std::size_t i : pruned.inputs) live[in[i]] = 1;
     loops.emplace(r, std::move(pruned));
   }
+
+  keep_binding_captures(graph, whole.symbols, live);
 
   Ref<Graph> result(new Graph);
   result->name = graph.name;

@@ -106,7 +106,8 @@ TEST(StackTest, ErrorsNameTypesAndCount) {
               stack({x, zeros({Dim("batch", 2)})}, Dim("slot", 2));
             }),
             "stack: dims differ: tensor 0 is f32[batch=2], tensor 1 is f32[batch=2]; all must have "
-            "the same dims");
+            "the same dims; the two called batch are not one Dim: use one Dim for both, as "
+            "x.dim(\"batch\") gives it");
   EXPECT_EQ(message_of<ShapeError>([&] {
               stack({x, x}, 0);
             }),

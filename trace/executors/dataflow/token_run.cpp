@@ -249,7 +249,8 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
   }
   switch (is.role) {
     case LoweredRole::record: {
-      const SourceScope from_there(is.graph->records[static_cast<std::size_t>(is.record)].source);
+      const SourceScope from_there(
+          is.graph ? is.graph->records[static_cast<std::size_t>(is.record)].source : kNoSource);
       std::vector<OpInput> in;
       in.reserve(inputs.size());
       for (std::size_t k = 0; k < inputs.size(); ++k) {
