@@ -307,9 +307,8 @@ void RecordingTape::mark(Mark what, const std::string& loop, std::int64_t iterat
 /// the loop found, source the number of the one that begins, and where the loop ends of the last.
 void RecordingTape::append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name,
                                 std::int64_t iteration) {
-  records_.push_back({nullptr, name, loop.values_before_iteration,
-                      static_cast<std::uint32_t>(what), loop.values_before,
-                      static_cast<SourceId>(iteration)});
+  records_.push_back({nullptr, name, loop.values_before_iteration, static_cast<std::uint32_t>(what),
+                      loop.values_before, static_cast<SourceId>(iteration)});
 }
 
 void RecordingTape::begin_loop(const std::string& name) {

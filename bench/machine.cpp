@@ -69,8 +69,8 @@ std::vector<std::string> describe_machine() {
           instruction_sets()),
       str("two threads at once: ", std::round(100 * products_of_two_threads_over_one()) / 100,
           " times the products of one"),
-      str("reel: ", REEL_BENCH_VERSION, " by ", REEL_BENCH_COMPILER, ", kernels ", instruction_set(),
-          ", oneDNN ", dnnl.major, '.', dnnl.minor, '.', dnnl.patch),
+      str("reel: ", REEL_BENCH_VERSION, " by ", REEL_BENCH_COMPILER, ", kernels ",
+          instruction_set(), ", oneDNN ", dnnl.major, '.', dnnl.minor, '.', dnnl.patch),
   };
 }
 

@@ -80,10 +80,10 @@ class Jitted {
   /// names a Dim that is another one in this call's arguments; TraceError where f asks for a value
   /// that only a run of the graph knows.
   ///
-  /// Tensors that were moved in, and whose reference count is one, may give their memory to results:
-  /// a training step called as model = step(std::move(model), batch) updates its parameters in
-  /// place. Not under a tape, by a plan only, and not before the last op that may fail. If the call
-  /// throws, what was moved in is as it was.
+  /// Tensors that were moved in, and whose reference count is one, may give their memory to
+  /// results: a training step called as model = step(std::move(model), batch) updates its
+  /// parameters in place. Not under a tape, by a plan only, and not before the last op that may
+  /// fail. If the call throws, what was moved in is as it was.
   template <class... Args>
   auto operator()(Args&&... args) const {
     static_assert(
@@ -147,8 +147,9 @@ class Jitted {
     const auto make_result = [&](const TracedFunction::Traced& traced) {
       result.emplace(traced.prototype.template as<R>());
     };
-    const TracedFunction::Traced traced = (*traced_)(
-        typeid(std::tuple<std::decay_t<Args>...>), taken.leaves, function, of_any_length, make_result);
+    const TracedFunction::Traced traced =
+        (*traced_)(typeid(std::tuple<std::decay_t<Args>...>), taken.leaves, function, of_any_length,
+                   make_result);
     taken.keep();
     detail::Unflatten fill{traced.leaves};
     detail::walk<false>(*result, {}, fill);

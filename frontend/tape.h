@@ -70,8 +70,8 @@ struct TapeOptions {
 ///   Tensor y = w * w;
 ///   Tensor dw = tape.gradient(y, w);
 ///
-/// A tape records the body, branch or trace that it is opened in, and no other inside of that. There
-/// it still gives gradients of what it has recorded.
+/// A tape records the body, branch or trace that it is opened in, and no other inside of that.
+/// There it still gives gradients of what it has recorded.
 class Tape {
  public:
   explicit Tape(TapeOptions options = {}) : tape_(options.persistent) {}

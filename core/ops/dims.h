@@ -40,7 +40,8 @@ ValueId append_dim_token(Graph& graph, const Dim& dim);
 /// to x as in a trace, which knows no lengths.
 Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked);
 
-/// Returns the extent as a scalar (i64, in which products of sizes fit); of a ragged dim the longest.
+/// Returns the extent as a scalar (i64, in which products of sizes fit); of a ragged dim the
+/// longest.
 Tensor extent_of(const Dim& dim);
 
 /// True if the dim at an axis is ragged, and the type has all dims of its lengths.

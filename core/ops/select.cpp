@@ -174,10 +174,10 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
 Tensor cast(const Tensor& x, DType dtype) {
   check_defined("cast", x);
   if (x.dtype() == dtype) return x;
-  static const auto& attrs =
-      *new std::array{make_attrs(CastAttrs{f32}), make_attrs(CastAttrs{f64}),
-                      make_attrs(CastAttrs{i32}), make_attrs(CastAttrs{i64}),
-                      make_attrs(CastAttrs{boolean})};  // never destroyed: global objects may outlive it
+  static const auto& attrs = *new std::array{
+      make_attrs(CastAttrs{f32}), make_attrs(CastAttrs{f64}), make_attrs(CastAttrs{i32}),
+      make_attrs(CastAttrs{i64}),
+      make_attrs(CastAttrs{boolean})};  // never destroyed: global objects may outlive it
   return bind(cast_op, {x}, attrs[column_of(dtype)]);
 }
 

@@ -57,7 +57,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;
   } catch (const MemoryError&) {
-    throw;  // with more memory, the loop is cut: that must not depend on luck
+    throw;                  // with more memory, the loop is cut: that must not depend on luck
   } catch (const Error&) {  // an op knows how many rows there are
     return false;
   }

@@ -26,9 +26,7 @@ std::int64_t dense_bytes(const std::vector<TensorType>& types) {
   return sum;
 }
 
-std::string runs_text(double runs) {
-  return fixed_text(runs, 1) + " times";
-}
+std::string runs_text(double runs) { return fixed_text(runs, 1) + " times"; }
 
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {
   if (!attrs.is_full) return std::nullopt;
