@@ -1,5 +1,7 @@
 #include "reel/frontend/clip.h"
 
+#include <limits>
+
 #include "reel/core/ops.h"
 #include "reel/core/ops/norm.h"
 #include "reel/frontend/leaves.h"
@@ -21,9 +23,14 @@ Tensor clip_leaves(TreeLeaves& leaves, double max_norm) {
   if (!(max_norm > 0))
     throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
   const Tensor norm = global_norm_of(leaves);
-  // 1 within the bound, exactly. No quotient has the norm of zeros as its divisor: it would make
-  // NaN of the cotangents that `where` leaves out.
-  const Tensor scale = max_norm / where(norm > max_norm, norm, max_norm);
+  // A bound beyond the norm's dtype would be infinite there, and the derivatives NaN.
+  const double largest =
+      norm.dtype() == f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  if (max_norm > largest) return norm;
+  // 1 within the bound, exactly. Neither the norm of zeros nor a bound that rounds to zero is a
+  // divisor there: the cotangents that `where` leaves out would be NaN.
+  const Tensor is_above = norm > max_norm;
+  const Tensor scale = where(is_above, max_norm / where(is_above, norm, 1.), 1.);
   for (TreeLeaf& leaf : leaves)
     if (is_floating(leaf))
       leaf.tensor =

@@ -29,9 +29,10 @@ Tensor global_norm(const Tree& tree) {
 /// it had.
 ///
 /// A tree within the bound comes back as it was, to the bit, and so does one whose norm is NaN. An
-/// infinite norm makes finite elements 0 and infinite ones NaN. Rows of an EmbeddingTable come back
-/// once each. Throws ArgumentError unless
-/// max_norm is positive. Source: Pascanu, Mikolov & Bengio (2013), algorithm 1.
+/// infinite norm makes finite elements 0 and infinite ones NaN. A max_norm above the largest number
+/// of the norm's dtype, such as INFINITY, changes no tree. Rows of an EmbeddingTable come back once
+/// each. Throws ArgumentError unless max_norm is positive. Source: Pascanu, Mikolov & Bengio
+/// (2013), algorithm 1.
 template <class Tree>
 std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
   const Tree once = detail::with_coalesced_tables(tree);

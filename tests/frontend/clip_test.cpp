@@ -76,6 +76,22 @@ TEST_P(GlobalNormTest, ClipsLargeNumbersToTheBound) {
   expect_values(clip(tensor({3e-30, 4e-30})) * 1e30, {3, 4}, 1e-6);
 }
 
+TEST_P(GlobalNormTest, BoundsThatF32DoesNotHoldClipNothingOrEverything) {
+  for (const double bound : {1e39, 1e300, double{INFINITY}}) {
+    const auto f = [=](const Tensor& x) { return clip_by_global_norm(x, bound).first; };
+    const auto clip = run(f);
+    for (const Tensor& x : {tensor({3., 4.}), zeros({2}), tensor({3e38, 3e38})})
+      expect_same_bits(clip(x), x);
+    const auto slope = run(grad([=](const Tensor& x) { return sum(f(x)); }));
+    expect_values(slope(tensor({3., 4.})), {1, 1});
+  }
+  for (const double bound : {1e-46, 1e-300}) {
+    const auto clip = run([=](const Tensor& x) { return clip_by_global_norm(x, bound).first; });
+    expect_values(clip(tensor({3., 4.})), {0, 0});
+    expect_values(clip(zeros({2})), {0, 0});
+  }
+}
+
 TEST_P(GlobalNormTest, GradientsAtZerosAreFinite) {
   const auto of_norm = run(grad([](const Tensor& x) { return global_norm(x); }));
   expect_values(of_norm(zeros({3})), {0, 0, 0});
