@@ -16,15 +16,15 @@ const LoopAttrs* loop_in_chunks(const Graph& graph, std::size_t record) {
   return attrs.in_chunks ? &attrs : nullptr;
 }
 
-/// Output k of a loop is what it stacks up.
+/// Returns true if output k of a loop is one of its stacks.
 bool is_stack(const LoopAttrs& attrs, std::size_t k) {
   return k >= attrs.first_stack() && k < attrs.first_sum();
 }
 
 using Order = std::vector<std::size_t>;
 
-/// The record mentions a dim that is born in the graph: it waits for a record that it reads
-/// nothing of.
+/// Returns true if the record's attributes mention a dim that another record of the graph makes. It
+/// depends on that record although it reads none of its values.
 bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
   if (!record.attrs) return false;
   Dims known = graph.schedule().free_symbols;
@@ -36,9 +36,11 @@ bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
   return result;
 }
 
-/// Moves what lies between the loops at places [begin, end) of the order and the one at `next`, so
-/// that this one is the next -> by how many places they all moved on; nothing if it waits for what
-/// waits for them.
+/// Moves the records between the loops at places [begin, end) of the order and the loop at `next`,
+/// so that this loop directly follows the others.
+///
+/// Returns the number of places by which the loops moved on. Returns nothing, and leaves the order
+/// unchanged, if the loop depends on a record that depends on the other loops.
 std::optional<std::size_t> close_up(const Graph& graph, Order& order, std::size_t begin,
                                     std::size_t end, std::size_t next) {
   if (mentions_born_dims(graph, graph.records[order[next]])) return std::nullopt;
@@ -81,7 +83,7 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
     const LoopAttrs* other = loop_in_chunks(graph, loop);
     if (!other || other->is_reverse != attrs->is_reverse || has_effects(graph.records[loop]))
       return false;
-    // What is recalled is had by one loop at a time.
+    // Recomputed residuals are locked by one loop at a time.
     const auto read = graph.inputs_of(graph.records[loop]);
     for (int i = 0; i < attrs->slices; ++i) {
       const ValueId v = in[attrs->first_slice() + static_cast<std::size_t>(i)];
@@ -95,7 +97,8 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
         if (in[i] != out[k]) continue;
         const bool is_slices = i >= attrs->first_slice() && i < attrs->first_capture();
         if (!is_slices || !is_stack(*other, k)) return false;
-        if (is_spilled_output(graph.records[loop], k)) return false;  // read when all is written
+        if (is_spilled_output(graph.records[loop], k))
+          return false;  // readable only once the whole stack is written
         reads_any = true;
       }
   }
@@ -103,7 +106,7 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
 }
 
 Ref<Graph> adjoin_loops(const Graph& graph) {
-  // With effects, what is thrown is what the first of several loops throws.
+  // The first loop that throws decides which error a caller sees; a reordering could change it.
   const bool may_move = !has_effects(graph);
   Order order(graph.records.size());
   for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;

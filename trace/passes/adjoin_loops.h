@@ -1,5 +1,4 @@
-// trace/passes/adjoin_loops.h — the pass that puts loops in chunks which can run beside each other
-// next to each other.
+// trace/passes/adjoin_loops.h — moves chunked loops that can be pipelined next to each other.
 #pragma once
 
 #include <span>
@@ -8,17 +7,24 @@
 
 namespace reel {
 
-/// Whether a loop in chunks can run while those before it do, a chunk behind: of what they give it
-/// reads nothing but slices of what they stack. Records of a graph, by number.
+/// Returns true if the chunked loop `next` can run one chunk behind the chunked loops `loops`: it
+/// reads at least one of their outputs, and reads their outputs only as slices of their stacks.
+/// Also requires the same direction, no effects, no stack in a file, and no recomputed residuals
+/// that both read.
+///
+/// loops, next: indices of records of `graph`.
 bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std::size_t next);
 
-/// What stands between a loop in chunks and one that can run beside it goes before both, or behind
-/// them where it waits for the first:
+/// Reorders records so that chunked loops for which can_run_beside() holds stand next to each
+/// other. Records between two such loops move before both, or behind both if they depend on the
+/// first.
 ///
-///   h = loop; a = zeros; s = sum(h); y = loop over h      becomes      a; h = loop; y = loop; s
+///   Before: h = loop; a = zeros; s = sum(h); y = loop over h
+///   After:  a = zeros; h = loop; y = loop over h; s = sum(h)
 ///
-/// Graphs with effects stay as they are, and loops apart between which a dim is mentioned that is
-/// born in the graph.
+/// Preserves: bits.   Runs: last, behind fuse_pointwise.
+/// Skips: graphs with effects; loops if the second, or a record between the two, mentions a dim
+/// that a record of the graph makes.
 Ref<Graph> adjoin_loops(const Graph& graph);
 
 }  // namespace reel

@@ -18,7 +18,7 @@
 namespace reel {
 namespace {
 
-/// A graph that is being built from another, with what replaces some of its values.
+/// A graph under construction, copied from another one, with replacements for some of its values.
 class Rebuilt {
  public:
   explicit Rebuilt(const Graph& from) : graph_(new Graph) {
@@ -32,7 +32,7 @@ class Rebuilt {
   void replace(ValueId v, ValueId by) { value_[v] = by; }
   Graph& graph() { return *graph_; }
 
-  /// The records of a graph without captures, put here -> its outputs.
+  /// Appends the records of a graph without captures. Returns the values that its outputs became.
   std::vector<ValueId> inline_graph(const Graph& part, const std::vector<ValueId>& inputs) {
     std::vector<ValueId> value(part.types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) value[part.inputs[i]] = inputs[i];
@@ -60,7 +60,7 @@ class Rebuilt {
   std::vector<ValueId> value_;
 };
 
-/// Takes one loop apart.
+/// Splits one loop into the ops before it, the remaining loop, and the ops behind it.
 class LoopSplitter {
  public:
   LoopSplitter(Rebuilt& to, const LoopAttrs& attrs, std::vector<ValueId> in,
@@ -119,16 +119,17 @@ class LoopSplitter {
     });
     return to_.inline_graph(*part.graph, inputs);
   }
-  /// A sum over steps and entries that is one product, which takes nothing of those that have
-  /// ended, whatever they have. Not where another loop may make it a product over its own steps as
-  /// well, which would.
+  /// Returns true if the sum over time steps and entries is one product that skips padding,
+  /// whatever values finished entries have there. Returns false inside another loop, which may
+  /// later turn the sum into a product over its own iterations: that product would read the
+  /// padding.
   bool leaves_out_padding(const OpRecord& record, const Tensors& given) const {
     const auto in = body_.inputs_of(record);
     if (record.op != &dot_op || is_in_steps_ || !is_many(in[0]) || !is_many(in[1])) return false;
     return counts_no_padding(summed_over_time(get<DotAttrs>(record.attrs.get())), given[0].type(),
                              given[1].type());
   }
-  /// Entries that have ended have no part in a sum.
+  /// Zeroes the padding of operands, so that finished entries add nothing to a sum.
   Tensors without_ended(const OpRecord& record, Tensors given) const {
     const auto in = body_.inputs_of(record);
     if (leaves_out_padding(record, given)) return given;
@@ -143,7 +144,7 @@ class LoopSplitter {
     for (std::size_t i = 0; i < out.size(); ++i) outside_[out[i]] = made[i];
   }
 
-  /// A stack has zeros where entries have ended.
+  /// A stack has zeros for finished entries.
   ValueId with_zeros(ValueId term) {
     if (!split_.has_own_rows(term) || is_zero_ended_.count(term)) return outside_.at(term);
     const RecordedGraph part =
@@ -181,14 +182,14 @@ class LoopSplitter {
         record.op == &neg_op || record.op == &mul_op || record.op == &div_op;
     const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
       const Tensors made = split_.apply(record, given, once, false);
-      // A sum over steps starts at zero, and is never -0.
+      // A sum over iterations starts at +0 and is never -0.
       return may_turn_signs ? Tensors{made[0] + 0.0} : made;
     });
     return to_.inline_graph(*part.graph, inputs)[0];
   }
 
-  /// What stays in the loop, fed with slices of what went before it, and giving what those after it
-  /// need.
+  /// Builds the remaining loop. It takes slices of hoisted values, and gives the values that sunk
+  /// ops read as stacks and sums.
   void make_loop() {
     LoopAttrs next = attrs_;
     Ref<Graph> graph(new Graph);
@@ -313,11 +314,13 @@ class LoopSplitter {
   const Graph& body_;
   std::vector<ValueId> in_, out_;
   TimeSplit& split_;
-  bool is_in_steps_;  ///< of another loop, which may be taken apart, too
+  bool is_in_steps_;  ///< in the body of a loop that may be split as well
   const NeededOutside needed_;
-  std::map<ValueId, ValueId> sums_inside_;  ///< of values that stay: where the loop's sum is
-  std::set<ValueId> is_zero_ended_;  ///< of the body, stacked with zeros where entries have ended
-  std::map<ValueId, ValueId> outside_;  ///< where a value of the body is had outside the loop
+  std::map<ValueId, ValueId>
+      sums_inside_;  ///< value that stays in the body -> the loop's sum of it
+  std::set<ValueId>
+      is_zero_ended_;  ///< body values that are stacked with zeros for finished entries
+  std::map<ValueId, ValueId> outside_;  ///< body value -> its value outside the loop
   struct StackOutside {
     ValueId output, term;
     bool is_raw;
@@ -326,7 +329,7 @@ class LoopSplitter {
   std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
 };
 
-/// is_in_steps: the graph is run in each step of a loop that may be taken apart behind this.
+/// is_in_steps: the graph is part of the body of a loop that may be split afterwards.
 Ref<Graph> batched(const Graph& graph, const DimRenames& renames, TimeSplit::Leaves leaves,
                    Packs packs, bool is_in_steps) {
   Rebuilt to(graph);
@@ -385,7 +388,7 @@ Ref<Graph> batch_over_time(const Graph& graph, Packs packs) {
 }
 
 Ref<Graph> hoist_once(const Graph& graph) {
-  // What is done once has the order that it had: nothing asks for that of a step.
+  // Ops computed once keep their own summation order, so packing does not matter.
   return batched(graph, graph.renames, TimeSplit::Leaves::once, Packs::none, false);
 }
 

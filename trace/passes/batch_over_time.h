@@ -1,4 +1,4 @@
-// trace/passes/batch_over_time.h — the pass that does for all steps at once what need not wait.
+// trace/passes/batch_over_time.h — moves ops out of loops, to run once for all iterations.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -6,21 +6,28 @@
 
 namespace reel {
 
-/// What a loop's body computes from slices and captures alone goes before the loop, what feeds only
-/// stacks and sums goes after it, each as one op over all steps; what depends on captures alone
-/// goes before the loop once.
+/// Moves ops out of loop bodies and applies each once to the values of all time steps:
+/// - Ops that read only slices and captures are hoisted.
+/// - Ops that feed only stacks and sums are sunk.
+/// - Ops that read only captures are hoisted and computed once.
 ///
-///   loop over x: h' = tanh(x·w + h·r); stack h'·v          becomes      y = x·w over all steps;
-///   loop over y: h' = tanh(y + h·r); stack h'; then z = h'·v over all steps
+///   Before: loop over x: h' = tanh(x·w + h·r); stack h'·v
+///   After:  y = x·w over all time steps
+///           loop over y: h' = tanh(y + h·r); stack h'
+///           z = h'·v over all time steps
 ///
-/// A weight's gradient, a sum of products over steps, becomes one product. Only loops whose length
-/// is that of a known dim, and whose entries all run to the end. What is hoisted is computed, and
-/// may throw, even where the loop runs zero times: run_plan then asks the interpreter. Sums are
-/// taken in another order than step by step: results differ from the interpreter's by rounding.
-/// Stands after optimise(), which clears up behind it. packs: of pack_weights, behind it.
+/// A weight's gradient, a sum of products over time steps, becomes one product.
+///
+/// packs: the matrices that pack_weights will pack later, on which the order of sums depends.
+/// Requires: optimise() runs afterwards and removes leftovers.   Runs: behind feed_chunks.
+/// Preserves: results up to rounding; sums are not taken one iteration at a time.
+/// Skips: loops for which TimeSplit::time_of() finds no dim. The loop must run along a known dim,
+/// and entries may finish one by one along at most one dim.
+/// Hoisted ops are computed, and may throw, even if the loop runs zero iterations; run_plan then
+/// falls back to the interpreter.
 Ref<Graph> batch_over_time(const Graph& graph, Packs packs = Packs::large);
 
-/// The part of it that puts before a loop what depends on captures alone.
+/// Hoists only the ops that depend on captures alone, as batch_over_time does.
 Ref<Graph> hoist_once(const Graph& graph);
 
 }  // namespace reel

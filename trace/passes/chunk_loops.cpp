@@ -13,24 +13,26 @@
 namespace reel {
 namespace {
 
-/// Of a chunk along a plain dim: a divisor of `steps`, at least half as large as wanted.
+/// Returns the size of equal chunks along a plain dim: the largest divisor of `steps` that is at
+/// most `wanted` and above half of it.
 std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted) {
   for (std::int64_t size = wanted; 2 * size > wanted; --size)
     if (steps % size == 0) return size;
   return std::nullopt;
 }
 
-/// The dim of the steps of a loop that could run in chunks: it is not that of a chunk already.
+/// Returns the dim of the time steps of a loop that can be chunked; nothing for an inner loop,
+/// which runs over a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return attrs.has_chunk ? std::nullopt : TimeSplit::divisible_time_of(attrs, inputs);
 }
 
-/// A loop that is to run in chunks.
+/// Rewrites one loop into a chunked loop.
 class Chunking {
  public:
-  /// is_handed_on: another loop could go on with what a chunk stacks, or this one with what
-  /// another's chunk does.
-  /// is_inside: it is part of another loop's body.
+  /// is_handed_on: this loop and another can be pipelined, as one takes the other's stacks as
+  /// slices.
+  /// is_inside: the loop is part of another loop's body.
   Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_handed_on,
            bool is_inside, const DimRenames& renames)
       : attrs_(attrs),
@@ -40,12 +42,12 @@ class Chunking {
         is_inside_(is_inside),
         renames_(renames) {}
 
-  /// Finds the dim of a chunk's steps -> false if the loop stays as it is.
+  /// Determines the dim of a chunk's time steps. Returns false if the loop stays unchanged.
   bool prepare() {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
     if (!steps_ && !is_handed_on_ && !must_have_chunks()) {
-      // Packing changes orders of sums only, which nobody asks for here.
+      // Packing changes only orders of sums, which do not matter for this test.
       if (!TimeSplit(as_chunks(), inputs_, *time, renames_, TimeSplit::Leaves::all, Packs::large)
                .would_change_anything())
         return false;
@@ -57,7 +59,8 @@ class Chunking {
     return !time->has_size() || has_chunks(time->size(), size ? *size : wanted(time->size()));
   }
 
-  /// Its attributes in chunks; the op's inputs are those of inputs().
+  /// Returns the attributes of the chunked loop. Requires prepare(); the op's inputs are those of
+  /// inputs().
   LoopAttrs make() const {
     LoopAttrs next = attrs_;
     next.body = make_sub_graph(body());
@@ -67,7 +70,7 @@ class Chunking {
     for (std::size_t i = 0; i < captures; ++i) next.body_captures.push_back(static_cast<int>(i));
     if (attrs_.has_lengths) next.fills.push_back(Fill::live);
     next.has_bound = next.has_lengths = false;
-    next.entry_dims.clear();  // the loop inside sees to their ends
+    next.entry_dims.clear();  // the loop inside handles finished entries
     next.kept_dims.clear();
     next.collects.clear();
     next.in_chunks = true;
@@ -77,8 +80,8 @@ class Chunking {
     return next;
   }
 
-  /// Those of the op, as the op in chunks takes them: without a bound, and with the lengths, which
-  /// the loop inside takes, as the last capture.
+  /// Returns the operands of the chunked loop, given those of the loop: without a bound, and with
+  /// the lengths, which the loop inside takes, as the last capture.
   std::vector<ValueId> inputs(std::span<const ValueId> in) const {
     std::vector<ValueId> result(in.begin() + static_cast<std::ptrdiff_t>(attrs_.first_carry()),
                                 in.end());
@@ -87,10 +90,11 @@ class Chunking {
   }
 
  private:
-  /// Whether or not something leaves it, which may depend on what a policy or a rule has kept, in
-  /// it or in loops inside. Sums of a gradient are added up chunk by chunk, then. And under a
-  /// policy the steps of a chunk are cut into blocks of rows, by which the bits of products go, as
-  /// all steps are without one.
+  /// Returns true if the loop is chunked even if nothing leaves it. Whether something leaves may
+  /// depend on the residuals that a policy or rule keeps, in this loop or in loops inside. A
+  /// gradient's sums are then always added up chunk by chunk. Under a policy, the time steps of a
+  /// chunk are cut into row blocks, on which the bits of products depend, as all time steps are
+  /// without one.
   bool must_have_chunks() const {
     const Graph& body = *attrs_.body.graph;
     if (attrs_.counts_down && has_loops(body)) return true;
@@ -104,9 +108,10 @@ class Chunking {
       return has_products(*attrs.on_true.graph) || has_products(*attrs.on_false.graph);
     });
   }
-  /// Less than two chunks are not worth it; but checkpoints are taken before chunks, and chunks are
-  /// recalled. Sums of a loop inside are those of its run, with a policy or without: what takes
-  /// them from chunks takes no single terms.
+  /// Fewer than two chunks are not worth it, with two exceptions. Under policies, checkpoints are
+  /// taken before chunks, and chunks are recomputed. In a body, the inner loop's sums are those of
+  /// its whole run with and without a policy, as batch_over_time takes sums of chunks, not of
+  /// single time steps.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
     return size < steps ||
            (steps > 0 && (is_inside_ || attrs_.recalls() || attrs_.keeps_few_steps()));
@@ -118,7 +123,7 @@ class Chunking {
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 
-  /// The loop over the steps of a chunk.
+  /// Builds the chunked loop's body: the loop over the time steps of a chunk.
   Ref<Graph> body() const {
     Ref<Graph> graph(new Graph);
     graph->name = attrs_.name;
@@ -163,8 +168,8 @@ class Chunking {
     return graph;
   }
 
-  /// The loop as it runs over a chunk's steps: with all that these save in memory, and no
-  /// checkpoints among them.
+  /// Returns the loop as it runs over the time steps of a chunk: without checkpoints, and with all
+  /// of the chunk's residuals in memory.
   LoopAttrs as_chunks() const {
     LoopAttrs result = attrs_;
     for (Fill& fill : result.fills) fill = fill_in_memory(fill);
@@ -191,7 +196,8 @@ class Chunking {
     result.body.graph = std::move(body);
     return result;
   }
-  /// Which input of the body a value is, as the body of the loop in chunks has them.
+  /// Returns which input of the chunked loop's body the value is; nothing if it is no input of the
+  /// body.
   std::optional<std::size_t> chunk_input(ValueId v) const {
     const Graph& body = *attrs_.body.graph;
     const auto found = std::find(body.inputs.begin(), body.inputs.end(), v);
@@ -210,15 +216,15 @@ class Chunking {
   }
 
   const LoopAttrs& attrs_;
-  std::vector<TensorType> inputs_;  ///< of the op
-  int steps_;                       ///< of a chunk; 0: not known
+  std::vector<TensorType> inputs_;  ///< types of the op's inputs
+  int steps_;                       ///< time steps of a chunk; 0: unknown
   bool is_handed_on_, is_inside_;
   const DimRenames& renames_;
   Dim chunk_;
 };
 
-/// By record: loops of which one takes, as its slices, what another that could run in chunks stacks
-/// in the same direction.
+/// Marks, by record, pairs of loops that can be chunked, of which one takes the other's stacks as
+/// slices in the same direction.
 std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
   std::vector<std::uint8_t> result(graph.records.size());
   std::map<ValueId, std::size_t> stacked_by;
@@ -261,7 +267,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
     } else if (record.op == &loop_op) {
       if (has_loops(*get<LoopAttrs>(attrs.get()).body.graph)) {
         LoopAttrs around = get<LoopAttrs>(attrs.get());
-        // While loops inside show how long they are: in chunks they do not.
+        // Once inner loops are chunked, their lengths cannot be read off the body any more.
         if (around.whole_step.empty())
           around.whole_step = step_around_loops(around, graph.types_of(in));
         in_part(around.body, true);

@@ -1,34 +1,42 @@
-// trace/passes/chunk_loops.h — the pass that has long loops run some steps at a time.
+// trace/passes/chunk_loops.h — cuts long loops into chunks of time steps.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A loop from which batch_over_time takes something out becomes a loop in chunks, in whose body it
-/// runs over the steps of a chunk:
+/// Rewrites loops into chunked loops, whose body runs the original loop over the time steps of one
+/// chunk:
 ///
-///   loop over 1000 steps of x          becomes          loop over chunks of 50 steps of x:
-///                                                         loop over the 50 steps
+///   Before: loop over 1000 time steps of x
+///   After:  loop over chunks of 50 time steps of x: loop over the 50 time steps
 ///
-/// so that what goes before and after the loop is done chunk by chunk: it takes memory for a chunk
-/// only, lies in the cache when it is read, and what reads what a loop stacks need not wait for all
-/// of it. So does one of which nothing can be taken out, where another loop takes the steps that it
-/// stacks in the same order: adjoin_loops then lets both run beside each other; and one whose
-/// products or sums would go otherwise under a policy than without (must_have_chunks). Those of one
-/// chunk stay as they are, but inside of loops and under policies. Entries that end one by one do
-/// so in the loop inside, which takes the lengths from a capture and runs along a dim that is
-/// ragged, too:
+/// Ops that batch_over_time hoists or sinks then run chunk by chunk. They need memory for one chunk
+/// only, their values are in the cache when they are read, and readers of a stack need not wait for
+/// all of it.
 ///
-///   loop over time[batch], lengths     becomes     loop over chunks of it:
-///                                                    loop over chunk[batch], lengths
+/// A loop is chunked if one of these holds: - batch_over_time would move something out of it. -
+/// Another loop takes its stacks as slices in the same direction. adjoin_loops then lets both
+/// A loop is chunked if one of these holds:
+/// - batch_over_time would move something out of it.
+/// - Another loop takes its stacks as slices in the same direction, or it takes another's.
+///   adjoin_loops then lets both overlap.
+/// - Its products or sums would be computed in another order under a memory policy than without one
+///   (must_have_chunks in the .cpp).
+/// - `steps` is not 0.
 ///
-/// Along a plain dim, whose size types tell, chunks are equal where the size has a divisor that is
-/// not much smaller than a chunk should be; else the body has a size that a run knows. Stands
-/// before batch_over_time().
+/// If entries finish one by one, they do so in the inner loop. It takes the lengths from a capture,
+/// and its dim is ragged, too:
 ///
-/// steps: of a chunk, and all loops that can be run in chunks, then; 0: chosen from the size of the
-/// second cache, when the loop is planned.
+///   Before: loop over time[batch], lengths
+///   After:  loop over chunks of it: loop over chunk[batch], lengths
+///
+/// Along a plain dim of a known size, chunks are equal if the size has a divisor that is at least
+/// half of the wanted chunk. Otherwise the chunk's size is a symbol that only a run knows.
+///
+/// steps: time steps of a chunk; 0 chooses them by the size of the L2 cache when the loop is
+/// planned.
+/// Preserves: results up to rounding.   Runs: before batch_over_time().
 Ref<Graph> chunk_loops(const Graph& graph, int steps);
 
 }  // namespace reel

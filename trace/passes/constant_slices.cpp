@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Stacks of one value, and where that is had.
+/// Stack of one repeated value -> that value.
 using Constants = std::map<ValueId, ValueId>;
 
 void find_constants(const LoopAttrs& loop, std::span<const ValueId> in,
@@ -25,7 +25,7 @@ void find_constants(const LoopAttrs& loop, std::span<const ValueId> in,
   }
 }
 
-/// The loop with constant slices as captures. in: the op's inputs.
+/// Turns constant slices of the loop into captures. in: the op's inputs, changed to match.
 void capture_constants(LoopAttrs& loop, std::vector<ValueId>& in, const Constants& constants) {
   Ref<Graph> body(new Graph(*loop.body.graph));
   const std::size_t own = 1 + static_cast<std::size_t>(loop.carries);

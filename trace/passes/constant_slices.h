@@ -1,19 +1,18 @@
-// trace/passes/constant_slices.h — the pass that captures what every step of another loop stacked
-// alike.
+// trace/passes/constant_slices.h — replaces slices that are equal in every iteration by captures.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A loop that runs along a stack of which every slice is the same, because it is a capture of the
-/// loop that stacked it, captures that instead.
+/// Replaces slices of a stack whose elements are all the same value, because another loop stacked
+/// one of its captures. The reading loop captures that value instead.
 ///
-///   _, us = loop(u): h' = h·u; stack u           becomes    loop(u): h' = h·u
-///   loop over us:    g' = g·uᵀ                              loop(u): g' = g·uᵀ
+///   Before: _, us = loop(u): h' = h·u; stack u      loop over us: g' = g·uᵀ
+///   After:  loop(u): h' = h·u                       loop(u): g' = g·uᵀ
 ///
-/// Same results. Stands behind batch_over_time, which takes what depends on captures alone out of
-/// loops, and before optimise(), which drops the stack.
+/// Preserves: bits.   Runs: before split_loops, and behind batch_over_time, which moves ops on
+/// captures out of loops; then optimise() drops the stack.
 Ref<Graph> constant_slices(const Graph& graph);
 
 }  // namespace reel

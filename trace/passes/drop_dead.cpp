@@ -9,14 +9,14 @@
 namespace reel {
 namespace {
 
-/// A loop without the parts that nobody needs, and where its remaining inputs and outputs were
-/// before.
+/// A loop without its dead leaves, and the former places of its remaining inputs and outputs.
 struct Pruned {
   LoopAttrs attrs;
   std::vector<std::size_t> inputs, outputs;
 };
 
-/// What inputs of a body or condition say, or graphs around it: known in it, whatever inputs go.
+/// Returns the dims that inputs of a body or condition bind, or graphs around it. They stay known
+/// inside even if those inputs are dropped.
 Dims dims_given(const Graph& graph) {
   Dims dims = graph.schedule().free_symbols;
   for (const ValueId v : graph.inputs)
@@ -24,7 +24,7 @@ Dims dims_given(const Graph& graph) {
   return dims;
 }
 
-/// drop_dead where some dims are known from outside of the graph, though no input may say them.
+/// drop_dead with dims `given` that are known from outside, even if no input binds them.
 Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given);
 
 Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
@@ -37,8 +37,8 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   Pruned result{attrs, {}, {}};
   LoopAttrs& next = result.attrs;
   Ref<Graph> graph(new Graph(body));
-  // Without the records that are dead: once an input that says a dim is gone, a dead record whose
-  // type has the dim would pass for its maker.
+  // Leave out dead records: if the input that binds a dim is gone, a dead record whose type has the
+  // dim would pass for its maker.
   OpRecords kept;
   for (std::size_t r = 0; r < body.records.size(); ++r)
     if (live.records[r])
@@ -95,7 +95,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   for (std::size_t i = attrs.trips_output(); i < is_used.size(); ++i) result.outputs.push_back(i);
   graph->formal_count = graph->inputs.size();
 
-  // Captures: those that either graph still reads, numbered anew.
+  // Captures that either graph still reads, renumbered.
   const std::size_t capture_count = input_types.size() - attrs.first_capture();
   std::vector<int> place(capture_count, -1);
   const auto keep = [&](int capture) {
@@ -140,7 +140,7 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
 
 namespace {
 
-/// Makes captures live that no record reads, but that alone bind a symbol which live records
+/// Marks captures as live that no record reads, if they alone bind a symbol that live records
 /// mention.
 void keep_binding_captures(const Graph& graph, const Symbols& mentioned,
                            std::vector<std::uint8_t>& live) {
@@ -163,8 +163,8 @@ void keep_binding_captures(const Graph& graph, const Symbols& mentioned,
 }
 
 Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given) {
-  // Loops are pruned from the end backwards, since what a later loop does not read an earlier one
-  // need not make.
+  // Prune loops from the end: a value that a later loop does not read need not be made by an
+  // earlier one.
   std::vector<std::uint8_t> live(graph.types.size(), 0);
   for (const ValueId v : graph.outputs) live[v] = 1;
   const DimMakers makers = dim_makers(graph, given);

@@ -1,19 +1,20 @@
-// trace/passes/drop_dead.h — the pass that removes what nobody needs.
+// trace/passes/drop_dead.h — removes values that no output depends on.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// Drops records without an effect whose outputs are not read; inside loops also carries, slices,
-/// captures, stacks and sums that nobody reads, to a fixpoint (a ring of carries that feed only
-/// each other goes too).
+/// Drops records without an effect whose outputs are not read. Inside loops it also drops unread
+/// carries, slices, captures, stacks and sums, including rings of carries that feed only each
+/// other.
 ///
-///   %1 = exp(%0); %2 = mul(%0, %0); return %2              becomes      %2 = mul(%0, %0); return
-///   %2
+///   Before: %1 = exp(%0); %2 = mul(%0, %0); return %2
+///   After:  %2 = mul(%0, %0); return %2
 ///
-/// Formal inputs of the graph stay; captures that are not read any more are listed in
-/// `kept_captures` by what stays. Stands after merge_equal, which makes duplicates dead.
+/// Formal inputs of the graph stay. If `kept_captures` is given, captures that are not read are
+/// dropped, and the indices of the others are appended to it.
+/// Preserves: bits.   Runs: in optimise(), last in each round: earlier passes make duplicates dead.
 Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures = nullptr);
 
 }  // namespace reel

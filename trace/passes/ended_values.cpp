@@ -36,7 +36,7 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const bool is_apart =
         std::all_of(out.begin(), out.end(), [&](ValueId v) { return rows_.made_of_one_row(v); });
     const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_ended(record);
-    // Each entry draws its own, of whatever is the same for all.
+    // Each entry draws its own numbers, even from operands that all entries share.
     const bool is_drawn =
         (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
@@ -74,7 +74,7 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
   if (&op == &scatter_add_op) return is_zero_[in[0]] && is_zero_[in[2]];
   if (&op == &recurrence_op) return is_zero_[in[1]];
   if (&op == &where_op) return is_zero_[in[1]] && is_zero_[in[2]];
-  // Linear with constant coefficients: its gradient reads nothing.
+  // Linear with constant coefficients, as its gradient reads neither inputs nor outputs.
   const OpReads reads = reads_of(op, record.attrs.get(), ~0u);
   return !reads.inputs && !reads.outputs &&
          std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_zero_[v]; });

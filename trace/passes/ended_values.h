@@ -1,4 +1,4 @@
-// trace/passes/ended_values.h — EndedValues, what the body of a loop computes for ended entries.
+// trace/passes/ended_values.h — EndedValues, an analysis of a body's values for finished entries.
 #pragma once
 
 #include <optional>
@@ -8,33 +8,38 @@
 
 namespace reel {
 
-/// What values of a body are for entries that have ended, in a loop whose entries end one by one
-/// along one dim: what they are for the live entry that those see, where that is all they are made
-/// of; zero, if they are linear in cotangents; or something else.
+/// Classifies, for finished entries, each value of the body of a loop whose entries finish one by
+/// one along one dim:
+/// - equal to the value of a running entry, if it is computed only from inputs that finished
+///   entries read from a running one;
+/// - zero, if it is linear in cotangents;
+/// - anything else.
 class EndedValues {
  public:
-  /// inputs: types of the op's.
+  /// inputs: types of the op's inputs.
   EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-  /// A type outside the body has the dim of the entries.
+  /// Returns true if a type outside the body has the dim of the entries.
   bool has_entries(const TensorType& type) const { return find(type.dims(), entry_) >= 0; }
   const RowAxes& rows() const { return rows_; }
   bool is_mixed(ValueId v) const {
     return rows_[v] == RowAxes::kMixed || rows_[v] == RowAxes::kSummed;
   }
-  /// Its type has no dim of the entries, nor one with a length for each.
+  /// Returns true if the type has neither the dim of the entries nor a dim with one length per
+  /// entry.
   bool has_no_rows(ValueId v) const;
-  /// The record gives values of which several entries have a part in each.
+  /// Returns true if several entries contribute to one output element of the record.
   bool mixes(const OpRecord& record) const;
-  /// The fill that gives ended entries the value that the body computed for them; none where no
-  /// fill does.
+  /// Returns the fill that gives finished entries the value that the body computed for them;
+  /// nothing if there is none.
   std::optional<Fill> fill(ValueId v) const;
-  /// The same for a gradient that reads what was saved. What an ended entry drew is its own, and
-  /// not that of the live one; but where no op mixes entries, all that it was for was thrown away,
-  /// and its cotangent is zero, whichever of the two it is multiplied by.
+  /// Returns the fill for a gradient that reads the value as a residual. A random draw differs
+  /// between a finished entry and the running one. If no op mixes entries, results of finished
+  /// entries are discarded and their cotangents are zero, so either draw gives the same gradient.
   std::optional<Fill> fill_of_saved(ValueId v) const;
 
-  /// The record gives zero for entries that have ended; a sum over entries, that they add nothing.
+  /// Returns true if the record gives zero for finished entries, or, for a sum over entries, if
+  /// they add zero to it.
   bool is_zero_in_ended(const OpRecord& record) const;
 
  private:

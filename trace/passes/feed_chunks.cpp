@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// How an operand is had in a chunk.
+/// How the chunked loop takes an operand.
 enum class Operand : std::uint8_t { slices, capture };
 
 class Feeding {
@@ -27,7 +27,7 @@ class Feeding {
   }
 
   Ref<Graph> run() {
-    // Loops first: they say which records go.
+    // Loops first, as they decide which records move.
     std::vector<Changed> changed(from_.records.size());
     for (std::size_t r = from_.records.size(); r-- > 0;) {
       const OpRecord& record = from_.records[r];
@@ -56,16 +56,16 @@ class Feeding {
     std::vector<ValueId> inputs;
   };
 
-  /// How an operand of something along `time` would be had in a chunk; nothing if it cannot be.
+  /// Returns how the loop would take an operand of an op along `time`; nothing if it cannot.
   std::optional<Operand> operand(ValueId v, const TensorType& made, const Dim& time,
                                  bool spreads) const {
     const TensorType& type = from_.types[v];
     if (type.is_list()) return std::nullopt;
-    // Plain dims are told apart by their places alone.
+    // Plain dims are identified by position only.
     const bool has_places = type.rank() == made.rank() || type.is_named();
     const bool is_along = has_places && type.rank() > 0 && type.dims()[0] == time;
     if (is_along && !spreads) return Operand::slices;
-    // A plain dim of the same size elsewhere, or lengths over the steps: better not.
+    // Keep operands outside that have an equal plain dim elsewhere, or lengths over the time steps.
     const bool mentions = std::any_of(type.dims().begin(), type.dims().end(), [&](const Dim& dim) {
       return dim == time || contains(dim.length_dims(), time);
     });
@@ -74,7 +74,7 @@ class Feeding {
                                                           : std::nullopt;
   }
 
-  /// The record that makes the value, if it can be made in chunks.
+  /// Returns the record that makes the value, if it can be computed chunk by chunk; otherwise null.
   const OpRecord* feeder(ValueId v, const Dim& time) const {
     if (maker_[v] < 0 || uses_[v] != 1) return nullptr;
     const OpRecord& record = from_.records[static_cast<std::size_t>(maker_[v])];
@@ -84,7 +84,7 @@ class Feeding {
       if (!operand(in, from_.types[v], time, spreads_time(record))) return nullptr;
     return &record;
   }
-  /// The same for all steps.
+  /// Returns true if the record repeats its input for every time step.
   static bool spreads_time(const OpRecord& record) {
     if (record.op != &spread_op) return false;
     const auto& attrs = get<SpreadAttrs>(record.attrs.get());
@@ -124,8 +124,8 @@ class Feeding {
     for (std::size_t i = 0; i < slices.size();) {
       const OpRecord* maker = feeder(slices[i], time);
       const bool spreads = maker && spreads_time(*maker);
-      // All uses are counted: a value that two loops read, or one loop twice, stays. So does the
-      // last one that says how long the loop is.
+      // All uses are counted: a value stays if two loops read it, or one loop twice. The last
+      // slices that tell the trip count stay as well.
       const auto dense = std::count_if(slices.begin(), slices.end(),
                                        [&](ValueId v) { return !from_.types[v].is_list(); });
       if (!maker || (spreads && dense == 1)) {
@@ -148,7 +148,7 @@ class Feeding {
         auto& outside = is_slices ? slices : captures;
         auto& inside = is_slices ? slices_inside : captures_inside;
         const auto found = std::find(outside.begin(), outside.end(), v);
-        if (found != outside.end()) {  // the body has it: as this slice, or this capture
+        if (found != outside.end()) {  // the body has it already
           made.in.push_back(inside[static_cast<std::size_t>(found - outside.begin())]);
           continue;
         }
@@ -190,7 +190,7 @@ class Feeding {
   const Graph& from_;
   std::vector<int> maker_;          ///< by value, the record; -1 for inputs
   std::vector<int> uses_;           ///< by value
-  std::vector<std::uint8_t> goes_;  ///< by record: into a loop
+  std::vector<std::uint8_t> goes_;  ///< by record: it moves into a loop
 };
 
 }  // namespace

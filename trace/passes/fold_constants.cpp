@@ -20,7 +20,8 @@ bool is_small(const TensorType& type) {
   return !type.is_list() && type.is_known() && type.numel() <= kMostElements;
 }
 
-/// All elements are the same number, to the bit: it is made by full, which other passes know.
+/// Returns true if all elements are equal, bit for bit. The result is then a `full`, which other
+/// passes recognise.
 bool is_uniform(const Tensor& x) {
   const auto size = static_cast<std::size_t>(size_of(x.dtype()));
   const char* data = x.data<char>();
@@ -34,7 +35,7 @@ class Folding {
   explicit Folding(const Graph& from)
       : from_(from), source_of_(from.types.size(), nullptr), values_(from.types.size()) {}
 
-  /// Null where nothing folds: equal graphs stay one.
+  /// Returns null if nothing folds, so that equal graphs stay one object.
   Ref<Graph> run() {
     Ref<Graph> to(new Graph(from_));
     bool changes = false;
@@ -68,7 +69,8 @@ class Folding {
     return (op == &full_op || op == &constant_op || op == &range_op) &&
            is_small(from_.types[from_.outputs_of(record)[0]]);
   }
-  /// Of a constant; made when somebody asks, for most are read by ops on other things alone.
+  /// Returns the value of a constant. Computed on first use: most constants are read only by ops
+  /// that do not fold.
   const Tensor& value_of(ValueId v) {
     if (!values_[v].is_defined()) compute(*source_of_[v]);
     return values_[v];
@@ -82,7 +84,7 @@ class Folding {
         reel::bind(*record.op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
     dims_.bind(from_.types[made], values_[made].type());
   }
-  /// Whether the record's only output is a constant, which is then in values_.
+  /// Returns true if the record's only output is a constant; its value is then in values_.
   bool evaluate(const OpRecord& record) {
     const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
     if (out.size() != 1 || record.op->has_effect || record.op->kernel_decides_types ||
@@ -90,14 +92,14 @@ class Folding {
       return false;
     for (const ValueId v : in)
       if (!source_of_[v] && !values_[v].is_defined()) return false;
-    bool grows = true;  // who reads it repeats the number itself
+    bool grows = true;  // readers repeat the number themselves
     for (const ValueId v : in)
       grows = grows && from_.types[v].numel() < from_.types[out[0]].numel();
     if (grows) return false;
     try {
       compute(record);
     } catch (const MemoryError&) {
-      throw;  // a graph must not depend on how much memory there was when it was made
+      throw;  // a graph must not depend on how much memory was free when it was made
     } catch (const Error&) {
       return false;
     }
@@ -149,9 +151,10 @@ class Folding {
   }
 
   const Graph& from_;
-  std::vector<const OpRecord*> source_of_;  ///< by value, what makes a constant of nothing
-  Tensors values_;                          ///< of constants that were asked for
-  DimEnv dims_;                             ///< what symbols of a known size are there
+  std::vector<const OpRecord*>
+      source_of_;   ///< by value, the record that makes a constant without operands
+  Tensors values_;  ///< constants computed so far
+  DimEnv dims_;     ///< sizes of the symbols met so far
 };
 
 }  // namespace

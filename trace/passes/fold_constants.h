@@ -1,18 +1,21 @@
-// trace/passes/fold_constants.h — the pass that computes ops on constants alone.
+// trace/passes/fold_constants.h — computes ops whose operands are all constants.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// What is computed from numbers of the program alone is a constant, in bodies and branches too.
+/// Replaces ops on constants by their result, in bodies and branches too.
 ///
-///   %1 = full() {2}; %2 = full() {3}; %3 = mul(%1, %2)     becomes      %3 = full() {6}
+///   Before: %1 = full() {2}; %2 = full() {3}; %3 = mul(%1, %2)
+///   After:  %3 = full() {6}
 ///
-/// Only where the result's sizes are known, and it has few elements, no more than what it is made
-/// of: a large one takes less memory as the op that makes it. Computed by the kernels of eager
-/// mode, so that the bits are the same; what would throw is left alone, to throw when it runs, if
-/// it runs.
+/// Uses the eager kernels, so that bits are equal. If an op would throw, it stays and throws if it
+/// runs.
+/// Throws MemoryError if memory runs out while computing.
+/// Preserves: bits.   Runs: in optimise(), first in each round.
+/// Skips: results of unknown size, of more than 1,024 elements, or larger than every operand. The
+/// op that makes such a result takes less memory than the result.
 Ref<Graph> fold_constants(const Graph& graph);
 
 }  // namespace reel

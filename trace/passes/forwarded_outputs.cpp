@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-/// What the stacks and sums of a loop hand on, without a search through all of its leaves for each.
+/// Looks up stacks and sums of a loop by body value, without searching all leaves for each.
 class HandedOn {
  public:
   explicit HandedOn(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
@@ -18,7 +18,8 @@ class HandedOn {
       slices_[body_.inputs[1 + attrs.carries + i]].push_back(static_cast<std::size_t>(i));
   }
 
-  /// The slices that a stack hands on, by their place among the loop's inputs; -1 for none.
+  /// Returns the place among the loop's inputs of the slices that the stack repeats unchanged; -1
+  /// if there are none.
   int slices_of(int stack, const TensorType& type, std::span<const ValueId> in,
                 const Graph& graph) const {
     if (attrs_.cond || !attrs_.entry_dims.empty() || attrs_.makes_dim || attrs_.is_list(stack))
@@ -33,7 +34,8 @@ class HandedOn {
     return -1;
   }
 
-  /// An output before this one that takes the same in the same way. Outputs come in their order.
+  /// Returns an earlier output that takes the same value in the same way. Requires calls in the
+  /// order of outputs.
   std::optional<std::size_t> same_before(std::size_t output) {
     std::vector<std::size_t>& others = outputs_[body_.outputs[output]];
     for (const std::size_t other : others)
@@ -56,8 +58,9 @@ class HandedOn {
 
   const LoopAttrs& attrs_;
   const Graph& body_;
-  std::unordered_map<ValueId, std::vector<std::size_t>> slices_;   ///< by value of the body
-  std::unordered_map<ValueId, std::vector<std::size_t>> outputs_;  ///< those that differ
+  std::unordered_map<ValueId, std::vector<std::size_t>> slices_;  ///< by value of the body
+  std::unordered_map<ValueId, std::vector<std::size_t>>
+      outputs_;  ///< by value of the body, the first outputs of each kind
 };
 
 }  // namespace

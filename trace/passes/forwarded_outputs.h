@@ -1,19 +1,23 @@
-// trace/passes/forwarded_outputs.h — the pass that finds what a loop gives that is there without
-// it.
+// trace/passes/forwarded_outputs.h — replaces loop outputs by equal values that exist already.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A stack of slices as they came is the tensor that they are slices of; one that is stacked, or
-/// added up, twice is there already; and the number of iterations of a loop that runs as often as
-/// another one (a gradient does) is that of the other.
+/// Replaces outputs of loops:
+/// - A stack whose elements are the loop's slices, unchanged, becomes the sliced tensor.
+/// - A value that is stacked twice, or added up twice, becomes one output.
+/// - The trip count of a loop whose bound is another loop's trip count, as of a gradient loop,
+///   becomes that other trip count.
 ///
-///   %ys = loop slices (%xs): return %x as a stack          becomes      %ys is %xs
+///   Before: %ys = loop slices (%xs): return %x as a stack
+///   After:  readers of %ys read %xs
 ///
-/// Slices are not where entries end, or a condition may end the loop: what lies beyond is zeros.
-/// Stands before drop_dead, which takes out the stack, and the loop if that was all.
+/// Preserves: bits.   Runs: before drop_dead, which drops the stack, and the loop if no other
+/// output is read.
+/// Skips: stacks of slices if entries finish one by one or a condition may end the loop, as the
+/// stack then ends in zeros.
 Ref<Graph> forwarded_outputs(const Graph& graph);
 
 }  // namespace reel

@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// Writes the graph with its groups.
+/// Writes the graph with a `fused` record for each group.
 class Fusion {
  public:
   explicit Fusion(const Graph& graph) : graph_(graph), groups_(graph), result_(new Graph(graph)) {
@@ -28,8 +28,8 @@ class Fusion {
   Ref<Graph> run() {
     const std::size_t count = graph_.records.size();
     std::vector<std::uint8_t> is_done(count);
-    // What is fused goes where its last record was: all that it reads stands before it then, but
-    // for what waits for a group that comes later.
+    // A fused record stands where the group's last record was. Its operands precede it there,
+    // unless it reads a group that comes later.
     std::vector<std::size_t> order;
     std::vector<std::size_t> last(count);
     for (std::size_t r = 0; r < count; ++r) last[unit(r)] = r;
@@ -55,13 +55,14 @@ class Fusion {
   }
 
  private:
-  /// What is emitted together with a record: the head of its group, or itself.
+  /// Returns the record that stands for those emitted together with r: the head of its fused group,
+  /// or r.
   std::size_t unit(std::size_t r) const {
     const std::size_t head = groups_.head(r);
     return groups_.is_fused(head) ? head : r;
   }
-  /// Records of a group that is not fused are in it alone or need each other in their order: what
-  /// joins readers makes groups of two walks and more only.
+  /// A group that is not fused has one record, or records that depend on each other in their order:
+  /// joining readers makes only groups of two or more walks, which are fused.
   bool unit_needs(std::size_t u, std::size_t other) const {
     const std::size_t a = groups_.head(u), b = groups_.head(other);
     return a == b ? other < u : groups_.needs(a, b);
@@ -105,7 +106,7 @@ class Fusion {
         body->outputs.push_back(here(v));
       }
     }
-    if (out.empty()) return;  // nobody reads it
+    if (out.empty()) return;  // no reader
     body->seal();
     result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
                     graph_.records[records.front()].source);
@@ -143,12 +144,12 @@ class Fusion {
   const Graph& graph_;
   PointwiseGroups groups_;
   Ref<Graph> result_;
-  std::vector<std::uint8_t> reads_outside_;               ///< by value: an output
-  std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< sorted
+  std::vector<std::uint8_t> reads_outside_;  ///< by value: it is an output of the graph
+  std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< value and reading record, sorted
 };
 
-/// What depends on what takes memory by the square of the records, and finding groups time by more
-/// than that: an unrolled loop has tens of thousands.
+/// The dependency matrix takes memory by the square of the number of records, and finding groups
+/// takes still more time. An unrolled loop has tens of thousands of records.
 constexpr std::size_t kMostRecords = 1024;
 
 }  // namespace

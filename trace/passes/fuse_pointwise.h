@@ -1,21 +1,23 @@
-// trace/passes/fuse_pointwise.h — fuse_pointwise, element-wise ops that read each other become one.
+// trace/passes/fuse_pointwise.h — fuses element-wise ops into single ops that run tile by tile.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// Puts element-wise ops on tensors of one size that read each other's results, or the same
-/// elements, into one op `fused`, which a plan does tile by tile; splits into parts of that size,
-/// concats of such, and repetitions that they read (spread) go with them. So do sums over rows of
-/// some 2,000 elements at most, and what is computed of those: layer normalisation is one op. The
-/// same bits.
+/// Groups element-wise ops on tensors of one size into an op `fused` if they read each other's
+/// results or the same elements. A plan runs the group tile by tile.
 ///
-///   %4 = add(%0, %1)                 %6 = fused(%0, %1, %2)
-///   %5 = sigmoid(%4)          →        body: %3 = add(%0, %1); %4 = sigmoid(%3);
-///   %6 = mul(%5, %2)                         %5 = mul(%4, %2); return %5
+///   Before: %4 = add(%0, %1); %5 = sigmoid(%4); %6 = mul(%5, %2)
+///   After:  %6 = fused(%0, %1, %2)
+///             body: %3 = add(%0, %1); %4 = sigmoid(%3); %5 = mul(%4, %2); return %5
 ///
-/// Loops and branches inside are done too. Goes last: other passes know nothing of `fused`.
+/// Groups also include splits into parts of that size, concats of such parts, and repetitions
+/// (spread) that they read. They include sums over rows of up to about 2,000 elements and ops on
+/// those sums, so that layer normalisation is one op.
+///
+/// Preserves: bits.   Runs: in bodies and branches too; behind all passes that inspect ops, as
+/// these do not know `fused`.
 Ref<Graph> fuse_pointwise(const Graph& graph);
 
 }  // namespace reel

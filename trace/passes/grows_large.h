@@ -1,4 +1,4 @@
-// trace/passes/grows_large.h — the guard of what leaves a loop because no step changes it.
+// trace/passes/grows_large.h — tells which loop-invariant values are too large to hoist.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,11 @@
 
 namespace reel {
 
-/// Before a loop it would lie there as long as the loop runs, in more than a MiB, and larger than
-/// anything that it is made of; inside it may be made tile by tile. Sizes that only a run knows
-/// count as small.
+/// Returns true if a value is larger than 1 MiB and larger than each of its operands. Hoisted, it
+/// would stay in memory as long as the loop runs; inside, it may be made tile by tile. Returns
+/// false for sizes that only a run knows.
+///
+/// made, of: types of the value and of its operands.
 template <class Types>
 bool grows_large(const TensorType& made, const Types& of) {
   constexpr std::int64_t kMuch = 1 << 20;

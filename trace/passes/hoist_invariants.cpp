@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// Which records of a loop's body can stand before the loop: those, and constants that they read.
+/// Finds the records of a loop's body that can be hoisted, along with the constants that they read.
 class Hoist {
  public:
   Hoist(const LoopAttrs& attrs, bool takes_all) : attrs_(attrs), body_(*attrs.body.graph) {
@@ -42,7 +42,8 @@ class Hoist {
 
   bool any() const { return std::count(moves_.begin(), moves_.end(), 1) != 0; }
 
-  /// The loop without them; what it needs of them is appended to `inputs`, which are its own.
+  /// Appends the hoisted records to `outside` and their results to `inputs`, the loop's inputs.
+  /// Returns the remaining loop.
   LoopAttrs apply(Graph& outside, std::vector<ValueId>& inputs) const {
     DimEnv names = body_env(attrs_, outside.types_of(inputs));
     std::vector<ValueId> place(body_.types.size(), ~0u);

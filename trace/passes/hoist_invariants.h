@@ -1,23 +1,28 @@
-// trace/passes/hoist_invariants.h — the pass that takes out of loops what no iteration changes.
+// trace/passes/hoist_invariants.h — hoists loop-invariant ops out of loops.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// What is computed from captures alone is computed once, before the loop, and captured.
+/// Hoists element-wise ops whose operands are all captures; the loop captures their results.
 ///
-///   loop captures (%b): %1 = sin(%b); ...                  becomes      %1 = sin(%b); loop
-///   captures
-///   (%1): ...
+///   Before: loop captures (%b): %1 = sin(%b); ...
+///   After:  %1 = sin(%b); loop captures (%1): ...
 ///
-/// Not what grows_large. Only element-wise ops: they cannot fail, so that it does no harm where no
-/// iteration runs, and of what ended entries see they make what they would have made inside.
-/// Constants stay inside. A loop and its gradient then share what both compute (merge_equal).
+/// A loop and its gradient then share values that both compute (merge_equal). Element-wise ops
+/// cannot fail, so hoisting is safe even if no iteration runs. They also give finished entries the
+/// values that they would have inside.
+///
+/// Preserves: bits.   Runs: before optimise(), for the interpreter.
+/// Skips: values for which grows_large(); constants; captures that finished entries read otherwise
+/// than running ones.
 Ref<Graph> hoist_invariants(const Graph& graph);
-/// The same of products, reductions, and all else that no values make fail (never_fails), where
-/// entries do not end one by one: for executors that have another way to a result where sizes make
-/// one fail before a loop that does not run.
+/// Hoists all loop-invariant ops that fail for no values (never_fails), such as products and
+/// reductions, out of loops whose entries do not finish one by one.
+///
+/// Requires an executor with a fallback: ops can still fail for their sizes, before a loop that
+/// runs no iteration.
 Ref<Graph> hoist_all_invariants(const Graph& graph);
 
 }  // namespace reel

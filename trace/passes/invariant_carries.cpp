@@ -5,11 +5,12 @@
 namespace reel {
 namespace {
 
-/// The loop with unchanged carries as captures; `inputs` and `outputs` are those of its record.
+/// A loop whose unchanged carries are captures, with the inputs and outputs of its record.
 struct Lifted {
   LoopAttrs attrs;
   std::vector<ValueId> inputs, outputs;
-  std::vector<std::pair<ValueId, ValueId>> same;  // outputs that are inputs
+  std::vector<std::pair<ValueId, ValueId>>
+      same;  // outputs of the record and the inputs that they equal
 };
 
 Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const ValueId> out) {
@@ -26,7 +27,7 @@ Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const
   next.last_dims.clear();
   if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[0]);
   for (int i = 0; i < attrs.carries; ++i) {
-    // Ended entries keep what they have, which is what the body hands on: lengths make no
+    // Finished entries keep their value, which is the one that the body returns, so lengths make no
     // difference.
     const bool is_unchanged = body.outputs[i] == body.inputs[1 + i] &&
                               attrs.fills[i] == Fill::live && !attrs.collects_output(i);

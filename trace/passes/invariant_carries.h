@@ -1,18 +1,18 @@
-// trace/passes/invariant_carries.h — the pass that finds out what a loop does not change.
+// trace/passes/invariant_carries.h — turns carries that no iteration changes into captures.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A carry that the body hands on as it came is a capture: it costs nothing per iteration, and is
-/// not saved.
+/// Turns carries that the body returns unchanged into captures, which cost nothing per iteration
+/// and are not saved as residuals.
 ///
-///   loop carries (%i, %n): return %i + 1, %n               becomes      loop carries (%i),
-///   captures (%n): return %i + 1
+///   Before: loop carries (%i, %n): return %i + 1, %n
+///   After:  loop carries (%i), captures (%n): return %i + 1
 ///
-/// Stands after merge_equal (which shows more values to be the same) and before drop_dead (which
-/// clears up).
+/// Preserves: bits.   Runs: behind merge_equal, which makes more values equal, and before
+/// drop_dead, which removes leftovers.
 Ref<Graph> invariant_carries(const Graph& graph);
 
 }  // namespace reel

@@ -15,15 +15,16 @@ namespace {
 
 const LoopAttrs& loop_of(const OpRecord& record) { return get<LoopAttrs>(record.attrs.get()); }
 
-/// Two loops of a graph, by record, and which slices of the second are stacks of the first (-1:
-/// none).
+/// Two loops of a graph, by record, and for each slice of the second the stack of the first that it
+/// reads (-1: none).
 struct Pair {
   std::size_t first, second;
   std::vector<int> stack_of;
-  std::vector<std::uint8_t> waits;  ///< by record between them: needs the first one's outputs
+  std::vector<std::uint8_t> waits;  ///< by record between them: it depends on the first loop
 };
 
-/// How the second reads what the first stacks up; empty where nothing, or not as it was stacked.
+/// Returns, by slice of the second loop, the stack of the first that it reads. Returns an empty
+/// vector if it reads none, or reads one with another element type.
 std::vector<int> stacks_read(const Graph& graph, const OpRecord& first, const OpRecord& second) {
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
   const auto in = graph.inputs_of(second), out = graph.outputs_of(first);
@@ -40,8 +41,8 @@ std::vector<int> stacks_read(const Graph& graph, const OpRecord& first, const Op
   return any ? result : std::vector<int>{};
 }
 
-/// What of a graph has to wait for a loop that is moved down: what reads its outputs, or mentions a
-/// dim that is born with them.
+/// The records that must move behind a loop that moves down: they read its outputs, or mention a
+/// dim that those bind.
 class Late {
  public:
   Late(const Graph& graph, std::size_t loop) : graph_(graph), values_(graph.types.size(), 0) {
@@ -58,7 +59,7 @@ class Late {
           [&](const Dim& dim) { result = result || symbols_.count(dim.node()); });
     return result;
   }
-  /// Whether the record waits; records are asked in order.
+  /// Returns true if the record depends on the loop. Requires calls in the order of records.
   bool visit(const OpRecord& record) {
     const auto in = graph_.inputs_of(record);
     const bool waits = mentions(record) ||
@@ -92,8 +93,8 @@ bool can_join(const Graph& graph, Pair& pair) {
   const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
   if (a.keeps_few_steps() || b.keeps_few_steps() || b.recalls())
-    return false;                               // by their own policies
-  if (!b.name.ends_with(a.name)) return false;  // an error in it has to name the loop it is in
+    return false;                               // they run under policies of their own
+  if (!b.name.ends_with(a.name)) return false;  // an error must name the loop it is in
   if (b.cond || !b.has_bound || !a.entry_dims.empty() || !b.entry_dims.empty() || a.makes_dim ||
       a.is_reverse != b.is_reverse || has_effects(second))
     return false;
@@ -101,7 +102,7 @@ bool can_join(const Graph& graph, Pair& pair) {
   if (in[0] != graph.outputs_of(first)[a.trips_output()]) return false;
   pair.stack_of = stacks_read(graph, first, second);
   if (pair.stack_of.empty()) return false;
-  // Without a bound the number of elements of a list would be taken for one.
+  // Without a bound, the number of elements of a list would become the trip count.
   for (int i = 0; i < b.slices; ++i)
     if (pair.stack_of[i] < 0 && !a.has_bound && graph.types[in[b.first_slice() + i]].is_list())
       return false;
@@ -121,12 +122,12 @@ bool can_join(const Graph& graph, Pair& pair) {
 }
 
 std::optional<Pair> find_pair(const Graph& graph) {
-  std::unordered_map<ValueId, std::size_t> counted_by;  // by how many iterations there were
+  std::unordered_map<ValueId, std::size_t> counted_by;  // by trip count
   for (std::size_t b = 0; b < graph.records.size(); ++b) {
     const OpRecord& record = graph.records[b];
     if (record.op != &loop_op) continue;
     const auto in = graph.inputs_of(record);
-    // The second loop's bound is the number of iterations of the first one.
+    // The second loop's bound is the trip count of the first one.
     if (const auto first = in.empty() ? counted_by.end() : counted_by.find(in[0]);
         first != counted_by.end()) {
       Pair pair{first->second, b, {}, {}};
@@ -142,7 +143,7 @@ void append(std::vector<T>& to, const std::vector<T>& from, std::size_t begin, s
   to.insert(to.end(), from.begin() + begin, from.begin() + begin + count);
 }
 
-/// cond as it was, over more carries.
+/// Returns cond with additional carries, which it does not read.
 SubGraph with_more_carries(const SubGraph& cond, int carries, const std::vector<TensorType>& more) {
   Ref<Graph> graph(new Graph(*cond.graph));
   std::vector<ValueId> added;
@@ -154,7 +155,7 @@ SubGraph with_more_carries(const SubGraph& cond, int carries, const std::vector<
   return make_sub_graph(graph, names);
 }
 
-/// The record of both loops in one.
+/// Appends the record that runs both loops in one.
 void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
   const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
@@ -173,7 +174,7 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
   for (int i = 0; i < b.slices; ++i)
     if (pair.stack_of[i] >= 0)
       place[right.inputs[1 + b.carries + i]] = left.outputs[a.carries + pair.stack_of[i]];
-  for (int i = 0; i < b.slices; ++i)  // slices of the same are the same
+  for (int i = 0; i < b.slices; ++i)  // slices of the same tensor are equal
     for (int k = 0; k < a.slices; ++k) {
       const ValueId theirs = right.inputs[1 + b.carries + i], ours = left.inputs[1 + a.carries + k];
       if (in_b[b.first_slice() + i] == in_a[a.first_slice() + k] &&
@@ -200,7 +201,7 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
   next.stacks += b.stacks;
   next.sums += b.sums;
   std::vector<ValueId> inputs, outputs;
-  // Inputs: those of the op, of the body, and what ended entries see, side by side.
+  // Inputs of the op and of the body, and fills, in the same order.
   append(inputs, in_a, 0, a.first_slice());
   append(inputs, in_b, b.first_carry(), b.carries);
   append(inputs, in_a, a.first_slice(), a.slices);
@@ -292,7 +293,7 @@ Ref<Graph> join_loops(const Graph& graph) {
     }
   }
   if (pair) {
-    // Both counted the same.
+    // Both trip counts are equal.
     const OpRecord &first = graph.records[pair->first], &second = graph.records[pair->second];
     const ValueId count = graph.outputs_of(first)[loop_of(first).trips_output()],
                   same = graph.outputs_of(second)[loop_of(second).trips_output()];

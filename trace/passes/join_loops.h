@@ -1,20 +1,24 @@
-// trace/passes/join_loops.h — the pass that lets a loop run inside the one whose iterations it
-// reads.
+// trace/passes/join_loops.h — merges a loop into the loop whose iterations it repeats.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A loop that runs once more over the iterations of another, in the same direction, and reads what
-/// that one saved for it, becomes part of it; nothing is saved then.
+/// Merges two loops if the second runs over the iterations of the first, in the same direction, and
+/// reads its stacks as slices. The stacked values are then read in the same iteration and need not
+/// be saved.
 ///
-///   %y, %saved, %n = loop (%x); %t = loop bound %n slices (%saved) (%v)     becomes
-///   %y, %t = loop (%x, %v)
+///   Before: %y, %saved, %n = loop (%x); %t = loop bound %n slices (%saved) (%v)
+///   After:  %y, %t = loop (%x, %v)
 ///
-/// That is the form of a jvp: the tangent, reversed twice, runs forwards beside the value. Loops
-/// that users wrote one behind the other stay apart, and so do those whose entries end one by one.
-/// Stands after forwarded_outputs, which shows that two loops run equally often.
+/// A jvp has this form: the tangent, reversed twice, runs forwards beside the value.
+///
+/// Preserves: bits.   Runs: behind forwarded_outputs, which shows that trip counts are equal.
+/// Skips: loops that a user wrote one behind the other, loops whose entries finish one by one, and
+/// loops under a memory policy.
+/// Merges at most one pair of loops per graph and call; optimise() repeats the pass until nothing
+/// changes.
 Ref<Graph> join_loops(const Graph& graph);
 
 }  // namespace reel

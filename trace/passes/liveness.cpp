@@ -11,7 +11,7 @@ DimMakers dim_makers(const Graph& graph, const Dims& given) {
   std::unordered_set<const DimNode*> from_inputs;
   for (const ValueId v : graph.inputs)
     for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
-  // What is asked of an enclosing graph is not made here, even where no input says it any more.
+  // Dims known around the graph are not made here, even if no input binds them any more.
   for (const Dim& d : graph.schedule().free_symbols) from_inputs.insert(d.node());
   for (const Dim& d : given) from_inputs.insert(d.node());
   for (std::size_t r = 0; r < graph.records.size(); ++r)
@@ -56,7 +56,7 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted, c
       continue;
     live.records[r] = 1;
     const auto in = graph.inputs_of(record);
-    if (record.op == &loop_op) {  // of what it takes, what it needs for those outputs
+    if (record.op == &loop_op) {  // only the operands that the used outputs depend on
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
       const LoopLiveness needed = loop_liveness(attrs, is_used, graph.types_of(in));
       for (const std::size_t i : live_inputs(attrs, needed)) live.values[in[i]] = 1;
@@ -72,7 +72,7 @@ Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted, c
 
 namespace {
 
-/// A live record mentions a plain size that a value of this type alone says.
+/// Returns true if the type binds a plain size that a live record mentions.
 bool says_live_size(const Liveness& live, const TensorType& type) {
   bool result = false;
   for_each_bound(type, [&](const Dim& d) {
@@ -81,16 +81,16 @@ bool says_live_size(const Liveness& live, const TensorType& type) {
   return result;
 }
 
-/// What symbols of a body or condition are called around it. An input that nobody reads goes, and
-/// may have been what said a dim inside.
+/// Adds the symbols around a loop that its body's or condition's symbols stand for. The input that
+/// bound one of them inside may be dropped.
 void add_outside(const Symbols& inside, DimEnv env, Symbols& outside) {
   for (const auto& [node, dim] : inside)
     if (env.knows(dim))
       for_each_symbol(env.resolve(dim), [&](const Dim& d) { outside.emplace(d.node(), d); });
 }
 
-/// Elements of lists that nobody reads live too where they alone say what a dim is that the body
-/// mentions: one that was born in each iteration of another loop.
+/// Marks unread list elements as live if they alone bind a dim that the body mentions. Such a dim
+/// was made in each iteration of another loop.
 void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
   const Graph& body = *attrs.body.graph;
   const auto bind = [&](ValueId v) {
@@ -100,7 +100,7 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
     const int slice = static_cast<int>(i) - 1 - attrs.carries;
     const bool is_element =
         slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
-    // What is known outside goes without saying.
+    // Dims known outside need no input that binds them.
     if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
   }
   for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
@@ -113,8 +113,8 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
   }
 }
 
-/// Keeps one more carry if that alone says what a dim is that iterations change and the body
-/// mentions.
+/// Marks one more carry as live if it alone binds a dim that iterations change and the body
+/// mentions. Returns true if it did.
 bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
                         std::vector<std::uint8_t>& carry) {
   const Graph& body = *attrs.body.graph;
@@ -177,11 +177,11 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   }
   add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
   keep_dims(live, attrs, input_types);
-  // Where slices say how many iterations there are, one of them stays: none that is a list, which
-  // may have fewer elements, if there is another.
+  // If slices decide the trip count, one of them stays. A list may have fewer elements, so it stays
+  // only if all slices are lists.
   const bool has_dense = first_dense_slice(attrs, input_types).has_value();
   bool any_counts = bound_says_all(attrs, input_types);
-  int last = -1;  // that could count
+  int last = -1;  // slices that could decide the trip count
   for (int i = 0; i < attrs.slices; ++i) {
     const bool is_live = live.values[body.inputs[1 + attrs.carries + i]];
     result.slice.push_back(is_live);

@@ -1,4 +1,4 @@
-// trace/passes/liveness.h — what of a graph is needed for some of its outputs, through loops.
+// trace/passes/liveness.h — finds the values and records that some outputs of a graph depend on.
 #pragma once
 
 #include <unordered_map>
@@ -10,40 +10,47 @@ namespace reel {
 
 using Symbols = std::unordered_map<const DimNode*, Dim>;
 
-/// By value and by record; records with effects always live.
+/// Live values and records, by index. Records with effects are always live.
 struct Liveness {
   std::vector<std::uint8_t> values, records;
-  Symbols symbols;  ///< that live records mention
+  Symbols symbols;  ///< mentioned by live records
 };
 
-/// wanted: by output of the graph. Of what a loop takes lives only what its live outputs need: a
-/// ring of carries that feed only each other does not, nested ones included.
+/// Returns what the wanted outputs depend on, looking into loops: a loop's operand is live only if
+/// a live output of the loop depends on it. Rings of carries that feed only each other are dead.
+///
+/// wanted: by output of the graph.   given: dims that are known around the graph.
 Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted,
                   const Dims& given = {});
 
-/// Which record makes a dim: the first whose outputs have it. Inputs bring theirs along; what is
-/// mentioned before anything makes it is known around the graph, and so are those `given`.
+/// Maps each dim to the record that makes it: the first whose outputs have it. Dims of inputs are
+/// left out, as are dims known around the graph: its free symbols and `given`.
 using DimMakers = std::unordered_map<const DimNode*, std::size_t>;
 DimMakers dim_makers(const Graph& graph, const Dims& given = {});
-/// Which outputs of a record live, or alone say what a dim is that live records mention.
+/// Returns, by output of a record, whether it is live, or alone binds a dim that live records
+/// mention.
 std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
                                        const std::vector<std::uint8_t>& values,
                                        const Symbols& symbols, const DimMakers& makers);
 
-/// The bound alone ends the loop. It does not know the length of slices along a plain axis of
-/// unknown size, which a scan with max_seq_len may reach before it. inputs: types of the op's.
+/// Returns true if the bound alone decides the trip count. Returns false if slices run along a
+/// plain axis of unknown size: a scan with max_seq_len may reach its end before the bound.
+///
+/// inputs: types of the op's inputs.
 bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// What a loop needs for those of its outputs that are used.
+/// The leaves of a loop that its used outputs depend on.
 struct LoopLiveness {
   std::vector<std::uint8_t> carry, slice;
   Liveness body;
   std::vector<std::uint8_t> cond_values;
-  Symbols symbols;  ///< of around the loop, that live parts of its body and condition mention
+  Symbols
+      symbols;  ///< of the graph around the loop, mentioned by live records of body and condition
 };
 LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
                            const std::vector<TensorType>& input_types);
-/// Which inputs of the op that makes: bound and lengths, carries, slices, captures.
+/// Returns the op's inputs that are live: bound, lengths and chunk, then live carries, slices and
+/// captures.
 std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live);
 
 }  // namespace reel

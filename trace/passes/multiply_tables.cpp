@@ -23,13 +23,13 @@
 namespace reel {
 namespace {
 
-/// A product of the last axis of a with a matrix, [..., k] and [k, n] or [n, k].
+/// Returns true for a product of the last axis of a with a matrix: [..., k] and [k, n] or [n, k].
 bool is_by_matrix(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
   return dot.a_batch.empty() && dot.a_contract == std::vector<int>{a.rank() - 1} && b.rank() == 2 &&
          b.is_known();
 }
 
-/// A product over all axes of both operands but the last ones: [..., k] and [..., n].
+/// Returns true for a product over all axes but the last of both operands: [..., k] and [..., n].
 bool is_over_rows(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
   std::vector<int> rows(static_cast<std::size_t>(a.rank() - 1));
   std::iota(rows.begin(), rows.end(), 0);
@@ -37,13 +37,15 @@ bool is_over_rows(const DotAttrs& dot, const TensorType& a, const TensorType& b)
          dot.b_contract == rows;
 }
 
-/// Rows of fewer columns are multiplied as fast as rows of the product are gathered.
+/// Multiplying rows of fewer columns is as fast as gathering rows of the product.
 constexpr std::int64_t kFewColumns = 16;
-/// A loop over chunks adds up so many steps, at least, before it adds that to the sums of all.
+/// The least number of time steps that a chunked loop adds up before it adds to the sums of all
+/// chunks.
 constexpr std::int64_t kStepsOfChunk = 16;
 
-/// Rows of the table are taken several times each, and there are not many more of them than a chunk
-/// takes. The axis of the steps, the first one, may have a size that only a run knows.
+/// Returns true if table rows are taken at least twice on average, and there are not many more of
+/// them than the indices of a chunk. The loop's dim, the first in `order`, may have a size that
+/// only a run knows.
 bool has_many(const TensorType& indices, const std::vector<int>& order, const TensorType& table) {
   const std::int64_t rows = table.sizes()[0];
   std::int64_t of_step = 1;
@@ -57,26 +59,27 @@ bool has_many(const TensorType& indices, const std::vector<int>& order, const Te
          (!time.has_size() || 2 * rows <= of_step * time.size());
 }
 
-/// Of so many indices, as rows are taken by them.
+/// Returns the attributes of a gather of whole table rows by indices of this rank.
 AttrsRef by_whole_rows(GatherAttrs attrs, std::size_t rank) {
   attrs.matched.assign(rank, -1);
   return make_attrs(std::move(attrs));
 }
 
-/// A loop that is being changed. Values around it are those of the new graph.
+/// A loop that is being changed. Values around it belong to the new graph.
 struct Changed {
   LoopAttrs attrs;
   std::vector<ValueId> inputs, outputs;
   Ref<Graph> body;
   LoopNotes notes;
-  std::vector<int> reads = {};  ///< by value of the body: by records, and as an output
+  std::vector<int> reads = {};  ///< by value of the body: reads by records and as an output
 
   struct Added {
     ValueId outside, inside;
   };
   std::vector<Added> slices = {}, captures = {}, sums = {};
-  std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps = {};  ///< by indices and order
-  /// What was added up by index already.
+  std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps =
+      {};  ///< indices of an iteration, by indices and order
+  /// A sum by index that the loop has already.
   struct SumByIndex {
     ValueId steps, updates;
     TensorType type;
@@ -85,13 +88,13 @@ struct Changed {
   };
   std::vector<SumByIndex> sums_by_index = {};
 
-  /// A record of the body that gathers instead.
+  /// A gather that replaces a product of the body.
   struct Gather {
     ValueId table, indices;
     AttrsRef attrs;
   };
   std::map<std::size_t, Gather> gathers = {};
-  /// tᵀ·s, or sᵀ·t, in place of a sum of the loop.
+  /// tᵀ·s, or sᵀ·t, which replaces a sum of the loop.
   struct Product {
     ValueId out, sums;
     TableRows rows;
@@ -99,7 +102,7 @@ struct Changed {
   };
   std::vector<Product> products = {};
 
-  /// What a capture of the body is around the loop; nothing of other values.
+  /// Returns the value around the loop that the body captures as v; nothing if v is no capture.
   std::optional<ValueId> capture(ValueId v) const {
     const Graph& from = *attrs.body.graph;
     for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
@@ -142,7 +145,7 @@ class Multiplying {
   }
 
  private:
-  /// What a scatter_add is instead: s·w, or s·wᵀ.
+  /// The product that replaces a scatter_add: s·w, or s·wᵀ.
   struct Scattered {
     ValueId sums, matrix;
     TableRows rows;
@@ -151,7 +154,7 @@ class Multiplying {
 
   // ---- Around loops -----------------------------------------------------------------------------
 
-  /// A part of a graph, recorded anew -> its only output.
+  /// Records fn as a graph and appends it. Returns its only output.
   template <class Fn>
   static ValueId put(Graph& to, const std::vector<ValueId>& inputs, Fn&& fn) {
     const RecordedGraph part = record_graph(
@@ -168,7 +171,7 @@ class Multiplying {
     }
     return value[part.graph->outputs[0]];
   }
-  /// t·w, or t·wᵀ, added up in the order that a step has.
+  /// t·w, or t·wᵀ, summed in the order that an iteration uses.
   ValueId product(ValueId table, ValueId matrix, int contract, SumOrder order) {
     return put(*to_, {table, matrix}, [&](const Tensors& given) {
       DotAttrs attrs{{1}, {contract}, {}, {}};
@@ -192,8 +195,8 @@ class Multiplying {
       return where_taken(made, given[2], *at.rows.attrs);
     });
   }
-  /// x, and zeros in rows that nobody takes: infinities of the table, or of the matrix, would make
-  /// NaN there.
+  /// Returns x with zeros in table rows that no index takes: infinities of the table or the matrix
+  /// would give NaN there.
   static Tensor where_taken(const Tensor& x, const Tensor& indices, const GatherAttrs& attrs) {
     const auto rank = static_cast<std::size_t>(indices.rank());
     const Tensor counts = scatter_positions(zeros(Dims{x.dims()[0]}, i32), indices,
@@ -220,7 +223,8 @@ class Multiplying {
     for (const OpRecord& of : body.records)
       for (const ValueId v : body.inputs_of(of)) ++loop.reads[v];
     for (const ValueId v : body.outputs) ++loop.reads[v];
-    // An index out of range is found before anything is printed.
+    // Effects are excluded so that an index out of range is still reported before anything is
+    // printed.
     const bool can_change = attrs.is_full && !attrs.cond && attrs.entry_dims.empty() &&
                             !attrs.in_chunks && !has_effects(body);
     for (std::size_t i = 0; can_change && i < static_cast<std::size_t>(attrs.slices); ++i)
@@ -235,7 +239,7 @@ class Multiplying {
     finish(record, std::move(loop));
   }
 
-  /// Products in the body that take rows of a table.
+  /// Replaces products in the body that read rows of a table.
   void use_rows(Changed& loop, ValueId rows_of_step, const TableRows& rows) {
     const Graph& body = *loop.attrs.body.graph;
     const TensorType& type = body.types[rows_of_step];
@@ -252,7 +256,7 @@ class Multiplying {
     }
   }
 
-  /// x·w in the body as rows of t·w.
+  /// Replaces x·w in the body by rows of t·w.
   void gather_products(Changed& loop, std::size_t r, const TableRows& rows) {
     const Graph& body = *loop.attrs.body.graph;
     const OpRecord& record = body.records[r];
@@ -264,7 +268,7 @@ class Multiplying {
     const Dim& column = b.dims()[static_cast<std::size_t>(1 - contract)];
     const std::optional<ValueId> matrix = loop.capture(in[1]);
     const SumOrder order = order_in_steps(loop.attrs, attrs, a, b, how_.packs);
-    // A product of one column costs no more than to look it up.
+    // A product of one column costs no more than a gather.
     if (!matrix || column.size() == 1 || !has_alike_rows(order) ||
         (column.is_named() && column == table.dims()[0]))
       return;
@@ -277,8 +281,7 @@ class Multiplying {
                    str("once for each row of ", table, ", from which its rows are gathered"));
   }
 
-  /// A sum of xᵀ·g, or of gᵀ·x, which has two axes and may be transposed, as a product with what is
-  /// added up by index.
+  /// Replaces a sum of xᵀ·g or gᵀ·x, possibly transposed, by a product with a sum by index.
   void add_by_index(Changed& loop, std::size_t r, const TableRows& rows, bool rows_first) {
     const Graph& body = *loop.attrs.body.graph;
     const OpRecord& record = body.records[r];
@@ -302,7 +305,8 @@ class Multiplying {
                    {body.types[term]}, "of sums by index");
   }
 
-  /// What a loop stacks as g·wᵀ, to be added up by index, as a product of these sums.
+  /// Replaces a stack of g·wᵀ, which a scatter_add adds up by index, by a product of the sum by
+  /// index.
   void use_updates(Changed& loop, ValueId term, const TableRows& rows, std::size_t scatter) {
     const Graph& body = *loop.attrs.body.graph;
     for (const OpRecord& record : body.records) {
@@ -321,7 +325,7 @@ class Multiplying {
     }
   }
 
-  /// The indices of a step, in the body.
+  /// Returns the body's slice that has the indices of an iteration; adds it if it is not there.
   ValueId steps(Changed& loop, const TableRows& rows) {
     auto [it, is_new] = loop.steps.try_emplace({rows.indices, rows.order}, 0);
     if (!is_new) return it->second;
@@ -332,7 +336,8 @@ class Multiplying {
     return it->second;
   }
 
-  /// The sum over steps, around the loop, of each row's updates; nothing where they are no rows.
+  /// Returns the sum over iterations, around the loop, of each table row's updates; nothing if
+  /// `updates` are not rows.
   std::optional<ValueId> sums_by_index(Changed& loop, const TableRows& rows, ValueId updates) {
     const Graph& body = *loop.attrs.body.graph;
     const TensorType& type = body.types[updates];
@@ -409,8 +414,8 @@ class Multiplying {
   const MultiplyTables& how_;
   FindTableRows find_;
   Ref<Graph> to_;
-  std::vector<ValueId> now_;                    ///< by value
-  std::map<std::size_t, Scattered> scattered_;  ///< by scatter_add
+  std::vector<ValueId> now_;  ///< by value of the old graph, its value in the new one
+  std::map<std::size_t, Scattered> scattered_;  ///< by record, a scatter_add
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// trace/passes/multiply_tables.h — the pass that multiplies a table once, instead of the rows that
-// a loop's steps take from it.
+// trace/passes/multiply_tables.h — hoists products of gathered table rows, as embeddings need them.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -7,30 +6,33 @@
 
 namespace reel {
 
-/// How tables are multiplied.
+/// Options of multiply_tables.
 struct MultiplyTables {
-  Packs packs = Packs::large;  ///< what pack_weights does afterwards
-  bool any = false;            ///< for tests, whatever the sizes
+  Packs packs = Packs::large;  ///< the matrices that pack_weights will pack later in the pipeline
+  bool any = false;            ///< for tests: ignores the limits on sizes
 };
 
-/// A table of few rows, such as an embedding of characters, is gathered from by many indices, and a
-/// loop multiplies in each step what they gave by a matrix. Rows of the product are the same for
-/// the same index, so that the table is multiplied, and they are gathered:
+/// Multiplies a whole table once instead of the table rows that a loop gathers in each iteration. A
+/// table of few rows, such as an embedding of characters, is gathered from by many indices, and
+/// equal indices give equal rows of the product:
 ///
-///   x = gather(t, i); loop over x: x·w        becomes      p = t·w; loop over i: gather(p, i)
+///   Before: x = gather(t, i); loop over x: x·w
+///   After:  p = t·w; loop over i: gather(p, i)
 ///
-/// Its gradient multiplies by what came back of each step, g. That is added up by index instead:
+/// The gradient loop multiplies by the cotangent g of each time step. g is added up by index
+/// instead:
 ///
-///   loop over x, g: sum xᵀ·g; stack g·wᵀ   becomes   loop over i, g: sum s of scatter_add(i, g)
-///   scatter_add(i, the stack)                        tᵀ·s; s·wᵀ
+///   Before: loop over x, g: sum xᵀ·g; stack g·wᵀ      then scatter_add(i, the stack)
+///   After:  loop over i, g: sum s of scatter_add(i, g)      then tᵀ·s and s·wᵀ
 ///
-/// What is gathered has the bits that it had, but for matrices that pack_weights does not pack in
-/// loops that run in blocks of rows; sums are taken in another order. Only where rows of
-/// 16 columns and more are taken twice and more on the average, and steps take many, since the sum
-/// has all of them; of products with more than one column. Loops stay as they are whose entries end
-/// one by one, that have a condition or run in chunks, and those that print, or where something is
-/// printed between the loop and what gathers or adds up by index. Before the passes that take loops
-/// apart.
+/// Preserves: bits of gathered rows, except for matrices that pack_weights does not pack in loops
+/// that run in row blocks; sums up to rounding.
+/// Runs: before the passes that split or chunk loops.
+/// Skips tables of fewer than 16 columns, or gathered from less than twice per table row on
+/// average. Skips tables with more than 16 rows per index of an iteration, since the sum has all
+/// table rows. Skips products with one column.
+/// Skips loops whose entries finish one by one, that have a condition, are chunked, or print. Skips
+/// loops if something is printed between the loop and the gather or scatter_add.
 Ref<Graph> multiply_tables(const Graph& graph, const MultiplyTables& how = {});
 
 }  // namespace reel

@@ -1,5 +1,4 @@
-// trace/passes/needed_outside.h — NeededOutside, what of a loop's body is had outside of it, and
-// how.
+// trace/passes/needed_outside.h — NeededOutside, the body values that are needed outside a loop.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +8,22 @@
 
 namespace reel {
 
-/// Which values of a loop's body are needed outside of it, of all steps or added up over them, once
-/// a TimeSplit has said what leaves it.
+/// Tells which values of a loop's body are needed outside of it, and whether as all time steps or
+/// as their sum, once a TimeSplit has decided which records leave the loop.
 class NeededOutside {
  public:
   NeededOutside(const LoopAttrs& attrs, const TimeSplit& split);
 
-  /// The value's maker leaves the loop.
+  /// Returns true if the record that makes the value leaves the loop.
   bool leaves(ValueId v) const { return leaves_[v]; }
-  /// Of all steps; of what leaves, also inside.
+  /// Returns true if the values of all time steps are needed outside. Of a record that leaves, they
+  /// may also be needed inside.
   bool values_of(ValueId v) const { return has_values_[v]; }
   bool sum_of(ValueId v) const { return has_sum_[v]; }
-  /// Of a record that leaves: what it gives is needed, not only sums that are made without it.
+  /// Returns true if the results of a record that leaves are needed, not only sums that can be made
+  /// without them.
   bool results_of(const OpRecord& record) const;
-  /// An output of the body, a stack or a sum, is made outside.
+  /// Returns true if an output of the body, a stack or a sum, is made outside.
   bool makes(std::size_t output) const;
 
  private:

@@ -30,7 +30,7 @@ bool never_fails_once_placed(const Op& op, const Attrs* attrs) {
     const std::vector<int>& axes = get<ReduceAttrs>(attrs).axes;  // ascending
     return !axes.empty() && axes.back() - axes.front() + 1 == std::ssize(axes);
   }
-  // Ops that sort rows, or add them up in f64, work in memory of their own.
+  // Ops that sort rows, or add them up in f64, need scratch memory.
   const auto rows = row_ops();
   return std::find(rows.begin(), rows.end(), &op) != rows.end() && op.name != "coalesce_rows" &&
          op.name != "add_rows";

@@ -1,18 +1,20 @@
-// trace/passes/never_fails.h — never_fails, which ops only sizes and dtypes can make fail.
+// trace/passes/never_fails.h — never_fails, which ops can fail only for their sizes and dtypes.
 #pragma once
 
 #include "reel/core/op.h"
 
 namespace reel {
 
-/// Where its types are right, the op gives a result for any values: element-wise ops, products,
-/// reductions, and what puts elements into another order. Not so what reads indices, lengths or
-/// lists; and what is not listed here may fail.
+/// Returns true if the op gives a result for any values, provided that its types are right:
+/// element-wise ops, products, reductions, and ops that only rearrange elements. Returns false for
+/// ops that read indices, lengths or lists, and for ops that the .cpp does not list.
 bool never_fails(const Op& op);
 
-/// True if never_fails, and the kernel allocates nothing where its outputs are placed: element-wise
-/// ops, rows taken out of a table or put into one, views, and reductions over neighbouring axes.
-/// Other kernels work in memory of their own. attrs: of the op.
+/// Returns true if never_fails(), and the kernel allocates nothing when its outputs are placed:
+/// element-wise ops, gathers and updates of table rows, views, and reductions over neighbouring
+/// axes. Other kernels need scratch memory.
+///
+/// attrs: the op's.
 bool never_fails_once_placed(const Op& op, const Attrs* attrs);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/passes/notes.h — LoopNote, what a pass says of a loop.
+// trace/passes/notes.h — LoopNote, a pass's remark about a loop for explain().
 #pragma once
 
 #include <algorithm>
@@ -12,32 +12,32 @@
 
 namespace reel {
 
-/// What became of a part of a loop, in words, for explain(). Kept with the loop's attributes
-/// (LoopAttrs::notes), so that it stays with it whatever other passes do.
+/// A remark: what a pass did with a part of a loop. Remarks are kept in the loop's attributes
+/// (LoopAttrs::notes), so that they survive later passes.
 struct LoopNote {
   enum class Kind {
-    apart,    ///< which part of the loop that a user wrote it is
-    joined,   ///< what else runs in it
-    hoisted,  ///< done before the loop
-    sunk,     ///< done after it
-    stays,    ///< why something is not
+    apart,    ///< which part of the user's loop this loop is
+    joined,   ///< which other loop runs in it
+    hoisted,  ///< moved before the loop
+    sunk,     ///< moved behind the loop
+    stays,    ///< why something stays in the loop
   };
   Kind kind;
   std::string text;
 };
 
-/// Collects notes about one loop.
+/// Collects remarks about one loop.
 class LoopNotes {
  public:
   using Kind = LoopNote::Kind;
   using All = std::shared_ptr<const std::vector<LoopNote>>;
-  /// before: what other passes said; may be null.
+  /// before: remarks of earlier passes; may be null.
   explicit LoopNotes(const All& before = {}) {
     if (before) notes_ = *before;
   }
   void say(Kind kind, std::string text) { notes_.push_back({kind, std::move(text)}); }
-  /// An op of the body: with its types where it gains by it, else it is counted. how: what is done
-  /// with it, or why not.
+  /// Adds a remark about an op of the body: with its types if it gains by leaving the loop,
+  /// otherwise as part of a count by name. how: how it is done, or why it stays.
   void say(Kind kind, const Op& op, const std::vector<TensorType>& in,
            const std::vector<TensorType>& out, const std::string& how);
   bool has(Kind kind) const {

@@ -252,7 +252,7 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
     });
     return result && trial.captured.empty();
   } catch (const MemoryError&) {
-    throw;  // a graph must not depend on how much memory there was when it was made
+    throw;                  // a graph must not depend on how much memory there was when it was made
   } catch (const Error&) {  // attributes of one step need not fit all steps
     return false;
   }
