@@ -16,7 +16,7 @@ const LoopAttrs* loop_in_chunks(const Graph& graph, std::size_t record) {
   return attrs.in_chunks ? &attrs : nullptr;
 }
 
-/// Returns true if output k of a loop is one of its stacks.
+/// Returns true if output k of a loop is a stack.
 bool is_stack(const LoopAttrs& attrs, std::size_t k) {
   return k >= attrs.first_stack() && k < attrs.first_sum();
 }
@@ -36,8 +36,8 @@ bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
   return result;
 }
 
-/// Moves the records between the loops at places [begin, end) of the order and the loop at `next`,
-/// so that this loop directly follows the others.
+/// Moves the records between the loops at places [begin, end) of the order and the loop at `next`.
+/// This loop then directly follows the others.
 ///
 /// Returns the number of places by which the loops moved on. Returns nothing, and leaves the order
 /// unchanged, if the loop depends on a record that depends on the other loops.

@@ -8,9 +8,9 @@
 namespace reel {
 
 /// Returns true if the chunked loop `next` can run one chunk behind the chunked loops `loops`: it
-/// reads at least one of their outputs, and reads their outputs only as slices of their stacks.
-/// Also requires the same direction, no effects, no stack in a file, and no recomputed residuals
-/// that both read.
+/// reads at least one output of theirs, and reads such outputs only as slices of stacks. Also
+/// requires the same direction, no effects, no stack in a file, and no recomputed residuals that
+/// both read.
 ///
 /// loops, next: indices of records of `graph`.
 bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std::size_t next);

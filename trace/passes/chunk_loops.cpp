@@ -59,8 +59,7 @@ class Chunking {
     return !time->has_size() || has_chunks(time->size(), size ? *size : wanted(time->size()));
   }
 
-  /// Returns the attributes of the chunked loop. Requires prepare(); the op's inputs are those of
-  /// inputs().
+  /// Returns the attributes of the chunked loop, which takes inputs(). Requires prepare().
   LoopAttrs make() const {
     LoopAttrs next = attrs_;
     next.body = make_sub_graph(body());
@@ -80,8 +79,8 @@ class Chunking {
     return next;
   }
 
-  /// Returns the operands of the chunked loop, given those of the loop: without a bound, and with
-  /// the lengths, which the loop inside takes, as the last capture.
+  /// Returns the operands of the chunked loop. Compared with `in` they lack the bound, and end with
+  /// the lengths, which the loop inside takes from this capture.
   std::vector<ValueId> inputs(std::span<const ValueId> in) const {
     std::vector<ValueId> result(in.begin() + static_cast<std::ptrdiff_t>(attrs_.first_carry()),
                                 in.end());
@@ -92,9 +91,9 @@ class Chunking {
  private:
   /// Returns true if the loop is chunked even if nothing leaves it. Whether something leaves may
   /// depend on the residuals that a policy or rule keeps, in this loop or in loops inside. A
-  /// gradient's sums are then always added up chunk by chunk. Under a policy, the time steps of a
-  /// chunk are cut into row blocks, on which the bits of products depend, as all time steps are
-  /// without one.
+  /// gradient's sums are then always added up chunk by chunk. The bits of products depend on row
+  /// blocks; under a policy the time steps of a chunk are cut into row blocks, without one all time
+  /// steps are.
   bool must_have_chunks() const {
     const Graph& body = *attrs_.body.graph;
     if (attrs_.counts_down && has_loops(body)) return true;
@@ -109,9 +108,8 @@ class Chunking {
     });
   }
   /// Fewer than two chunks are not worth it, with two exceptions. Under policies, checkpoints are
-  /// taken before chunks, and chunks are recomputed. In a body, the inner loop's sums are those of
-  /// its whole run with and without a policy, as batch_over_time takes sums of chunks, not of
-  /// single time steps.
+  /// taken before chunks, and chunks are recomputed. An inner loop must sum up its whole run first,
+  /// with and without a policy; batch_over_time then moves sums of chunks out, not single terms.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
     return size < steps ||
            (steps > 0 && (is_inside_ || attrs_.recalls() || attrs_.keeps_few_steps()));
@@ -223,8 +221,8 @@ class Chunking {
   Dim chunk_;
 };
 
-/// Marks, by record, pairs of loops that can be chunked, of which one takes the other's stacks as
-/// slices in the same direction.
+/// Marks, by record, loops that can be chunked if one takes the other's stacks as slices in the
+/// same direction.
 std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
   std::vector<std::uint8_t> result(graph.records.size());
   std::map<ValueId, std::size_t> stacked_by;

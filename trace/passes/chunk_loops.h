@@ -5,19 +5,17 @@
 
 namespace reel {
 
-/// Rewrites loops into chunked loops, whose body runs the original loop over the time steps of one
-/// chunk:
+/// Rewrites loops into chunked loops. The body of a chunked loop runs the original loop over the
+/// time steps of one chunk:
 ///
 ///   Before: loop over 1000 time steps of x
 ///   After:  loop over chunks of 50 time steps of x: loop over the 50 time steps
 ///
 /// Ops that batch_over_time hoists or sinks then run chunk by chunk. They need memory for one chunk
-/// only, their values are in the cache when they are read, and readers of a stack need not wait for
+/// only, and their values are in the cache when they are read. Readers of a stack need not wait for
 /// all of it.
 ///
-/// A loop is chunked if one of these holds: - batch_over_time would move something out of it. -
-/// Another loop takes its stacks as slices in the same direction. adjoin_loops then lets both
-/// A loop is chunked if one of these holds:
+/// A loop is chunked if at least one of these holds:
 /// - batch_over_time would move something out of it.
 /// - Another loop takes its stacks as slices in the same direction, or it takes another's.
 ///   adjoin_loops then lets both overlap.
@@ -25,14 +23,16 @@ namespace reel {
 ///   (must_have_chunks in the .cpp).
 /// - `steps` is not 0.
 ///
+/// Loops that fit one chunk stay unchanged, except inside loops and under policies.
+///
 /// If entries finish one by one, they do so in the inner loop. It takes the lengths from a capture,
 /// and its dim is ragged, too:
 ///
 ///   Before: loop over time[batch], lengths
 ///   After:  loop over chunks of it: loop over chunk[batch], lengths
 ///
-/// Along a plain dim of a known size, chunks are equal if the size has a divisor that is at least
-/// half of the wanted chunk. Otherwise the chunk's size is a symbol that only a run knows.
+/// Along a plain dim of a known size, chunks are equal if a divisor of the size is above half of
+/// the wanted chunk. Otherwise the chunk's size is a symbol that only a run knows.
 ///
 /// steps: time steps of a chunk; 0 chooses them by the size of the L2 cache when the loop is
 /// planned.

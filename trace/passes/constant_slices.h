@@ -5,8 +5,8 @@
 
 namespace reel {
 
-/// Replaces slices of a stack whose elements are all the same value, because another loop stacked
-/// one of its captures. The reading loop captures that value instead.
+/// Replaces slices of a stack by a capture if another loop stacked a capture, so that all elements
+/// are the same value.
 ///
 ///   Before: _, us = loop(u): h' = h·u; stack u      loop over us: g' = g·uᵀ
 ///   After:  loop(u): h' = h·u                       loop(u): g' = g·uᵀ

@@ -37,8 +37,8 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   Pruned result{attrs, {}, {}};
   LoopAttrs& next = result.attrs;
   Ref<Graph> graph(new Graph(body));
-  // Leave out dead records: if the input that binds a dim is gone, a dead record whose type has the
-  // dim would pass for its maker.
+  // Leave out dead records. If the input that binds a dim is gone, a dead record with the dim in
+  // its outputs would pass for its maker.
   OpRecords kept;
   for (std::size_t r = 0; r < body.records.size(); ++r)
     if (live.records[r])

@@ -5,9 +5,8 @@
 
 namespace reel {
 
-/// Drops records without an effect whose outputs are not read. Inside loops it also drops unread
-/// carries, slices, captures, stacks and sums, including rings of carries that feed only each
-/// other.
+/// Drops records without an effect if no output is read. Inside loops it also drops unread carries,
+/// slices, captures, stacks and sums, including rings of carries that feed only each other.
 ///
 ///   Before: %1 = exp(%0); %2 = mul(%0, %0); return %2
 ///   After:  %2 = mul(%0, %0); return %2

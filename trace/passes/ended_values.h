@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// Classifies, for finished entries, each value of the body of a loop whose entries finish one by
-/// one along one dim:
+/// Classifies the values of a loop's body for finished entries, if entries finish one by one along
+/// one dim:
 /// - equal to the value of a running entry, if it is computed only from inputs that finished
 ///   entries read from a running one;
 /// - zero, if it is linear in cotangents;

@@ -1,4 +1,4 @@
-// trace/passes/fold_constants.h — computes ops whose operands are all constants.
+// trace/passes/fold_constants.h — computes ops on constants when a graph is made.
 #pragma once
 
 #include "reel/core/graph.h"

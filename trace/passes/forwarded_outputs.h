@@ -6,10 +6,10 @@
 namespace reel {
 
 /// Replaces outputs of loops:
-/// - A stack whose elements are the loop's slices, unchanged, becomes the sliced tensor.
+/// - A stack of unchanged slices becomes the sliced tensor.
 /// - A value that is stacked twice, or added up twice, becomes one output.
-/// - The trip count of a loop whose bound is another loop's trip count, as of a gradient loop,
-///   becomes that other trip count.
+/// - The trip count of a loop becomes the trip count of another loop that bounds it, as a loop
+///   bounds its gradient loop.
 ///
 ///   Before: %ys = loop slices (%xs): return %x as a stack
 ///   After:  readers of %ys read %xs

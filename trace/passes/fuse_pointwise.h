@@ -12,9 +12,9 @@ namespace reel {
 ///   After:  %6 = fused(%0, %1, %2)
 ///             body: %3 = add(%0, %1); %4 = sigmoid(%3); %5 = mul(%4, %2); return %5
 ///
-/// Groups also include splits into parts of that size, concats of such parts, and repetitions
-/// (spread) that they read. They include sums over rows of up to about 2,000 elements and ops on
-/// those sums, so that layer normalisation is one op.
+/// Groups also include splits into parts of that size, concats of them, and repetitions (spread)
+/// that they read. They include sums over rows of up to 2,048 elements and ops on those sums, so
+/// that layer normalisation is one op.
 ///
 /// Preserves: bits.   Runs: in bodies and branches too; behind all passes that inspect ops, as
 /// these do not know `fused`.

@@ -5,7 +5,7 @@
 
 namespace reel {
 
-/// Hoists element-wise ops whose operands are all captures; the loop captures their results.
+/// Hoists element-wise ops on captures; the loop captures their results instead.
 ///
 ///   Before: loop captures (%b): %1 = sin(%b); ...
 ///   After:  %1 = sin(%b); loop captures (%1): ...
@@ -19,7 +19,7 @@ namespace reel {
 /// than running ones.
 Ref<Graph> hoist_invariants(const Graph& graph);
 /// Hoists all loop-invariant ops that fail for no values (never_fails), such as products and
-/// reductions, out of loops whose entries do not finish one by one.
+/// reductions, if entries do not finish one by one.
 ///
 /// Requires an executor with a fallback: ops can still fail for their sizes, before a loop that
 /// runs no iteration.

@@ -1,4 +1,4 @@
-// trace/passes/join_loops.h — merges a loop into the loop whose iterations it repeats.
+// trace/passes/join_loops.h — merges a loop into the loop that it repeats.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -15,8 +15,8 @@ namespace reel {
 /// A jvp has this form: the tangent, reversed twice, runs forwards beside the value.
 ///
 /// Preserves: bits.   Runs: behind forwarded_outputs, which shows that trip counts are equal.
-/// Skips: loops that a user wrote one behind the other, loops whose entries finish one by one, and
-/// loops under a memory policy.
+/// Skips: loops that a user wrote one behind the other, loops with entries that finish one by one,
+/// and loops under a memory policy.
 /// Merges at most one pair of loops per graph and call; optimise() repeats the pass until nothing
 /// changes.
 Ref<Graph> join_loops(const Graph& graph);

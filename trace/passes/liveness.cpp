@@ -81,16 +81,16 @@ bool says_live_size(const Liveness& live, const TensorType& type) {
   return result;
 }
 
-/// Adds the symbols around a loop that its body's or condition's symbols stand for. The input that
-/// bound one of them inside may be dropped.
+/// Adds the symbols around a loop for which symbols of its body or condition stand. The input that
+/// bound a symbol inside may be dropped.
 void add_outside(const Symbols& inside, DimEnv env, Symbols& outside) {
   for (const auto& [node, dim] : inside)
     if (env.knows(dim))
       for_each_symbol(env.resolve(dim), [&](const Dim& d) { outside.emplace(d.node(), d); });
 }
 
-/// Marks unread list elements as live if they alone bind a dim that the body mentions. Such a dim
-/// was made in each iteration of another loop.
+/// Marks unread list elements as live if they alone bind a dim that the body mentions. Another loop
+/// made such a dim in each iteration.
 void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
   const Graph& body = *attrs.body.graph;
   const auto bind = [&](ValueId v) {

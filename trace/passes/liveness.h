@@ -16,15 +16,16 @@ struct Liveness {
   Symbols symbols;  ///< mentioned by live records
 };
 
-/// Returns what the wanted outputs depend on, looking into loops: a loop's operand is live only if
-/// a live output of the loop depends on it. Rings of carries that feed only each other are dead.
+/// Returns the values and records that the wanted outputs depend on. Looks into loops: a loop's
+/// operand is live only if a live output of the loop depends on it. Rings of carries that feed only
+/// each other are dead.
 ///
 /// wanted: by output of the graph.   given: dims that are known around the graph.
 Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted,
                   const Dims& given = {});
 
-/// Maps each dim to the record that makes it: the first whose outputs have it. Dims of inputs are
-/// left out, as are dims known around the graph: its free symbols and `given`.
+/// Maps each dim to the record that makes it, the first with the dim in its outputs. Dims of inputs
+/// are left out, as are dims known around the graph: its free symbols and `given`.
 using DimMakers = std::unordered_map<const DimNode*, std::size_t>;
 DimMakers dim_makers(const Graph& graph, const Dims& given = {});
 /// Returns, by output of a record, whether it is live, or alone binds a dim that live records

@@ -43,9 +43,9 @@ constexpr std::int64_t kFewColumns = 16;
 /// chunks.
 constexpr std::int64_t kStepsOfChunk = 16;
 
-/// Returns true if table rows are taken at least twice on average, and there are not many more of
-/// them than the indices of a chunk. The loop's dim, the first in `order`, may have a size that
-/// only a run knows.
+/// Returns true if table rows are taken at least twice on average, and the table has not many more
+/// rows than a chunk has indices. The loop's dim, the first in `order`, may have a size that only a
+/// run knows.
 bool has_many(const TensorType& indices, const std::vector<int>& order, const TensorType& table) {
   const std::int64_t rows = table.sizes()[0];
   std::int64_t of_step = 1;

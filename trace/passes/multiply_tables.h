@@ -13,8 +13,8 @@ struct MultiplyTables {
 };
 
 /// Multiplies a whole table once instead of the table rows that a loop gathers in each iteration. A
-/// table of few rows, such as an embedding of characters, is gathered from by many indices, and
-/// equal indices give equal rows of the product:
+/// table of few rows, such as an embedding of characters, is gathered from by many indices. Equal
+/// indices give equal rows of the product:
 ///
 ///   Before: x = gather(t, i); loop over x: x·w
 ///   After:  p = t·w; loop over i: gather(p, i)
@@ -31,8 +31,8 @@ struct MultiplyTables {
 /// Skips tables of fewer than 16 columns, or gathered from less than twice per table row on
 /// average. Skips tables with more than 16 rows per index of an iteration, since the sum has all
 /// table rows. Skips products with one column.
-/// Skips loops whose entries finish one by one, that have a condition, are chunked, or print. Skips
-/// loops if something is printed between the loop and the gather or scatter_add.
+/// Skips loops with entries that finish one by one, with a condition, with prints, or chunked.
+/// Skips loops if something is printed between the loop and the gather or scatter_add.
 Ref<Graph> multiply_tables(const Graph& graph, const MultiplyTables& how = {});
 
 }  // namespace reel

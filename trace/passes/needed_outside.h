@@ -8,16 +8,16 @@
 
 namespace reel {
 
-/// Tells which values of a loop's body are needed outside of it, and whether as all time steps or
-/// as their sum, once a TimeSplit has decided which records leave the loop.
+/// Tells which values of a loop's body are needed outside of it, as all time steps or as their sum.
+/// Requires a TimeSplit, which has decided which records leave the loop.
 class NeededOutside {
  public:
   NeededOutside(const LoopAttrs& attrs, const TimeSplit& split);
 
   /// Returns true if the record that makes the value leaves the loop.
   bool leaves(ValueId v) const { return leaves_[v]; }
-  /// Returns true if the values of all time steps are needed outside. Of a record that leaves, they
-  /// may also be needed inside.
+  /// Returns true if the values of all time steps are needed outside, or, for a record that leaves,
+  /// inside.
   bool values_of(ValueId v) const { return has_values_[v]; }
   bool sum_of(ValueId v) const { return has_sum_[v]; }
   /// Returns true if the results of a record that leaves are needed, not only sums that can be made

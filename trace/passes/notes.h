@@ -12,7 +12,7 @@
 
 namespace reel {
 
-/// A remark: what a pass did with a part of a loop. Remarks are kept in the loop's attributes
+/// A remark about the work of a pass on a part of a loop. Remarks are kept in the loop's attributes
 /// (LoopAttrs::notes), so that they survive later passes.
 struct LoopNote {
   enum class Kind {

@@ -12,8 +12,9 @@
 namespace reel {
 namespace {
 
-/// Whether packed_dot reads all of the matrix in every run of a step: its columns may be the rows
-/// of the loop's state, some of which run at a time (plan/row_cut.h), or entries that end.
+/// Returns true if packed_dot reads all of the matrix whenever the body runs. Returns false if its
+/// columns are the rows of the loop's state, which may run in row blocks (plan/row_cut.h), or
+/// entries that finish.
 bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
               const TensorType& matrix) {
   if (!can_be_packed(dot, a, matrix)) return false;
@@ -34,10 +35,10 @@ PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const Te
   return packed_ops_of(dot, a, matrix);
 }
 
-/// A loop whose captures are packed.
+/// Packs the captures of one loop.
 class Packing {
  public:
-  /// inputs: of the loop, in `outside`, where what is packed is computed.
+  /// inputs: the loop's, in `outside`, which receives the pack records.
   Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, Packs packs)
       : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), packs_(packs) {
     const Graph& body = *attrs_.body.graph;
@@ -57,11 +58,11 @@ class Packing {
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
       const Op* op = record.op;
-      if (is_pack(*op) && is_constant(in[0])) {  // of a loop inside
+      if (is_pack(*op) && is_constant(in[0])) {  // from a loop inside
         replaced_[out[0]] = packed(*op, in[0], get<PackAttrs>(record.attrs.get()).contract);
         continue;
       }
-      // What a chunk does for all its steps at once has rows enough.
+      // Products over all time steps of a chunk have enough rows without packing.
       if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0])) {
         const auto& dot = get<DotAttrs>(record.attrs.get());
         const TensorType &a = body.types[in[0]], &matrix = body.types[in[1]];
@@ -84,7 +85,8 @@ class Packing {
     const auto found = replaced_.find(v);
     return found == replaced_.end() ? v : found->second;
   }
-  /// The same in every iteration, whoever has ended.
+  /// Returns true for a capture that is the same in every iteration, whichever entries have
+  /// finished.
   bool is_constant(ValueId v) const {
     if (!capture_of_.count(v)) return false;
     const Dims& dims = body_->types[v].dims();
@@ -92,7 +94,7 @@ class Packing {
                         [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
   }
 
-  /// The capture of the loop that is this one, packed by the op.
+  /// Returns the body's capture of the packed matrix; packs it if it is new.
   ValueId packed(const Op& pack, ValueId capture, int contract) {
     auto [it, is_new] = packed_.try_emplace({&pack, capture, contract}, 0);
     if (!is_new) return it->second;
@@ -114,7 +116,7 @@ class Packing {
   std::vector<ValueId>& inputs_;
   Packs packs_;
   Ref<Graph> body_;
-  std::map<ValueId, int> capture_of_;  ///< its place among the captures of the body
+  std::map<ValueId, int> capture_of_;  ///< value -> its place among the body's captures
   std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
   std::map<ValueId, ValueId> replaced_;
 };

@@ -1,4 +1,4 @@
-// trace/passes/pack_weights.h — pack_weights, matrices that a loop captures are packed before it.
+// trace/passes/pack_weights.h — packs matrices that a loop captures, once, before the loop.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,31 @@
 
 namespace reel {
 
-/// What pack_weights packs.
+/// Selects the matrices that pack_weights packs.
 enum class Packs : std::uint8_t {
-  none,   ///< the pass is left out
-  large,  ///< those that are read faster then
-  all,    ///< for tests, however small
+  none,   ///< the pass does not run
+  large,  ///< matrices that are faster to read when packed
+  all,    ///< for tests: small ones, too
 };
 Packs packs_of(const Passes& passes);
 
-/// A matrix from outside of a loop by which something is multiplied in every iteration is put, once
-/// and before the loop, into the order in which products read it.
+/// Packs matrices by which a loop multiplies in every iteration: copies each, once and before the
+/// loop, into the order in which products read it.
 ///
-///   loop(…, %w)                              %p = pack(%w)
-///     body(%h; captures %w)                  loop(…, %w, %p)
-///       dot(%h, %w)                   →        body(%h; captures %w, %p)
-///                                                packed_dot(%h, %p)
+///   Before: loop(…, %w): body(%h; captures %w): dot(%h, %w)
+///   After:  %p = pack(%w)
+///           loop(…, %w, %p): body(%h; captures %w, %p): packed_dot(%h, %p)
 ///
-/// Out of all loops that it is outside of. Not a matrix whose columns are the rows of the loop's
-/// state, of which a run may take some at a time: what is packed keeps its type, but has no rows.
-/// The same results up to rounding. Sizes decide, those that a trace does not know when it runs:
-/// small ones stay as they are (core/ops/packed.cpp). After the passes that know `dot`.
+/// A matrix is packed outside all loops that capture it. Whether it is packed depends on sizes; if
+/// a trace does not know them, a run decides (core/ops/packed.cpp).
+///
+/// Preserves: results up to rounding.   Runs: behind the passes that look for `dot`.
+/// Skips: small matrices; matrices that have the batch rows of the loop's state as columns. A run
+/// may take some of these rows at a time, but a packed matrix cannot be cut by rows.
 Ref<Graph> pack_weights(const Graph& graph, Packs packs = Packs::large);
 
-/// The order in which steps of a loop add up a product with a matrix that none of them changes,
-/// when the pass has seen it. For passes before it.
+/// Returns the order in which iterations add up a product with a loop-invariant matrix once
+/// pack_weights has run. For passes that run before it.
 SumOrder order_in_steps(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
                         const TensorType& matrix, Packs packs);
 

@@ -7,14 +7,14 @@
 namespace reel {
 namespace {
 
-/// Some records of a graph as a graph of its own, with values of its own.
+/// A window of a graph's records as a graph with values of its own.
 struct Piece {
   Ref<Graph> graph;
-  std::vector<ValueId> outside;  ///< by value of the piece: that of the whole graph
+  std::vector<ValueId> outside;  ///< by value of the window, the value of the whole graph
 };
 
-/// last_reads: by value of the whole graph, the record that reads it last, or their number for one
-/// that is an output.
+/// last_reads: by value of the whole graph, the last record that reads it; the number of records
+/// for an output.
 Piece piece_of(const Graph& whole, std::size_t begin, std::size_t end,
                const std::vector<std::size_t>& last_reads) {
   Piece piece{Ref<Graph>(new Graph), {}};

@@ -1,4 +1,4 @@
-// trace/passes/pieces.h — in_pieces, a pass over a long graph, some records at a time.
+// trace/passes/pieces.h — in_pieces, which applies a pass to windows of a long graph.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace reel {
 
-/// What the pass makes of pieces of at most so many records each, one behind the other; of a graph
-/// that is no longer, what it makes of that. For passes that may leave alone what stands in two
-/// pieces, and that make no values. A piece takes what it reads of those before, and gives what is
-/// read behind it.
+/// Applies `pass` to consecutive windows of at most `most_records` records and concatenates the
+/// results. A window's inputs are the values that it reads from before; its outputs are those read
+/// behind it. A graph of at most `most_records` records is passed whole.
+///
+/// Requires a local pass: correct if it misses opportunities across windows, and adding no values.
 Ref<Graph> in_pieces(const Graph& graph, std::size_t most_records,
                      const std::function<Ref<Graph>(const Graph&)>& pass);
 

@@ -26,8 +26,8 @@
 namespace reel {
 namespace {
 
-/// What a pass made, with the names that the graph has which it was made from: passes need not know
-/// them.
+/// Returns the graph that a pass made, with the names of the graph it was made from, so that passes
+/// need not copy them. Debug builds verify it.
 Ref<Graph> checked(Ref<Graph> graph, const Graph& from, [[maybe_unused]] const char* pass) {
   graph->renames = from.renames;
   graph->input_names = from.input_names;
@@ -38,7 +38,7 @@ Ref<Graph> checked(Ref<Graph> graph, const Graph& from, [[maybe_unused]] const c
   return graph;
 }
 
-/// How much there is, sub-graphs included: what shrinks until the fixpoint.
+/// Returns the size of a graph, sub-graphs included. It shrinks until the fixpoint.
 std::size_t size_of_text(const Graph& graph) {
   std::size_t result = graph.operands.size() + graph.inputs.size() + graph.outputs.size();
   for (const OpRecord& record : graph.records) {
@@ -93,7 +93,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   const Packs packs = packs_of(passes);
   const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
-  // Of loops whose length nobody knows, and of those that slice and stack lists.
+  // Covers loops of unknown length and loops that slice or stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
   pass(passes.multiply_tables, "multiply_tables", [&](const Graph& from) {
     return multiply_tables(from, {packs, passes.multiply_any});

@@ -16,14 +16,14 @@
 namespace reel {
 namespace {
 
-/// Every size is told by the type itself or by that of an input.
+/// Returns true if every size is known, or known from the type of an input.
 bool has_sizes(const TensorType& type) {
   return !type.is_list() && std::all_of(type.dims().begin(), type.dims().end(), [](const Dim& dim) {
     return dim.is_named() || dim.has_size();
   });
 }
 
-/// Its dims are some of the result's, in their order.
+/// Returns true if the operand's dims are some of the result's, in the same order.
 bool is_in_order(const TensorType& operand, const TensorType& result) {
   if (!result.is_named()) return true;  // plain axes are matched from the end
   int last = -1;
@@ -35,10 +35,11 @@ bool is_in_order(const TensorType& operand, const TensorType& result) {
   return true;
 }
 
-/// Rows of so many elements or fewer stay in the second-level cache while a program works on them.
+/// Rows of at most this many elements stay in the L2 cache while a tile program works on them.
 constexpr std::int64_t kLongestRow = 2048;
 
-/// A number for each row of `rows`: without its last axis, or with one element there.
+/// Returns true if `dims` hold one number for each row of `rows`: they lack its last axis, or have
+/// one element there.
 bool is_of_rows(const Dims& dims, const Dims& rows) {
   const std::size_t last = rows.size() - 1;
   const bool has_last = dims.size() == rows.size() && dims[last] == Dim(1) && rows[last] != Dim(1);
@@ -46,7 +47,7 @@ bool is_of_rows(const Dims& dims, const Dims& rows) {
          std::equal(rows.begin(), rows.end() - 1, dims.begin());
 }
 
-/// A sum over each row, of at least two elements.
+/// Returns true for a sum over each row, of at least two elements.
 bool sums_rows(const OpRecord& record, const TensorType& x) {
   if (record.op != &sum_op || x.rank() < 2 || !is_float(x.dtype())) return false;
   const std::int64_t row = x.sizes().back();
@@ -57,15 +58,16 @@ bool sums_rows(const OpRecord& record, const TensorType& x) {
 /// Records that become one op.
 struct Group {
   Dims dims;                    ///< of the elements walked over
-  bool has_sums = false;        ///< over its rows; then there may be records of a number for each
-  bool has_short_runs = false;  ///< of rows: an operand is the same for some of them only
-  std::vector<const Dims*> wholes;  ///< dims of values that are split into such, or joined of them
-  int axis = 0;                     ///< along which
+  bool has_sums = false;        ///< it sums over rows; records with one number per row may join
+  bool has_short_runs = false;  ///< an operand repeats after few rows
+  std::vector<const Dims*>
+      wholes;    ///< dims of values that are split into such parts, or joined of them
+  int axis = 0;  ///< the axis of those splits and joins
   std::vector<std::size_t> records;
-  int walks = 0;  ///< over elements, that its records would be alone
+  int walks = 0;  ///< walks over elements that its records would make unfused
 };
 
-/// Which of `count` things are in a set, for each of as many.
+/// A bit matrix: for each of `count` items, a set of the others.
 class Relation {
  public:
   explicit Relation(std::size_t count) : words_((count + 63) / 64), bits_(count * words_) {}
@@ -81,7 +83,7 @@ class Relation {
   void add_all(std::size_t to, std::size_t from) {
     for (std::size_t w = 0; w < words_; ++w) bits_[to * words_ + w] |= bits_[from * words_ + w];
   }
-  /// Asks for those that the row has.
+  /// Returns true if the predicate holds for an item of the row.
   template <class Predicate>
   bool any_of(std::size_t row, const Predicate& is) const {
     for (std::size_t w = 0; w < words_; ++w)
@@ -97,8 +99,8 @@ class Relation {
 
 }  // namespace
 
-/// Finds the groups. What a merge asks for is kept by group, not found again in its records: an
-/// unrolled loop is one group of thousands, which grows by one record at a time.
+/// Finds the groups. Keeps the facts that a merge needs by group instead of searching its records:
+/// an unrolled loop is one group of thousands of records, which grows by one at a time.
 class PointwiseGroups::Grouping {
  public:
   explicit Grouping(const Graph& graph)
@@ -123,7 +125,7 @@ class PointwiseGroups::Grouping {
       for (const ValueId v : graph.inputs_of(record))
         if (made_by_[v] != kNone) depend(r, head(made_by_[v]));
       depend_on_dims(r);
-      if (has_effects(record)) {  // in their order
+      if (has_effects(record)) {  // effects keep their order
         if (effect != kNone) depend(r, head(effect));
         effect = r;
       }
@@ -141,7 +143,7 @@ class PointwiseGroups::Grouping {
     return r;
   }
   const std::optional<Group>& group(std::size_t head) const { return groups_[head]; }
-  /// The records of a group stay apart if nothing is saved by it.
+  /// Returns false if fusing the group saves nothing.
   bool is_fused(std::size_t head) const { return groups_[head] && groups_[head]->walks >= 2; }
   bool needs(std::size_t head, std::size_t other) const { return needs_.has(head, other); }
 
@@ -153,7 +155,7 @@ class PointwiseGroups::Grouping {
     needs_.add_all(r, on);
   }
 
-  /// A dim is known once a value has it.
+  /// A record that mentions a dim depends on the record that makes it.
   void depend_on_dims(std::size_t r) {
     const OpRecord& record = graph_.records[r];
     const auto need = [&](const Dim& dim) {
@@ -171,7 +173,7 @@ class PointwiseGroups::Grouping {
 
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
-  /// A group of its own, if it is such a record.
+  /// Returns a group of this record only; nothing if its op cannot be fused.
   std::optional<Group> alone(std::size_t r) const {
     const OpRecord& record = graph_.records[r];
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
@@ -219,7 +221,7 @@ class PointwiseGroups::Grouping {
     return group;
   }
 
-  /// Groups that read the same elements, which are loaded once then.
+  /// Merges groups that read the same elements, which are then loaded once.
   void join_readers() {
     std::vector<std::vector<std::size_t>> readers(graph_.types.size());
     for (std::size_t r = 0; r < graph_.records.size(); ++r) {
@@ -231,7 +233,7 @@ class PointwiseGroups::Grouping {
       for (std::size_t i = 1; i < of_one.size(); ++i) merge_if_possible(of_one[i - 1], of_one[i]);
   }
 
-  /// Into the groups of what it reads, as far as they go together.
+  /// Merges the record into the groups that make its operands, if they fit.
   void join(std::size_t r) {
     groups_[r] = alone(r);
     if (!groups_[r]) return;
@@ -249,8 +251,8 @@ class PointwiseGroups::Grouping {
     apart_.set(a, b);
     apart_.set(b, a);
   }
-  /// Within a group values have the size that their reader walks over, or are numbers of its rows,
-  /// which the columns repeat.
+  /// Returns true if the record may read v within a group: v has the size that the record walks
+  /// over, or one number per row, which the columns repeat.
   bool may_read(ValueId v, std::size_t r) const {
     const OpRecord& record = graph_.records[r];
     if (record.op == &split_op || record.op == &concat_op || record.op == &sum_op) return true;
@@ -271,8 +273,8 @@ class PointwiseGroups::Grouping {
     return other.has_sums && !group.has_sums && group.wholes.empty() &&
            is_of_rows(group.dims, other.dims);
   }
-  /// An operand of such dims repeats after few rows, so that a program with whole rows would have
-  /// tiles of few elements.
+  /// Returns true if an operand of these dims repeats after few rows, so that tiles of whole rows
+  /// would have few elements.
   static bool breaks_rows(const TensorType& operand, const TensorType& result) {
     constexpr std::int64_t kFewElements = 256;
     const int rank = result.rank();
@@ -289,7 +291,7 @@ class PointwiseGroups::Grouping {
       const std::int64_t size = result.sizes()[static_cast<std::size_t>(axis)];
       if (size == 1) continue;
       if (varies.value_or(varies_along(axis)) != varies_along(axis)) return elements < kFewElements;
-      if (size < 0) return false;  // as many as a run brings
+      if (size < 0) return false;  // size known only in a run
       varies = varies_along(axis);
       elements *= size;
     }
@@ -304,8 +306,8 @@ class PointwiseGroups::Grouping {
     if ((a.has_sums || b.has_sums) && (a.has_short_runs || b.has_short_runs)) return false;
     if (is_of_rows_of(a, b) || is_of_rows_of(b, a)) return true;
     if (!a.wholes.empty() && !b.wholes.empty()) return has_dims(a, b.dims) && a.axis == b.axis;
-    // What has the size of the whole is done part by part, but where its rows are summed over: what
-    // such a sum reads and what reads it are better done together.
+    // An op on the whole runs part by part, unless its rows are summed: the sum, its operands and
+    // its readers are better fused with each other.
     const auto fits = [&](const Group& group, const Group& parts) {
       return has_dims(group, parts.dims) ||
              (is_whole(parts, group.dims) && !are_rows_summed(group.dims));
@@ -314,7 +316,8 @@ class PointwiseGroups::Grouping {
     if (!a.wholes.empty()) return fits(b, a);
     return has_dims(a, b.dims);
   }
-  /// a is among the records of the result, in any order.
+  /// Returns the merged group. Appends the shorter list of records to the longer one, so their
+  /// order is lost.
   static Group together(Group a, Group b) {
     if (a.records.size() < b.records.size()) a.records.swap(b.records);
     a.records.insert(a.records.end(), b.records.begin(), b.records.end());
@@ -328,7 +331,7 @@ class PointwiseGroups::Grouping {
     return a;
   }
 
-  /// Something else reads the one and is read by the other.
+  /// Returns true if some third group reads one of the two and is read by the other.
   bool is_between(std::size_t a, std::size_t b) const {
     return needs_.any_of(b, [&](std::size_t x) { return needs_.has(x, a); }) ||
            needs_.any_of(a, [&](std::size_t x) { return needs_.has(x, b); });
@@ -353,14 +356,16 @@ class PointwiseGroups::Grouping {
   }
 
   const Graph& graph_;
-  std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< kNone: by an input
-  std::vector<std::size_t> made_by_;                          ///< by value
-  std::vector<std::size_t> head_;   ///< by record: the one that stands for its group, or next to it
-  std::vector<std::size_t> heads_;  ///< in their order
-  Relation needs_;                  ///< by head: the heads that must be done before
-  Relation apart_;  ///< by head: those of which one reads a value of the other that it may not
+  std::unordered_map<const DimNode*, std::size_t>
+      bound_by_;                      ///< dim -> the record that binds it; kNone: an input
+  std::vector<std::size_t> made_by_;  ///< by value, the record
+  std::vector<std::size_t> head_;   ///< by record: the head of its group, or a record nearer to it
+  std::vector<std::size_t> heads_;  ///< ascending
+  Relation needs_;                  ///< by head: the heads that must run before
+  Relation apart_;  ///< by head: the heads that must not join it, as one reads a value of the other
+                    ///< that it may not
   std::vector<std::optional<Group>> groups_;
-  std::vector<const Dims*> summed_;  ///< of what is summed over rows, each once
+  std::vector<const Dims*> summed_;  ///< dims of values that are summed over rows, each once
 };
 
 PointwiseGroups::PointwiseGroups(const Graph& graph)

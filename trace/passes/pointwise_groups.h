@@ -1,4 +1,4 @@
-// trace/passes/pointwise_groups.h — PointwiseGroups, which records fuse_pointwise makes one.
+// trace/passes/pointwise_groups.h — PointwiseGroups, the groups that fuse_pointwise fuses.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace reel {
 
-/// Records of a graph that go together: of one size, each reading what another gives, or elements
-/// that another reads, too; nothing else between them. A group is known by one of its records, its
-/// head; a record that is in no group is its own.
+/// Groups of records that can run as one op: they walk over elements of one size, each reads a
+/// result or an operand of another, and no other record stands between them. One record of a group,
+/// its head, identifies it; an ungrouped record is its own head.
 class PointwiseGroups {
  public:
   explicit PointwiseGroups(const Graph& graph);
   ~PointwiseGroups();
 
   std::size_t head(std::size_t record) const;
-  /// The records of a group stay apart if nothing is saved by it.
+  /// Returns false if fusing the group saves nothing; its records then stay separate.
   bool is_fused(std::size_t head) const;
-  /// Of a group, in their order.
+  /// Returns the records of a group in their order. Requires that `head` has a group.
   const std::vector<std::size_t>& records(std::size_t head) const;
-  /// Whether some record of the one group must be done behind all of the other.
+  /// Returns true if some record of the first group must run behind all of the other.
   bool needs(std::size_t head, std::size_t other) const;
 
  private:

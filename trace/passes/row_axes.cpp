@@ -45,7 +45,8 @@ void RowAxes::follow() {
   const std::vector<int> seeds = axes_;
   follow_records();
   if (!first_mixing_ || rows_.is_named()) return;
-  // A plain axis does not say what it counts: what is drawn has rows if nothing is mixed then.
+  // The size of a plain axis does not identify it. Try again with rows in random draws, and keep
+  // that result if nothing is mixed.
   const std::vector<int> found = std::exchange(axes_, seeds);
   const Op* const mixing = std::exchange(first_mixing_, nullptr);
   draws_have_rows_ = true;
@@ -70,7 +71,8 @@ void RowAxes::follow_records() {
     else
       axis = axis_of(record);
     for (const ValueId v : out) {
-      // What has rows without being made of such may be anything, unless it is one number.
+      // A value that has the dim without being computed from rows may be anything, unless it is
+      // uniform.
       const bool has_others = axis == kNone && record.op != &fused_op && !is_uniform_[v] &&
                               rows_.is_named() && contains(type(v).dims(), rows_);
       axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
@@ -102,8 +104,9 @@ void RowAxes::find_joint_rows(const OpRecord& record) {
   }
 }
 
-/// Where it would have rows if what several rows gave were the same for all, as it is where it
-/// comes as a slice; kMixed of what has the dim itself.
+/// Returns the axis of the rows if operands without the dim, to which several rows contributed,
+/// counted as equal for all rows. They would if they came as slices. Returns kMixed if such an
+/// operand has the dim.
 int RowAxes::axis_beside_sums(const OpRecord& record) {
   if (record.op->has_effect || has_effects(record)) return kMixed;
   const auto in = graph_.inputs_of(record);
@@ -123,8 +126,8 @@ int RowAxes::axis_beside_sums(const OpRecord& record) {
   return result;
 }
 
-/// Of what a record takes that has no rows, the op that drew as many of something else, as far as
-/// anyone can tell: that is what keeps the rows from being told apart.
+/// Returns the op that drew a value as long as the rows, from which the record computes without
+/// having rows. On plain axes such draws hide which axis counts rows.
 const Op* RowAxes::drawing_op(const OpRecord& record) const {
   if (rows_.is_named()) return nullptr;
   if (is_draw(*record.op))
@@ -134,7 +137,7 @@ const Op* RowAxes::drawing_op(const OpRecord& record) const {
   return nullptr;
 }
 
-/// The op that made a sum over rows, of which something else was made: that is what mixes them.
+/// Returns the op that made the sum over rows among the operands: it is the op that mixes rows.
 const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
   for (const OpRecord& record : graph_.records)
     for (const ValueId v : graph_.outputs_of(record))
@@ -142,7 +145,8 @@ const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
   return nullptr;
 }
 
-/// Of an op none of whose inputs has rows: of what is drawn, and of what is repeated along them.
+/// Returns the axis of rows in the outputs of an op without rows in its operands: draws have rows,
+/// and values that are repeated along the rows.
 int RowAxes::axis_made(const OpRecord& record) const {
   const auto out = graph_.outputs_of(record);
   if (is_draw(*record.op)) {
@@ -156,12 +160,12 @@ int RowAxes::axis_made(const OpRecord& record) const {
   return kNone;
 }
 
-/// Of an op whose inputs have rows, or not, and whose outputs all have them in one place.
+/// Returns the axis of rows in the outputs of an op with rows in some operands.
 int RowAxes::axis_of(const OpRecord& record) const {
   const auto in = graph_.inputs_of(record);
   const Op* const op = record.op;
   const TensorType& result = type(graph_.outputs_of(record)[0]);
-  if (op == &fused_op) return kNone;  // follow_fused() says where
+  if (op == &fused_op) return kNone;  // follow_fused() finds it
   if (op == &dot_op || is_packed_dot(*op)) return of_product(record, in);
   if (op == &gather_op || op == &gather_unknown_op)
     return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
@@ -171,10 +175,10 @@ int RowAxes::axis_of(const OpRecord& record) const {
   return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
 }
 
-/// Where the inputs have rows, if that is the same axis of all.
+/// Returns the axis of rows in the operands if it is the same for all; otherwise kMixed.
 int RowAxes::axis_of_all(const OpRecord& record, std::span<const ValueId> in) const {
   const int axis = axes_[in[0]];
-  if (record.op == &shift_op && type(in[0]).is_named()) return axis;  // offsets go along by name
+  if (record.op == &shift_op && type(in[0]).is_named()) return axis;  // offsets are matched by name
   const bool joins = record.op == &concat_op || record.op == &stack_op;
   int place = kNone;
   for (const ValueId v : in) {
@@ -186,7 +190,7 @@ int RowAxes::axis_of_all(const OpRecord& record, std::span<const ValueId> in) co
   return place;
 }
 
-/// Element-wise ops: rows meet rows, or what is the same along them.
+/// Element-wise ops: rows must meet rows, or operands that are equal along them.
 int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) const {
   int place = kNone;
   for (const ValueId v : in) {
@@ -211,11 +215,12 @@ int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) 
   return place;
 }
 
-/// A free axis of one operand, or a pair of axes that both run along, or are summed over.
+/// Products: rows are a free axis of one operand, or a pair of batch axes, or a pair that is summed
+/// over.
 int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) const {
   const auto& dot = get<DotAttrs>(record.attrs.get());
   const int a = axes_[in[0]], b = axes_[in[1]];
-  if (is_packed_dot(*record.op) && b != kNone) return kMixed;  // only its type has rows
+  if (is_packed_dot(*record.op) && b != kNone) return kMixed;  // packed data has no rows
   if (a != kNone && b != kNone) {
     for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
       if (dot.a_batch[i] == a) return dot.b_batch[i] == b ? static_cast<int>(i) : kMixed;
@@ -235,7 +240,7 @@ int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) con
   return place;
 }
 
-/// Of a table that all rows look up, or of a tensor that has them too.
+/// Gathers from a table that all rows share, or from a tensor that has rows as well.
 int RowAxes::of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const {
   const auto added = [&](std::size_t end) {
     return static_cast<int>(
@@ -253,7 +258,7 @@ int RowAxes::of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const
   return in_x < attrs.axis ? in_x : in_x - attrs.count + added(attrs.matched.size());
 }
 
-/// Updates go where gather would have taken them from: from the same rows.
+/// Updates must go to the same rows from which a gather would take them.
 int RowAxes::of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const {
   int axis = axes_[in[0]];
   if (axis == kNone && is_uniform_[in[0]] && rows_.is_named())
@@ -274,7 +279,7 @@ void RowAxes::follow_fused(const OpRecord& record) {
   for (std::size_t k = 0; k < out.size(); ++k) {
     if (axes_[out[k]] == kMixed) continue;
     axes_[out[k]] = inside[body.outputs[k]];
-    // What a program adds up it adds up at once, not block by block.
+    // A fused op adds up its sums in one piece, not by row blocks.
     if (axes_[out[k]] == kSummed) {
       axes_[out[k]] = kMixed;
       if (!first_mixing_) first_mixing_ = &sum_op;

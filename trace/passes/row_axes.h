@@ -1,5 +1,4 @@
-// trace/passes/row_axes.h — RowAxes, where the rows of a graph's values are, and which ops mix
-// them.
+// trace/passes/row_axes.h — RowAxes, an analysis of where rows are in a graph's values.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +12,40 @@ namespace reel {
 
 struct GatherAttrs;  // core/ops/index.h
 
-/// Follows one dim, that of the rows, through the values of a graph: row r of a value depends on
-/// row r of the inputs that have rows, and on inputs without, for as long as every op on the way
-/// treats rows each for itself.
+/// Tracks one dim, the dim of the rows, through the values of a graph. If every op so far treats
+/// each row on its own, row r of a value depends only on row r of inputs with rows, and on inputs
+/// without rows.
 class RowAxes {
  public:
-  static constexpr int kNone = -1;    ///< the same for all rows
-  static constexpr int kMixed = -2;   ///< made of several rows, or by an op that is not known
-  static constexpr int kSummed = -3;  ///< a sum over all rows of what each has
+  static constexpr int kNone = -1;    ///< no rows: the same for all rows
+  static constexpr int kMixed = -2;   ///< several rows contribute to it, or its op is unknown
+  static constexpr int kSummed = -3;  ///< a sum over all rows of values that each row has
 
-  /// Of a value that several rows have a part in and that has the dim itself, a named one.
+  /// How to treat a value that several rows contribute to and that has the (named) dim itself.
   enum class Joint : std::uint8_t {
-    mixed,  ///< it has no rows, nor has what is made of it
-    rows,   ///< it has, but they are its own: made_jointly() says so
+    mixed,  ///< as kMixed, and so every value computed from it
+    rows,   ///< as having rows of its own; made_jointly() tells them apart
   };
-  /// rows: what the graph calls the dim.
+  /// rows: the dim as the graph names it.
   RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);
 
-  /// Input v has rows at that axis. Before follow().
+  /// Declares that input v has rows at `axis`, which may also be one of the kinds above. Must be
+  /// called before follow().
   void seed(ValueId v, int axis) { axes_[v] = axis; }
   void follow();
 
-  /// Where the rows of a value are; kNone, kMixed.
+  /// Returns the axis of the value's rows, or kNone, kMixed or kSummed. Requires follow().
   int operator[](ValueId v) const { return axes_[v]; }
-  /// A row of the value depends on other rows of what it is made of.
+  /// Returns true if a row of the value depends on several rows of the op's operands. Only with
+  /// Joint::rows.
   bool made_jointly(ValueId v) const { return is_joint_[v]; }
-  /// And yet no op mixed them: it took a row, and what several rows gave that has none.
+  /// Returns true if moreover the value's own op mixes no rows: it reads a row, and values without
+  /// rows to which several rows contributed.
   bool made_of_one_row(ValueId v) const { return is_of_one_row_[v]; }
-  /// What the graph calls the dim.
+  /// Returns the dim of the rows as the graph names it.
   const Dim& dim() const { return rows_; }
   bool has_rows(const TensorType& type) const { return contains(type.dims(), rows_); }
-  /// The op that mixed rows first, or may have; null if none did.
+  /// Returns the first op that mixes rows, or may; null if there is none.
   const Op* first_mixing() const { return first_mixing_; }
 
  private:
@@ -65,29 +67,34 @@ class RowAxes {
   const Graph& graph_;
   Dim rows_;
   Joint joint_;
-  std::vector<int> axes_;                    // by value
-  std::vector<std::uint8_t> is_joint_;       // by value: has rows, made of several
-  std::vector<std::uint8_t> is_of_one_row_;  // by value: made jointly, by an op that mixes no rows
-  std::vector<std::uint8_t> is_uniform_;     // by value: one number everywhere
-  std::vector<const Op*> drawn_;             // by value without rows: what drew it
-  bool draws_have_rows_ = false;             // their first axis is that, where it is as long
+  std::vector<int> axes_;               // by value
+  std::vector<std::uint8_t> is_joint_;  // by value: has rows, but several rows contribute to each
+  std::vector<std::uint8_t> is_of_one_row_;  // by value: joint, though its op mixes no rows
+  std::vector<std::uint8_t> is_uniform_;     // by value: all elements are one number
+  std::vector<const Op*> drawn_;             // by value without rows: the op that drew it
+  bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
   const Op* first_mixing_ = nullptr;
 };
 
-/// The dim that counts the rows of a loop's state: that of its entries, or else the first one of
-/// the first carry that has dims. carries: their types, around the loop or in its body.
+/// Returns the dim that counts the rows of a loop's state: the dim of its entries, otherwise the
+/// first dim of the first carry that has dims. Returns nothing if no carry has dims.
+///
+/// carries: their types, around the loop or in its body.
 std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorType> carries);
 
-/// Some dim of the type has a length for each element of `dim`: a row is no tensor like the others.
+/// Returns true if some dim of the type has a length for each element of `dim`. Rows then differ in
+/// shape.
 bool has_lengths_over(const TensorType& type, const Dim& dim);
 
-/// What the types of a loop's inputs call the dim that its entries have, of a loop that has one.
-/// (Its attributes may have it by the name that the traced function gives it.)
+/// Returns the dim of a loop's entries as the types of its inputs name it. The attributes may name
+/// it as the traced function does. Requires entries that finish one by one.
 Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// The body of a loop whose entries, along one dim, end one by one; its rows are entries, of what
-/// is made jointly too: what is made of that may be made of all steps' at once, as of slices.
-/// inputs: types of the op's.
+/// Analyses the body of a loop; rows are entries, which finish one by one along one dim. Values to
+/// which several entries contribute have rows of their own (Joint::rows). Ops on them can leave the
+/// loop just as ops on slices can.
+///
+/// inputs: types of the op's inputs.
 RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

@@ -23,7 +23,7 @@ bool is_one_of(const Op* op, std::initializer_list<const Op*> ops) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-/// The axis that an op works along; the others it leaves alone, and where they are.
+/// Returns the axis that an op works along, if it leaves the other axes as they are.
 std::optional<int> worked_axis(const Op* op, const Attrs* attrs) {
   if (is_one_of(op, {&slice_op, &slice_unknown_op, &unslice_op}))
     return get<SliceAttrs>(attrs).axis;
@@ -42,7 +42,7 @@ std::optional<int> worked_axis(const Op* op, const Attrs* attrs) {
   return std::nullopt;
 }
 
-/// `count` axes from `first` on become `result` ones, each of which is made of all of them.
+/// Axes first to first + count - 1 become `result` axes, and each new axis depends on all old ones.
 int beside(int axis, int first, int count, int result) {
   return axis < first ? axis : axis < first + count ? kMixed : axis - count + result;
 }
@@ -52,7 +52,7 @@ int place_of(const std::vector<int>& axes, int axis) {
   return found == axes.end() ? kMixed : static_cast<int>(found - axes.begin());
 }
 
-/// -1 where only a run knows it.
+/// Returns the number of elements before `axis`; -1 if only a run knows it.
 std::int64_t size_before(const TensorType& type, int axis) {
   std::int64_t size = 1;
   for (int i = 0; i < axis; ++i) {
@@ -63,7 +63,8 @@ std::int64_t size_before(const TensorType& type, int axis) {
   return size;
 }
 
-/// The axis of the result that counts just what that of x does.
+/// Returns the axis of the result with the same elements in each row as in x; kMixed if there is
+/// none.
 int after_reshape(const TensorType& x, int axis, const TensorType& result) {
   const Dim& rows = x.dims()[static_cast<std::size_t>(axis)];
   for (int i = 0; i < result.rank(); ++i) {

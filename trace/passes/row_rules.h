@@ -1,4 +1,4 @@
-// trace/passes/row_rules.h — what ops do with the rows of what they take.
+// trace/passes/row_rules.h — where the rows of an operand are in the result of an op.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,13 @@
 
 namespace reel {
 
-/// Where the rows of an op's only input, which has them at `axis`, are in its outputs; or one of
-/// RowAxes' kinds. (Of an op that moves elements along other axes by offsets: of its first input.)
+/// Returns the axis of rows in an op's outputs, or RowAxes::kMixed or kSummed. x: type of the op's
+/// only input, or of the first if the others are offsets along other axes.   axis: of the rows in
+/// x.
 int rows_after(const OpRecord& record, const TensorType& x, int axis, const TensorType& result);
 
-/// Attributes of a reshape to the dims of `result`, one axis left open: of one with any number of
-/// rows there. None where another size is not known.
+/// Returns attributes of a reshape to the dims of `result` with `axis` open, so that it takes any
+/// number of rows. Returns null if another size is unknown.
 AttrsRef with_open_axis(const TensorType& result, int axis);
 
 }  // namespace reel

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// What fills can be told of: what loops save, or recall, raw in entries that have ended.
+/// Residuals, saved or recomputed, with the fills that give their values for finished entries.
 using Known = std::map<ValueId, Fill>;
 
 void fill_slices(LoopAttrs& loop, std::span<const ValueId> in, const Known& known) {
@@ -23,7 +23,7 @@ void fill_slices(LoopAttrs& loop, std::span<const ValueId> in, const Known& know
   }
 }
 
-/// By value: whether nothing but loops that run along it read it.
+/// Returns, by value, whether it is read only as slices of loops.
 std::vector<std::uint8_t> find_slices_only(const Graph& graph) {
   std::vector<std::uint8_t> result(graph.types.size(), 1);
   for (const OpRecord& record : graph.records) {
@@ -40,7 +40,7 @@ std::vector<std::uint8_t> find_slices_only(const Graph& graph) {
   return result;
 }
 
-/// saved: the values that stand for the stacks from `first` on.
+/// saved: the values that the stacks from `first` on become.
 void mark_stacks(LoopAttrs& loop, const EndedValues& ended, std::span<const ValueId> saved,
                  std::size_t first, const std::vector<std::uint8_t>& is_slices_only, Known& known) {
   for (std::size_t i = 0; i < saved.size(); ++i) {
@@ -67,7 +67,7 @@ void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
               0, is_slices_only, known);
 }
 
-/// The same marks for loops whose steps are run again.
+/// Marks the stacks of recall ops, which recompute residuals.
 Ref<Graph> mark_recalled(const Graph& graph, const std::vector<std::uint8_t>& is_slices_only,
                          Known& known) {
   Ref<Graph> result(new Graph(graph));

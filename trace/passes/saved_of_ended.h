@@ -1,20 +1,26 @@
-// trace/passes/saved_of_ended.h — the pass that lets what was saved of ended entries be anything.
+// trace/passes/saved_of_ended.h — turns residuals of finished entries into padding.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A loop saves, for its gradient, what its body computed for entries that had ended, and the
-/// gradient's loop reads that as it is. Where the body treats entries each for itself, this is what
-/// it computed for the live one whose values they saw, or zero, if it was made of cotangents: the
-/// other loop may as well see that one's (Fill::live instead of Fill::as_is), or zeros, and what
-/// was saved of ended entries becomes padding. So for what is drawn for each entry, where nothing
-/// mixes them: no cotangent comes to it. Where ended entries give zeros, nothing is left to
-/// collect of them. So for loops whose steps are run again (core/ops/recall.h).
+/// Relaxes the values that a gradient loop reads for finished entries. A loop saves residuals of
+/// finished entries as its body computed them, and the gradient loop reads them as they are. If the
+/// body treats each entry on its own, such a residual equals the residual of the running entry that
+/// the finished one read from. If it was made of cotangents, it is zero. The gradient loop may then
+/// read the running entry's residual, or zeros.
 ///
-/// Same results. Before passes that leave that padding to chance: batch_over_time, and plans that
-/// do not compute ended entries at all.
+///   Before: stack r (kRaw); gradient loop reads slices r with Fill::as_is
+///   After:  stack r (kRaw, kUnread); gradient loop reads slices r with Fill::live or Fill::zero
+///
+/// Random draws of each entry are relaxed as well if no op mixes entries, as no cotangent flows to
+/// them. Outputs that are zero for finished entries no longer collect them. Recomputed residuals
+/// (core/ops/recall.h) are marked in the same way.
+///
+/// Preserves: bits.   Runs: before passes that leave padding undefined, such as batch_over_time,
+/// and before plans that do not compute finished entries.
+/// Skips: loops with entries that finish along several dims.
 Ref<Graph> saved_of_ended(const Graph& graph);
 
 }  // namespace reel

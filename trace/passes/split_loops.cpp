@@ -27,7 +27,8 @@ void join(Flags& to, const Flags& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
 }
 
-/// Which of the loops that are made of a loop each part of its body belongs to, from 0.
+/// Assigns the records and carries of a loop's body to layers, numbered from 0; each layer becomes
+/// a loop.
 class Layers {
  public:
   explicit Layers(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
@@ -41,11 +42,12 @@ class Layers {
   int count() const { return count_; }
   int of_carry(int i) const { return carry_[static_cast<std::size_t>(i)]; }
   int of_record(std::size_t r) const { return record_[r]; }
-  /// Of a value that the loop makes; -1 where every layer has it: a slice, a capture, a constant.
+  /// Returns the layer that makes the value; -1 if every layer has it: slices, captures, constants.
   int of_value(ValueId v) const { return value_[v]; }
 
  private:
-  /// By value: carries that it is made of, in this step, and carries that are made of it.
+  /// Finds, by value, the carries that it depends on within an iteration, and the carries that
+  /// depend on it.
   void find_dependences() {
     const auto none = Flags(static_cast<std::size_t>(attrs_.carries));
     made_of_.assign(body_.types.size(), none);
@@ -63,16 +65,16 @@ class Layers {
           join(needed_by_[in], needed_by_[out]);
   }
 
-  /// Carries that wait for each other are one recurrence; a layer is how many with products come
-  /// before it.
+  /// Carries that depend on each other form one recurrence. Its layer is the number of recurrences
+  /// with products before it.
   void find_layers_of_carries() {
     const auto n = static_cast<std::size_t>(attrs_.carries);
-    std::vector<Flags> waits;  // for whom, over any number of steps
+    std::vector<Flags> waits;  // by carry: the carries it depends on, over any number of iterations
     for (std::size_t j = 0; j < n; ++j) waits.push_back(made_of_[body_.outputs[j]]);
     for (std::size_t k = 0; k < n; ++k)
       for (std::size_t j = 0; j < n; ++j)
         if (waits[j][k]) join(waits[j], waits[k]);
-    const auto together = [&](std::size_t i) {  // with i
+    const auto together = [&](std::size_t i) {  // the recurrence of carry i
       Flags result(n);
       for (std::size_t j = 0; j < n; ++j) result[j] = i == j || (waits[i][j] && waits[j][i]);
       return result;
@@ -86,7 +88,7 @@ class Layers {
         if (meet(made_of_[out], all) && meet(needed_by_[out], all)) has_product[i] = 1;
       }
     carry_.assign(n, 0);
-    for (std::size_t round = 0; round < n; ++round)  // a path has no more than n recurrences
+    for (std::size_t round = 0; round < n; ++round)  // a path has at most n recurrences
       for (std::size_t j = 0; j < n; ++j) {
         const Flags own = together(j);
         for (std::size_t i = 0; i < n; ++i)
@@ -98,7 +100,7 @@ class Layers {
     for (const int layer : carry_) count_ = std::max(count_, layer + 1);
   }
 
-  /// As late as those who read it allow, so that little is handed from layer to layer.
+  /// Places records as late as their readers allow, so that few values cross between layers.
   void find_layers_of_records() {
     record_.assign(body_.records.size(), -1);
     value_.assign(body_.types.size(), -1);
@@ -116,7 +118,7 @@ class Layers {
     for (std::size_t r = body_.records.size(); r-- > 0;) {
       const OpRecord& record = body_.records[r];
       const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-      if (in.empty()) continue;  // every layer makes its own
+      if (in.empty()) continue;  // constants: every layer makes its own
       int layer = count_ - 1;
       for (const ValueId v : out) layer = std::min(layer, wanted[v]);
       record_[r] = layer;
@@ -125,8 +127,9 @@ class Layers {
     }
   }
 
-  /// Where less is handed on then: going backwards a layer of gates makes the gradient of its own
-  /// input, and has as much to do as the next one.
+  /// Moves a product into the layer that makes its operands if its result is smaller than they are.
+  /// Backwards, a layer then multiplies the gradient of its gates itself and passes on the gradient
+  /// of its input. Layers have equal work.
   void bring_products_to_what_they_multiply() {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
@@ -150,7 +153,7 @@ class Layers {
   int count_ = 1;
 };
 
-/// Makes the loops, one layer after the other.
+/// Builds the loops, one per layer.
 class LoopsOfLayers {
  public:
   LoopsOfLayers(Graph& to, const LoopAttrs& attrs, std::span<const ValueId> in,
@@ -164,7 +167,7 @@ class LoopsOfLayers {
         time_(time),
         env_(body_env(attrs, to.types_of(in))) {}
 
-  /// -> false if something cannot be handed from layer to layer.
+  /// Returns false if some value cannot be passed from layer to layer.
   bool prepare() {
     if (bears_dims()) return false;
     find_handed_on();
@@ -184,7 +187,8 @@ class LoopsOfLayers {
         type, [&](const Dim& dim) { result = result && (dim.has_size() || env_.knows(dim)); });
     return result;
   }
-  /// A dim is born in each step: who mentions it need not read who makes it.
+  /// Returns true if iterations make dims: a record that mentions one need not read the record that
+  /// makes it.
   bool bears_dims() const {
     bool result = false;
     for (const OpRecord& record : body_.records) {
@@ -195,7 +199,7 @@ class LoopsOfLayers {
     }
     return result;
   }
-  /// Values that a later layer reads.
+  /// Finds the values that a later layer reads.
   void find_handed_on() {
     const auto read = [&](ValueId v, int layer) {
       if (layers_.of_value(v) >= 0 && layers_.of_value(v) < layer &&
@@ -215,7 +219,7 @@ class LoopsOfLayers {
              (!dim.is_named() && !dim.has_size());
     });
   }
-  /// Where a stack or a sum takes its term.
+  /// Returns the layer that makes the term of a stack or sum.
   int layer_of_output(std::size_t k) const {
     return std::max(layers_.of_value(body_.outputs[k]), 0);
   }
@@ -259,7 +263,7 @@ class LoopsOfLayers {
       take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i],
            attrs_.fill_of(static_cast<std::size_t>(attrs_.carries + i)));
     }
-    for (const auto& [value, stacked] : stacks_) {  // of layers before
+    for (const auto& [value, stacked] : stacks_) {  // of earlier layers
       ++next.slices;
       take(value, stacked);
     }
@@ -292,7 +296,8 @@ class LoopsOfLayers {
     }
     const bool is_last = layer + 1 == layers_.count();
     outputs.push_back(is_last ? out_[attrs_.trips_output()] : to_.add_value(TensorType(i32)));
-    // All entries run to the end; but which slices are recalled is told by their fills.
+    // Entries do not finish early, so captures have Fill::live; fills of slices tell which are
+    // recomputed.
     next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
     next.collects.assign(graph->outputs.size(), 0);
     next.last_dims.clear();
@@ -301,7 +306,7 @@ class LoopsOfLayers {
               str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
     next.notes = notes.finish();
     graph->seal();
-    DimEnv names = env_;  // what the inputs of other layers say, too
+    DimEnv names = env_;  // including symbols that inputs of other layers bind
     next.body = make_sub_graph(std::move(graph), names);
     to_.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
   }
@@ -314,17 +319,18 @@ class LoopsOfLayers {
   Dim time_;
   DimEnv env_;
   std::vector<ValueId> handed_on_;
-  std::map<ValueId, ValueId> stacks_;  ///< of the body, outside
+  std::map<ValueId, ValueId> stacks_;  ///< body value -> stack outside
 };
 
-/// The attributes of a loop of which the chunks are to be taken apart, not the loop.
+/// Returns the attributes of a loop whose chunks are to be split, not the loop itself.
 AttrsRef in_its_chunks(const LoopAttrs& attrs) {
   LoopAttrs next = attrs;
   next.is_handed_on = true;
   return make_attrs(std::move(next));
 }
 
-/// Puts the loops into `to` -> false if it has no layers.
+/// Appends to `to` the loops of the layers, or, under a policy, the loop marked for a split of its
+/// chunks. Returns false, and appends nothing, if the loop cannot be split.
 bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
            std::span<const ValueId> out) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
@@ -340,7 +346,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
   if (layers.count() == 1) return false;
   LoopsOfLayers loops(to, attrs, in, out, layers, *time);
   if (!loops.prepare()) return false;
-  // Checkpoints are of all layers, and what is recalled is had by one loop at a time.
+  // Checkpoints cover all layers, and one loop at a time locks recomputed residuals.
   if (attrs.keeps_few_steps() || attrs.recalls())
     to.append(record, in_its_chunks(attrs), in, out);
   else

@@ -1,27 +1,31 @@
-// trace/passes/split_loops.h — the pass that takes layers apart which one loop runs together.
+// trace/passes/split_loops.h — splits a loop over several layers into one loop per layer.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A loop over several recurrences, of which one does not wait for another, as layers of cells do
-/// that are stacked in one step, becomes a loop for each, the later ones over what the earlier ones
-/// stack:
+/// Splits a loop over several recurrences, such as stacked layers of cells that one body runs
+/// together. Each recurrence becomes a loop; later loops slice the stacks of earlier loops.
 ///
-///   loop over x: a' = f(a, x); b' = g(b, a')          becomes          loop over x: a' = f(a, x);
-///   stack a'; loop over a: b' = g(b, a)
+///   Before: loop over x: a' = f(a, x); b' = g(b, a')
+///   After:  loop over x: a' = f(a, x); stack a'
+///           loop over a: b' = g(b, a)
 ///
-/// so that what the second computes from the first alone is done for many steps at once
-/// (batch_over_time), and both run beside each other (adjoin_loops). A recurrence is one that a
-/// product takes part in; what else a step hands on stays with those it depends on. Between two
-/// layers as little is handed on as a product allows: h forwards, backwards the gradient of h and
-/// not that of the gates. Only loops whose length is that of a known dim, without effects, and
-/// whose entries all run to the end.
+/// The second loop's ops on the first one's results can then run for many time steps at once
+/// (batch_over_time), and both loops can overlap (adjoin_loops).
 ///
-/// A loop under a policy, and one that recalls, stays one: its checkpoints are of all layers. It is
-/// its chunks that are taken apart, when the pass runs once more, behind chunk_loops, in chunks as
-/// long as those of the layers of such a loop without a policy: the bits are the same.
+/// Only recurrences with a product start a new layer; other carries stay with those they depend on.
+/// Records are placed so that small values cross between layers: forwards h, backwards the gradient
+/// of h and not the gradient of the gates.
+///
+/// A loop under a memory policy, or that reads recomputed residuals, is not split, as its
+/// checkpoints cover all layers. Its chunks are split when the pass runs again behind chunk_loops.
+/// They are as long as the chunks of its layers without a policy, so that bits are equal.
+///
+/// Preserves: bits.   Runs: before chunk_loops, and again behind it.
+/// Skips: loops for which TimeSplit::divisible_time_of() finds no dim; loops with effects, with
+/// entries that finish one by one, or with fewer than two carries; lists as carries or sums.
 Ref<Graph> split_loops(const Graph& graph);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/passes/sub_graphs.h — applying a pass on loops inside of loops and branches.
+// trace/passes/sub_graphs.h — applies a pass to loops inside loops and branches.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@ namespace reel {
 
 using Pass = std::function<Ref<Graph>(const Graph&)>;
 
-/// The attributes of a record after a pass over its body or branches, where there are loops in
-/// them; otherwise they stay as they are. The pass changes nothing but loops, and keeps inputs and
-/// outputs of a graph in their places.
+/// Returns the attributes of a record with the pass applied to its body or branches if these have
+/// loops. Requires a pass that changes only loops and keeps the order of a graph's inputs and
+/// outputs.
 AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass);
 
-/// A loop of a graph, and its inputs, for a pass to change. Outputs stay as they are.
+/// Changes a loop of a graph and its inputs. Must leave its outputs unchanged.
 using LoopChange = std::function<void(const OpRecord&, LoopAttrs&, std::vector<ValueId>& inputs)>;
-/// The graph after a pass that changes its loops one after the other, those inside of loops and
-/// branches before them.
+/// Returns the graph with `pass` applied to bodies and branches, and then `change` to each of its
+/// own loops in order.
 Ref<Graph> with_loops(const Graph& graph, const Pass& pass, const LoopChange& change);
 
 }  // namespace reel

@@ -35,8 +35,8 @@ bool FindTableRows::is_made_before(ValueId v, std::size_t record) const {
   return maker_[v] == kNone || maker_[v] < record;
 }
 
-/// Where the value comes from through transpositions that leave the last axis in its place.
-/// order: of its axes, in axes of that.
+/// Follows transpositions that leave the last axis in place back to their origin, and returns that
+/// value. order: the axes of v, in axes of the origin.
 ValueId FindTableRows::through_transpositions(ValueId v, std::vector<int>& order) const {
   order.resize(static_cast<std::size_t>(graph_.types[v].rank()));
   std::iota(order.begin(), order.end(), 0);
@@ -95,7 +95,7 @@ std::optional<FindTableRows::Scattered> FindTableRows::scattered(ValueId stack,
       through_transpositions(v, axes) != stack || !is_made_before(in[1], loop) ||
       prints_between(loop, scatter))
     return std::nullopt;
-  std::vector<int> order(axes.size());  // of the stack's axes, in those of the updates
+  std::vector<int> order(axes.size());  // by axis of the stack, the axis of the updates
   for (std::size_t i = 0; i < axes.size(); ++i)
     order[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
   auto rows = rows_of(record, std::move(order));

@@ -1,5 +1,4 @@
-// trace/passes/table_rows.h — TableRows, what loops slice or stack that are rows of a table by
-// index.
+// trace/passes/table_rows.h — TableRows, slices and stacks that are table rows by index.
 #pragma once
 
 #include <optional>
@@ -10,33 +9,35 @@
 
 namespace reel {
 
-/// Whole rows of a table, or updates of whole rows, by index: what gather and scatter_add have in
-/// common. Axis a of the rows is axis order[a] of the indices; behind these come the columns.
+/// Whole rows of a table, or updates of whole rows, by index: the common part of gather and
+/// scatter_add. Axis a of the rows is axis order[a] of the indices; the columns come last.
 struct TableRows {
   ValueId table, indices;
   std::vector<int> order;
-  const GatherAttrs* attrs;  ///< of a record of the graph
+  const GatherAttrs* attrs;  ///< owned by a record of the graph
 };
 
-/// Finds them in a graph, where they can be taken, or added up, in a loop instead: nothing is
-/// printed between the two, so that an index out of range is still found before.
+/// Finds gathers and scatter_adds of table rows that can move into a loop. Skips them if something
+/// is printed between them and the loop: an index out of range must still be reported first.
 class FindTableRows {
  public:
   explicit FindTableRows(const Graph& graph);
 
-  /// What a loop, record `loop`, slices, if those are rows.
+  /// Returns the table rows that the loop, record `loop`, slices; nothing if the slices are no
+  /// table rows.
   std::optional<TableRows> gathered(ValueId slices, std::size_t loop) const;
 
   struct Scattered {
     TableRows rows;
     std::size_t record;  ///< the scatter_add
   };
-  /// What a loop stacks, if a scatter_add to zeros is all that reads it, by indices that were there
-  /// before the loop.
+  /// Returns the scatter_add to zeros that is the only reader of a loop's stack, if its indices
+  /// exist before the loop.
   std::optional<Scattered> scattered(ValueId stack, std::size_t loop) const;
 
  private:
-  static constexpr std::size_t kNone = ~std::size_t{0};  ///< a record: none, but the graph itself
+  static constexpr std::size_t kNone =
+      ~std::size_t{0};  ///< no record: an input or output of the graph
 
   const OpRecord* made_by(ValueId v) const;
   bool is_made_before(ValueId v, std::size_t record) const;

@@ -19,7 +19,7 @@
 namespace reel {
 namespace {
 
-/// The types of what the op gives mention nothing that only the body knows.
+/// Returns true if the type is no list and mentions no dim that only the body knows.
 bool is_known_outside(const TensorType& type, const DimEnv& env) {
   bool result = true;
   for_each_symbol(type, [&](const Dim& symbol) { result = result && env.knows(symbol); });
@@ -27,8 +27,8 @@ bool is_known_outside(const TensorType& type, const DimEnv& env) {
   return result && !type.is_list();
 }
 
-/// The same inputs, but for what lists of slices have in them: dims that an element brings along
-/// may be others in every step.
+/// Returns the input types with the element types of lists of slices removed: dims that an element
+/// brings along may differ between iterations.
 std::vector<TensorType> without_elements(const LoopAttrs& attrs,
                                          std::span<const TensorType> inputs) {
   std::vector<TensorType> result(inputs.begin(), inputs.end());
@@ -37,8 +37,9 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
   return result;
 }
 
-/// Of a loop along no dim, as one without slices over entries that end, steps are saved in lists:
-/// nothing is made of them for all steps at once. What loops inside save is a list in each step.
+/// Returns true if entries finish one by one and some slices are a list of tensors. A loop along no
+/// dim, such as one without slices, saves residuals in lists, from which nothing is computed for
+/// all iterations at once. Residuals of inner loops, a list in each iteration, do not count.
 bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
@@ -54,12 +55,12 @@ bool computes_again(const Graph& body) {
                      [](const OpRecord& record) { return record.again != Again::no; });
 }
 
-/// A policy keeps the memory of few steps: what goes before such a loop or behind it, in one piece,
-/// would need something of all of them.
+/// Returns true if a policy keeps residuals of few iterations in memory. Ops that are moved out in
+/// one piece would need values of all iterations.
 bool has_few_steps(const LoopAttrs& attrs) { return attrs.recalls() || attrs.keeps_few_steps(); }
 
-/// A carry has a plain size that iterations may change: what a chunk hands on has another type than
-/// what it was given.
+/// Returns true if iterations may change a plain size of a carry. A chunk would then return another
+/// type than it takes.
 bool changes_plain_sizes(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   for (int i = 0; i < attrs.carries; ++i) {
@@ -144,7 +145,8 @@ TimeSplit::TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs,
     home_[body_.inputs[i]] = Home::once;
   if (!attrs.entry_dims.empty()) {
     ended_.emplace(attrs, inputs);
-    // Where lengths run over entries, the body sees those of a live one: not what is outside.
+    // If lengths run over entries, the body reads the lengths of a running entry, which differ from
+    // those outside.
     for (const ValueId v : body_.inputs)
       if (ended_->is_mixed(v)) home_[v] = Home::inside;
   }
@@ -168,8 +170,8 @@ bool TimeSplit::changes_anything() const {
 
 bool TimeSplit::would_change_anything() const { return leaves_if_kept_ || changes_anything(); }
 
-/// Where nothing leaves the loop but what a rule has computed again in its steps, that stays, too:
-/// where all was kept the loop is as it was.
+/// Keeps recomputed records in the loop if nothing else leaves it: with all residuals kept, the
+/// loop would be unchanged.
 void TimeSplit::keep_what_is_again() {
   std::vector<std::uint8_t> is_again(body_.records.size());
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -185,7 +187,8 @@ void TimeSplit::keep_what_is_again() {
   }
 }
 
-/// Every entry for itself. if_kept: what several entries gave, and has no rows, comes as a slice.
+/// Returns true if the record treats each entry on its own. if_kept: values without rows, to which
+/// several entries contributed, count as slices.
 bool TimeSplit::keeps_rows(const OpRecord& record, bool if_kept) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
   if (if_kept && ended_ && std::all_of(out.begin(), out.end(), [&](ValueId v) {
@@ -197,7 +200,8 @@ bool TimeSplit::keeps_rows(const OpRecord& record, bool if_kept) const {
   }));
 }
 
-/// What may fail stays behind what was printed before it.
+/// Returns true if the record may fail and the body prints: the failure must not come before the
+/// print.
 bool TimeSplit::may_fail_behind_print(const OpRecord& record) const {
   return prints_ && !never_fails(*record.op);
 }
@@ -205,7 +209,7 @@ bool TimeSplit::may_fail_behind_print(const OpRecord& record) const {
 bool TimeSplit::can_leave(const OpRecord& record) const {
   if (record.op->kernel_decides_types || has_effects(record) || may_fail_behind_print(record))
     return false;
-  bool knows_dims = true;  // and not those that other records of the body make
+  bool knows_dims = true;  // and none that other records of the body make
   if (record.attrs)
     record.attrs->each_symbol(
         [&](const Dim& dim) { knows_dims = knows_dims && (dim.has_size() || env_.knows(dim)); });
@@ -217,8 +221,9 @@ bool TimeSplit::can_leave(const OpRecord& record) const {
   return true;
 }
 
-/// No tensor has all steps of the value: dims are all named or all plain; the dim of the steps
-/// would be there twice, or padding that a step has not, where lengths run over it.
+/// Returns true if no tensor can hold all time steps of the value. Either named dims would meet
+/// plain ones, or the loop's dim would be there twice. Or lengths run over it, so that there would
+/// be padding that a time step does not have.
 bool TimeSplit::clashes_with_time(ValueId v) const {
   const TensorType step = env_.resolve(body_.types[v]);
   if (step.rank() > 0 && step.is_named() != time_.is_named()) return true;
@@ -228,7 +233,7 @@ bool TimeSplit::clashes_with_time(ValueId v) const {
          });
 }
 
-/// The rule can do it: it is asked to, in a graph that is thrown away.
+/// Returns true if the op can run over all time steps: tries its rule in a graph that is discarded.
 bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many,
                          bool is_summed) const {
   const OverTimeRule rule = over_time_rule(*record.op);
@@ -252,15 +257,15 @@ bool TimeSplit::has_rule(const OpRecord& record, const std::vector<std::uint8_t>
     });
     return result && trial.captured.empty();
   } catch (const MemoryError&) {
-    throw;                  // a graph must not depend on how much memory there was when it was made
-  } catch (const Error&) {  // attributes of one step need not fit all steps
+    throw;                  // a graph must not depend on how much memory was free when it was made
+  } catch (const Error&) {  // attributes of one time step need not fit all
     return false;
   }
 }
 
-/// A product of some rows of a step with a matrix that stays in the cache is as fast in every
-/// step as of all steps at once, and so are rows gathered from a matrix; and what they give is read
-/// where it is still warm.
+/// Returns true for a product of at least 8 rows with a matrix that stays in the cache: it is as
+/// fast in each iteration as over all time steps at once, and its readers find the result in the
+/// cache. Also for gathers of as many rows of at least 64 columns from a matrix.
 bool TimeSplit::is_fast_inside(const OpRecord& record) const {
   constexpr std::int64_t kRows = 8, kCached = 64 * 1024, kColumns = 64;
   const auto in = body_.inputs_of(record);
@@ -280,7 +285,8 @@ bool TimeSplit::is_fast_inside(const OpRecord& record) const {
   return a.numel() >= kRows * inner;
 }
 
-/// The order in which a step adds up the product, if any number of rows can be added up in it.
+/// Returns the order in which an iteration adds up the product if it suits any number of rows;
+/// otherwise by_sizes.
 SumOrder TimeSplit::order_in_step(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
@@ -291,8 +297,9 @@ SumOrder TimeSplit::order_in_step(const OpRecord& record) const {
   return has_alike_rows(order) ? order : SumOrder::by_sizes;
 }
 
-/// A sum of so many elements costs little more in every step, where they are still in the cache; of
-/// all steps at once they would have to be kept until then, and read once more.
+/// Returns true for sums of at least 512 elements. In each iteration they cost little more, as
+/// their operands are in the cache. Summed over all time steps at once, these would have to be kept
+/// and read again.
 bool TimeSplit::is_warm_inside(const OpRecord& record) const {
   constexpr std::int64_t kElements = 512;
   if (ended_ || !record.op->gains_over_time || record.op == &dot_op) return false;
@@ -302,13 +309,14 @@ bool TimeSplit::is_warm_inside(const OpRecord& record) const {
   });
 }
 
-/// Where all was kept it was a slice, made in steps: of all steps at once a product may have other
-/// bits, where rows of its order are not alike (order_in_step).
+/// Returns true for a recomputed product or sum that an iteration depended on. If it had been
+/// saved, it would be a slice that was computed one iteration at a time. Over all time steps at
+/// once, a product may have other bits if the rows of its order are not alike (order_in_step).
 bool TimeSplit::must_stay(const OpRecord& record) const {
   return record.again == Again::in_steps && record.op->gains_over_time;
 }
 
-/// Where a record's results can be had that depends on no carry, if that is before the loop.
+/// Returns where the results of a record that can be hoisted are available; nothing if it cannot.
 std::optional<Home> TimeSplit::home_before(const OpRecord& record, bool if_kept) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
   if (!can_leave(record) || !keeps_rows(record, if_kept) || must_stay(record)) return std::nullopt;
@@ -332,13 +340,13 @@ void TimeSplit::hoist() {
     const OpRecord& record = body_.records[r];
     const std::optional<Home> home = home_before(record);
     if (!home) continue;
-    is_hoisted_[r] = record.input_count != 0;  // a constant costs nothing where it is
+    is_hoisted_[r] = record.input_count != 0;  // a constant costs nothing inside
     for (const ValueId v : body_.outputs_of(record)) home_[v] = *home;
   }
 }
 
-/// By record: whether it would go before the loop, and does not, if what is computed again had been
-/// kept, and came as slices.
+/// Returns, by record, whether it is not hoisted, but would be if recomputed values were residuals
+/// and came as slices.
 std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
   const std::vector<Home> homes = home_;
   const std::vector<std::uint8_t> is_hoisted = is_hoisted_;
@@ -364,7 +372,7 @@ std::vector<std::uint8_t> TimeSplit::find_left_if_kept() {
   return result;
 }
 
-/// Before the loop, some of what it makes would take much more memory than what it is made of.
+/// Returns true if, hoisted, a result would take much more memory than its operands.
 bool TimeSplit::grows(const OpRecord& record) const {
   std::vector<TensorType> in;
   for (const ValueId v : body_.inputs_of(record)) in.push_back(outside(v, false));
@@ -373,9 +381,9 @@ bool TimeSplit::grows(const OpRecord& record) const {
                      [&](ValueId v) { return grows_large(outside(v, false), in); });
 }
 
-/// In a gradient, whose slices are what the forward loop saved, an element-wise op (or one that
-/// gives the same elements under other dims) is as cheap in the loop, where what it makes stays in
-/// the cache: it leaves for the sake of another op only, or where nothing of it is needed inside.
+/// In a gradient loop, slices are residuals, and an element-wise op (or one that only changes dims)
+/// is as cheap inside: its result stays in the cache. It is hoisted only if a record that leaves
+/// the loop reads it, or if nothing inside does.
 void TimeSplit::keep_cheap_inside() {
   std::vector<std::uint8_t> is_read_outside(body_.types.size());
   for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
@@ -395,7 +403,8 @@ void TimeSplit::keep_cheap_inside() {
   }
 }
 
-/// By value: whether a carry needs it, or what else keeps each step's own.
+/// Returns, by value, whether a carry depends on it, or (unless by_carries_only) an output or
+/// effect that stays inside.
 std::vector<std::uint8_t> TimeSplit::find_needed(bool by_carries_only) const {
   std::vector<std::uint8_t> is_needed(body_.types.size());
   for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
@@ -411,7 +420,7 @@ std::vector<std::uint8_t> TimeSplit::find_needed(bool by_carries_only) const {
   return is_needed;
 }
 
-/// By value: whether it is made of a carry.
+/// Returns, by value, whether it depends on a carry.
 std::vector<std::uint8_t> TimeSplit::find_waiting() const {
   std::vector<std::uint8_t> is_waiting(body_.types.size());
   for (int i = 0; i < attrs_.carries; ++i) is_waiting[body_.inputs[1 + i]] = 1;
@@ -423,14 +432,15 @@ std::vector<std::uint8_t> TimeSplit::find_waiting() const {
   return is_waiting;
 }
 
-/// What no carry and no list needs, from the first op on that gains by it.
+/// Sinks records on which no carry or list depends, from the first op that gains by it on.
 void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   const std::vector<std::uint8_t> is_only_summed = find_only_summed(), is_added = find_added();
-  // Made by what is sunk; and by what is computed again, too. Had that been kept it were a slice,
-  // for whose sake nothing else is sunk.
+  // Values that are a reason to sink their readers. is_after: made by sunk records. is_behind:
+  // recomputed values as well. Had a recomputed value been saved, it would be a slice, and slices
+  // are no reason to sink a record that is not recomputed itself.
   std::vector<std::uint8_t> is_after(body_.types.size()), is_behind(body_.types.size());
-  // What goes before the loop and is added to what the loop makes, and both to a sum, is one of
-  // sums.
+  // A hoisted value may be added to a value of the loop, and both to a sum. The sum then becomes
+  // two sums.
   const auto is_reason_before = [&](const OpRecord& record) {
     const ValueId out = body_.outputs_of(record)[0];
     return is_term_[out] || (record.op->gains_over_time && is_added[out]);
@@ -463,7 +473,7 @@ void TimeSplit::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
       is_after[v] = record.again == Again::no && (!is_left_if_kept[r] || is_reason_before(record));
     }
   }
-  // What a record reads that stays must stay as well.
+  // Operands of a record that stays must stay as well.
   std::vector<std::uint8_t> is_read(body_.types.size());
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];

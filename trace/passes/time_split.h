@@ -1,4 +1,4 @@
-// trace/passes/time_split.h — TimeSplit, which records of a loop's body can leave it.
+// trace/passes/time_split.h — TimeSplit, a plan of which records leave a loop's body.
 #pragma once
 
 #include <cstdint>
@@ -15,55 +15,61 @@
 
 namespace reel {
 
-/// Where a value of the body can be had.
+/// Where a value of the body is available.
 enum class Home : std::uint8_t {
-  inside,  ///< only in the loop, step by step
-  steps,   ///< outside, for all steps at once
-  once,    ///< outside, the same in every step
+  inside,  ///< only in the loop, one iteration at a time
+  steps,   ///< outside, for all time steps at once
+  once,    ///< outside, one value for all iterations
 };
 
-/// What is decided about a loop, before anything is done about it.
+/// Decides which records of a loop's body are hoisted or sunk; changes nothing itself.
 ///
-/// Where entries end one by one, only what treats each entry for itself leaves the loop: what is
-/// computed for the others in places where they have ended is padding then. A sum over entries
-/// leaves it for a sum over all steps, in which padding counts as zero.
+/// If entries finish one by one, only records that treat each entry on its own leave the loop.
+/// Outside, their values for finished entries are padding. A sum over entries leaves if it only
+/// feeds a sum over time steps, in which padding counts as zero.
 ///
-/// A gradient has the bits of keeping all if the same leaves its loop, whatever a rule has computed
-/// again there (Again). What is computed again is then where a slice was: what would be made of
-/// that before the loop is made behind it, of what the loop stacks; and what alone would leave,
-/// because it is computed again, stays.
+/// Under memory policies and rules, a gradient recomputes values (Again) that it would otherwise
+/// slice from residuals. Its bits must not depend on that, so the same records must leave its loop.
+/// A record that would be hoisted because it reads such slices is sunk instead, and reads stacks of
+/// the loop. A record that could leave only because it is recomputed stays.
+///
+/// Borrows its constructor's `attrs` and `renames`, which must outlive it.
 class TimeSplit {
  public:
-  /// What may leave the loop.
+  /// Selects the records that may leave the loop.
   enum class Leaves : std::uint8_t {
     all,
-    once,  ///< what depends on captures alone
+    once,  ///< only records that depend on captures alone
   };
-  /// time: the dim of the steps (time_of). inputs: types of the op's. renames: of the whole graph.
-  /// packs: what pack_weights does afterwards.
+  /// time: the loop's dim (time_of).   inputs: types of the op's inputs.   renames: of the whole
+  /// graph.
+  /// packs: the matrices that pack_weights will pack later in the pipeline.
   TimeSplit(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
             const DimRenames& renames, Leaves leaves, Packs packs);
 
-  /// The dim of the steps, if it is one that this can work with. why: what speaks against it.
+  /// Returns the dim of the loop's time steps if this class supports the loop. Otherwise returns
+  /// nothing and sets `why` to the reason, for explain().
   static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                     std::string& why);
 
-  /// The same of a loop whose steps may run in other loops: nobody asks whether it goes on, its
-  /// entries run to the end or to lengths that are known, and some slices tell how many there are.
+  /// Returns time_of() for a loop that can be divided into several loops along its time steps;
+  /// otherwise nothing. Requires that the loop has no condition and that dense slices tell its trip
+  /// count. If its entries finish one by one, their lengths must be known.
   static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
 
   bool changes_anything() const;
-  /// Had all been kept that a rule has computed again.
+  /// Returns changes_anything(), or whether it would hold if all recomputed values were residuals.
   bool would_change_anything() const;
-  /// What leaves the loop, and of what would gain by it but stays, why.
+  /// Adds remarks: which records leave the loop, and why others that would gain by leaving stay.
   void write_notes(LoopNotes& notes) const;
 
   Home home(ValueId v) const { return home_[v]; }
   bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
-  bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< after it
-  /// An output of the body, a stack or a sum, may be made outside. Ended entries have padding
-  /// there, and of what joins the entry whose values they saw, only the loop knows which that is.
+  bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< behind the loop
+  /// Returns true if an output of the body, a stack or a sum, can be made outside. Outside,
+  /// finished entries have padding. An output that collects them must stay, as only the loop knows
+  /// which running entry they read.
   bool can_make_outside(std::size_t output) const {
     if (ended_ && attrs_.collects_output(output)) return false;
     if (output >= attrs_.first_sum()) return true;
@@ -71,28 +77,31 @@ class TimeSplit {
     return !attrs_.is_list(j) && !attrs_.is_spilled(j) &&
            (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
   }
-  /// Entries end one by one, and the value has a row for each, which no other entry has a part in.
+  /// Returns true if entries finish one by one and the value has a row for each, to which no other
+  /// entry contributes.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
-  /// What it makes of sums over steps is the sum of what it makes of each: of one result, linear
-  /// without constants (its gradient reads nothing) in inputs that are others in every step, or a
-  /// multiple of one by what no step changes.
+  /// Returns true if the record, applied to sums over iterations, gives the sum of its results.
+  /// Requires one result. Either it is linear without constants in operands that all vary (its
+  /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one.
   bool is_linear(const OpRecord& record) const;
-  /// Of a linear op whose results are added up over steps: its inputs are added up instead. Of a
-  /// sum over axes, where what it takes is made outside for that only.
+  /// Returns true for a linear record if, to sum its results over time steps, its operands are
+  /// summed instead. A sum over axes qualifies only if its operand is made outside, by a linear
+  /// record or one that gains by leaving.
   bool sums_come_first(const OpRecord& record) const;
-  /// What ended entries see of a value that comes as a slice instead.
+  /// Returns the fill of a hoisted value, which the loop then reads as a slice or capture. Requires
+  /// that the record is hoisted.
   Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
 
-  /// The type of a value of the body outside, for one step or for all.
+  /// Returns the type of a body value outside the loop, for one iteration or for all time steps.
   TensorType outside(ValueId v, bool is_many) const;
-  /// A part of the graph around the loop, recorded anew.
+  /// Records a part of the graph around the loop.
   template <class Fn>
   RecordedGraph record_part(const std::vector<TensorType>& types, Fn&& fn) const {
     return record_graph("part", types, fn, renames_);
   }
-  /// A record of the body, applied in the graph that is being recorded. Products of all steps add
-  /// up their terms in the order of a step: under some policies and rules they are done step by
-  /// step.
+  /// Applies a record of the body in the graph that is being recorded. Products over all time steps
+  /// keep the summation order of an iteration, as some policies and rules compute them one
+  /// iteration at a time.
   Tensors apply(const OpRecord& record, const Tensors& in, const std::vector<std::uint8_t>& is_many,
                 bool is_summed) const;
 
@@ -128,13 +137,13 @@ class TimeSplit {
   const Graph& body_;
   Dim time_;
   const DimRenames& renames_;
-  bool is_open_;  ///< a step may take any memory
+  bool is_open_;  ///< an iteration may need any amount of memory
   Packs packs_;
-  Leaves asked_, leaves_;  ///< what may leave it if all its steps may be had at a time, and does
-  bool leaves_if_kept_;    ///< something would go before it, had all been kept
-  mutable DimEnv env_;     // remembers what it has resolved
+  Leaves asked_, leaves_;  ///< the caller's choice; the part of it that memory allows
+  bool leaves_if_kept_;    ///< something would be hoisted if all recomputed values were kept
+  mutable DimEnv env_;     // caches resolved dims
   bool prints_;
-  std::optional<EndedValues> ended_;                // where entries end one by one
+  std::optional<EndedValues> ended_;                // if entries finish one by one
   std::vector<Home> home_;                          // by value
   std::vector<std::uint8_t> is_needed_;             // by value: find_needed(false)
   std::vector<std::uint8_t> is_term_;               // by value: find_terms_inside()

@@ -1,4 +1,4 @@
-// What a TimeSplit says of what it does.
+// The remarks of a TimeSplit for explain().
 #include <algorithm>
 
 #include "reel/trace/passes/time_split.h"
@@ -14,7 +14,7 @@ void TimeSplit::write_notes(LoopNotes& notes) const {
     const bool moves = is_hoisted_[r] || is_sunk_[r];
     const bool is_once = moves && home_[out[0]] == Home::once;
     const bool is_term = moves && !is_once && record.op->gains_over_time && terms[out[0]];
-    // What cannot leave may have dims that stand for nothing outside.
+    // A record that cannot leave may have dims that are unknown outside.
     const auto seen = [&](ValueId v, bool is_many) {
       return can_leave(record) ? outside(v, is_many) : body_.types[v];
     };
@@ -31,7 +31,7 @@ void TimeSplit::write_notes(LoopNotes& notes) const {
   }
 }
 
-/// Why an op that gains by leaving the loop stays in it.
+/// Returns the reason why an op that would gain by leaving the loop stays in it.
 std::string TimeSplit::why_inside(const OpRecord& record) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
   const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {

@@ -1,4 +1,4 @@
-// What sums over steps of a TimeSplit's loop are made of.
+// Sums over time steps in a TimeSplit.
 #include <algorithm>
 
 #include "reel/core/ops/elementwise.h"
@@ -6,7 +6,8 @@
 
 namespace reel {
 
-/// A sum over entries of what each has for itself, which goes into a sum over steps only.
+/// Returns true for a sum over entries, of values that each entry has on its own, that only feeds a
+/// sum over time steps.
 bool TimeSplit::is_sum_over_entries(const OpRecord& record,
                                     const std::vector<std::uint8_t>& is_only_summed) const {
   if (!ended_ || !record.op->gains_over_time) return false;
@@ -18,7 +19,7 @@ bool TimeSplit::is_sum_over_entries(const OpRecord& record,
          !ended_->has_entries(env_.resolve(body_.types[out]));
 }
 
-/// By value: whether sums of the loop take it, and nothing else does.
+/// Returns, by value, whether only sums of the loop read it.
 std::vector<std::uint8_t> TimeSplit::find_only_summed() const {
   std::vector<std::uint8_t> result(body_.types.size());
   const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
@@ -29,8 +30,7 @@ std::vector<std::uint8_t> TimeSplit::find_only_summed() const {
   return result;
 }
 
-/// By value: whether sums of the loop take it, as it is or through linear ops, and nothing else
-/// does.
+/// Returns, by value, whether only sums of the loop read it, directly or through linear ops.
 std::vector<std::uint8_t> TimeSplit::find_added() const {
   std::vector<std::uint8_t> result(body_.types.size(), 1);
   const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
@@ -43,8 +43,8 @@ std::vector<std::uint8_t> TimeSplit::find_added() const {
   return result;
 }
 
-/// By value: whether sums of the loop are made of it that may be made outside, by ops that give no
-/// sums or products themselves, and that nothing but sums waits for.
+/// Returns, by value, whether it feeds sums that can be made outside, through ops that are no sums
+/// or products themselves. Only these sums may depend on it.
 std::vector<std::uint8_t> TimeSplit::find_terms_inside() const {
   std::vector<std::uint8_t> result(body_.types.size());
   for (std::size_t k = attrs_.first_sum(); k < body_.outputs.size(); ++k)
@@ -82,7 +82,8 @@ bool TimeSplit::sums_come_first(const OpRecord& record) const {
   return false;
 }
 
-/// By value: whether sums of the loop take it, as it is or through linear ops that leave it.
+/// Returns, by value, whether sums of the loop read it, directly or through linear ops that leave
+/// the loop.
 std::vector<std::uint8_t> TimeSplit::find_terms() const {
   std::vector<std::uint8_t> is_term(body_.types.size());
   const auto first = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
