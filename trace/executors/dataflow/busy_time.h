@@ -1,4 +1,4 @@
-// trace/executors/dataflow/busy_time.h — BusyTime, how long something ran.
+// trace/executors/dataflow/busy_time.h — BusyTime, the total length of overlapping time spans.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace reel {
 
-/// The time in which at least one of some spans was, which may lie beside each other. They come in
-/// any order; mostly in that of their ends, as a thread may be interrupted between the end of what
-/// it did and saying so.
+/// Measures the time in which any of the added spans was open. Spans may overlap and come in any
+/// order, but mostly come in the order of their ends: a thread may be interrupted between the end
+/// of its work and add(). Not thread-safe.
 class BusyTime {
  public:
   void add(std::int64_t begin, std::int64_t end) {
-    auto behind = spans_.end();  // those that begin after this one has ended
+    auto behind = spans_.end();  // spans that begin after this one has ended
     while (behind != spans_.begin() && std::prev(behind)->first > end) --behind;
-    auto first = behind;  // from here on they meet it
+    auto first = behind;  // from here on spans meet it
     while (first != spans_.begin() && std::prev(first)->second >= begin) {
       --first;
       begin = std::min(begin, first->first);
@@ -32,9 +32,9 @@ class BusyTime {
   std::int64_t nanoseconds() const { return nanoseconds_; }
 
  private:
-  /// Nothing that comes now began before so many pauses.
+  /// Older spans are final: no added span begins before this many gaps.
   static constexpr std::size_t kMost = 4096;
-  std::deque<std::pair<std::int64_t, std::int64_t>> spans_;  ///< apart from each other, in order
+  std::deque<std::pair<std::int64_t, std::int64_t>> spans_;  ///< disjoint, in order
   std::int64_t nanoseconds_ = 0;
 };
 

@@ -19,7 +19,7 @@
 namespace reel {
 namespace {
 
-/// Tokens are tensors; one that stands for something else has it as its attachment.
+/// Tokens are tensors. A token that stands for another object has that object as its attachment.
 struct Handle : BlockAttachment {
   virtual DimEnv dims(int part) const = 0;
 };
@@ -32,15 +32,15 @@ T& handle_of(const Tensor& token) {
   return const_cast<T&>(static_cast<const T&>(*token.block()->attachment));
 }
 
-/// What a loop begins with.
+/// The state that a loop begins with.
 struct Begun final : Handle {
   AttrsRef held;
   const LoopAttrs& attrs;
-  Tensors given;  ///< the slices, in their places
+  Tensors given;  ///< the slices, by input of the op
   Iterations iterations;
   std::vector<Tensors> slices;
-  std::vector<const SavedValue*> saved;  ///< by slice; null for those that are all there
-  std::vector<TensorType> types;         ///< of the op's inputs, where entries end one by one
+  std::vector<const SavedValue*> saved;  ///< by slice; null if all its elements are in memory
+  std::vector<TensorType> types;         ///< of the op's inputs, if entries finish one by one
 
   Begun(const AttrsRef& attrs_ref, std::span<Tensor> inputs)
       : held(attrs_ref),
@@ -72,7 +72,7 @@ struct Begun final : Handle {
   std::size_t capture_count() const {
     return attrs.fills.size() - static_cast<std::size_t>(attrs.carries + attrs.slices);
   }
-  /// The op's inputs, of which carries and captures may be missing.
+  /// Returns the op's inputs by place; carries and captures may be missing.
   std::vector<OpInput> in_their_places(std::span<Tensor> inputs) {
     if (inputs.size() == attrs.first_capture() + capture_count()) {
       given.assign(inputs.begin(), inputs.end());
@@ -86,17 +86,17 @@ struct Begun final : Handle {
   }
 };
 
-/// What ended entries see in one iteration.
+/// The values that finished entries read in one iteration.
 struct Ended final : Handle {
-  Tensor begun;                                 ///< token of the loop
-  std::shared_ptr<const EndedEntries> entries;  ///< where some have ended, here or before
-  bool is_active = false;                       ///< some have
+  Tensor begun;                                 ///< handle of the loop
+  std::shared_ptr<const EndedEntries> entries;  ///< null until some entries have finished
+  bool is_active = false;                       ///< some entries have finished
   DimEnv dims(int part) const override {
     return is_active ? entries->body().env() : handle_of<Begun>(begun).dims(part);
   }
 };
 
-/// What one stack holds so far.
+/// The elements of one stack so far.
 struct Stacked final : Handle {
   StackWriter writer;
   StackList list;
@@ -105,7 +105,7 @@ struct Stacked final : Handle {
   DimEnv dims(int) const override { return {}; }
 };
 
-/// What one sum holds so far, of how many iterations.
+/// One sum so far, and the number of iterations that added to it.
 struct Summed final : Handle {
   TermSum sum;
   std::int64_t iterations = 0;
@@ -150,7 +150,7 @@ Tensor put(const Begun& begun, int j, std::int64_t k, Tensor stack, Tensor term)
   return stack;
 }
 
-/// dim: a token of the dim that the loop makes, if it does.
+/// dim_token: of the dim that the loop makes; null if it makes none.
 Tensor finish_stack(const Begun& begun, const std::vector<TensorType>& types, int j,
                     std::int64_t trips, Tensor stack, const Tensor* dim_token) {
   const LoopAttrs& attrs = begun.attrs;
@@ -207,7 +207,7 @@ Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live
   ended->is_active = !all_live(live);
   if (!ended->is_active) return result;
   const Begun& loop = handle_of<Begun>(begun);
-  // Dims that it showed before stay the same objects.
+  // A copy keeps the dims that it showed before as the same objects.
   const auto entries = ended->entries ? std::make_shared<EndedEntries>(*ended->entries)
                                       : std::make_shared<EndedEntries>(loop.attrs, loop.types);
   entries->set_live(live);
@@ -229,7 +229,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
                    std::span<Tensor> out) {
   const auto begun = [&]() -> Begun& { return handle_of<Begun>(in[0]); };
   const auto number = [&](std::size_t i) { return *in[i].data<std::int64_t>(); };
-  // Ended entries, as the last input says; null where none have.
+  // Finished entries, by the handle in the last input; null if none have finished.
   const auto ended = [&]() -> const EndedEntries* {
     const Ended& handle = handle_of<Ended>(in.back());
     return handle.is_active ? handle.entries.get() : nullptr;

@@ -1,4 +1,4 @@
-// A loop as nodes: a frame whose variables go round by Enter, Merge, Switch, NextIteration and
+// Lowers a loop to a frame. Its variables pass through Enter, Merge, Switch, NextIteration and
 // Exit.
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// while_loop "decode" -> decode; of a gradient: decode_grad.
+/// Returns decode for while_loop "decode", and decode_grad for its gradient.
 std::string short_name(const std::string& title) {
   const std::size_t begin = title.find('"'), end = title.rfind('"');
   std::string name = begin < end ? title.substr(begin + 1, end - begin - 1) : title;
@@ -22,9 +22,10 @@ std::string short_name(const std::string& title) {
 
 }  // namespace
 
-/// Its variables are the carries; a counter k; stacks and sums so far; and, where entries end one
-/// by one, which ones the condition has not ended (active), how many iterations each ran (steps),
-/// and what ended ones see (ended). Those that nothing needs are dropped afterwards.
+/// Variables: the carries, a counter k, stacks and sums so far. If entries finish one by one, there
+/// are three more: the entries that the condition has not finished (active), the iterations that
+/// each entry ran (steps), and the values that finished entries read (ended). Unneeded variables
+/// are dropped afterwards.
 class Lowering::Loop {
  public:
   Loop(Lowering& lowering, Scope& around, std::size_t record)
@@ -65,7 +66,7 @@ class Lowering::Loop {
     return {at, 0};
   }
 
-  /// A mask over entries, or a number of each.
+  /// Type of a mask over entries, or of one number for each entry.
   TensorType of_entries(DType dtype) const { return TensorType(dtype, attrs_.entry_dims); }
 
   void make_frame() {
@@ -106,11 +107,11 @@ class Lowering::Loop {
     all_.node(at).enters = frame_;
     all_.node(at).is_constant = is_constant;
     all_.node(at).outputs = {{all_.output(from).type}};
-    // A value that is there in iterations of the loop around that do not run.
+    // The value may be there in iterations of the outer loop that do not run.
     if (all_.is_constant(from) && around_.pivot) all_.wait(at, around_.pivot->node);
     return at;
   }
-  /// What is the same in all iterations.
+  /// Returns a value that is the same in all iterations; it enters the frame once.
   Port constant(Port from) {
     const auto [known, is_new] = constants_.emplace(from, Port{});
     if (is_new) known->second = {enter_node(from, true), 0};
@@ -139,7 +140,7 @@ class Lowering::Loop {
     }
   }
 
-  /// Entries that run, as far as the condition says before the loop.
+  /// Returns the entries that run according to the condition before the loop.
   Port first_active() {
     const Port every = make(around_, LoweredRole::every_entry, {begin_}, of_entries(boolean));
     if (!attrs_.cond_before_body) return every;
@@ -157,7 +158,7 @@ class Lowering::Loop {
     return make(around_, LoweredRole::both, {every, asked}, of_entries(boolean));
   }
 
-  /// The condition's records in a scope, which has its pivot.
+  /// Lowers the condition's records in a scope that has its pivot. Returns the condition's value.
   Port ask(Scope& scope, Port trips, const Ports& carries, const Ports& captures) {
     Ports inputs{trips};
     inputs.insert(inputs.end(), carries.begin(), carries.end());
@@ -173,7 +174,8 @@ class Lowering::Loop {
           constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
     return result;
   }
-  /// A carry that the condition reads, so that it goes round anyway; else the counter.
+  /// Returns a carry that the condition reads, as it passes through all iterations anyway;
+  /// otherwise the counter.
   const Variable& leading() const {
     const Graph* cond = attrs_.cond.graph.get();
     if (has_bound_ || !cond) return variables_[counter_];
@@ -186,9 +188,9 @@ class Lowering::Loop {
     return variables_[counter_];
   }
 
-  /// What is done at the top of every iteration, the one behind the last included.
+  /// Lowers the test at the top of every iteration, including the one after the last.
   void test() {
-    // Nodes of the frame that are of no graph stand in the scope around.
+    // Nodes of the frame that belong to no graph get the scope around.
     top_ = Scope{around_.id, around_.graph, frame_, {}, leading().at_top};
     Port pred{};
     const Port k = variables_[counter_].at_top;
@@ -225,7 +227,7 @@ class Lowering::Loop {
     scope.part = 1;
     return ask(scope, trips, carries, captures);
   }
-  /// The condition is asked only where the bound allows another iteration: a cond inside.
+  /// Evaluates the condition only if the bound allows another iteration, as a cond would.
   Port ask_within_bound(Port allowed) {
     const auto within = [&](Port x) { return all_.add_switch(top_, x, allowed); };
     Ports carries;
@@ -289,8 +291,8 @@ class Lowering::Loop {
     hand_on(body, all_.outputs_of(body), before, ended);
   }
 
-  /// A capture that ended entries see as the others do: it has no dim of theirs, none with lengths,
-  /// and none of which only a run knows whether it has.
+  /// Returns true for a capture that is the same for finished and running entries: it has no dim of
+  /// the entries, no lengths, and no dim for which only a run knows.
   bool is_same_to_all(std::size_t input) const {
     const auto capture = static_cast<std::size_t>(attrs_.body_captures[input - body_.formal_count]);
     const TensorType& type =
@@ -302,7 +304,8 @@ class Lowering::Loop {
     return !type.is_list() && std::none_of(type.dims().begin(), type.dims().end(), is_theirs);
   }
 
-  /// Elements of lists have the dims of what the body took before, as name_alike has it.
+  /// Elements of lists take the dims of earlier inputs of the body, as name_alike() does in other
+  /// executors.
   void name_alike(Scope& body, const Ports& inputs) {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))
@@ -333,7 +336,7 @@ class Lowering::Loop {
     std::vector<Port> next(variables_.size());
     Ports carries;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      // What is there in every iteration must not begin another one behind the last.
+      // A constant value must not begin another iteration after the last.
       next[i] = all_.is_constant(outputs[i]) ? all_.identity(body, outputs[i], LoweredOutput::kNone)
                                              : outputs[i];
       carries.push_back(next[i]);
@@ -373,7 +376,7 @@ class Lowering::Loop {
     }
   }
 
-  /// The op's outputs.
+  /// Leaves the frame. Returns the op's outputs.
   Ports leave() {
     for (Variable& of : variables_) {
       const int at =
@@ -410,7 +413,7 @@ class Lowering::Loop {
     if (attrs_.makes_dim) result.push_back(dim);
     return result;
   }
-  /// A value of the graph around.
+  /// Marks a port as a value of the graph around.
   Port own(Port made, std::span<const ValueId> values, std::size_t output) {
     LoweredOutput& of = all_.node(made.node).outputs[0];
     of.value = values[output];
@@ -427,7 +430,7 @@ class Lowering::Loop {
   bool has_entries_, has_active_, has_bound_;
   int frame_ = -1;
   Port begin_, zero_, nothing_, types_;
-  std::map<Port, Port> constants_;  ///< by what enters
+  std::map<Port, Port> constants_;  ///< by entering value
   std::vector<Variable> variables_;
   std::size_t counter_ = 0, active_ = 0, steps_ = 0, ended_ = 0, stacks_ = 0;
   Scope top_{};

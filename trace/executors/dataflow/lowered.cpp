@@ -26,7 +26,7 @@ const char* name_of(LoweredRole role) {
 
 namespace {
 
-/// The frame that a node's outputs are in.
+/// Returns the frame in which a node's outputs arrive.
 int frame_of_outputs(const LoweredGraph& graph, const LoweredNode& node) {
   if (node.kind == LoweredKind::enter) return node.enters;
   if (node.kind == LoweredKind::exit)

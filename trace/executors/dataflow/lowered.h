@@ -1,5 +1,5 @@
-// trace/executors/dataflow/lowered.h — LoweredGraph, a graph whose loops and conds are taken apart
-// into nodes that pass tokens: Enter, Merge, Switch, LoopCond, NextIteration and Exit.
+// trace/executors/dataflow/lowered.h — LoweredGraph, a graph with its loops and conds lowered to
+// nodes that pass tokens: Enter, Merge, Switch, LoopCond, NextIteration and Exit.
 //
 // TensorFlow's form of control flow (Yu et al., Dynamic Control Flow in Large-Scale Machine
 // Learning, EuroSys 2018; Arvind & Nikhil's tagged tokens before it).
@@ -16,45 +16,46 @@
 namespace reel {
 
 enum class LoweredKind : std::uint8_t {
-  op,         ///< computes: what LoweredRole says
-  enter,      ///< from a frame into iteration 0 of one inside it, or into all, where constant
-  merge,      ///< hands on the first live input; dead where all are
-  switch_,    ///< (x, pred): x leaves by port 1 if pred holds, else by port 0; dead by the other
-  loop_cond,  ///< the predicate of a frame; by port 0 of its Switches values leave
-  next_iteration,  ///< from an iteration into the one behind it
+  op,         ///< computes, by its LoweredRole
+  enter,      ///< from a frame into iteration 0 of an inner one, or into all if constant
+  merge,      ///< passes on the first live input; dead if all inputs are
+  switch_,    ///< (x, pred): x leaves by port 1 if pred is true, else by port 0; the other port is
+              ///< dead
+  loop_cond,  ///< the predicate of a frame; values leave the frame by port 0 of its Switches
+  next_iteration,  ///< from an iteration into the next one
   exit,            ///< from the last iteration into the frame around
 };
 
-/// What a node of kind op computes. All but the first three are of loops and conds, and read or
-/// make handles: tokens that stand for something that is no tensor.
+/// The computation of a node of kind op. All roles but the first three belong to loops and conds,
+/// and read or make handles: tokens that stand for an object that is no tensor.
 enum class LoweredRole : std::uint8_t {
   record,       ///< an op on its inputs
   input,        ///< an input of the graph
-  identity,     ///< hands on its input; where a body, a condition or a branch begins or ends
-  begin,        ///< of a loop, once: (bound, lengths, chunk, slices...) -> handle, 0, nothing
-  types,        ///< of a loop, once: (all its inputs) -> handle, their types
-  bindings,     ///< of a cond, once: () -> handle, what dims stand for in its branches
-  open,         ///< (handle): what dims stand for in a graph, from here on
-  in_bound,     ///< (begin, k) -> whether iteration k may run
-  every_entry,  ///< (begin) -> a mask over entries that all run
-  no_steps,     ///< (begin) -> how many iterations each entry ran: none
-  live,         ///< (begin, k[, active]) -> which entries run in iteration k
-  any_live,     ///< (begin, k, live) -> whether iteration k runs
-  both,         ///< (mask, mask) -> where both hold
-  ended,        ///< (begin, ended, live) -> what ended entries see in this iteration
-  seen,         ///< (x, ended) -> input `index` of the body, as it sees it
+  identity,     ///< passes on its input; begins or ends a body, a condition or a branch
+  begin,        ///< of a loop, once: (bound, lengths, chunk, slices...) -> handle, 0, empty token
+  types,        ///< of a loop, once: (all its inputs) -> handle with their types
+  bindings,     ///< of a cond, once: () -> handle with the dims of its branches' symbols
+  open,         ///< (handle): binds the free symbols of a graph
+  in_bound,     ///< (begin, k) -> true if iteration k may run
+  every_entry,  ///< (begin) -> mask in which all entries run
+  no_steps,     ///< (begin) -> zero iterations for each entry
+  live,         ///< (begin, k[, active]) -> mask of entries that run in iteration k
+  any_live,     ///< (begin, k, live) -> true if iteration k runs
+  both,         ///< (mask, mask) -> their logical and
+  ended,        ///< (begin, ended, live) -> handle with this iteration's finished entries
+  seen,         ///< (x, ended) -> input `index` of the body, with finished entries filled
   next,         ///< (made, before, ended) -> carry `index` after the iteration
-  term,         ///< (made, ended) -> output `index` of the body, as a stack or sum takes it
-  count_live,   ///< (steps, live) -> how many iterations each entry ran, this one counted
-  position,     ///< (begin, k) -> the step that the body sees
-  slice,        ///< (begin, k) -> slice k of input `index`
+  term,         ///< (made, ended) -> output `index` of the body, for a stack or sum
+  count_live,   ///< (steps, live) -> iterations that each entry ran, including this one
+  position,     ///< (begin, k) -> the position that the body reads
+  slice,        ///< (begin, k) -> element of slice `index` in iteration k
   put,          ///< (begin, k, stack, term) -> stack `index` with one more term
   add_term,     ///< (sum, term) -> sum `index` with one more term
   increment,    ///< (k) -> k + 1
-  made_dim,     ///< (begin, trips[, steps]) -> a token of the dim that the loop makes
-  stack,        ///< (begin, types, trips, stack[, dim]) -> output `index` of the loop's stacks
-  sum,          ///< (begin, types, sum) -> output `index` of the loop's sums
-  trips,        ///< (trips) -> how many iterations ran, as the loop gives it
+  made_dim,     ///< (begin, trips[, steps]) -> token of the dim that the loop makes
+  stack,        ///< (begin, types, trips, stack[, dim]) -> the loop's stack `index`
+  sum,          ///< (begin, types, sum) -> the loop's sum `index`
+  trips,        ///< (trips) -> trip count, as the loop returns it
 };
 
 /// An output of a node.
@@ -63,12 +64,12 @@ struct LoweredPort {
   auto operator<=>(const LoweredPort&) const = default;
 };
 
-/// What a node's output is.
+/// Type and meaning of a node's output.
 struct LoweredOutput {
   static constexpr ValueId kNone = ~ValueId{0};
-  std::optional<TensorType> type;  ///< none: a handle
-  ValueId value = kNone;           ///< of the graph of the node's scope
-  bool binds = false;              ///< others wait for it, to know dims that its type tells
+  std::optional<TensorType> type;  ///< nullopt: a handle
+  ValueId value = kNone;           ///< in the graph of the node's scope
+  bool binds = false;              ///< its type binds dims that other nodes wait for
   bool has_known_dims = false;     ///< its dims may be known already (with_known_dims)
 };
 
@@ -76,65 +77,72 @@ struct LoweredNode {
   LoweredKind kind = LoweredKind::op;
   LoweredRole role = LoweredRole::record;
   std::string name;              ///< unique in the graph: while/Merge_1
-  int frame = 0;                 ///< that it runs in
-  int scope = 0;                 ///< whose values it makes
+  int frame = 0;                 ///< in which it runs
+  int scope = 0;                 ///< with the values that it makes
   int enters = -1;               ///< of an Enter: the frame
-  int index = -1;                ///< which carry, slice, stack, ... of the loop
+  int index = -1;                ///< of the loop's carry, slice, stack, ...
   bool is_constant = false;      ///< of an Enter: into all iterations
   const Op* op = nullptr;        ///< of a record
   AttrsRef attrs;                ///< of the record, the loop or the cond; may be null
-  const Graph* graph = nullptr;  ///< the graph that the record is in, held by a scope
-  int record = -1;               ///< its place there; -1 for inputs
+  const Graph* graph = nullptr;  ///< the record's graph, owned by a scope
+  int record = -1;               ///< its index there; -1 for inputs
   std::vector<LoweredPort> inputs;
-  std::vector<int> controls;  ///< nodes that have to be done before; dead where one of them is
+  std::vector<int> controls;  ///< nodes that must run before; if one is dead, this node is
   std::vector<LoweredOutput> outputs;
 };
 
-/// What has iterations of its own: a loop; frame 0 is what is around all loops.
+/// A set of nodes with iterations of its own: a loop. Frame 0 is the graph around all loops.
 struct LoweredFrame {
   std::string name;   ///< unique: while, while_1
-  std::string title;  ///< as messages have it: while_loop "while"
+  std::string title;  ///< as in messages: while_loop "while"
   int parent = -1;
-  int parallel_iterations = 1;  ///< so many are in flight at most
+  int parallel_iterations = 1;  ///< most iterations in flight at once
   AttrsRef attrs;               ///< LoopAttrs; null for frame 0
   SourceId source = kNoSource;  ///< of the loop
 };
 
-/// A graph whose records became nodes: the whole, a body, a condition, a branch.
+/// A graph lowered to nodes: the whole graph, a body, a condition or a branch.
 struct LoweredScope {
   GraphRef graph;
   int parent = -1;  ///< the scope of the loop or cond
   int frame = 0;
-  /// Errors say in which iteration: of the frame this is a part of (0), of the one behind it (1);
-  /// nullopt: whatever the parent says.
+  /// The iteration that errors name. 0: the iteration in which the scope runs; 1: the next one;
+  /// nullopt: the iteration that the parent scope names.
   std::optional<int> ahead;
-  std::string first_of = {};  ///< a condition that is asked before the loop begins: its title
+  std::string first_of = {};  ///< of a condition evaluated before the loop: the loop's title
 };
 
-/// Nodes in the order of the program, but for those that only tell dims; inputs may stand behind
-/// their readers in one place: NextIteration behind Merge.
+/// A lowered graph. Nodes are in the order of the program, except for those that only bind dims. An
+/// input stands behind its reader in one case only: a NextIteration that a Merge reads.
 struct LoweredGraph {
   std::vector<LoweredFrame> frames;
   std::vector<LoweredScope> scopes;
   std::vector<LoweredNode> nodes;
-  std::vector<LoweredPort> inputs;   ///< of the graph, by place; node -1 where nobody reads it
+  std::vector<LoweredPort> inputs;   ///< of the graph, by place; node -1 if unread
   std::vector<LoweredPort> outputs;  ///< of the graph
 };
 
-/// Loops and conds of a graph taken apart, nested ones too; only what its outputs need stays, so
-/// that effects (print) that nothing needs are gone.
+/// Lowers loops and conds of a graph, nested ones too. Drops nodes that no output depends on,
+/// including effects (print).
 ///
-/// Loops under a policy of what they keep (checkpoints, spilling) stay one node, as their steps
-/// have to be stored in order.
+/// Some loops stay one node:
+/// - loops under a memory policy (checkpoints, spilling), as their iterations must be stored in
+///   order;
+/// - loops that read recomputed residuals;
+/// - chunked loops, and loops over a chunk;
+/// - reverse loops with a condition.
 LoweredGraph lower(const GraphRef& graph);
 
-/// Throws ArgumentError where the nodes cannot be run: an input from another frame, two LoopCond in
-/// a frame, no Enter into one, a number of inputs or outputs that the kind does not have.
+/// Throws ArgumentError if the nodes cannot run:
+/// - a node has an input from another frame, reads a port that does not exist, or has a number of
+///   inputs or outputs that its kind does not allow;
+/// - a frame has two LoopCond, or parallel_iterations below 1;
+/// - an Enter enters a frame that is not directly inside its own.
 void verify(const LoweredGraph& graph);
 
-/// One line per node, by frame.
+/// Prints one line per node, by frame.
 std::ostream& operator<<(std::ostream& out, const LoweredGraph& graph);
-/// Enter, Merge, Switch, ...; of an op its role.
+/// Returns Enter, Merge, Switch, ...; for a role its enumerator.
 const char* name_of(LoweredKind kind);
 const char* name_of(LoweredRole role);
 

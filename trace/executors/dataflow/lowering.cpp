@@ -1,4 +1,4 @@
-// Records as nodes: straight ones and conds; loops are in lower_loop.cpp.
+// Lowers records other than loops, and conds; loops are in lower_loop.cpp.
 #include "reel/trace/executors/dataflow/lowering.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ std::vector<LoweredPort> Lowering::outputs_of(const Scope& scope) const {
   return result;
 }
 
-/// The same, each of them dead where the scope does not run.
+/// Returns the outputs of a scope, each dead if the scope does not run.
 std::vector<LoweredPort> Lowering::live_outputs(Scope& scope) {
   Ports result = outputs_of(scope);
   for (Port& output : result)
@@ -119,7 +119,7 @@ std::vector<LoweredPort> Lowering::live_outputs(Scope& scope) {
   return result;
 }
 
-/// The node after which a value of the scope has told the dims of its type.
+/// Returns the node after which a value of the scope has bound the dims of its type.
 int Lowering::tell(Scope& scope, ValueId value) {
   if (const auto known = scope.told.find(value); known != scope.told.end()) return known->second;
   Port at = scope.values[value];
@@ -131,11 +131,11 @@ int Lowering::tell(Scope& scope, ValueId value) {
   return scope.told[value] = at.node;
 }
 
-/// The node after which the scope knows a symbol; none where it does from the start.
+/// Returns the node after which the scope knows a symbol; nothing if it knows it from the start.
 std::optional<int> Lowering::dim_known(Scope& scope, const Dim& symbol) {
   const auto told_by = scope.tells.find(symbol.node());
   if (told_by != scope.tells.end()) {
-    // What a run is given tells its dims before it begins.
+    // Inputs of the run bind their dims before it begins.
     const auto& inputs = scope.graph->inputs;
     const bool is_given =
         scope.id == 0 && std::find(inputs.begin(), inputs.end(), told_by->second) != inputs.end();
@@ -158,12 +158,12 @@ void Lowering::wait_for_dims(Scope& scope, int at, const OpRecord& record) {
   if (!record.op->kernel_decides_types) return;
   for (const ValueId v : scope.graph->outputs_of(record))
     for_each_symbol(scope.graph->types[v], [&](const Dim& symbol) {
-      // One that this record is the first to tell is not known before.
+      // A symbol that this record is the first to bind is not known before.
       if (scope.tells.count(symbol.node()) || symbol.has_size()) need(symbol);
     });
 }
 
-/// Ports of a record's outputs, as values of the scope: their dims may be known already.
+/// Makes the ports of a record's outputs values of the scope; their dims may be known already.
 void Lowering::make_values(Scope& scope, std::size_t r, const Ports& ports) {
   const OpRecord& record = scope.graph->records[r];
   const auto values = scope.graph->outputs_of(record);
@@ -248,7 +248,7 @@ void Lowering::lower_cond(Scope& scope, std::size_t r) {
   make_values(scope, r, merged);
 }
 
-/// switches: of what was switched already, by what it is.
+/// switches: by value, the Switch that it has already.
 std::vector<LoweredPort> Lowering::lower_branch(Scope& scope, std::size_t r, bool taken, Port pred,
                                                 std::map<Port, int>& switches,
                                                 std::optional<Port> handle) {
@@ -266,7 +266,7 @@ std::vector<LoweredPort> Lowering::lower_branch(Scope& scope, std::size_t r, boo
   for (const int capture : captures) {
     const Port x =
         scope.values[scope.graph->inputs_of(record)[1 + static_cast<std::size_t>(capture)]];
-    // What is there in every iteration goes to where it is read: that waits for the pivot.
+    // A constant goes to its readers directly, as they wait for the pivot.
     inputs.push_back(is_constant(x) ? x : switched(x));
   }
   const Port pivot = identity(branch, switched(pred), LoweredOutput::kNone);

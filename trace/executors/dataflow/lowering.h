@@ -1,4 +1,4 @@
-// trace/executors/dataflow/lowering.h — Lowering, a LoweredGraph while it is being made.
+// trace/executors/dataflow/lowering.h — Lowering, which builds a LoweredGraph.
 #pragma once
 
 #include <map>
@@ -12,13 +12,15 @@
 
 namespace reel {
 
-/// Makes nodes of a graph's records, scope by scope: a scope is the whole graph, or the body,
+/// Turns a graph's records into nodes, scope by scope. A scope is the whole graph, or the body,
 /// condition or branch of a loop or cond.
 ///
-/// What a run of records one by one gives for nothing has to be said with edges here. A record that
-/// mentions a dim waits for the value whose type tells it (`dim_known`): a control edge. A record
-/// without inputs, or with such only as are there in every iteration, waits for the pivot of its
-/// scope, so that it runs where, and as often as, its scope does.
+/// Running records one by one implies two orders that need edges here. A record that mentions a dim
+/// waits for the value that binds it (`dim_known`): a control edge. A record without inputs, or
+/// with constant ones only (there in every iteration), waits for the pivot of its scope. It then
+/// runs when its scope does, and as often.
+///
+/// Not thread-safe; use one object per run().
 class Lowering {
  public:
   LoweredGraph run(const GraphRef& graph);
@@ -27,21 +29,22 @@ class Lowering {
   using Port = LoweredPort;
   using Ports = std::vector<LoweredPort>;
 
-  /// A scope while its records become nodes.
+  /// A scope during lowering.
   struct Scope {
     int id;
     const Graph* graph;
     int frame;
     Ports values = {};                ///< by value
-    std::optional<Port> pivot = {};   ///< live where the scope runs, once in every iteration
-    std::optional<Port> handle = {};  ///< what its free symbols stand for
-    int part = 0;                     ///< of the handle: 1 for a condition, or the branch not taken
+    std::optional<Port> pivot = {};   ///< live if the scope runs, once per iteration
+    std::optional<Port> handle = {};  ///< binds its free symbols
+    int part = 0;                     ///< of the handle: 1 for a condition, or the branch on_false
     std::unordered_map<const DimNode*, ValueId> tells =
-        {};                            ///< by symbol, the first value that does
-    std::map<ValueId, int> told = {};  ///< by such a value: the node to wait for
+        {};                            ///< by symbol, the first value that binds it
+    std::map<ValueId, int> told = {};  ///< by such a value, the node to wait for
     int opened = -1;                   ///< the node that opens the handle
   };
-  /// A loop's variable: a carry, the counter, a stack, ...
+  /// A variable of a loop: a carry, the counter, a stack, ... Values: of its Merge, inside the
+  /// body, and after the loop.
   struct Variable {
     Port initial;
     int enter = -1, merge = -1, next = -1;
@@ -62,10 +65,11 @@ class Lowering {
   void make_values(Scope& scope, std::size_t record, const Ports& ports);
   void note_symbols(Scope& scope, ValueId value);
 
-  /// named_after: the frame that its name begins with; that it runs in, where not given.
+  /// Appends a node and returns its index. named_after: the frame that prefixes its name; -1: the
+  /// frame in which it runs.
   int add(LoweredKind kind, const std::string& name, int frame, int scope, Ports inputs,
           int named_after = -1);
-  /// A node that computes, in a scope; waits for the pivot where nothing else makes it wait.
+  /// Appends a node that computes. It waits for the scope's pivot if no input makes it wait.
   int add_op(Scope& scope, LoweredRole role, const std::string& name, Ports inputs);
   Port identity(Scope& scope, Port of, ValueId value);
   Port add_switch(Scope& scope, Port x, Port pred);
@@ -73,7 +77,7 @@ class Lowering {
   int tell(Scope& scope, ValueId value);
   void wait_for_dims(Scope& scope, int node, const OpRecord& record);
   void wait(int node, int control);
-  /// It is there in every iteration, whether that runs or not.
+  /// Returns true if the value is there in every iteration, even in one that does not run.
   bool is_constant(Port port) const;
   std::string unique(const std::string& name);
   const LoweredOutput& output(Port port) const {
@@ -86,7 +90,7 @@ class Lowering {
   std::unordered_map<std::string, int> names_;
 };
 
-/// What of a lowered graph its outputs need.
+/// Drops the nodes that no output of the lowered graph depends on, and renumbers the others.
 void drop_unneeded(LoweredGraph& graph);
 
 }  // namespace reel

@@ -10,10 +10,10 @@
 namespace reel {
 namespace {
 
-/// What is kept with a graph.
+/// The lowered form of a graph, cached with it.
 struct DataflowGraph {
   std::size_t formal_count;
-  std::vector<int> captures;  ///< those of the graph's captures that are read
+  std::vector<int> captures;  ///< indices of the graph's captures that are read
   TokenPlan plan;
   std::mutex mutex;
   std::shared_ptr<const RecordedRun> last;
@@ -21,7 +21,8 @@ struct DataflowGraph {
   DataflowGraph(std::size_t formal_count, Optimised form)
       : formal_count(formal_count), captures(form.kept_captures), plan(lower(form.graph)) {}
 
-  /// The form is that of the interpreter: the same ops on the same values.
+  /// Returns the cached form, built on first use. It runs the same ops on the same values as the
+  /// interpreter.
   static std::shared_ptr<DataflowGraph> of(const Graph& graph) {
     const std::lock_guard lock(graph.lowered.mutex);
     if (!graph.lowered.value)
@@ -39,10 +40,10 @@ struct DataflowGraph {
   }
 };
 
-/// An activation takes some fifty bytes.
+/// Memory: an activation takes about 50 bytes.
 constexpr RecordLimits kKept{.first = std::size_t{1} << 17, .last = std::size_t{1} << 14};
 
-/// run(), and what the recorder has heard of it is a record then, if it failed, too.
+/// Calls run() and completes the record, even if run() throws.
 template <class F>
 Tensors finished(RunRecorder& recorder, const F& run) {
   try {
@@ -52,7 +53,7 @@ Tensors finished(RunRecorder& recorder, const F& run) {
   } catch (const std::exception& error) {
     try {
       recorder.finish(error.what());
-    } catch (const std::exception&) {  // what ended the run counts, not that its record has ended
+    } catch (const std::exception&) {  // the run's own error takes precedence
     }
     throw;
   }

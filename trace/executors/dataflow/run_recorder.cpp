@@ -5,8 +5,8 @@
 namespace reel {
 namespace {
 
-/// By node: whether it is the first Switch of its frame that asks a LoopCond. It lets a value into
-/// the body in the iterations in which that runs.
+/// Returns, by node, whether it is the first Switch of its frame that reads a LoopCond. It passes a
+/// value into the body in exactly the iterations in which the body runs.
 std::vector<std::uint8_t> switches_of_loops(const LoweredGraph& graph) {
   std::vector<std::uint8_t> result(graph.nodes.size(), 0), has_one(graph.frames.size(), 0);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -42,7 +42,8 @@ int RunRecorder::enter(const FrameInstance& instance) {
 
 void RunRecorder::leave(int instance) { instances_.at(instance).is_open = false; }
 
-/// The first live value has come into the loop. Its first iteration is there already.
+/// Counts the execution when the first live value enters the loop. Its first iteration exists
+/// already.
 void RunRecorder::begin_run(int instance) {
   FrameInstance& is = instances_.at(instance).is;
   if (is.has_run) return;
@@ -54,7 +55,8 @@ void RunRecorder::begin_run(int instance) {
 
 void RunRecorder::iteration(int instance, std::int64_t number, bool begins, std::int64_t time) {
   const auto frame = static_cast<std::size_t>(instances_.at(instance).is.frame);
-  if (begins && number > 0) ++run_.frame_totals[frame].iterations;  // the first: begin_run
+  if (begins && number > 0)
+    ++run_.frame_totals[frame].iterations;  // the first is counted in begin_run
   const IterationEvent event{instance, number, begins, count_, time};
   if (!is_at_first()) return tail_events_.push_back(event);
   run_.iterations.push_back(event);
@@ -77,7 +79,7 @@ void RunRecorder::note(const Activation& at) {
   keep(at);
 }
 
-/// What a live node says of the loops that it is in.
+/// Updates the totals of the loops around a live node.
 void RunRecorder::note_loop(const Activation& at) {
   const LoweredNode& node = run_.graph->nodes[static_cast<std::size_t>(at.node)];
   if (node.kind == LoweredKind::merge && node.frame && at.iteration == 0) begin_run(at.instance);
@@ -104,7 +106,7 @@ void RunRecorder::drop_first_of_tail() {
   drop_events();
 }
 
-/// Those before the tail.
+/// Drops the events before the tail.
 void RunRecorder::drop_events() {
   const std::size_t before = count_ - tail_.size();
   while (!tail_events_.empty() && tail_events_.front().after <= before) {
@@ -158,7 +160,7 @@ void RunRecorder::finish(std::optional<std::string> message) {
   run_.failure->message = std::move(*message);
 }
 
-/// Those that nothing kept mentions, and that no more will.
+/// Drops instances that no kept event mentions and no later one can.
 void RunRecorder::forget_instances() {
   instances_ = instances_of_what_is_kept();
   forgets_at_ = 2 * std::max<std::size_t>(instances_.size(), 1 << 15);
@@ -185,7 +187,7 @@ std::map<int, RunRecorder::Known> RunRecorder::instances_of_what_is_kept() const
   return kept;
 }
 
-/// From 0 on, in the order in which they began.
+/// Renumbers instances from 0, in the order in which they began.
 void RunRecorder::renumber_instances() {
   std::map<int, int> place;
   for (const auto& [number, known] : instances_) {

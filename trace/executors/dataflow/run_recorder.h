@@ -1,5 +1,4 @@
-// trace/executors/dataflow/run_recorder.h — RunRecorder, which writes a RecordedRun while it
-// happens.
+// trace/executors/dataflow/run_recorder.h — RunRecorder, which writes a RecordedRun during a run.
 #pragma once
 
 #include <deque>
@@ -12,30 +11,33 @@
 
 namespace reel {
 
-/// Of a run so many activations are kept: the first, and of what comes behind them the last.
+/// Numbers of activations that are kept: the first ones, and the last ones behind them.
 struct RecordLimits {
   std::size_t first = std::numeric_limits<std::size_t>::max();
   std::size_t last = 0;
 };
 
-/// Its memory is that of what is kept, however long the run: an endless one can be recorded.
+/// Records a run. Memory depends on the limits, not on the length of the run, so an endless run can
+/// be recorded. Not thread-safe.
 class RunRecorder {
  public:
-  /// run: whose graph is there; nothing else is.
+  /// run: must have its graph and nothing else; must outlive the recorder.
   RunRecorder(RecordedRun& run, RecordLimits limits);
 
-  /// now: nanoseconds, of the steady clock; -> the same. Other times count from there.
+  /// Starts the record and returns `now`: nanoseconds of the steady clock. Later times count from
+  /// it.
   std::int64_t begin(std::int64_t now, int parallel_iterations);
-  /// -> the number of the instance.
+  /// Adds an instance of a frame and returns its number.
   int enter(const FrameInstance& instance);
   void leave(int instance);
   void iteration(int instance, std::int64_t number, bool begins, std::int64_t time);
   void note(const Activation& at);
-  /// The error of that one is the run's, as far as is known.
+  /// Marks the activation as the cause of the run's error. A later call replaces it.
   void fail(const Activation& at);
-  /// So many activations are not handed in.
+  /// Counts activations that are not passed to note().
   void leave_out(std::size_t activations);
-  /// The record is whole. message: of the error that the run threw, if it did.
+  /// Completes the record; must be called last. message: of the error that the run threw, if it
+  /// threw.
   void finish(std::optional<std::string> message = {});
 
  private:
@@ -47,7 +49,7 @@ class RunRecorder {
     std::int64_t time;
     bool is_of_first;  ///< its begin is among the first events
   };
-  using Iteration = std::pair<int, std::int64_t>;  ///< of an instance
+  using Iteration = std::pair<int, std::int64_t>;  ///< instance and iteration
 
   void note_loop(const Activation& at);
   void begin_run(int instance);
@@ -62,19 +64,19 @@ class RunRecorder {
 
   RecordedRun& run_;
   RecordLimits limits_;
-  std::size_t count_ = 0;        ///< of activations, all of them
-  std::deque<Activation> tail_;  ///< the last ones
+  std::size_t count_ = 0;        ///< of all activations
+  std::deque<Activation> tail_;  ///< the last activations
   std::deque<IterationEvent> tail_events_;
-  std::map<Iteration, Open> open_;  ///< before what is in the tail
+  std::map<Iteration, Open> open_;  ///< iterations in flight before the tail
   std::vector<IterationEvent> ended_in_gap_;
   std::map<int, Known> instances_;
   std::vector<BusyTime> busy_;               ///< by frame
-  std::vector<std::uint8_t> counts_bodies_;  ///< by node: a Switch, one of each loop
+  std::vector<std::uint8_t> counts_bodies_;  ///< by node: one Switch of each loop
   int next_instance_ = 0;
-  std::size_t forgets_at_ = 1 << 16;  ///< instances
+  std::size_t forgets_at_ = 1 << 16;  ///< number of instances
 };
 
-/// The same run with fewer activations kept.
+/// Returns the same run with fewer activations kept.
 RecordedRun shortened(const RecordedRun& run, RecordLimits limits);
 
 }  // namespace reel

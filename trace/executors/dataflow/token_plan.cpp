@@ -13,8 +13,8 @@ void NodeCost::add(std::int64_t nanoseconds) {
 
 namespace {
 
-/// Whether what a constant Enter sends to a node can lie there for all iterations: not where any
-/// one input makes the node fire, nor where the node uses its inputs up.
+/// Returns true if a value from a constant Enter can stay in the node's slot for all iterations.
+/// Not for a Merge, which fires on any one input, nor for nodes that move from their inputs.
 bool can_hold(const LoweredNode& node) {
   return node.kind != LoweredKind::merge && node.role != LoweredRole::put &&
          node.role != LoweredRole::add_term;

@@ -1,4 +1,4 @@
-// The workers of a run and what they do with nodes; how tokens travel is in tokens.cpp.
+// The threads of a run and how they execute nodes; tokens.cpp moves the tokens.
 #include "reel/trace/executors/dataflow/token_run.h"
 
 #include <chrono>
@@ -95,9 +95,8 @@ Activation TokenRun::activation(const Ready& ready, std::int64_t begin, std::int
           thread};
 }
 
-/// What each thread does until nothing is left: the caller's, and helpers. Where there is no memory
-/// for the bookkeeping of tokens, the run ends as a whole: threads finish the ops that they are in,
-/// and none takes up another.
+/// The loop of each thread, the caller's and helpers'; ends when nothing is left. If memory for
+/// bookkeeping runs out, the whole run ends: threads finish their current ops and begin no others.
 void TokenRun::work(bool is_caller) noexcept {
   std::unique_lock lock(monitor_);
   const int thread = is_caller ? 0 : number_of_helper();
@@ -116,7 +115,8 @@ void TokenRun::work(bool is_caller) noexcept {
   numbers_in_use_ &= ~(std::uint64_t{1} << (thread % kNumbers));
 }
 
-/// The smallest number that no helper has; beyond kNumbers, of which records tell, they share.
+/// Returns the smallest number that no helper has. Helpers beyond kNumbers share one; only records
+/// show it.
 int TokenRun::number_of_helper() {
   int number = 1;
   while (number < kNumbers - 1 && numbers_in_use_ >> number & 1) ++number;
@@ -141,7 +141,7 @@ void TokenRun::take_turns(bool is_caller, int thread, std::unique_lock<Monitor>&
     }
     Ready ready;
     if (!take(ready)) {
-      if (!forwarding_.empty()) {  // others may have something to tell
+      if (!forwarding_.empty()) {  // let other threads report finished ops
         lock.unlock();
         lock.lock();
         continue;
@@ -174,14 +174,15 @@ void TokenRun::take_turns(bool is_caller, int thread, std::unique_lock<Monitor>&
   }
 }
 
-/// Another thread for an op that takes long, if there is one that nobody has begun.
+/// Wakes or calls another thread if an op that takes long is waiting.
 void TokenRun::call_helpers() {
   if (long_.empty() || !leads_) return;
   if (waiting_) return monitor_.tell();
   if (called_ < helpers_.most() && helpers_.call()) ++called_;
 }
 
-/// Until another thread tells -> false for a helper who need not wait any more.
+/// Waits until another thread notifies. Returns false if a helper was not notified in time and may
+/// return.
 bool TokenRun::wait(bool is_caller) {
   ++waiting_;
   bool goes_on = true;
@@ -197,8 +198,8 @@ NodeCost& TokenRun::cost(const Ready& ready) const {
   return plan_.costs[static_cast<std::size_t>(ready.node)];
 }
 
-/// What is short first: it may be what others wait for. But some turns are those of what takes
-/// long, as a loop without end always has something short.
+/// Takes short ops first, as others may wait for their results. But every 1,024th turn is for a
+/// long op, as an endless loop always has a short one.
 bool TokenRun::take(Ready& ready) {
   constexpr std::uint32_t kShortInARow = 1024;
   const bool is_turn_of_long = ++turns_ % kShortInARow == 0;
@@ -255,7 +256,7 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
       in.reserve(inputs.size());
       for (std::size_t k = 0; k < inputs.size(); ++k) {
         in.emplace_back(inputs[k]);
-        in.back().temporary = !is_held(k);  // nobody else reads this slot
+        in.back().temporary = !is_held(k);  // no other node reads this slot
       }
       if (outputs.size() == 1)
         outputs[0] = reel::bind(*is.op, OpInputs(in), std::move(attrs));
@@ -312,7 +313,7 @@ void TokenRun::fail(Activation at, const Ready& ready, std::exception_ptr error)
   failed_ = ready;
 }
 
-/// In which iteration of which loop that was, from the innermost outwards.
+/// Adds to the error the iterations and loops in which it happened, from the innermost outwards.
 void TokenRun::say_where(const Ready& ready, Error& error) const {
   const Iteration* iteration = ready.iteration;
   int scope = plan_.nodes[static_cast<std::size_t>(ready.node)].is->scope;
@@ -331,7 +332,8 @@ void TokenRun::say_where(const Ready& ready, Error& error) const {
   }
 }
 
-/// Whether a node comes before another one in the order of the program.
+/// Returns true if node `node` of iteration a comes before `other` of b in the order of the
+/// program.
 bool TokenRun::is_before(const Iteration* a, int node, const Iteration* b, int other) const {
   int place = plan_.nodes[static_cast<std::size_t>(node)].place,
       other_place = plan_.nodes[static_cast<std::size_t>(other)].place;

@@ -16,40 +16,44 @@
 
 namespace reel {
 
-/// For tests of runs by many threads: while it is set, every op counts as one that takes long, so
-/// that other threads are called for the smallest.
+/// For tests of multi-threaded runs: while it is set, every op counts as one that takes long, so
+/// that even small ops go to other threads.
 extern std::atomic<bool> every_op_takes_long;
 
-/// Tokens in frames: a node fires when its inputs have come, dead where one of them is.
+/// Runs a lowered graph once. A node fires when its inputs have arrived; a dead input makes it
+/// dead.
 ///
-/// The rules are those of TensorFlow's executor. An iteration's inputs lie in the Iteration; a
-/// NextIteration begins the one behind it unless parallel_iterations are in flight, and else is
-/// parked; iterations are done with in order, when nothing of them is outstanding. A dead
-/// NextIteration goes nowhere, which ends a loop. Exits that were dead in the last iteration, as of
-/// a loop in a branch that is not taken, are dead outside.
+/// The rules follow TensorFlow's executor. The inputs of an iteration's nodes are in its Iteration.
+/// A NextIteration begins the next iteration unless parallel_iterations are in flight; then it is
+/// parked. Iterations end in order, when no node of theirs is outstanding. A dead NextIteration
+/// goes nowhere, which ends a loop. Exits that were dead in the last iteration, as in a branch that
+/// is not taken, are dead outside.
 ///
-/// All bookkeeping is done under one mutex; ops run outside of it, on this thread and on Helpers,
-/// who are called for ops that take long (NodeCost). Nodes that only hand tokens on are fired under
-/// the mutex, without a task.
+/// Threads: one mutex guards all bookkeeping. Ops run outside of it, on the calling thread and on
+/// Helpers, which are called for ops that take long (NodeCost). Nodes that only pass on tokens are
+/// fired under the mutex, without a task.
 ///
-/// Where ops fail, the error is that which comes first in the order of the program: of what stands
-/// behind a failed node, in iterations behind its own too, nothing begins any more, and what stands
-/// before it goes on.
+/// Errors: run() throws the error that comes first in the order of the program. Nodes behind a
+/// failed node, in later iterations too, do not begin any more; nodes before it continue.
 class TokenRun {
  public:
-  /// parallel_iterations: of every loop; 0 for as many as it says. recorder: may be null.
+  /// parallel_iterations: of every loop; 0: each loop's own limit.   recorder: may be null.
+  /// Borrows `plan` and `recorder`, which must outlive it.
   TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* recorder);
 
-  /// inputs: of the graph, held by the caller.
+  /// Returns the graph's outputs. Must be called once.   inputs: of the graph; the caller keeps
+  /// them alive.
+  /// Throws the first error of an op, CancelledError, or ArgumentError if an output is dead or
+  /// never computed.
   Tensors run(const Tensors& inputs);
 
  private:
-  /// A node whose inputs have come.
+  /// A node with all its inputs.
   struct Ready {
     Iteration* iteration;
     int node;
     bool is_dead;
-    int taken;  ///< of a Merge, the input that came
+    int taken;  ///< of a Merge, the input that arrived
   };
   static constexpr std::uint8_t kMissing = 0, kLive = 1, kDead = 2;  ///< of results
 
@@ -105,18 +109,18 @@ class TokenRun {
   Tensors results_;
   std::vector<std::uint8_t> result_states_;
   std::deque<Ready> forwarding_;    ///< fired under the mutex
-  std::deque<Ready> short_, long_;  ///< ops, by what they take
-  std::uint32_t turns_ = 0;         ///< in which an op was taken
-  int running_ = 0, waiting_ = 0;   ///< ops; threads
+  std::deque<Ready> short_, long_;  ///< ops, by the time that they take
+  std::uint32_t turns_ = 0;         ///< number of ops taken
+  int running_ = 0, waiting_ = 0;   ///< running ops; waiting threads
   int called_ = 0;                  ///< helpers that have not returned
   static constexpr int kNumbers = 64;
-  std::uint64_t numbers_in_use_ = 0;  ///< bits: of helpers that have not returned
+  std::uint64_t numbers_in_use_ = 0;  ///< bits: numbers of helpers that have not returned
   bool leads_ = false;                ///< helpers can be called
   bool wants_helpers_ = false;
   bool is_cancelled_ = false;
   std::optional<Ready> failed_;  ///< the first in the order of the program
   std::exception_ptr error_;
-  std::exception_ptr broken_;  ///< why the bookkeeping ended, if it did
+  std::exception_ptr broken_;  ///< the error that ended the bookkeeping, if one did
   Helpers helpers_;
 };
 

@@ -1,4 +1,4 @@
-// How tokens travel: from outputs to inputs, into frames, from iteration to iteration, and out.
+// Moves tokens from outputs to inputs, into frames, from iteration to iteration, and out of frames.
 #include <new>
 
 #include "reel/core/errors.h"
@@ -29,7 +29,7 @@ void TokenRun::deliver(Iteration& to, const TokenPlan::Edge& edge, const Tensor&
   if (node.is->kind == LoweredKind::merge) {
     --to.waits[place];
     if (state & Iteration::kFired) return;
-    // A dead Enter: the loop does not run, and what comes back to its Merge never does.
+    // After a dead Enter the loop does not run, and no NextIteration reaches its Merge.
     const bool never_runs = node.is_loop_merge && edge.slot == 0;
     if (is_dead && to.waits[place] && !never_runs) return;
     state |= Iteration::kFired;
@@ -50,7 +50,8 @@ void TokenRun::send(Iteration& to, int node, int port, const Tensor& value, bool
     deliver(to, plan_.edges[static_cast<std::size_t>(i)], value, is_dead);
 }
 
-/// Dead by every port, or alive to who only waits for it.
+/// Sends dead tokens by all ports, or a live one to nodes that wait for this node without reading
+/// it.
 void TokenRun::send_all(Iteration& to, int node, bool is_dead) {
   const TokenPlan::Node& from = plan_.nodes[static_cast<std::size_t>(node)];
   for (int i = from.first_edge; i < (is_dead ? from.end_edge : from.end_controls); ++i)
@@ -67,7 +68,7 @@ void TokenRun::complete(const Ready& ready, std::span<Tensor> outputs) {
 }
 
 void TokenRun::fire_forwarding(int thread) {
-  // A loop may consist of nothing else: others get their turn in between.
+  // A loop may consist of forwarding nodes only, so other threads get the mutex in between.
   constexpr int kAtOnce = 256;
   for (int i = 0; i < kAtOnce && !forwarding_.empty(); ++i) {
     Ready ready = forwarding_.front();
@@ -227,7 +228,7 @@ Iteration& TokenRun::begin_iteration(FrameRun& frame) {
   return iteration;
 }
 
-/// Puts constants where they stay; an iteration that is used again has them.
+/// Puts constants into their slots, where they stay. A reused iteration has them already.
 void TokenRun::hold_constants(Iteration& iteration) {
   for (const auto& [from, value, is_dead] : iteration.frame->constants) {
     const TokenPlan::Node& node = plan_.nodes[static_cast<std::size_t>(from)];
@@ -240,7 +241,7 @@ void TokenRun::hold_constants(Iteration& iteration) {
   }
 }
 
-/// Sends constants to those who take them anew in every iteration.
+/// Sends constants to the nodes that need them anew in every iteration.
 void TokenRun::replay_constants(Iteration& iteration) {
   if (!iteration.frame->plan->has_replayed) return;
   for (const auto& [from, value, is_dead] : iteration.frame->constants) {
@@ -257,8 +258,7 @@ bool TokenRun::is_done(const Iteration& iteration) const {
          (iteration.number > 0 || !iteration.frame->pending_enters);
 }
 
-/// Is done with iterations of which nothing is left to do, in order, and with their frame after the
-/// last.
+/// Ends iterations with nothing left to do, in order, and after the last one their frame.
 void TokenRun::clean_up(Iteration& iteration) {
   FrameRun& frame = *iteration.frame;
   if (!frame.index) return;
