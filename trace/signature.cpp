@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-/// Calls fn with each dim that a dim is computed from in the end.
+/// Calls fn with each uncomputed dim from which a dim is computed.
 template <class Fn>
 void each_atom(const Dim& dim, Fn&& fn) {
   const DimExpression* expression = expression_of(dim);
@@ -28,7 +28,8 @@ void each_dim(const TreeLeaves& leaves, Fn&& fn) {
   }
 }
 
-/// Numbers and texts one after the other, each of which says where it ends.
+/// A sequence of numbers and texts in which each one tells its own length, so that no text can pass
+/// for another.
 class Bytes {
  public:
   void number(std::uint64_t n) {
@@ -51,10 +52,10 @@ class Bytes {
   std::string bytes_;
 };
 
-/// What stands in front of each leaf and each axis.
+/// The tag in front of each leaf and each axis.
 enum class Part : std::uint8_t {
   empty_tensor,
-  plain_tensor,  ///< of plain sizes: its type, of which there is one object for ever
+  plain_tensor,  ///< of plain sizes: a pointer to its type, which lives forever
   tensor,
   dim,
   none,
@@ -154,14 +155,15 @@ DimTable::DimTable(const TreeLeaves& leaves) {
   });
   if (computed.empty()) return;
   each_dim(leaves, [&](const Dim& dim) {
-    if (dim.node() && !expression_of(dim)) uses_.emplace(dim.node(), 2);  // it is there itself
+    if (dim.node() && !expression_of(dim)) uses_.emplace(dim.node(), 2);  // of an argument
   });
   for (const Dim& dim : computed) each_atom(dim, [&](const Dim& of) { ++uses_[of.node()]; });
 }
 
 int DimTable::find(const Dim& dim) {
-  constexpr std::size_t kFew = 16;  // as many are compared faster than looked up
-  // Equal where a scan's ended entries show one for the other, of which arguments may have both.
+  constexpr std::size_t kFew = 16;  // comparing so few is faster than a look-up
+  // In a scan with finished entries one dim may stand for another and equal it, and arguments may
+  // have both.
   const bool may_have_two_nodes = is_tracing() || thread_mode.entries;
   if (dims_.size() > kFew) {
     for (; placed_ < dims_.size(); ++placed_)

@@ -1,4 +1,4 @@
-// trace/signature.h — what of a call's arguments decides which trace serves it.
+// trace/signature.h — the parts of a call's arguments that decide which trace serves it.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace reel {
 
-/// The named dims of the arguments in the order of their first appearance, those of lengths before
-/// the ragged ones, operands before what is computed from them.
-///
-/// A computed dim (time + 1) is seen as one where its operands matter: they are dims of arguments
-/// too, or another argument's dim is computed from them. Otherwise it is a dim like others, so that
-/// one that grows from call to call, d + 1, d + 2, ..., needs no trace for each.
+/// The named dims of the arguments in the order of their first appearance. Dims of lengths come
+/// before ragged dims, operands before dims computed from them.
+/// A computed dim (time + 1) counts as computed only if its operands matter: they are dims of
+/// arguments themselves, or another argument's dim is computed from them. Otherwise it counts as an
+/// ordinary dim. A dim that grows from call to call, d + 1, d + 2, ..., then needs only one trace.
 class DimTable {
  public:
   explicit DimTable(const TreeLeaves& leaves);
-  /// The number of a dim, which joins the table if it is not there yet.
+  /// Returns the number of a dim, which is added if it is not in the table.
   int place(const Dim& dim);
   const Dims& dims() const { return dims_; }
-  /// The expression of a dim whose operands matter, else null.
+  /// Returns the expression of a computed dim if its operands matter; otherwise null.
   const DimExpression* visible_expression(const Dim& dim) const;
 
  private:
@@ -33,35 +32,36 @@ class DimTable {
   Dims dims_;
   std::unordered_map<const DimNode*, int> places_;  ///< of the first `placed_` dims
   std::size_t placed_ = 0;
-  std::unordered_map<const DimNode*, int> uses_;  ///< by dim: more than one, and it matters
+  std::unordered_map<const DimNode*, int> uses_;  ///< by dim: it matters if it is above one
 };
 
-/// The dims of a tensor among the leaves, as a trace sees them. of_any_length: as of
-/// TracedFunction.
+/// Returns the dims of a tensor among the leaves as a trace sees them.
+///
+/// place: of the tensor's leaf.   of_any_length: as in TracedFunction.
 Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
                    const std::vector<std::size_t>& of_any_length);
 
 /// Returns bytes that are equal for two lists of leaves of one C++ type exactly if one trace serves
-/// both. Puts all dims into the table.
+/// both. Adds all dims to the table.
 std::string signature_of(const TreeLeaves& leaves, DimTable& table,
                          const std::vector<std::size_t>& of_any_length);
 
-/// What of the sizes of arguments a trace is for: those of plain axes, and of dims that are not
-/// known by a tensor.
+/// Sizes of arguments for which a trace is specialised: sizes of plain axes, and of named dims with
+/// a fixed size.
 struct StaticSizes {
   struct Axis {
-    std::size_t tensor;  ///< among the arguments that are tensors
+    std::size_t tensor;  ///< index among the arguments that are tensors
     int axis;
     std::int64_t size;
   };
   std::vector<Axis> plain;
-  std::vector<std::pair<std::string, std::int64_t>> named;  ///< by dim; -1: of others
+  std::vector<std::pair<std::string, std::int64_t>> named;  ///< by dim; -1: not fixed
 
   StaticSizes() = default;
-  /// of_any_length: as of TracedFunction; their first axes are no sizes of a trace.
+  /// of_any_length: as in TracedFunction; the first axes of these tensors are left out.
   StaticSizes(const TreeLeaves& leaves, const Dims& dims,
               const std::vector<std::size_t>& of_any_length);
-  /// The same axes and dims, whatever their sizes.
+  /// Returns true if both have the same axes and dims, whatever their sizes.
   bool is_like(const StaticSizes& other) const;
 };
 

@@ -28,7 +28,7 @@ void TracedFunction::Prototype::refuse(const std::type_info& wanted) const {
                           " where the call returns ", wanted.name()));
 }
 
-/// What the warning of the ninth trace compares with.
+/// The first trace, with which the warning of the ninth trace compares.
 struct TracedFunction::First {
   std::type_index type;
   StaticSizes sizes;
@@ -42,10 +42,10 @@ struct TracedFunction::Entry {
   GraphRef graph;
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
-  std::vector<std::uint8_t> guarded;  ///< by dim: the function named it itself
+  std::vector<std::uint8_t> guarded;  ///< by dim: the function names it itself
   TreeLeaves results;                 ///< kinds; tensors and dims come from the graph
   std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
-  std::vector<MemoryClass> classes;   ///< by leaf: what its memory is for
+  std::vector<MemoryClass> classes;   ///< by leaf: class of its memory
   Prototype prototype;
   std::int64_t random_numbers = 0;
 };
@@ -64,8 +64,7 @@ std::string name_of_leaf(const char* what, const std::string& path) {
   return path.empty() ? what : str(what, ' ', path);
 }
 
-/// What each input of a recorded graph is to the caller: dims, tensors, the stream of random
-/// numbers.
+/// Returns names for the inputs of a recorded graph: dims, tensors, the stream of random numbers.
 std::vector<std::string> names_of_inputs(const Dims& dims, const TreeLeaves& arguments,
                                          const std::vector<std::string>& paths) {
   std::vector<std::string> names;
@@ -88,7 +87,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
   signature_of(arguments, table, of_any_length);
   entry->dims = table.dims();
 
-  const Dims shown = canonical(entry->dims);  // in a scan whose entries end, as its body sees them
+  const Dims shown = canonical(entry->dims);  // for finished entries, the dims in the body
   GraphBuilder builder(name_, form_ == Form::as_recorded ? name_ : str("jit \"", name_, '"'));
   ModeScope scope(builder.scope());
   Dims symbols;
@@ -171,8 +170,10 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
 
 namespace {
 
-/// Which sizes of arguments are not those of the first trace, and how one trace would do for all.
-/// names: of its inputs, which are dims, tensors and the stream of random numbers.
+/// Warns about sizes of arguments that differ from the first trace, and says how one trace could
+/// serve all.
+///
+/// names: of the inputs of the first graph: dims, tensors and the stream of random numbers.
 void warn_of_sizes(const std::string& name, const StaticSizes& first, const TreeLeaves& arguments,
                    const std::vector<std::size_t>& of_any_length,
                    const std::vector<std::string>& names) {
@@ -191,7 +192,7 @@ void warn_of_sizes(const std::string& name, const StaticSizes& first, const Tree
   for (std::size_t i = 0; i < now.named.size(); ++i)
     if (const auto& [dim, size] = now.named[i]; size != first.named[i].second)
       warn(str("the size of dim ", dim), dim, size, first.named[i].second);
-  // Of plain axes, one of each pair of sizes: several arguments have the same ones.
+  // Each pair of sizes of plain axes is reported once, as several arguments may have it.
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
   const auto tensors = static_cast<std::size_t>(
       std::count_if(arguments.begin(), arguments.end(), [](const TreeLeaf& leaf) {
@@ -238,7 +239,7 @@ void TracedFunction::clear() {
 
 namespace {
 
-/// Never fails: where there is no memory for a list of its elements, a list's count stays as it is.
+/// Never fails: if memory for a list of its elements runs out, a list keeps its count.
 void count_result(const Tensor& result, MemoryClass what) {
   try {
     count_as(result, what);
@@ -278,8 +279,8 @@ TracedFunction::Traced TracedFunction::operator()(
   Traced result{entry->results, entry->prototype};
   if (before_run) before_run(result);
 
-  // All memory that this call needs but for the run is there: what is moved from here on comes
-  // back if the run throws, and what it made is handed over without fail.
+  // Reserve memory before moving tensors, so that only the run can fail behind this. If it throws,
+  // the tensors are moved back; its results are returned without allocations.
   inputs.reserve(first_tensor + arguments.size() + 1 + entry->captured.size());
   std::vector<TreeLeaf*> taken;
   taken.reserve(arguments.size());

@@ -1,4 +1,4 @@
-// trace/traced_function.h — TracedFunction, what jit makes of a function: graphs by signature.
+// trace/traced_function.h — TracedFunction, the object behind jit: one graph per signature.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,17 @@
 
 namespace reel {
 
-/// A function on leaves that is recorded at its first call with a signature, and run as a graph
-/// from then on.
+/// A function on leaves that is recorded at its first call with a signature, and then runs as a
+/// graph.
 ///
 /// The signature holds the C++ types of the arguments, dtypes, static sizes, names of dims, which
-/// axes share a dim, and fixed leaves; lengths and identities of dims are not in it. Calls inside a
-/// trace or from several threads at once are the caller's business (frontend/jit.h).
+/// axes share a dim, and fixed leaves. It does not hold lengths and identities of dims.
+///
+/// Not thread-safe: the caller must serialise calls. The caller also handles calls inside a trace
+/// (frontend/jit.h).
 class TracedFunction {
  public:
-  /// An object of whichever type the function returned.
+  /// An object of the type that the function returned.
   class Prototype {
    public:
     Prototype() = default;
@@ -35,7 +37,7 @@ class TracedFunction {
       result.type_ = &typeid(R);
       return result;
     }
-    /// Throws InternalError unless it is of this type.
+    /// Returns the object. Throws InternalError if it has another type.
     template <class R>
     const R& as() const {
       if (!type_ || *type_ != typeid(R)) refuse(typeid(R));
@@ -48,30 +50,30 @@ class TracedFunction {
     std::shared_ptr<const void> object_;
     const std::type_info* type_ = nullptr;
   };
-  /// What the user's function returned: its leaves, and an object of its type to fill them into.
+  /// The result of the user's function: its leaves, and an object of its type to fill them into.
   struct Traced {
     TreeLeaves leaves;
     Prototype prototype;
   };
-  /// The same, with the paths of leaves: those of arguments begin with the argument's place,
-  /// 0.cell.w. Both are empty where only the library looks at the graph.
+  /// A traced result with the paths of leaves; an argument's path begins with its place: 0.cell.w.
+  /// Both lists are empty for graphs that users do not see.
   struct Recorded : Traced {
     std::vector<std::string> argument_paths, result_paths;
   };
   using Function = std::function<Recorded(const TreeLeaves&)>;
 
-  /// Runs a graph on its inputs and captures; if it throws, `inputs` holds what it held before.
-  /// (Given from above: a run may be one record of a tape.)
+  /// Runs a graph on its inputs and captures. If it throws, it must leave `inputs` as they were.
+  /// The creator passes it in, as a tape may have to record the run.
   using Run = std::function<Tensors(const GraphRef& graph, Tensors&& inputs)>;
 
-  /// What a graph became for the executor, in words.
+  /// Describes the graph as the executor runs it.
   using Explain = std::function<std::string(const Graph& graph)>;
 
-  /// Whether the graph is simplified before it is reversed: where not, its gradient adds up in the
-  /// order in which eager code's does.
+  /// Whether the graph is simplified before its gradient is derived. The gradient of a graph as
+  /// recorded adds up in the order of eager code.
   enum class Form { simplified, as_recorded };
 
-  /// max_traces: how many graphs are kept, those of the last calls; 0: all.
+  /// max_traces: number of graphs kept, the most recently called; 0: all.
   TracedFunction(std::string name, Run run, Explain explain, Form form = Form::simplified,
                  std::size_t max_traces = 0)
       : name_(std::move(name)),
@@ -80,36 +82,42 @@ class TracedFunction {
         form_(form),
         max_traces_(max_traces) {}
 
-  /// Runs the graph for this signature, after recording `function` if there is none. Takes the
-  /// tensors out of the arguments; those whose reference count is one may be used up. If the call
-  /// throws, recording included, the arguments are as they were.
+  /// Runs the graph for this signature; records `function` first if there is none. Moves the
+  /// tensors out of the arguments; those with a reference count of one may be overwritten. If the
+  /// call throws, in recording too, the arguments are unchanged.
   ///
-  /// type: of the tree that the leaves are of; with the leaves it decides which C++ code
-  /// `function` runs. of_any_length: places of tensors whose first axis, where it is a plain one,
-  /// is not in the signature: the trace does not know its size. before_run: called before the
-  /// graph runs, with the result but for its tensors and dims. It allocates the memory that the
-  /// result needs: after a run that has written over arguments nothing may fail.
+  /// type: C++ type of the arguments' tree; with the leaves it decides which C++ code `function`
+  /// runs.
+  /// of_any_length: places of tensors whose plain first axis is not part of the signature; the
+  /// trace does not know its size.
+  /// before_run: called before the graph runs, with the result except its tensors and dims. It must
+  /// allocate all memory of the result, since nothing may fail after a run that has overwritten
+  /// arguments.
+  /// Throws ShapeError if `function` names a dim of an argument itself and this call's argument has
+  /// another dim there; rethrows errors of `function` and of the run.
   Traced operator()(std::type_index type, TreeLeaves& arguments, const Function& function,
                     const std::vector<std::size_t>& of_any_length = {},
                     const std::function<void(const Traced&)>& before_run = {});
 
   int trace_count() const { return trace_count_; }
-  /// Forgets all graphs. Those that run, or that tapes hold, live until these are done.
+  /// Drops all graphs. A graph that runs, or that a tape holds, lives until these are done.
   void clear();
-  /// The graph of the last call. Throws ArgumentError before the first one, and after clear().
+  /// Returns the graph of the last call. Throws ArgumentError before the first call, and after
+  /// clear() until the next one.
   const Graph& graph() const;
-  /// What the executor made of it. Throws ArgumentError as graph() does.
+  /// Returns the executor's description of it. Throws ArgumentError as graph() does.
   std::string explain() const;
-  /// What the graph of the last call holds by reference.
+  /// Returns the tensors that the graph of the last call holds by reference. Throws ArgumentError
+  /// as graph() does.
   const Tensors& captures() const;
 
  private:
   struct Entry;
   struct First;
-  /// What decides whether a graph serves a call.
+  /// The key of a graph.
   struct Signature {
     std::type_index type;
-    std::string leaves;  ///< each value says how long it is, so that no text can pass for another
+    std::string leaves;  ///< signature_of()
     bool operator==(const Signature&) const = default;
   };
   struct SignatureHash {
@@ -120,7 +128,7 @@ class TracedFunction {
   std::shared_ptr<Entry> trace(std::type_index type, const TreeLeaves& arguments,
                                const Function& function,
                                const std::vector<std::size_t>& of_any_length);
-  /// Forgets the graphs that were not called for longest, so that there is room for another.
+  /// Drops the least recently called graphs until there is room for another.
   void make_room();
   void warn_of_changes(std::type_index type, const TreeLeaves& arguments) const;
   const Entry& last_entry(const char* wanted) const;
@@ -134,7 +142,7 @@ class TracedFunction {
   std::shared_ptr<Entry> last_;
   int trace_count_ = 0;
   std::uint64_t call_count_ = 0;
-  std::shared_ptr<const First> first_;  ///< of the first trace
+  std::shared_ptr<const First> first_;  ///< describes the first trace
 };
 
 }  // namespace reel

@@ -97,8 +97,7 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
         if (in[i] != out[k]) continue;
         const bool is_slices = i >= attrs->first_slice() && i < attrs->first_capture();
         if (!is_slices || !is_stack(*other, k)) return false;
-        if (is_spilled_output(graph.records[loop], k))
-          return false;  // readable only once the whole stack is written
+        if (is_spilled_output(graph.records[loop], k)) return false;  // read once all is written
         reads_any = true;
       }
   }

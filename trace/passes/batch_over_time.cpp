@@ -316,11 +316,9 @@ class LoopSplitter {
   TimeSplit& split_;
   bool is_in_steps_;  ///< in the body of a loop that may be split as well
   const NeededOutside needed_;
-  std::map<ValueId, ValueId>
-      sums_inside_;  ///< value that stays in the body -> the loop's sum of it
-  std::set<ValueId>
-      is_zero_ended_;  ///< body values that are stacked with zeros for finished entries
-  std::map<ValueId, ValueId> outside_;  ///< body value -> its value outside the loop
+  std::map<ValueId, ValueId> sums_inside_;  ///< body value that stays -> the loop's sum of it
+  std::set<ValueId> is_zero_ended_;         ///< body values stacked with zeros for finished entries
+  std::map<ValueId, ValueId> outside_;      ///< body value -> its value outside the loop
   struct StackOutside {
     ValueId output, term;
     bool is_raw;

@@ -151,10 +151,9 @@ class Folding {
   }
 
   const Graph& from_;
-  std::vector<const OpRecord*>
-      source_of_;   ///< by value, the record that makes a constant without operands
-  Tensors values_;  ///< constants computed so far
-  DimEnv dims_;     ///< sizes of the symbols met so far
+  std::vector<const OpRecord*> source_of_;  ///< by value, its full, constant or range op
+  Tensors values_;                          ///< constants computed so far
+  DimEnv dims_;                             ///< sizes of the symbols met so far
 };
 
 }  // namespace

@@ -58,9 +58,8 @@ class HandedOn {
 
   const LoopAttrs& attrs_;
   const Graph& body_;
-  std::unordered_map<ValueId, std::vector<std::size_t>> slices_;  ///< by value of the body
-  std::unordered_map<ValueId, std::vector<std::size_t>>
-      outputs_;  ///< by value of the body, the first outputs of each kind
+  std::unordered_map<ValueId, std::vector<std::size_t>> slices_;   ///< by value of the body
+  std::unordered_map<ValueId, std::vector<std::size_t>> outputs_;  ///< the first of each kind
 };
 
 }  // namespace

@@ -9,8 +9,7 @@ namespace {
 struct Lifted {
   LoopAttrs attrs;
   std::vector<ValueId> inputs, outputs;
-  std::vector<std::pair<ValueId, ValueId>>
-      same;  // outputs of the record and the inputs that they equal
+  std::vector<std::pair<ValueId, ValueId>> same;  // outputs, and inputs that they equal
 };
 
 Lifted lift(const LoopAttrs& attrs, std::span<const ValueId> in, std::span<const ValueId> out) {

@@ -45,8 +45,7 @@ struct LoopLiveness {
   std::vector<std::uint8_t> carry, slice;
   Liveness body;
   std::vector<std::uint8_t> cond_values;
-  Symbols
-      symbols;  ///< of the graph around the loop, mentioned by live records of body and condition
+  Symbols symbols;  ///< of the graph around, mentioned by live records of body and condition
 };
 LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
                            const std::vector<TensorType>& input_types);

@@ -77,8 +77,7 @@ struct Changed {
     ValueId outside, inside;
   };
   std::vector<Added> slices = {}, captures = {}, sums = {};
-  std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps =
-      {};  ///< indices of an iteration, by indices and order
+  std::map<std::pair<ValueId, std::vector<int>>, ValueId> steps = {};  ///< by indices and order
   /// A sum by index that the loop has already.
   struct SumByIndex {
     ValueId steps, updates;

@@ -57,12 +57,11 @@ bool sums_rows(const OpRecord& record, const TensorType& x) {
 
 /// Records that become one op.
 struct Group {
-  Dims dims;                    ///< of the elements walked over
-  bool has_sums = false;        ///< it sums over rows; records with one number per row may join
-  bool has_short_runs = false;  ///< an operand repeats after few rows
-  std::vector<const Dims*>
-      wholes;    ///< dims of values that are split into such parts, or joined of them
-  int axis = 0;  ///< the axis of those splits and joins
+  Dims dims;                        ///< of the elements walked over
+  bool has_sums = false;            ///< it sums over rows; records with one number per row may join
+  bool has_short_runs = false;      ///< an operand repeats after few rows
+  std::vector<const Dims*> wholes;  ///< dims of values that are split into, or joined of, these
+  int axis = 0;                     ///< the axis of those splits and joins
   std::vector<std::size_t> records;
   int walks = 0;  ///< walks over elements that its records would make unfused
 };
@@ -356,9 +355,8 @@ class PointwiseGroups::Grouping {
   }
 
   const Graph& graph_;
-  std::unordered_map<const DimNode*, std::size_t>
-      bound_by_;                      ///< dim -> the record that binds it; kNone: an input
-  std::vector<std::size_t> made_by_;  ///< by value, the record
+  std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< the record; kNone: an input
+  std::vector<std::size_t> made_by_;                          ///< by value, the record
   std::vector<std::size_t> head_;   ///< by record: the head of its group, or a record nearer to it
   std::vector<std::size_t> heads_;  ///< ascending
   Relation needs_;                  ///< by head: the heads that must run before

@@ -36,8 +36,7 @@ class FindTableRows {
   std::optional<Scattered> scattered(ValueId stack, std::size_t loop) const;
 
  private:
-  static constexpr std::size_t kNone =
-      ~std::size_t{0};  ///< no record: an input or output of the graph
+  static constexpr std::size_t kNone = ~std::size_t{0};  ///< no record: an input or output
 
   const OpRecord* made_by(ValueId v) const;
   bool is_made_before(ValueId v, std::size_t record) const;

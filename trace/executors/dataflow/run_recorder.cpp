@@ -55,8 +55,7 @@ void RunRecorder::begin_run(int instance) {
 
 void RunRecorder::iteration(int instance, std::int64_t number, bool begins, std::int64_t time) {
   const auto frame = static_cast<std::size_t>(instances_.at(instance).is.frame);
-  if (begins && number > 0)
-    ++run_.frame_totals[frame].iterations;  // the first is counted in begin_run
+  if (begins && number > 0) ++run_.frame_totals[frame].iterations;  // 0: begin_run counts it
   const IterationEvent event{instance, number, begins, count_, time};
   if (!is_at_first()) return tail_events_.push_back(event);
   run_.iterations.push_back(event);
