@@ -14,6 +14,7 @@ namespace reel {
 
 /// The named dims of the arguments in the order of their first appearance. Dims of lengths come
 /// before ragged dims, operands before dims computed from them.
+///
 /// A computed dim (time + 1) counts as computed only if its operands matter: they are dims of
 /// arguments themselves, or another argument's dim is computed from them. Otherwise it counts as an
 /// ordinary dim. A dim that grows from call to call, d + 1, d + 2, ..., then needs only one trace.

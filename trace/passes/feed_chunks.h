@@ -6,7 +6,7 @@
 namespace reel {
 
 /// Sinks element-wise ops into chunked loops. A value is computed in a loop's body, for one chunk
-/// at a time, if it runs along the loop's dim and its only use is as slices of this loop.
+/// at a time, if it runs along the loop's dim and is used only once, as slices of this loop.
 ///
 ///   Before: %1 = mul(%x, %y); loop over chunks of %1
 ///   After:  loop over chunks of %x, %y: %1 = mul(%x, %y)

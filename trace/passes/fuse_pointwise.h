@@ -6,7 +6,8 @@
 namespace reel {
 
 /// Groups element-wise ops on tensors of one size into an op `fused` if they read each other's
-/// results or the same elements. A plan runs the group tile by tile.
+/// results or the same elements. A plan runs the group tile by tile. Also fuses in bodies and
+/// branches.
 ///
 ///   Before: %4 = add(%0, %1); %5 = sigmoid(%4); %6 = mul(%5, %2)
 ///   After:  %6 = fused(%0, %1, %2)
@@ -16,8 +17,7 @@ namespace reel {
 /// that they read. They include sums over rows of up to 2,048 elements and ops on those sums, so
 /// that layer normalisation is one op.
 ///
-/// Preserves: bits.   Runs: in bodies and branches too; behind all passes that inspect ops, as
-/// these do not know `fused`.
+/// Preserves: bits.   Runs: behind all passes that inspect ops, as these do not know `fused`.
 Ref<Graph> fuse_pointwise(const Graph& graph);
 
 }  // namespace reel

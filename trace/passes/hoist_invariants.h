@@ -23,6 +23,8 @@ Ref<Graph> hoist_invariants(const Graph& graph);
 ///
 /// Requires an executor with a fallback: ops can still fail for their sizes, before a loop that
 /// runs no iteration.
+/// Runs: for a plan, behind hoist_once.
+/// Skips: as hoist_invariants().
 Ref<Graph> hoist_all_invariants(const Graph& graph);
 
 }  // namespace reel

@@ -22,8 +22,10 @@ struct MultiplyTables {
 /// The gradient loop multiplies by the cotangent g of each time step. g is added up by index
 /// instead:
 ///
-///   Before: loop over x, g: sum xᵀ·g; stack g·wᵀ      then scatter_add(i, the stack)
-///   After:  loop over i, g: sum s of scatter_add(i, g)      then tᵀ·s and s·wᵀ
+///   Before: loop over x, g: sum xᵀ·g; stack g·wᵀ
+///           scatter_add(i, the stack)
+///   After:  loop over i, g: sum s of scatter_add(i, g)
+///           tᵀ·s; s·wᵀ
 ///
 /// Preserves: bits of gathered rows, except for matrices that pack_weights does not pack in loops
 /// that run in row blocks; sums up to rounding.

@@ -12,9 +12,9 @@ namespace reel {
 
 struct GatherAttrs;  // core/ops/index.h
 
-/// Tracks one dim, the dim of the rows, through the values of a graph. If every op so far treats
-/// each row on its own, row r of a value depends only on row r of inputs with rows, and on inputs
-/// without rows.
+/// Tracks one dim, the dim of the rows, through the values of a graph. As long as ops treat each
+/// row on its own, row r of a value depends only on row r of inputs with rows, and on inputs
+/// without.
 class RowAxes {
  public:
   static constexpr int kNone = -1;    ///< no rows: the same for all rows

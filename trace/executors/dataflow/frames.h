@@ -33,7 +33,7 @@ struct Iteration {
   int child_count = 0;
 
   static constexpr std::uint8_t kDead = 1;   ///< an input is dead
-  static constexpr std::uint8_t kFired = 2;  ///< of a Merge: a live input has arrived
+  static constexpr std::uint8_t kFired = 2;  ///< of a Merge: it has fired
 };
 
 /// One execution of a frame.
@@ -58,7 +58,7 @@ struct FrameRun {
   std::vector<int> dead_exits;      ///< of the newest iteration
   std::vector<std::unique_ptr<Iteration>> spare;  ///< finished iterations, for reuse
 
-  /// Returns true if all values that every iteration reads have arrived.
+  /// Returns true if all values that every iteration reads have arrived, and are live.
   bool is_settled() const { return !pending_enters && !has_dead_constants; }
   std::int64_t newest() const { return oldest + std::ssize(iterations) - 1; }
 };

@@ -134,8 +134,8 @@ struct LoweredGraph {
 LoweredGraph lower(const GraphRef& graph);
 
 /// Throws ArgumentError if the nodes cannot run:
-/// - a node has an input from another frame, reads a port that does not exist, or has a number of
-///   inputs or outputs that its kind does not allow;
+/// - a node has an input from another frame or from a port that does not exist;
+/// - a node has a number of inputs or outputs that its kind does not allow;
 /// - a frame has two LoopCond, or parallel_iterations below 1;
 /// - an Enter enters a frame that is not directly inside its own.
 void verify(const LoweredGraph& graph);

@@ -43,8 +43,8 @@ class Lowering {
     std::map<ValueId, int> told = {};  ///< by such a value, the node to wait for
     int opened = -1;                   ///< the node that opens the handle
   };
-  /// A variable of a loop: a carry, the counter, a stack, ... Values: of its Merge, inside the
-  /// body, and after the loop.
+  /// A variable of a loop: a carry, the counter, a stack, ... Its values are at_top of an
+  /// iteration, in_body, and last, behind the loop.
   struct Variable {
     Port initial;
     int enter = -1, merge = -1, next = -1;

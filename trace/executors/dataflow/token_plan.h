@@ -22,7 +22,7 @@ class NodeCost {
   void add(std::int64_t nanoseconds);
 
  private:
-  static constexpr std::uint32_t kLong = 10'000;  ///< waking a thread takes some microseconds
+  static constexpr std::uint32_t kLong = 10'000;  ///< ns; waking a thread takes some microseconds
   std::atomic<std::uint32_t> nanoseconds_{0}, last_{0}, runs_{0};
 };
 

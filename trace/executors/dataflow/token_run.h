@@ -110,7 +110,7 @@ class TokenRun {
   std::vector<std::uint8_t> result_states_;
   std::deque<Ready> forwarding_;    ///< fired under the mutex
   std::deque<Ready> short_, long_;  ///< ops, by the time that they take
-  std::uint32_t turns_ = 0;         ///< number of ops taken
+  std::uint32_t turns_ = 0;         ///< number of calls of take()
   int running_ = 0, waiting_ = 0;   ///< running ops; waiting threads
   int called_ = 0;                  ///< helpers that have not returned
   static constexpr int kNumbers = 64;
