@@ -10,16 +10,16 @@
 namespace reel::detail {
 namespace {
 
-/// An index beyond every beam.
+/// An index outside every beam.
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int32_t>::max();
 
-/// Of a tensor that has a value for each step.
+/// True for a tensor that has a value for each step.
 bool is_value(const TreeLeaf& leaf) {
   return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
          !leaf.tensor.type().is_list();
 }
 
-/// Integers, of which each may be looked up.
+/// Throws unless the tensor has integers, which gather can look up.
 void check_places(const char* role, const Tensor& x) {
   if (!x.is_defined())
     throw ArgumentError(str("backtrack: ", role, " is an empty Tensor: assign to it first"));
@@ -34,7 +34,8 @@ void check_has(const std::string& role, const TensorType& type, const Dim& dim) 
         str("backtrack: ", role, " ", type, " has no dim ", dim, one_dim_hint({dim}, type.dims())));
 }
 
-/// Without beam it would be the same for all hypotheses, which is not what is meant here.
+/// Throws for a dim that only has beam's name: without beam itself the tensor would count as the
+/// same for all hypotheses, which is not the intention.
 void check_beams(const std::string& role, const TensorType& type, const Dim& beam) {
   for (const Dim& dim : type.dims())
     if (dim.is_named() && dim.name() == beam.name() && !(dim == beam))
@@ -69,7 +70,7 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
   }
 }
 
-/// Where the last step's beam is looked at first, over all entries.
+/// Returns the places in the beam of the last step, for all entries.
 Tensor first_places(const Tensor& backrefs, const Dim& steps, const Dim& beam,
                     const std::optional<Tensor>& hypotheses) {
   if (hypotheses) check_places("hypotheses", *hypotheses);
@@ -108,8 +109,8 @@ TreeLeaves backtrack_leaves(TreeLeaves ys, const Tensor& backrefs, const Dim& st
   loop.xs_paths = names("ys");
   loop.first_y_paths = loop.y_paths = names("ys");
   loop.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-    // A place is in the beam: one that is negative does not count from its end, and one behind an
-    // entry's own end is behind all.
+    // Places do not wrap: a negative one does not count from the end, and one beyond an entry's own
+    // end is made invalid.
     Tensor places = s[0].tensor;
     if (beam.is_ragged()) {
       places = mask_padding(places);

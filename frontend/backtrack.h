@@ -1,4 +1,4 @@
-// frontend/backtrack.h — backtrack: the sequences behind the hypotheses that a search ended with.
+// frontend/backtrack.h — backtrack: reads the sequences of a search's final hypotheses.
 #pragma once
 
 #include <optional>
@@ -16,21 +16,24 @@ TreeLeaves backtrack_arrays(TreeLeaves ys, const TensorArray& backrefs, const Di
                             const std::optional<Tensor>& hypotheses, const PathsFn& paths);
 }  // namespace detail
 
-/// What hypotheses of a search are made of, step by step: in each step a search keeps some along
-/// `beam`, and of each the place, in the beam of the step before, of the one that it goes on from.
+/// Returns the sequences of a beam search's hypotheses, by following the back references from the
+/// last step to the first.
 ///
-/// ys: a tree of tensors with `steps`: what was kept of each step, labels for instance; backrefs:
-/// integers [steps, ..., beam]: those places, of which the first step's are not read; hypotheses:
-/// integers, which of the last step's: [..., best] for some, [...] for one, by default all of them,
-/// in order -> ys, `steps` in front, where element t of a hypothesis is that of its ancestor at
-/// step t: dims of `hypotheses` instead of beam. A tensor without beam is the same for all. Along
-/// ragged `steps`, as scan with `cond_dims` gives them, each entry's hypotheses are those of its
-/// own last step; exact zeros beyond. Gradients go to the elements that were taken.
+/// ys: a tree of tensors with `steps`, the values kept in each step, for instance labels.
+/// backrefs: integers [steps, ..., beam], the place of each hypothesis's predecessor in the beam of
+/// the previous step. Those of the first step are not read.
+/// hypotheses: integers, places in the beam of the last step: [..., best] for several, [...] for
+/// one. Default: all of them, in order.
+/// Returns ys with `steps` in front and the dims of `hypotheses` instead of beam: element t of a
+/// hypothesis is that of its ancestor in step t. A tensor without beam is the same for all
+/// hypotheses. Along ragged `steps`, as scan with `cond_dims` returns them, each entry starts from
+/// its own last step; exact zeros beyond. Gradients flow to the elements that were read.
 ///
-/// Throws ShapeError where ys or backrefs lack a dim, or where steps have lengths over beam:
-/// hypotheses of one entry are searched together; IndexError for a place that is not in the beam
-/// (behind an entry's own end along a ragged beam: for index 2147483647);
-/// DTypeError for places that are no integers; StructureError for an array in ys. Source: the
+/// Throws ShapeError if ys or backrefs lack a dim, or if `steps` has lengths over beam, because the
+/// hypotheses of one entry are searched together. Throws IndexError for a place outside the beam;
+/// beyond an entry's own end of a ragged beam the message names index 2147483647. Throws DTypeError
+/// for places that are no integers; StructureError for an array in ys. Source: the searches of
+/// RETURNN's users, whose loops run back by hand.
 /// searches of RETURNN's users, whose loops run back by hand.
 template <class T>
 T backtrack(const T& ys, const Tensor& backrefs, const Dim& steps, const Dim& beam,
@@ -39,9 +42,9 @@ T backtrack(const T& ys, const Tensor& backrefs, const Dim& steps, const Dim& be
                                                 [&] { return leaf_paths(ys, "ys"); }));
 }
 
-/// The same of arrays with one element per step, as a while_loop pushes them; tensors of the tree
-/// stay as they are. Throws ShapeError also where an array has another number of elements than
-/// backrefs.
+/// Backtracks arrays with one element per step, as a while_loop pushes them. Tensors of the tree
+/// stay unchanged. Also throws ShapeError if an array has another number of elements than backrefs.
+/// Otherwise as above.
 template <class T>
 T backtrack(const T& ys, const TensorArray& backrefs, const Dim& beam,
             const std::optional<Tensor>& hypotheses = {}) {

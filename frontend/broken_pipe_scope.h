@@ -1,4 +1,4 @@
-// frontend/broken_pipe_scope.h — BrokenPipeScope, writing to a pipe that may be closed.
+// frontend/broken_pipe_scope.h — BrokenPipeScope, for writing to a pipe that may be closed.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// While it lives, writing to a closed pipe on this thread fails with EPIPE and raises no SIGPIPE,
-/// which would end the program. A signal that was pending before stays so.
+/// Blocks SIGPIPE on this thread during its lifetime: writing to a closed pipe fails with EPIPE and
+/// does not end the program. A signal that was pending before stays pending.
 class BrokenPipeScope {
  public:
   BrokenPipeScope() {

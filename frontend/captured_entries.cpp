@@ -15,8 +15,8 @@ CapturedEntries::CapturedEntries(const Tensor& live, Dims kept, std::uint64_t lo
 }
 
 Tensor CapturedEntries::visible(const Tensor& input) {
-  // Replacing an input applies ops itself. Who reads it first may stand in an inner loop, and what
-  // replaces it is of this iteration all the same.
+  // Filling an input runs ops itself. The first reader may stand in an inner loop, but the result
+  // belongs to this loop's iteration.
   ModeScope aside({nullptr, thread_mode.tape, nullptr, begin_});
   for (const Dim& dim : input.dims()) visible(dim);
   const Tensor seen = outer_ ? outer_->visible(input) : input;
@@ -29,7 +29,7 @@ Tensor CapturedEntries::visible(const Tensor& input) {
 }
 
 Dim CapturedEntries::visible(const Dim& dim) {
-  if (!dim.is_ragged() || dim.is_symbol()) return dim;  // graphs are made in a body, too
+  if (!dim.is_ragged() || dim.is_symbol()) return dim;  // a body may record graphs too
   ModeScope aside({nullptr, thread_mode.tape, nullptr});
   const Dim seen = outer_ ? outer_->visible(dim) : dim;
   if (is_captured(dim)) dims_.add(seen);
@@ -64,8 +64,8 @@ bool CapturedEntries::is_made_inside(std::uint64_t id) const {
   return is_id_since(id, loop_begin_);
 }
 
-/// Made before the loop, or computed from such a dim; or the form in which a loop around this one
-/// shows such a dim, which may have been asked for inside only.
+/// True if the dim was made before the loop or computed from such a dim. Also true for the form in
+/// which an outer loop shows such a dim, which may be first requested inside.
 bool CapturedEntries::is_captured(const Dim& dim) const {
   if (const DimExpression* expression = expression_of(dim))
     return std::any_of(expression->operands.begin(), expression->operands.end(),

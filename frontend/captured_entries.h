@@ -1,5 +1,5 @@
-// frontend/captured_entries.h — CapturedEntries, what a body of eager mode reads while some entries
-// have ended.
+// frontend/captured_entries.h — CapturedEntries, an eager body's view of captured tensors while
+// some entries have finished.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace reel {
 
-/// Ops of the body read what was made before the loop as ended entries may see it: with the values
-/// of a live entry, and along dims that are as long.
+/// Replaces the finished entries of tensors that the body captures: with the values of a running
+/// entry, and along dims of the same length. Finished entries then compute harmless values.
 class CapturedEntries final : public EntryScope {
  public:
-  /// kept: dims that stay as they are. loop_begin: the newest block id before the loop.
+  /// live: the running entries. kept: dims that stay unchanged. loop_begin: the newest block id
+  /// before the loop.
   CapturedEntries(const Tensor& live, Dims kept, std::uint64_t loop_begin);
 
   Tensor visible(const Tensor& input) override;
@@ -24,17 +25,18 @@ class CapturedEntries final : public EntryScope {
     return dims_.is_shown(dim) || (outer_ && outer_->shows(dim));
   }
 
-  /// A leaf that the body is given.
+  /// Returns an argument of the body with its finished entries filled.
   Tensor filled(const Tensor& x);
-  /// Leaves that it returned, as it would read them, with the dims that they have outside.
+  /// Converts leaves that the body returned: as the body would read them, with their dims from
+  /// outside.
   void restore(TreeLeaves& leaves);
-  /// The same of a state, with what no live entry shows of it as it was before.
+  /// restore() for a state; entries that the view does not show keep their values from `before`.
   void restore_state(TreeLeaves& state, const TreeLeaves& before);
 
  private:
   struct Known {
     std::uint64_t id;
-    const Recorder* tape;  ///< one that was opened later has not seen how it was filled
+    const Recorder* tape;  ///< a tape opened later has not recorded how it was filled
     Tensor filled;
   };
   bool is_made_inside(std::uint64_t id) const;

@@ -12,7 +12,7 @@
 namespace reel::detail {
 namespace {
 
-/// The values of a graph that the rule says to keep, none of them twice.
+/// Returns the values of a graph that the rule saves.
 std::vector<ValueId> kept_values(const Graph& graph, const SavingRule& rule) {
   std::vector<ValueId> result;
   for (const OpRecord& record : graph.records)
@@ -23,7 +23,7 @@ std::vector<ValueId> kept_values(const Graph& graph, const SavingRule& rule) {
   return result;
 }
 
-/// One record of the trace.
+/// Records the function as one op of the trace.
 TreeLeaves record(const TreeLeaves& arguments, const SavingRule& rule,
                   const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   Tensors captured, outputs;
@@ -63,8 +63,9 @@ TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   if (is_tracing()) return record(arguments, rule, function);
   if (!is_recorded_here()) return function(arguments);
-  // Arguments are captured like all else that the function reads: a tensor that it is given and
-  // reads from outside as well is one input, as in a trace, whose cotangents add up in one order.
+  // Arguments are captured, like other tensors that the function reads. A tensor that is both an
+  // argument and captured is then one input, as in a trace, and its cotangents are summed in one
+  // order.
   return run_recorded("checkpoint", {},
                       [&](const TreeLeaves&) { return record(arguments, rule, function); });
 }

@@ -1,4 +1,4 @@
-// frontend/checkpointed.h — checkpoint, a function of which little is kept for its gradient.
+// frontend/checkpointed.h — checkpoint: recomputes a function for its gradient, to save memory.
 #pragma once
 
 #include <functional>
@@ -12,40 +12,43 @@
 namespace reel {
 
 namespace detail {
-/// The leaves of what a function gives for these, with nothing of it kept but what the rule says.
+/// Returns the leaves of function(arguments) under a checkpoint. The tape saves the arguments and
+/// the values that the rule selects.
 TreeLeaves run_checkpointed(TreeLeaves arguments, const SavingRule& rule,
                             const std::function<TreeLeaves(const TreeLeaves&)>& function);
-/// That of a Checkpoint without steps and bytes.
+/// Returns the rule of a Checkpoint. Throws ArgumentError if the Checkpoint has steps or bytes.
 SavingRule only_rule_of(const Checkpoint& policy);
 }  // namespace detail
 
-/// The same function, of which a tape keeps nothing but what goes in: its gradient runs it once
-/// more. It draws the same random numbers, then too. Gradients have the same bits as without
-/// checkpoint, but of what f reads and others read as well (captured weights, an argument that is
-/// used again): f's own cotangents are added up first, as those of a loop's step are, where without
-/// checkpoint each is added to what is there by then.
+/// Returns a function with the values of f for which a tape saves only the inputs; the gradient
+/// runs f again.
+///
+/// The second run draws the same random numbers. Gradients have the same bits as without
+/// checkpoint, with one exception: cotangents of tensors that both f and other code read (captured
+/// weights, an argument that is used again). There f's own cotangents are summed first, as those of
+/// one loop iteration are; without checkpoint each is added to the sum so far.
 ///
 ///   h = checkpoint([&](const Tensor& x) { return tanh(matmul(x, w)); })(x);
 ///
-/// rule: asked of every value that an op of f makes, those inside of loops and branches left out;
-/// what it says to keep (or to spill: a file is for loops) is kept, and not computed again. A
-/// Checkpoint with such a rule is taken, too.
+/// rule: called for each value that an op of f makes, except inside loops and branches. Values for
+/// which it returns `keep` or `spill` are saved and not recomputed; `spill` saves in memory,
+/// because files are for loops only. A Checkpoint with such a rule may be given instead.
 ///
 ///   checkpoint(layer, [](const StepValue& v) {
 ///     return v.op == "dot" ? Saving::keep : Saving::recompute;
 ///   })
 ///
-/// f: takes and returns trees; captured tensors count as arguments. Under a tape of eager mode f is
-/// recorded, as jit does it, at each call: it must not read values. What it prints is printed once.
-/// Throws what f throws; TraceError where f asks for a value; ArgumentError for a Checkpoint of
-/// steps or bytes. Memory: while the gradient is taken, that of f's own. Source: Chen et al.
+/// f: takes and returns trees; captured tensors count as arguments. Under an eager tape each call
+/// records f, as jit does, so f must not read values. Output of print appears once. Throws the
+/// exceptions of f; TraceError if f reads a value; ArgumentError for a Checkpoint with steps or
+/// bytes. Memory: while the gradient is computed, that of the gradient of f. Source: Chen et al.
 /// (2016), "Training deep nets with sublinear memory cost".
 template <class F>
 auto checkpoint(F f, SavingRule rule = {}) {
   return [f = std::move(f), rule = std::move(rule)]<class... Args>(const Args&... args) {
     using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
     const std::tuple<Args...> arguments(args...);
-    std::optional<R> result;  // says how containers look
+    std::optional<R> result;  // holds the container sizes of the result
     const TreeLeaves leaves =
         detail::run_checkpointed(flatten(arguments), rule, [&](const TreeLeaves& inside) {
           result.emplace(std::apply(f, unflatten(arguments, inside)));

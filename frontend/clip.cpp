@@ -27,8 +27,8 @@ Tensor clip_leaves(TreeLeaves& leaves, double max_norm) {
   const double largest =
       norm.dtype() == f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   if (max_norm > largest) return norm;
-  // 1 within the bound, exactly. Neither the norm of zeros nor a bound that rounds to zero is a
-  // divisor there: the cotangents that `where` leaves out would be NaN.
+  // Exactly 1 within the bound. The divisor is never a norm of zeros or a bound that rounds to
+  // zero: the cotangents that `where` discards would be NaN.
   const Tensor is_above = norm > max_norm;
   const Tensor scale = where(is_above, max_norm / where(is_above, norm, 1.), 1.);
   for (TreeLeaf& leaf : leaves)

@@ -1,5 +1,4 @@
-// frontend/clip.h — global_norm, clip_by_global_norm and clip_by_value: how large a gradient is,
-// and making it smaller.
+// frontend/clip.h — global_norm, clip_by_global_norm and clip_by_value for gradients.
 #pragma once
 
 #include <utility>
@@ -15,23 +14,22 @@ Tensor clip_leaves(TreeLeaves& leaves, double max_norm);
 void clip_values(TreeLeaves& leaves, double low, double high);
 }  // namespace detail
 
-/// The Euclidean norm of all floating tensors of a tree taken together, without the padding of
-/// ragged dims. Rows of an EmbeddingTable that have one index count as their sum.
+/// Returns the Euclidean norm of all floating tensors of a tree together, without the padding of
+/// ragged dims. Rows of an EmbeddingTable with equal indices are summed first.
 ///
-/// -> f32 scalar, f64 if any of them is f64. Other leaves do not count; of none at all the norm is
-/// 0.
+/// The result is an f32 scalar, or f64 if any of the tensors is f64. Other leaves are ignored;
+/// without floating tensors the norm is 0.
 template <class Tree>
 Tensor global_norm(const Tree& tree) {
   return detail::global_norm_of(flatten(detail::with_coalesced_tables(tree)));
 }
 
-/// The tree scaled down as a whole, so that its global norm is at most max_norm, and the norm that
-/// it had.
+/// Returns {tree scaled so that its global norm is at most max_norm, the norm before}.
 ///
-/// A tree within the bound comes back as it was, to the bit, and so does one whose norm is NaN. An
-/// infinite norm makes finite elements 0 and infinite ones NaN. A max_norm above the largest number
-/// of the norm's dtype, such as INFINITY, changes no tree. Rows of an EmbeddingTable come back once
-/// each. Throws ArgumentError unless max_norm is positive. Source: Pascanu, Mikolov & Bengio
+/// A tree within the bound, or with a norm of NaN, is returned with the same bits. An infinite norm
+/// turns finite elements into 0 and infinite ones into NaN. A max_norm above the largest number of
+/// the norm's dtype, such as INFINITY, changes no tree. Rows of an EmbeddingTable are returned once
+/// per index. Throws ArgumentError unless max_norm is positive. Source: Pascanu, Mikolov & Bengio
 /// (2013), algorithm 1.
 template <class Tree>
 std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
@@ -41,10 +39,11 @@ std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
   return {unflatten(once, leaves), std::move(norm)};
 }
 
-/// The tree with every element of its floating tensors brought into [low, high]; NaN stays NaN.
+/// Returns the tree with every element of its floating tensors clipped to [low, high]; NaN stays
+/// NaN.
 ///
-/// Rows of an EmbeddingTable come back once each; as a whole table where 0 is not in [low, high].
-/// Throws ArgumentError when low is above high, or either is NaN.
+/// Rows of an EmbeddingTable are returned once per index; if 0 is not in [low, high], as a dense
+/// table. Throws ArgumentError if low is above high or either is NaN.
 template <class Tree>
 Tree clip_by_value(const Tree& tree, double low, double high) {
   const bool keeps_zeros = low <= 0 && 0 <= high;

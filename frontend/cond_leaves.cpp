@@ -21,7 +21,7 @@ struct Branch {
   Tensors captured;
 };
 
-/// Named dims in the order that the other branch gave them.
+/// Transposes named dims into the order of the other branch's.
 void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
   for (std::size_t i = 0; i < std::min(leaves.size(), other.size()); ++i) {
     Tensor& x = leaves[i].tensor;
@@ -32,7 +32,8 @@ void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
   }
 }
 
-/// Throws StructureError if the leaves that a branch returned hold an empty Tensor; names all.
+/// Throws StructureError if the leaves that a branch returned hold empty Tensors; names all of
+/// them.
 void check_none_is_empty(const char* branch, const TreeLeaves& leaves, const PathsFn& paths) {
   const std::string empty = detail::paths_of_empty(leaves, paths);
   if (!empty.empty())
@@ -40,7 +41,7 @@ void check_none_is_empty(const char* branch, const TreeLeaves& leaves, const Pat
                              "; give them values, or let them be std::optional<Tensor>"));
 }
 
-/// other: the leaves that the branch recorded before this one returned.
+/// other: the leaves that the first recorded branch returned.
 Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch,
                      const PathsFn& paths, const TreeLeaves& other = {}) {
   GraphBuilder builder(name, str("the ", name, " branch of cond"));
@@ -54,8 +55,8 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
   return result;
 }
 
-/// Which dims of the branches may meet: equal ones, Dims that are the same leaf of the result, and
-/// those that each branch makes itself.
+/// Decides which dims of the branches may meet: equal ones, Dims in the same leaf of the result,
+/// and dims that each branch makes itself.
 class Meeting {
  public:
   Meeting(const Branch& yes, const Branch& no, const std::vector<detail::LeafPair>& leaves)
@@ -83,7 +84,8 @@ class Meeting {
   }
 
  private:
-  /// The branch makes it: out of values, or a static one that none of its captures has.
+  /// True if the branch makes the dim: from values, or as a static dim that none of its captures
+  /// has.
   static bool is_made(const Graph& branch, const Dim& dim) {
     if (!dim.is_symbol() || !dim.has_size()) return makes_dim(branch, dim);
     return std::none_of(branch.inputs.begin(), branch.inputs.end(),
@@ -93,7 +95,7 @@ class Meeting {
     return std::any_of(leaves_.begin(), leaves_.end(),
                        [&](const auto& leaf) { return leaf.first == a && leaf.second == b; });
   }
-  /// One size for all, or lengths over the same dims.
+  /// True if both have one size for all, or lengths over the same dims.
   bool is_of_a_kind(const Dim& a, const Dim& b) const {
     return may_meet(a.length_dims(), b.length_dims());
   }
@@ -105,7 +107,7 @@ class Meeting {
 void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& true_paths,
                  const PathsFn& false_paths) {
   const bool is_alike = detail::same_structure(on_true.leaves, on_false.leaves);
-  std::vector<detail::LeafPair> leaves;  // where the structures agree, paths are left for errors
+  std::vector<detail::LeafPair> leaves;  // if the structures agree, errors alone need the paths
   if (is_alike)
     for (std::size_t i = 0; i < on_true.leaves.size(); ++i)
       leaves.push_back({{}, &on_true.leaves[i], &on_false.leaves[i]});
@@ -170,7 +172,7 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
     throw ShapeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
                          "; reduce it with any or all, or choose element by element with where"));
   if (!is_tracing()) {
-    MarkedLoop marks;  // in a graph too, what a branch adds to a gradient is added up first
+    MarkedLoop marks;  // as in a graph, a branch's cotangents are summed first
     marks.begin_iteration(0);
     const std::uint64_t begin = next_block_id();
     const bool is_true = pred.tensor.item<bool>();

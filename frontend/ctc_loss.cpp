@@ -14,9 +14,9 @@
 namespace reel {
 namespace {
 
-// The logarithm of probability 0 is finite here: differences of such numbers are numbers too, so
-// that values and gradients of any order need no cases. No sum of real log-probabilities comes near
-// the bound, and what was added to kNever stays below it.
+// A finite stand-in for log 0: differences of such numbers are finite, so values and gradients of
+// any order need no special cases. No sum of real log-probabilities comes near kNeverBound, and
+// sums with kNever stay below it.
 constexpr double kNever = -1e30, kNeverBound = -1e29;
 
 bool same_dims(const Dims& a, const Dims& b) {
@@ -55,7 +55,8 @@ void check_arguments(const std::string& function, const TensorType& logits,
         str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));
 }
 
-/// log(exp a + exp b), of finite numbers. The largest is a constant to the gradient: it cancels.
+/// Returns log(exp a + exp b) for finite numbers. The maximum is a constant to the gradient, in
+/// which it cancels.
 Tensor log_add(const Tensor& a, const Tensor& b) {
   const Tensor m = stop_gradient(maximum(a, b));
   return m + log(exp(a - m) + exp(b - m));
@@ -65,15 +66,15 @@ Tensor log_add(const Tensor& a, const Tensor& b, const Tensor& c) {
   return m + log(exp(a - m) + exp(b - m) + exp(c - m));
 }
 
-/// Log-probabilities of all alignments of the frames so far that end so: in label s, in the blank
-/// behind label s, or in the blank before the first label.
+/// Log-probabilities of all alignments of the frames so far, by their last symbol: label s, the
+/// blank after label s, or the blank before the first label.
 struct Alignments {
   Tensor label, blank;  // over entries and label_time
   Tensor start;         // over entries
   auto members() { return std::tie(label, blank, start); }
 };
 
-/// The labels, and what of them the recursion asks at every frame.
+/// The labels, and the masks that the recursion reads at every frame.
 class Labels {
  public:
   Labels(const std::string& function, const Tensor& labels, const CtcDims& dims, std::int64_t blank)
@@ -94,8 +95,8 @@ class Labels {
     return {never, never, zeros(entries, dtype)};
   }
 
-  /// One frame more. A label follows itself, the blank before it, or, if it is another, the label
-  /// before it; a blank follows itself or its label.
+  /// Advances by one frame. A label follows itself, the blank before it, or the label before it if
+  /// that is different; a blank follows itself or its label.
   Alignments step(const Tensor& log_p, const Alignments& at) const {
     const Tensor p_blank = gather(log_p, blank_, dims_.vocab);
     const Tensor p_label = gather(log_p, labels_, dims_.vocab);
@@ -105,7 +106,8 @@ class Labels {
             log_add(at.blank, at.label) + p_blank, at.start + p_blank};
   }
 
-  /// Those that are complete: behind the last label, in it or in the blank after it.
+  /// Returns the log-probability of complete alignments: ending in the last label or the blank
+  /// after it.
   Tensor complete(const Alignments& at) const {
     const Tensor ends =
         logsumexp(where(is_last_, log_add(at.label, at.blank), kNever), dims_.label_time);
@@ -120,12 +122,12 @@ class Labels {
   Tensor is_first_, is_last_, is_repeated_;
 };
 
-/// `function` is what the user called.
+/// function: the public function, for errors.
 Tensor log_likelihood(const std::string& function, const Tensor& logits, const Tensor& given_labels,
                       const CtcDims& dims, const CtcOptions& options) {
   check_arguments(function, logits.type(), given_labels.type(), dims, options.blank);
   const Labels labels(function, given_labels, dims, options.blank);
-  // NaN in padding would reach its gradient through softmax; selected away, it is nowhere.
+  // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
   const Tensor log_p = maximum(log_softmax(mask_padding(logits), dims.vocab), kNever);
   const Dims entries = without(logits.dims(), dims.time, dims.vocab);
   const auto body = [&](const Tensor& log_p, const Alignments& at) {
@@ -152,7 +154,7 @@ Tensor ctc_log_likelihood(const Tensor& logits, const Tensor& labels, const CtcD
 Tensor ctc_loss(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                 const CtcOptions& options) {
   const Tensor likelihood = log_likelihood("ctc_loss", logits, labels, dims, options);
-  // 0 - 0 is 0, where -0 would be -0: the loss of nothing, and of what is certain.
+  // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
   if (!options.zero_infinity) return 0 - mean(likelihood);
   return 0 - mean(where(likelihood == -std::numeric_limits<double>::infinity(), 0, likelihood));
 }

@@ -14,7 +14,7 @@ CustomArguments custom_arguments(const TreeLeaves& leaves, const std::vector<std
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor) continue;
     const TensorType& type = leaves[i].tensor.type();
-    result.types.push_back(type.with(type.dims()));  // as the body sees it that the call is in
+    result.types.push_back(type.with(type.dims()));  // as the body around the call sees it
     result.paths.push_back(paths[i]);
   }
   return result;

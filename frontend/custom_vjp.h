@@ -1,4 +1,4 @@
-// frontend/custom_vjp.h — custom_vjp: a function with a gradient of its own.
+// frontend/custom_vjp.h — custom_vjp, a function with a user-defined gradient.
 #pragma once
 
 #include <string>
@@ -14,25 +14,25 @@ namespace reel {
 
 namespace detail {
 
-/// What backward must give back: cotangents for these tensors.
+/// Types and paths of the tensors for which backward must return cotangents.
 struct CustomArguments {
   std::vector<TensorType> types;
   std::vector<std::string> paths;
 };
 CustomArguments custom_arguments(const TreeLeaves& leaves, const std::vector<std::string>& paths);
-/// The cotangents among leaves; an empty Tensor where None stands for none. Throws StructureError,
-/// ShapeError or DTypeError, naming all that differ.
+/// Returns the cotangents among the leaves; an empty Tensor for None. Throws StructureError,
+/// ShapeError or DTypeError; the message names all leaves that differ.
 Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expected);
 
-/// The mode without its innermost tape: that tape takes the gradient from `backward`, those around
-/// it have to know how residuals came about.
+/// Returns the mode without its innermost tape. That tape takes the gradient from `backward`; the
+/// tapes around it must still record how the residuals were computed.
 inline ThreadMode aside_of_tape() {
   ThreadMode mode = thread_mode;
   if (mode.tape) mode.tape = mode.tape->outer;
   return mode;
 }
 
-/// A tree of the same structure that holds no tensors.
+/// Returns a tree of the same structure with empty tensors.
 template <class T>
 T without_tensors(const T& tree) {
   TreeLeaves leaves = flatten(tree);
@@ -42,17 +42,19 @@ T without_tensors(const T& tree) {
 
 }  // namespace detail
 
-/// A function with a gradient of its own: custom_vjp(forward, backward)(arguments...) is what
-/// forward computes, and its cotangents are what backward makes of them.
+/// Returns a function that computes `forward` and whose gradient is `backward`.
 ///
-/// forward: (arguments...) -> std::pair{result, residuals}, both trees. backward: (residuals,
-/// cotangent of the result) -> a tuple with the cotangent of each argument, trees of their types
-/// (for one argument, the cotangent alone is taken too); None{} stands for no cotangent of an
-/// argument that is one tensor. Tensors that either captures get no gradient. Gradients of higher
-/// order differentiate backward, and the residuals as forward computed them. Works in eager mode,
-/// where backward runs when a gradient is asked for, and in a trace, where it is recorded with the
-/// call. Throws StructureError, ShapeError or DTypeError, from the gradient in eager mode, where
-/// backward returns another tree. Source: jax.custom_vjp.
+/// forward: (arguments...) -> std::pair{result, residuals}, both trees.
+/// backward: (residuals, cotangent of the result) -> a tuple with the cotangent of each argument,
+/// trees of the arguments' types. With one argument, its cotangent may be returned without a tuple.
+/// None{} stands for no cotangent of an argument that is one tensor.
+///
+/// Tensors captured by either function get no gradient. Higher-order gradients differentiate
+/// backward, and the residuals as forward computed them. In eager mode backward runs when a
+/// gradient is requested; in a trace it is recorded with the call.
+///
+/// Throws StructureError, ShapeError or DTypeError if backward returns a tree of another type; in
+/// eager mode, from the gradient. Source: jax.custom_vjp.
 template <class Forward, class Backward>
 auto custom_vjp(Forward forward, Backward backward) {
   return [forward, backward](const auto&... arguments) {

@@ -11,14 +11,14 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
   OptimiserLeaves leaves{
       parameters, parameters, paths, paths, {{"average", average, average_paths}}};
   const Tensor next_step = step + 1, is_first = step == 0;
-  // The new parameters' part, 1 - d over 1 - dᵗ, is 1 in the first step; then d + (1 - d) - dᵗ is
-  // the average's.
+  // The new parameters have the weight (1 - d) / (1 - dᵗ), which is 1 in the first step; the
+  // average has the rest, (d - dᵗ) / (1 - dᵗ).
   const Tensor rest = 1.0 - pow(decay, cast(next_step, f64));
   StepScalar part((1.0 - decay) / rest);
   StepScalar kept((decay - pow(decay, cast(next_step, f64))) / rest);
   optimise("Ema", leaves, [&](Tensor& p, const Tensor&, std::span<Tensor> moments) {
     const DType dtype = p.dtype();
-    // What was there before the first step counts for nothing, NaN included.
+    // The values before the first step have no weight, even if they are NaN.
     p = where(is_first, p, moments[0] * kept.in(dtype) + p * part.in(dtype));
   });
   step = next_step;

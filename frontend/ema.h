@@ -1,4 +1,4 @@
-// frontend/ema.h — Ema, an average of parameters over the steps of training.
+// frontend/ema.h — Ema, an exponential moving average of parameters over the training steps.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace reel {
 
 struct EmaOptions {
-  double decay = 0.999;  ///< how much of the average is kept in a step
+  double decay = 0.999;  ///< weight of the old average in a step, in [0, 1)
 };
 
 namespace detail {
@@ -21,12 +21,12 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
 
 }  // namespace detail
 
-/// The exponential moving average of parameters, which often does better than the last of them
-/// (Polyak & Juditsky 1992; Kingma & Ba 2015, section 7.2). A tree, as optimisers are.
+/// The exponential moving average of parameters, which often performs better than the last
+/// parameters (Polyak & Juditsky 1992; Kingma & Ba 2015, section 7.2). A tree, like optimisers.
 ///
-/// Bias is corrected: after t updates the average is Σ dᵗ⁻ⁱpᵢ / Σ dᵗ⁻ⁱ over i = 1 ... t, weights
-/// that sum to 1. What the parameters were before the first update, random numbers mostly, has no
-/// part in it.
+/// The bias is corrected: after t updates the average is Σ dᵗ⁻ⁱpᵢ / Σ dᵗ⁻ⁱ over i = 1 ... t, with
+/// weights that sum to 1. The parameters given to the constructor, mostly random numbers, have no
+/// weight.
 ///
 ///   Ema ema(model);
 ///   ema.update(model);  // after each step of the optimiser
@@ -34,15 +34,16 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
 template <class Params>
 class Ema {
  public:
-  /// The average of no updates is the parameters. Throws ArgumentError for options out of range.
+  /// Before the first update the average is `parameters`. Throws ArgumentError for options out of
+  /// range.
   explicit Ema(const Params& parameters, const EmaOptions& options = {})
       : step_(detail::first_step()), average_(parameters), decay_(options.decay) {
     detail::check_ema(options);
   }
 
-  /// Takes the parameters into the average; integers, and what else is no floating tensor, as they
-  /// are. Throws StructureError, ShapeError or DTypeError when they differ from those that it was
-  /// made for.
+  /// Adds the parameters to the average; leaves that are not floating tensors are copied. Throws
+  /// StructureError, ShapeError or DTypeError if the parameters differ in type from the
+  /// constructor's.
   void update(const Params& parameters) {
     TreeLeaves average = flatten(average_);
     detail::ema_update(
@@ -52,7 +53,7 @@ class Ema {
   }
 
   const Params& average() const { return average_; }
-  /// The number of updates so far, an i64 scalar.
+  /// Returns the number of updates so far, an i64 scalar.
   const Tensor& step() const { return step_; }
 
   auto members() { return std::tie(step_, average_, decay_); }

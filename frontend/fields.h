@@ -1,8 +1,8 @@
-// frontend/fields.h — the fields of a struct: how many it has, references to them, and their names.
+// frontend/fields.h — counts, references and names of a struct's fields.
 //
-// Boost.PFR 1.81 makes the references. It knows no names; and its counting of fields searches up to
-// eight times the size of the struct, and crashes GCC 12 where the first field is a std::array
-// without a default.
+// Boost.PFR 1.81 makes the references. It does not give names. Its own field counting tries up to
+// eight times the size of the struct, and crashes GCC 12 if the first field is a std::array without
+// a default; so the counting is done here.
 #pragma once
 
 #include <boost/pfr/detail/core17_generated.hpp>
@@ -13,14 +13,14 @@
 
 namespace reel::detail {
 
-/// Converts to whatever a field is, without being called; only the second kind to what cannot be
-/// copied.
+/// Converts to any field type; the conversions are declared only, never called. AnyMoveOnlyField
+/// serves structs that cannot be copied.
 struct AnyField {
   std::size_t unused;
   template <class T>
   operator T&() const&& noexcept;
   template <class T>
-  operator T&() const& noexcept;  // for fields that take one argument of any type
+  operator T&() const& noexcept;  // for fields constructible from one argument of any type
 };
 struct AnyMoveOnlyField {
   std::size_t unused;
@@ -28,13 +28,13 @@ struct AnyMoveOnlyField {
   operator T() const&& noexcept;
 };
 
-/// Converts to a base class of T only, without being called.
+/// Converts to proper base classes of T only. The conversion is declared only, never called.
 template <class T>
 struct AnyBaseOf {
   template <class Base>
   requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) operator Base() const noexcept;
 };
-/// True for an aggregate with a base class, whose fields cannot be told apart.
+/// True for an aggregate with a base class: its fields cannot be told from the base's.
 template <class T>
 inline constexpr bool kHasBase = requires {
   T{AnyBaseOf<T>{}};
@@ -46,11 +46,11 @@ constexpr bool can_be_made_of(std::index_sequence<I...>) {
   return requires { T{Any{I}...}; };
 }
 
-/// As many as can be given at once, and no more. Fewer than that cannot be given where later fields
-/// have no default.
+/// Returns the largest number of initializers that T accepts in braces. Smaller numbers may be
+/// rejected, because later fields may have no default.
 template <class T, std::size_t N = 1, std::size_t kFound = 0>
 constexpr std::size_t count_fields() {
-  constexpr std::size_t kMost = 100;  // that PFR makes references to
+  constexpr std::size_t kMost = 100;  // PFR's limit
   if constexpr (can_be_made_of<T>(std::make_index_sequence<N>()))
     return count_fields<T, N + 1, N>();
   else if constexpr (kFound == 0 && N < kMost && N < sizeof(T))
@@ -66,7 +66,7 @@ constexpr bool can_be_made_with_braces_at(std::index_sequence<I...>, std::index_
   using Any = std::conditional_t<std::is_copy_constructible_v<T>, AnyField, AnyMoveOnlyField>;
   return requires { T{Any{I}..., {Any{0}}, Any{J}...}; };
 }
-/// A field that takes several of those things unless it has braces of its own is a C array.
+/// True if a field takes several initializers without braces of its own: it is a C array.
 template <class T, std::size_t... I>
 constexpr bool has_c_array(std::index_sequence<I...>) {
   constexpr std::size_t kCount = sizeof...(I);
@@ -79,15 +79,15 @@ template <class T>
 inline constexpr bool kHasCArray =
     has_c_array<std::remove_const_t<T>>(std::make_index_sequence<kFieldCount<T>>());
 
-/// Field I of an aggregate.
+/// Returns a reference to field I of an aggregate.
 template <std::size_t I, class T>
 constexpr auto& field(T& object) {
   namespace pfr = boost::pfr::detail;
   return pfr::sequence_tuple::get<I>(pfr::tie_as_tuple(object, pfr::size_t_<kFieldCount<T>>{}));
 }
 
-/// An object of T that is never made: only the addresses of its fields are used, as template
-/// arguments.
+/// Storage for an object of T that is never constructed. Only the addresses of its fields are used,
+/// as template arguments.
 template <class T>
 union NeverMade {
   char unused;
@@ -115,12 +115,12 @@ constexpr std::string_view name_at_address() {
   return text.substr(text.find_last_of(":.") + 1);
 }
 
-/// A constant: searching for the name took a tenth of the time of small loops in eager mode, which
-/// flatten their state in every iteration.
+/// A constant, because loops of eager mode flatten their state in every iteration: searching for
+/// the name each time took a tenth of the time of small loops.
 template <auto Address>
 inline constexpr std::string_view kNameAtAddress = name_at_address<Address>();
 
-/// The name of field I of the aggregate T.
+/// Returns the name of field I of the aggregate T.
 template <class T, std::size_t I>
 constexpr std::string_view field_name() {
   return kNameAtAddress<field_address<T, I>()>;

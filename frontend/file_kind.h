@@ -1,4 +1,4 @@
-// frontend/file_kind.h — kind_of_file, for messages about a file that is another one than expected.
+// frontend/file_kind.h — kind_of_file, for error messages about a file of an unexpected kind.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace reel {
 
-/// As many bytes as kind_of_file looks at.
+/// The number of bytes that kind_of_file looks at.
 inline constexpr std::size_t kFileFrontBytes = 512;
 
-/// Returns the kind of file that begins with these bytes, as a message says it: "a zip archive, as
-/// torch.save and numpy.savez write them". Empty for an unknown kind.
+/// Returns the kind of a file that begins with these bytes, in words for a message: "a zip archive,
+/// as torch.save and numpy.savez write them". Empty for an unknown kind.
 std::string_view kind_of_file(std::string_view front);
 
 }  // namespace reel

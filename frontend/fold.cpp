@@ -13,7 +13,7 @@
 namespace reel::detail {
 namespace {
 
-/// The dtype of the counter: that of bounds that are tensors.
+/// Returns the dtype of the counter: the dtype of tensor bounds, if there are any.
 DType counter_dtype(const ForiSpec& spec, const std::string& what) {
   std::optional<DType> result;
   bool needs_i64 = false;
@@ -34,7 +34,7 @@ DType counter_dtype(const ForiSpec& spec, const std::string& what) {
   return result.value_or(needs_i64 ? i64 : i32);
 }
 
-/// What the loop runs along.
+/// Returns the dim of the loop: its size is the trip count.
 Dim steps_of(const ForiSpec& spec, const std::string& what) {
   if (spec.lower.is_number() && spec.upper.is_number()) {
     const std::int64_t lower = spec.lower.number(), upper = spec.upper.number();
@@ -46,18 +46,19 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
   }
   const auto wide = [&](const IterationCount& bound) { return cast(bound.tensor(what), i64); };
   const Tensor lower = wide(spec.lower), upper = wide(spec.upper);
-  // A difference that does not fit wraps around to a negative number.
+  // Overflow wraps around to a negative difference: saturate it.
   const Tensor difference = upper - lower;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return Dim("i", where(lower < upper, where(difference < 0, kMost, difference), 0));
 }
 
-/// In a trace, a counter that is known before: all that it will be, at most so many.
+/// In a trace, the longest counter that is made as one tensor before the loop.
 constexpr std::int64_t kMostCounts = 1 << 20;
 
-/// The counter of every step, where it is known before and a graph wants it: as slices of the loop,
-/// so that nothing waits for the step before on its account, and what it is the index of can be had
-/// for many steps at once. A named dim for a state with names.
+/// Returns the counters of all iterations as one tensor, if the bounds are known and the loop is
+/// recorded in a graph. As slices of the loop the counters are no loop-carried dependency, and
+/// gathers at the counter can be batched across iterations. The dim is named if the state has named
+/// dims.
 std::optional<Tensor> counts_of(const ForiSpec& spec, const Dim& steps, DType dtype) {
   const bool is_recorded =
       is_tracing() ||

@@ -1,4 +1,4 @@
-// frontend/fold.h — fori_loop, map, foldl, foldr: what scan is mostly used for, in short.
+// frontend/fold.h — fori_loop, map, foldl and foldr, short forms of scan.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 namespace reel {
 
 struct ForiOptions {
-  int unroll = 1;               ///< at least 1; never changes a result
-  Checkpoint checkpoint = {};   ///< what is kept for the gradient, as of scan
-  SwapMemory swap_memory = {};  ///< true: may be kept in a file
+  int unroll = 1;               ///< at least 1; ignored: it never changes a result
+  Checkpoint checkpoint = {};   ///< selects the residuals that are saved, as for scan
+  SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
   std::string name = "fori_loop";
 };
 struct FoldOptions {
-  std::optional<Dim> spatial_dim = {};  ///< of the xs; left out for plain tensors
-  Checkpoint checkpoint = {};           ///< what is kept for the gradient, as of scan
-  SwapMemory swap_memory = {};          ///< true: may be kept in a file
-  std::string name = {};                ///< by default that of the function
+  std::optional<Dim> spatial_dim = {};  ///< the dim of xs to scan; leave out for plain tensors
+  Checkpoint checkpoint = {};           ///< selects the residuals that are saved, as for scan
+  SwapMemory swap_memory = {};          ///< true: residuals may be spilled to a file
+  std::string name = {};                ///< default: the name of the function
 };
 
 namespace detail {
@@ -30,7 +30,7 @@ struct ForiSpec {
   IterationCount lower, upper;
   const ForiOptions& options;
   TreeLeaves initial;
-  std::vector<std::optional<PartialShape>> shape_invariants;  ///< as those of ScanSpec
+  std::vector<std::optional<PartialShape>> shape_invariants;  ///< as in ScanSpec
   PathsFn paths, returned_paths;
   std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
 };
@@ -45,10 +45,10 @@ constexpr bool is_fori_body() {
   return kIsBody;
 }
 
-/// xs without its first element (the last one if from_end), and that.
+/// One end element of xs (the first, or the last if from_end), and the rest.
 struct EndAndRest {
   TreeLeaves end, rest;
-  std::optional<Dim> dim;  ///< of the rest
+  std::optional<Dim> dim;  ///< dim of the rest
 };
 EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
                     bool from_end);
@@ -63,7 +63,8 @@ constexpr bool can_be_mapped() {
 
 inline const char* function_of(bool from_end) { return from_end ? "foldr" : "foldl"; }
 
-/// state = f(state, x) for each x, from one end.
+/// Returns the state after state = f(state, x) for each x, from the first, or from the last if
+/// from_end.
 template <class F, class Xs, class State>
 auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, bool from_end) {
   using S = typename StateOf<State>::type;
@@ -97,13 +98,13 @@ inline FoldOptions named(FoldOptions options, const char* function) {
 
 }  // namespace detail
 
-/// for (i = lower; i < upper; ++i) state = body(i, state).
+/// Runs for (i = lower; i < upper; ++i) state = body(i, state), and returns the last state.
 ///
-/// lower, upper: numbers, or integer scalars of one dtype, which i has (numbers alone: i32, or i64
-/// where one needs it); body: (i, State) -> State; initial: a tree, numbers in a tuple, a pair or
-/// alone become tensors -> the last state, which is `initial` where upper <= lower. unroll is taken
-/// for programs that come from JAX. Throws as scan does; DTypeError or ShapeError for bounds,
-/// ArgumentError for unroll. Source: jax.lax.fori_loop.
+/// lower, upper: numbers, or integer scalars of one dtype, which is then the dtype of i. Two
+/// numbers: i32, or i64 if one of them needs it. body: (i, State) -> State. initial: a tree;
+/// numbers in a tuple, a pair or alone become tensors. Returns `initial` if upper <= lower. unroll
+/// is accepted for programs ported from JAX. Throws as scan does; DTypeError or ShapeError for
+/// bounds, ArgumentError for unroll. Source: jax.lax.fori_loop.
 template <class Body, class Initial>
 typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
                                                   const IterationCount& upper, Body&& body,
@@ -131,11 +132,11 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
   }
 }
 
-/// f of every slice of xs, stacked: scan without a state.
+/// Returns f of every slice of xs, stacked: a scan without a state.
 ///
-/// xs: a tree of tensors; f: (slice of xs) -> a tree -> that tree, the scanned dim in front; along
-/// a ragged dim exact zeros beyond an entry's end. No iteration: zero-size tensors of the types
-/// that f gives. Source: tf.map_fn, jax.lax.map.
+/// xs: a tree of tensors. f: (slice of xs) -> a tree. Returns that tree with the scanned dim in
+/// front. Along a ragged dim, exact zeros beyond an entry's end. If xs have no slices, returns
+/// zero-size tensors of the types that f returns. Source: tf.map_fn, jax.lax.map.
 template <class F, class Xs>
 auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   if constexpr (!detail::can_be_mapped<Xs>()) {
@@ -152,28 +153,29 @@ auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   }
 }
 
-/// f(... f(f(initial, x_0), x_1) ..., x_n).
+/// Returns f(... f(f(initial, x_0), x_1) ..., x_n).
 ///
-/// f: (State, slice of xs) -> State; initial: a tree, numbers in a tuple, a pair or alone become
-/// tensors -> State. Along a ragged dim each entry ends with its last element. Source: tf.foldl.
+/// f: (State, slice of xs) -> State. initial: a tree; numbers in a tuple, a pair or alone become
+/// tensors. Along a ragged dim each entry finishes with its last element. Source: tf.foldl.
 template <class F, class Xs, class Initial>
 auto foldl(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
   return detail::fold(f, xs, initial, detail::named(options, "foldl"), false);
 }
-/// The same from the first element on; a ragged entry without elements gives zeros, xs without any
-/// are an ArgumentError (IndexError where only a run of the trace knows).
+/// foldl with the first element as the initial value. A ragged entry without elements returns
+/// zeros. Throws ArgumentError if xs have no elements; IndexError if only a run of a trace knows
+/// that.
 template <class F, class Xs>
 Xs foldl(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::fold(f, xs, detail::named(options, "foldl"), false);
 }
 
-/// f(... f(f(initial, x_n), x_n-1) ..., x_0); along a ragged dim each entry begins with its last
-/// element. Otherwise as foldl. Source: tf.foldr.
+/// Returns f(... f(f(initial, x_n), x_n-1) ..., x_0). Along a ragged dim each entry begins with its
+/// last element. Arguments as for foldl. Source: tf.foldr.
 template <class F, class Xs, class Initial>
 auto foldr(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
   return detail::fold(f, xs, initial, detail::named(options, "foldr"), true);
 }
-/// The same from the last element on; as foldl without an initial value.
+/// foldr with the last element as the initial value. Errors as for foldl without an initial value.
 template <class F, class Xs>
 Xs foldr(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::fold(f, xs, detail::named(options, "foldr"), true);

@@ -50,7 +50,8 @@ void check_cotangents(const Tensors& values, const Tensors& cotangents) {
                  cotangent, one_dim_hint(value.dims(), cotangent.dims()));
     };
     if (value.dtype() != cotangent.dtype()) throw DTypeError(message() + "; cast it");
-    // Types of tensors from outside a trace have other dims than those that stand for them there.
+    // Inside a trace, tensors from outside have other dims than the trace's own: compare known
+    // types only.
     const bool is_known = value.is_known() && cotangent.is_known();
     if (is_known && !(value.dims() == cotangent.dims() && value.is_list() == cotangent.is_list()))
       throw ShapeError(message());

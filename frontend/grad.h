@@ -1,4 +1,4 @@
-// frontend/grad.h — grad, value_and_grad and vjp: functions on functions.
+// frontend/grad.h — grad, value_and_grad and vjp: reverse-mode derivatives of functions.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,17 @@ namespace reel {
 namespace detail {
 
 void own_tensors(TreeLeaves& leaves);
-/// The argument with tensors of its own: a gradient is that of the argument, not of whatever else
-/// is the same tensor.
+/// Returns the argument with its floating tensors replaced by identities of them. The gradient is
+/// then with respect to the argument alone, even if the function also reads the same tensor from
+/// elsewhere.
 template <class T>
 T fresh_argument(const T& argument) {
   TreeLeaves leaves = flatten(argument);
   own_tensors(leaves);
   return unflatten(argument, leaves);
 }
-/// Throws ShapeError or DTypeError unless y is a floating scalar.
+/// Throws ArgumentError for an empty Tensor, and ShapeError or DTypeError unless y is a floating
+/// scalar.
 void check_scalar(const Tensor& y, const char* what);
 /// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
 void check_cotangents(const Tensors& values, const Tensors& cotangents);
@@ -55,7 +57,7 @@ constexpr bool has_gradient() {
 template <class Value>
 inline constexpr bool kHasGradient = has_gradient<Value>();
 
-/// value_and_grad for the function that errors name.
+/// value_and_grad; errors name `function`.
 template <class F>
 auto value_and_grad_as(const char* function, F f) {
   return [function, f](const auto& first, const auto&... rest) {
@@ -91,27 +93,31 @@ auto grad_as(const char* function, F f) {
 
 }  // namespace detail
 
-/// value_and_grad(f)(x, rest...) gives std::pair{f(x, rest...), gradient of it with respect to x}.
+/// value_and_grad(f)(x, rest...) returns std::pair{f(x, rest...), gradient with respect to x}.
 ///
-/// f: returns a floating scalar, or std::pair{scalar, auxiliary}; then the first of the pair is
-/// {scalar, auxiliary}. The gradient has the type of x: floating leaves their cotangents (exact
-/// zeros without a path), integer and boolean leaves zeros of their dtype, Dims and numbers as they
-/// were; an EmbeddingTable the rows that were read of it. Works in eager mode, in a trace, and
-/// inside itself.
+/// f: returns a floating scalar, or std::pair{scalar, auxiliary}, which is then the first of the
+/// returned pair. The gradient is a tree of the type of x: cotangents for floating leaves (exact
+/// zeros if the scalar does not depend on them), zeros of the same dtype for integer and boolean
+/// leaves, and Dims and numbers unchanged. For an EmbeddingTable it holds the table rows that were
+/// read. Works in eager mode, in a trace, and nested in itself. Throws ArgumentError if f returns
+/// an empty Tensor; ShapeError or DTypeError if it returns no floating scalar.
 template <class F>
 auto value_and_grad(F f) {
   return detail::value_and_grad_as("value_and_grad", std::move(f));
 }
 
-/// grad(f)(x, rest...) is the gradient alone.
+/// grad(f)(x, rest...) returns the gradient of value_and_grad alone.
 template <class F>
 auto grad(F f) {
   return detail::grad_as("grad", std::move(f));
 }
 
-/// f(x) and its pullback, which takes a cotangent of f(x) (a tree of its type) to one of x, as
-/// often as it is called: in the body, branch or trace in which it was made, and in those inside.
-/// Elsewhere the pullback throws TraceError.
+/// Returns std::pair{f(x), pullback}. The pullback maps a cotangent of f(x), a tree of its type, to
+/// a cotangent of x.
+///
+/// The pullback may be called any number of times, in the body, branch or trace in which it was
+/// made and in those nested inside it; elsewhere it throws TraceError. Throws ShapeError or
+/// DTypeError if a cotangent has another type than its value.
 template <class F, class X>
 auto vjp(F&& f, const X& given) {
   auto tape = std::make_shared<RecordingTape>(true);

@@ -28,7 +28,8 @@ Tensor checked_indices(const IndexedSlices& slices) {
   return indices;
 }
 
-/// Values are as many rows as there are indices, of such a tensor.
+/// Throws ShapeError unless there is one row per index, and rows have the shape of a row of
+/// `whole`.
 void check_rows(const IndexedSlices& slices, const TensorType& whole) {
   const auto fits = [](const Dim& a, const Dim& b) {
     return !a.has_size() || !b.has_size() || a.raw_size() == b.raw_size();

@@ -1,4 +1,4 @@
-// frontend/jit.h — jit: a function that is recorded once and then runs as a graph.
+// frontend/jit.h — jit: records a function once and then runs it as a graph.
 #pragma once
 
 #include <memory>
@@ -21,30 +21,30 @@
 
 namespace reel {
 
-/// What runs a traced function.
+/// Selects how a traced function runs.
 enum class Executor {
-  interpreter,  ///< the reference: op by op, the bits of eager mode
-  plan,      ///< a flat list of instructions over planned memory, what need not wait for a loop's
-             ///< steps done for all of them at once: faster, the same results up to rounding
-  dataflow,  ///< by tokens, as TensorFlow does: each op as soon as its inputs are there, iterations
-             ///< of loops beside each other; the bits of the interpreter. What prints does so
-             ///< when data reaches it, and only if something reads what it gives: x = print(x)
+  interpreter,  ///< the reference: op by op, with the bits of eager mode
+  plan,  ///< instructions over a planned memory; runs work without a loop-carried dependency for
+         ///< all iterations at once. Fastest; the same results up to rounding.
+  dataflow,  ///< by tokens, as TensorFlow does: runs each op as soon as its inputs are ready, and
+             ///< several iterations of a loop at the same time. The bits of the interpreter.
+             ///< print() prints when data reaches it, and only if its result is read: x = print(x).
 };
 
 struct JitOptions {
-  std::string name = "jit";  ///< for errors and dumps
+  std::string name = "jit";  ///< named in errors and dumps
   Executor executor = Executor::plan;
-  Passes passes = {};  ///< of the plan
-  /// Times every op of a plan, for explain(), profile() and pictures: costs some 30 ns each. By the
-  /// dataflow executor, keeps a record of the last call, for profile() and pictures. ArgumentError
-  /// with the interpreter.
+  Passes passes = {};  ///< passes of the plan executor
+  /// Profiles calls, for profile() and pictures. Plan: times every op, for explain() too, at a cost
+  /// of about 30 ns each. Dataflow: records the last call. The interpreter does not support it:
+  /// jit() throws ArgumentError.
   bool profile = false;
-  /// Of the dataflow executor: so many iterations of every loop are in flight at most. 0: as many
-  /// as WhileOptions say, and 10 of scans. Never changes a result.
+  /// Dataflow executor: the largest number of iterations of each loop in flight. 0: the loop's own
+  /// WhileOptions::parallel_iterations; 10 for scans. Never changes a result. Must not be negative.
   int parallel_iterations = 0;
-  /// Keeps at most so many traces: a new one takes the place of that which was not called for
-  /// longest, with its plans and what it captured. 0: keeps all. A call with arguments of a trace
-  /// that is gone records again.
+  /// The largest number of traces to keep; 0: no limit. A new trace replaces the least recently
+  /// called one, with its plans and captured tensors. A later call that needs the replaced trace
+  /// records again. Must not be negative.
   int max_traces = 0;
 };
 
@@ -54,7 +54,7 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
 void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
 
-/// The result of a trace as the next runs need it: without promises.
+/// Returns the result of a trace without its promises, as later runs reuse it.
 template <class R>
 TracedFunction::Prototype prototype_of(const R& result) {
   TreeLeaves leaves = flatten(result);
@@ -64,7 +64,7 @@ TracedFunction::Prototype prototype_of(const R& result) {
 
 }  // namespace detail
 
-/// A traced function. Copies share their graphs. Calls from several threads at once need a lock of
+/// A traced function. Copies share their graphs. Not thread-safe: concurrent calls need a lock of
 /// the caller's.
 template <class F>
 class Jitted {
@@ -72,18 +72,21 @@ class Jitted {
   Jitted(F f, const JitOptions& options)
       : f_(std::move(f)), options_(options), traced_(detail::make_traced_function(options)) {}
 
-  /// The result of f. Records it first where the arguments have a new signature: their C++ types,
-  /// dtypes, static sizes, names of dims, which axes share a Dim, and the exact values of what is
-  /// no tensor (numbers, enumerators, texts, sizes and keys of containers). How many elements a
-  /// SparseTensor has is not in it: one trace serves any number, and does not know it. Inside
-  /// another trace f is simply recorded as part of that. Throws what f throws; ShapeError when f
-  /// names a Dim that is another one in this call's arguments; TraceError where f asks for a value
-  /// that only a run of the graph knows.
+  /// Returns the result of f.
   ///
-  /// Tensors that were moved in, and whose reference count is one, may give their memory to
-  /// results: a training step called as model = step(std::move(model), batch) updates its
-  /// parameters in place. Not under a tape, by a plan only, and not before the last op that may
-  /// fail. If the call throws, what was moved in is as it was.
+  /// Records f first if the arguments have a new signature: C++ types, dtypes, static sizes, names
+  /// of dims, which axes share a Dim, and the exact values of fixed leaves (numbers, enumerators,
+  /// strings, sizes and keys of containers). The number of elements of a SparseTensor is not part
+  /// of the signature: one trace serves any number, and f cannot read it. Inside another trace, f
+  /// is recorded as part of that trace.
+  ///
+  /// Throws the exceptions of f; ShapeError if f names a Dim that is a different one in this call's
+  /// arguments; TraceError if f reads a value that only a run of the graph knows.
+  ///
+  /// Donation: tensors that were moved in, and whose reference count is one, may give their memory
+  /// to results. A training step called as model = step(std::move(model), batch) updates its
+  /// parameters in place. Only plans donate, only if no tape is active, and only after the last op
+  /// that may fail. If the call throws, the moved-in arguments are as they were before.
   template <class... Args>
   auto operator()(Args&&... args) const {
     static_assert(
@@ -99,38 +102,41 @@ class Jitted {
     return as_memory_error(options_.name, [&] { return run<R, Args...>(args...); });
   }
 
-  /// How often f was recorded.
+  /// Returns how many times f was recorded.
   int trace_count() const { return traced_->trace_count(); }
-  /// Drops all traces, with their plans and what they captured: the next call records again. Frees
-  /// the memory that plans of this thread have left for later calls, too. What a tape or a pullback
-  /// needs of earlier calls stays until these are gone. Copies of this object have the same traces.
+  /// Drops all traces with their plans and captured tensors, so that the next call records again.
+  /// Also frees the memory that plans of this thread hold for later calls. Tapes and pullbacks of
+  /// earlier calls keep the data that they need. Copies of this object share their traces, and lose
+  /// them too.
   void clear_traces() const { detail::clear_traces(*traced_); }
-  /// The graph of the last call; print it with <<. Valid until the trace is dropped: by
-  /// clear_traces(), or by later calls with JitOptions::max_traces. Throws ArgumentError before the
-  /// first call, and after clear_traces().
+  /// Returns the graph of the last call; print it with <<. Valid until the trace is dropped, by
+  /// clear_traces() or because of JitOptions::max_traces. Throws ArgumentError before the first
+  /// call and after clear_traces().
   const Graph& graph() const { return traced_->graph(); }
-  /// What the graph of the last call became, in words: how many kinds of arguments were recorded,
-  /// the bytes of each class of buffers, and of each loop what was hoisted and sunk out of it,
-  /// packed, fused and saved for its gradient, how it is cut into blocks of rows, and for what was
-  /// not done, why. Then the time that it is predicted to take, by its multiplications, bytes and
-  /// elements at the rates of this machine (measured when first asked for), and with
-  /// JitOptions::profile the time that calls took, the first one left out as soon as there are
-  /// others. Under tapes other graphs run, of each a part. docs/explain.md reads one line by line.
+  /// Returns a text about the compiled graph of the last call: the number of recorded signatures,
+  /// the bytes of each class of buffers, and for each loop the ops that were hoisted, sunk, packed
+  /// or fused, the residuals saved for its gradient, its row blocks, and the reasons for rewrites
+  /// that were not done. Then the predicted time, from the multiplications, bytes and elements at
+  /// the rates of this machine (measured at the first request). With JitOptions::profile also the
+  /// measured time of the calls, without the first one as soon as there are others. Calls under
+  /// tapes run other graphs: each has a part of its own. docs/explain.md explains the text line by
+  /// line.
   ///
   /// Throws ArgumentError before the first call.
   std::string explain() const { return traced_->explain(); }
-  /// What the runs of the graph of the last call took, with JitOptions::profile: the costliest ops
-  /// and loops, and the last run as a time line; of the dataflow executor, all of the last run. A
-  /// call under tapes runs other graphs: there is a part for each that has run so far.
+  /// Returns the measured time of the last call's graph: the costliest ops and loops over all runs,
+  /// and a time line of the last run. With the dataflow executor, everything is from the last run.
+  /// Calls under tapes run other graphs: there is a part for each of them that has run.
   ///
-  /// Throws ArgumentError without JitOptions::profile, and before the first call.
+  /// Requires JitOptions::profile. Throws ArgumentError without it, and before the first call.
   RunProfile profile() const { return detail::profile_of(*traced_, options_); }
-  /// The tensors from outside that the graph of the last call holds, by reference. Valid as long,
-  /// and throws, as graph().
+  /// Returns the tensors captured from outside, which the graph of the last call holds by
+  /// reference. Lifetime and errors as for graph().
   const Tensors& captures() const { return traced_->captures(); }
 
  private:
-  /// Args: as the caller's arguments were deduced; moved in unless they are lvalue references.
+  /// Args: deduced from the caller's arguments; an argument is moved in unless Args is an lvalue
+  /// reference.
   template <class R, class... Args>
   R run(Args&... args) const {
     const std::tuple<const std::decay_t<Args>&...> arguments(args...);
@@ -143,7 +149,7 @@ class Jitted {
                                       leaf_paths(arguments),
                                       leaf_paths(result)};
     };
-    std::optional<R> result;  // made before the graph runs: behind it nothing may fail
+    std::optional<R> result;  // made before the graph runs: nothing may fail after it
     const auto make_result = [&](const TracedFunction::Traced& traced) {
       result.emplace(traced.prototype.template as<R>());
     };
@@ -161,12 +167,13 @@ class Jitted {
   std::shared_ptr<TracedFunction> traced_;
 };
 
-/// f, recorded at its first call with a kind of arguments and run as a graph from then on; the same
-/// results.
+/// Returns a function with the results of f that records f at the first call with each signature,
+/// and runs the graph from then on.
 ///
-/// f: takes and returns trees. It must not keep tensors or rely on being called: C++ code in it
-/// runs while recording only. Parameters are passed as arguments; a captured tensor becomes an
-/// operand of the graph, held by reference.
+/// f: takes and returns trees. It must neither keep tensors nor depend on being called: its C++
+/// code runs only while recording. Pass parameters as arguments; a captured tensor becomes an
+/// operand of the graph, held by reference. Throws ArgumentError for options that are negative or
+/// that do not fit the executor.
 template <class F>
 Jitted<std::decay_t<F>> jit(F&& f, const JitOptions& options = {}) {
   return Jitted<std::decay_t<F>>(std::forward<F>(f), options);

@@ -12,7 +12,7 @@ bool is_differentiable(const Tensor& tensor) {
   return tensor.is_defined() && is_float(tensor.dtype());
 }
 
-/// Sizes that only a run knows are left to it.
+/// Compares known sizes and names only; the run checks sizes that are not known yet.
 bool may_be_equal(const Dims& a, const Dims& b) {
   const auto says_something = [](const Dim& dim) { return dim.is_named() || dim.has_size(); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Dim& a, const Dim& b) {
@@ -55,7 +55,8 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
 
 Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensors& tangents,
                        const Tensors& targets) {
-  // The pullback is linear in the cotangent: any will do, and its own vjp does not read it.
+  // The pullback is linear in its cotangent: any cotangent will do, as the vjp of the pullback does
+  // not read it.
   Tensors from, cotangents, to;
   RecordingTape of_pullback;
   for (const Tensor& target : targets) {

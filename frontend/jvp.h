@@ -1,4 +1,4 @@
-// frontend/jvp.h — jvp and hvp: derivatives in one direction.
+// frontend/jvp.h — jvp and hvp: directional derivatives.
 #pragma once
 
 #include <utility>
@@ -11,29 +11,31 @@ namespace reel {
 
 namespace detail {
 
-/// Throws StructureError, DTypeError or ShapeError where tangents are not of the primals' types,
-/// naming all that differ.
+/// Throws StructureError, DTypeError or ShapeError if the tangents do not have the types of the
+/// primals. The message names all leaves that differ.
 void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& primal_paths,
                     const TreeLeaves& tangents, const PathsFn& tangent_paths);
-/// The tangents of targets, given those of sources and the tape that recorded the way from these to
-/// those; an empty Tensor where there is no path.
+/// Returns the tangents of targets, given the tangents of sources and a tape that recorded how
+/// targets depend on sources. An empty Tensor for a target that is not differentiable.
 Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensors& tangents,
                        const Tensors& targets);
 
 }  // namespace detail
 
-/// f(primals), and by how much it changes when primals change by `tangents`: std::pair{value,
-/// tangent}, both of the type that f returns.
+/// Returns std::pair{f(primals), tangent}: the tangent is the change of f(primals) if primals
+/// change by `tangents`. Both have the type that f returns.
 ///
-/// primals: a tree, which a tuple may be of f's arguments; tangents: a tree of the same structure
-/// and types, where those of integers and booleans do not matter. What does not depend on primals
-/// has exact zeros as tangent, integers and booleans too. Works in eager mode, in a trace, inside
-/// itself and inside grad. Throws StructureError, DTypeError or ShapeError for tangents of other
-/// types.
-/// Cost: the gradient of f twice, since a jvp is the vjp of the vjp in its cotangent. In a trace
-/// nobody reads the first of both, which is left out: about f and one gradient; and a loop computes
-/// its tangent beside its value, in one loop that saves nothing (two, the first of which saves what
-/// the second reads, where entries end one by one). Eagerly, memory as for a gradient.
+/// primals: a tree; a tuple stands for several arguments of f. tangents: a tree of the same
+/// structure and types; the values for integer and boolean leaves are ignored. Results that do not
+/// depend on primals, and integer and boolean ones, have exact zeros as tangents. Works in eager
+/// mode, in a trace, nested in itself, and inside grad. Throws StructureError, DTypeError or
+/// ShapeError if the tangents have other types.
+///
+/// Cost: twice the gradient of f, since a jvp is the vjp of the vjp in its cotangent. A trace drops
+/// the first of the two because its result is unused: about f and one gradient. A traced loop
+/// computes its tangents beside its values, in one loop without residuals; if entries end one by
+/// one, in two loops, of which the first saves residuals for the second. Eager memory: as for a
+/// gradient.
 /// Source: jax.jvp; Townsend (2017), "A new trick for calculating Jacobian vector products".
 template <class F, class X>
 auto jvp(F&& f, const X& primals, const X& tangents) {
@@ -53,21 +55,23 @@ auto jvp(F&& f, const X& primals, const X& tangents) {
   return std::pair{std::move(value), std::move(tangent)};
 }
 
-/// The Hessian of f at x times v.
+/// Returns the Hessian of f at x, times v: a tree of the type of x.
 ///
 /// f: returns a floating scalar, or std::pair{scalar, auxiliary}; v: a tree of the type of x, as
-/// the tangents of jvp -> a tree of the type of x. The gradient of f is reversed: that is less work
-/// than jvp of grad, and the same, as second derivatives are symmetric (those of a custom_vjp need
-/// not be; jvp(grad(f), x, v) is then their Jacobian times v, this one v times their Jacobian).
-/// Cost: about 4 times that of f's gradient; the Hessian is never made. Source: Pearlmutter (1994),
-/// "Fast exact multiplication by the Hessian".
+/// the tangents of jvp. Computed as the vjp of the gradient, which is less work than the jvp of the
+/// gradient. Both agree because second derivatives are symmetric. If f contains a custom_vjp, its
+/// second derivatives J may be asymmetric: hvp then returns v·J, and jvp(grad(f), x, v) returns
+/// J·v. Throws StructureError, DTypeError or ShapeError if v has other types than x.
+///
+/// Cost: about 4 times the gradient of f. The Hessian itself is never computed.
+/// Source: Pearlmutter (1994), "Fast exact multiplication by the Hessian".
 template <class F, class X>
 X hvp(F f, const X& x, const X& v) {
   detail::check_tangents(
       "hvp", flatten(x), [&] { return leaf_paths(x, "x"); }, flatten(v),
       [&] { return leaf_paths(v, "x"); });
   const auto gradient = [g = detail::grad_as("hvp", std::move(f))](const X& x) {
-    return with_dense_tables(g(x));  // of the type of v
+    return with_dense_tables(g(x));  // has the type of v
   };
   return vjp(gradient, x).second(v);
 }

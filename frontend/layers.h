@@ -1,10 +1,10 @@
-// frontend/layers.h — layers and recurrent cells: plain structs of parameters that can be called.
+// frontend/layers.h — layers and recurrent cells: callable plain structs of parameters.
 //
 // Each is a tree, so it can be an argument of jit, grad and Adam, and a field of a model. `init`
-// makes one with random parameters; dims are named, and those that it has not been given it makes.
-// Dims have an initial value, of no use, because Boost.PFR counts the fields of a struct that can
-// be made from nothing much faster (for an LstmCell the compiler needs 5 MB more memory, instead of
-// 350).
+// returns one with random parameters. Dims are named; init makes the dims that it is not given.
+// Dims have an initial value, which is never used: Boost.PFR counts the fields of
+// default-constructible structs much faster (for an LstmCell the compiler needs 5 MB more memory
+// instead of 350).
 #pragma once
 
 #include "reel/frontend/layers/bidirectional.h"

@@ -14,8 +14,8 @@ bool is_alike(const TreeLeaf& a, const TreeLeaf& b) {
   return a.kind == b.kind && a.fixed == b.fixed && a.tensor.is_defined() == b.tensor.is_defined();
 }
 
-/// The leaves by path. A container's size has the path of the container, and its keys have too:
-/// they are counted.
+/// The leaves by path. The size and the keys of a container share the path of the container, so
+/// each path has a counter.
 using ByPath = std::map<std::pair<std::string, int>, const TreeLeaf*>;
 
 ByPath by_path(const TreeLeaves& leaves, const std::vector<std::string>& paths) {
@@ -26,7 +26,7 @@ ByPath by_path(const TreeLeaves& leaves, const std::vector<std::string>& paths) 
   return result;
 }
 
-/// The size or a key of a container.
+/// True for the size or a key of a container.
 bool is_container(const TreeLeaf& leaf) { return leaf.fixed.is_of_container(); }
 
 std::vector<LeafPair> matched(const TreeLeaves& a, const std::vector<std::string>& a_paths,
@@ -109,7 +109,8 @@ std::string structure_differences(const TreeLeaves& expected, const PathsFn& exp
   const ByPath others = by_path(leaves, paths());
   std::map<std::string, int> counts;
   std::string lines;
-  // What stands at one path only is below a container whose sizes or keys differ: that is said.
+  // Leaves at a path of one tree only lie below a container whose sizes or keys differ, which is
+  // reported itself.
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto other = others.find({names[i], counts[names[i]]++});
     if (other == others.end() || is_alike(expected[i], *other->second)) continue;

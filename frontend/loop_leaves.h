@@ -1,4 +1,4 @@
-// frontend/loop_leaves.h — while_loop, scan and cond on leaves: the work behind their templates.
+// frontend/loop_leaves.h — while_loop, scan and cond on leaves, behind their templates.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace reel {
 
-/// A count that is a C++ number (the largest i64 where it is larger) or an integer tensor.
+/// A count: a C++ number (saturated to i64) or an integer tensor.
 class IterationCount {
  public:
   template <std::integral I>
@@ -28,8 +28,8 @@ class IterationCount {
 
   bool is_number() const { return !tensor_; }
   std::int64_t number() const { return number_; }
-  /// As an i32 or i64 tensor. Throws ArgumentError for an empty Tensor, DTypeError for other
-  /// dtypes; `what` names the option.
+  /// Returns the count as an i32 or i64 tensor. Throws ArgumentError for an empty Tensor,
+  /// DTypeError for other dtypes; `what` names the option in the message.
   Tensor tensor(const std::string& what) const;
 
  private:
@@ -37,7 +37,7 @@ class IterationCount {
   std::optional<Tensor> tensor_;
 };
 
-/// What cond returned: a C++ bool, or a tensor.
+/// The result of cond: a C++ bool (`fixed`), or a tensor.
 struct LoopCondition {
   std::optional<bool> fixed;
   Tensor tensor;
@@ -49,7 +49,7 @@ struct WhileSpec {
   std::function<TreeLeaves(const TreeLeaves&)> body;
   TreeLeaves initial;
   PathsFn paths;
-  PathsFn returned_paths;  ///< of a state that body returned with another structure
+  PathsFn returned_paths;  ///< of the state that body returned, if its structure differs
   std::vector<std::optional<PartialShape>> shape_invariants;
   int parallel_iterations = 10;
   bool back_prop = true;
@@ -59,27 +59,27 @@ struct WhileSpec {
 };
 TreeLeaves while_loop_leaves(const WhileSpec& spec);
 
-/// What a call of scan's body gives.
+/// The result of one call of scan's body.
 struct ScanStep {
   TreeLeaves y, state;
 };
 struct ScanSpec {
-  const char* function = "scan";  ///< that was called, for errors
+  const char* function = "scan";  ///< the public function that was called, for errors
   std::string name;
   std::optional<Dim> spatial_dim;
   std::optional<Dims> cond_dims;
   bool cond_before_body = true;
   TreeLeaves initial, xs;
-  /// Of the tensors in `initial`; empty: all keep their shapes.
+  /// One per tensor in `initial`; empty: all keep their shapes.
   std::vector<std::optional<PartialShape>> shape_invariants;
   PathsFn state_paths, xs_paths;
-  PathsFn returned_paths;  ///< of a state that body returned with another structure
-  bool has_ys = true;      ///< false: y is None, so that a body that never runs need not be asked
+  PathsFn returned_paths;  ///< of the state that body returned, if its structure differs
+  bool has_ys = true;  ///< false: y is None, so the types of a body that never runs are not needed
   PathsFn first_y_paths, y_paths;
-  /// The template: what each leaf of y must be, None where that is none; and its paths.
+  /// The template: the type that each leaf of y must have, nullopt for None; and its paths.
   std::optional<std::vector<std::optional<TensorType>>> ys_types;
   PathsFn ys_paths;
-  std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be absent
+  std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be empty
   std::function<ScanStep(const TreeLeaves& x, const TreeLeaves& state)> body;
   std::optional<IterationCount> max_seq_len;
   bool return_tensor_arrays = false;
@@ -94,14 +94,16 @@ struct ScanResult {
 };
 ScanResult scan_leaves(const ScanSpec& spec);
 
-/// Runs one of two branches, or records both. Throws StructureError, DTypeError or ShapeError where
-/// they differ. The paths are those of what the branches returned.
+/// Runs one of two branches in eager mode, or records both in a trace. Throws StructureError,
+/// DTypeError or ShapeError if the recorded branches differ. true_paths, false_paths: the paths of
+/// the results of the branches.
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
                        const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
                        const PathsFn& false_paths);
 
 namespace detail {
-/// The leaves of a state that a body returned; its paths, if its structure is not that of `like`.
+/// Returns the leaves of a state that body returned; sets `paths` if its structure differs from
+/// `like`.
 template <class T>
 TreeLeaves flatten_returned(const T& state, const TreeLeaves& like,
                             std::vector<std::string>& paths) {

@@ -1,4 +1,4 @@
-// frontend/loop_policy.h — what the options of a loop say of its gradient's memory.
+// frontend/loop_policy.h — writes a loop's options for its gradient's memory into its attributes.
 #pragma once
 
 #include "reel/core/checkpoint_policy.h"
@@ -11,7 +11,7 @@ inline void set_policy(LoopAttrs& attrs, const Checkpoint& checkpoint, const Swa
   attrs.checkpoint_bytes = checkpoint.bytes();
   attrs.keeps = checkpoint.rule();
   attrs.swaps = swap.spill().has_value();
-  const Spill spill = swap.spill().value_or(Spill{});  // a rule may ask for one
+  const Spill spill = swap.spill().value_or(Spill{});  // a rule may select spilling too
   attrs.spill_folder = spill.folder;
   attrs.spill_window = spill.bytes_in_memory;
 }

@@ -1,4 +1,4 @@
-// frontend/loop_recording.h — what the eager and the traced form of loops share.
+// frontend/loop_recording.h — helpers of the eager and the traced form of loops.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@
 
 namespace reel {
 
-/// Marks a loop on the active tapes for as long as it lives: exceptions end it too.
+/// Marks a loop on the active tapes during its lifetime, so that exceptions end it too.
 class MarkedLoop {
  public:
-  /// name: for errors of its gradient; a branch has none.
+  /// name: for errors of the loop's gradient; empty for a branch.
   explicit MarkedLoop(const std::string& name = {}) {
     Recorder* tape = thread_mode.tape;
     try {
@@ -36,37 +36,37 @@ class MarkedLoop {
   }
 
  private:
-  /// last: the first tape that is left out. To mark an end never fails.
+  /// last: the first tape that is left out. Never throws: marking an end cannot fail.
   static void end_on_tapes_up_to(const Recorder* last) {
     for (Recorder* tape = thread_mode.tape; tape != last; tape = tape->outer)
       tape->mark(Recorder::Mark::loop_ends, {}, 0);
   }
 };
 
-/// Runs a check whose message names the loop itself: in the first iteration there is no more to
-/// say.
+/// Runs a check and adds the iteration to its errors. The first iteration adds nothing, because the
+/// message names the loop itself.
 template <class Fn>
 auto after_iteration(std::int64_t iteration, const std::string& what, Fn&& check) {
   return iteration == 0 ? check() : in_iteration(iteration, what, check);
 }
 
-/// A state that the active tapes tell apart from the tensors it was made of: a loop of eager mode
-/// then adds up their cotangents as a traced one does. Going in, where a body may read them as well
-/// (a carry and a capture); coming out, where they may be stacked too.
+/// Returns the state as new values on the active tapes, so that an eager loop sums cotangents in
+/// the same order as a traced one. Used for the initial state, whose tensors body may also capture,
+/// and for the final state, whose tensors may also be stacked.
 TreeLeaves as_own_values(TreeLeaves state);
 
-/// Ends the recording of a condition, a body or a branch. A gradient that was taken inside has
-/// asked for its loops again: those and the recorded ones become one here, since passes over the
-/// whole graph do not enter bodies.
+/// Ends the recording of a condition, a body or a branch. Gradients taken inside have recorded the
+/// loops' forward runs again: this merges them with the first runs, because passes over the whole
+/// graph do not enter bodies.
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
 
-/// Returns the place of a recording as errors name it. loop: its title, as in: scan "encoder".
+/// Returns the name of a recording for errors. loop: its title, as in: scan "encoder".
 inline std::string body_of(const std::string& loop) { return "the body of " + loop; }
 inline std::string condition_of(const std::string& loop) { return "the condition of " + loop; }
 
-/// What an iteration, or a branch, that began at this block id hands on, as values of its own where
-/// the active tapes would take it for others: tensors from before, and (in a state) those that
-/// stand there twice. In a graph each has a cotangent of its own, which joins those inside first.
+/// Returns the results of an iteration or branch that began at this block id. Tensors made before
+/// `begin`, and tensors that occur twice in a state, become new values on the active tapes. In a
+/// graph each of them has its own cotangent, which is summed with the cotangents inside first.
 TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin);
 TreeLeaves own_state(TreeLeaves state, std::uint64_t begin);
 

@@ -22,7 +22,7 @@ bool is_permutation(const Dims& a, const Dims& b) {
 
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
-/// Of equal rank, and says less: where they differ, dims say nothing.
+/// True if both have the same rank and `dims` differ from `than` only by unknown dims.
 bool is_more_general(const Dims& dims, const Dims& than) {
   if (dims.size() != than.size()) return false;
   bool says_less = false;
@@ -113,7 +113,7 @@ PartialShape StateRule::invariant(std::size_t leaf) const {
   return initial_[leaf].tensor.dims();
 }
 
-/// A trace knows the rank of every tensor: there, an unknown one is that of the initial value.
+/// A trace knows the rank of every tensor: an unknown rank is that of the initial value there.
 bool StateRule::allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const {
   const TensorType& before = initial_[leaf].tensor.type();
   if (!invariants_[leaf] && changes.empty() && type == before) return true;

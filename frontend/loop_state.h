@@ -1,4 +1,4 @@
-// frontend/loop_state.h — checking that a loop's body hands on a state like the one it was given.
+// frontend/loop_state.h — StateRule, which checks the state that a loop's body returns.
 #pragma once
 
 #include <functional>
@@ -12,51 +12,52 @@
 
 namespace reel {
 
-/// The paths of leaves, made only when an error is to name them.
+/// Returns the paths of leaves; called only for an error message.
 using PathsFn = std::function<std::vector<std::string>()>;
 
-/// What every iteration of a loop must keep: the structure, and the type of each tensor.
+/// The invariants of a loop's state: its structure, and the type of each tensor.
 ///
-/// A named Dim with a size that is a leaf of the state is a slot: body may return another one, made
-/// of whatever it likes, with one size for all or lengths over the same dims as before. Tensors and
-/// arrays of the state that have the old one (or one computed from it) have the new one then.
+/// A leaf that is a named Dim with a size is a slot: body may return another Dim there, computed in
+/// any way, with one size or with lengths over the same dims as before. Tensors and arrays of the
+/// state that have the old Dim, or one computed from it, must then have the new one.
 class StateRule {
  public:
   using Invariants = std::vector<std::optional<PartialShape>>;
-  /// `what` names the loop in errors: while_loop "encoder". returned_paths: of a state that came
-  /// back with another structure. invariants: none, or one per tensor; asks: whether the loop has
-  /// them from its caller, whom errors advise then. Throws StructureError for empty Tensors and for
-  /// a Dim in two slots, ArgumentError or ShapeError when an invariant does not fit.
+  /// what: names the loop in errors, as in while_loop "encoder". returned_paths: paths of a state
+  /// that came back with another structure. invariants: empty, or one per tensor. asks:
+  /// shape_invariants if the caller of the loop can give some, so that errors advise them. Throws
+  /// StructureError for empty Tensors and for a Dim in two slots; ArgumentError or ShapeError if an
+  /// invariant does not fit.
   enum class Asks { nothing, shape_invariants };
   StateRule(std::string what, const TreeLeaves& initial, PathsFn paths, PathsFn returned_paths,
             const Invariants& invariants, Asks asks);
 
-  /// The state as the next iteration takes it: named dims in the order they had. Throws
-  /// StructureError, DTypeError or ShapeError, and lists all leaves that differ.
+  /// Returns the state for the next iteration, with named dims in their original order. Throws
+  /// StructureError, DTypeError or ShapeError; the message lists all leaves that differ.
   TreeLeaves checked(TreeLeaves returned) const;
-  /// The type that each tensor of the state has inside a recorded body.
+  /// Returns the type of a tensor of the state inside a recorded body.
   TensorType formal_type(std::size_t leaf) const;
 
-  /// The state that goes in; a TensorArray whose invariant lets elements differ is one of such
-  /// elements.
+  /// Returns the initial state. Elements of a TensorArray have the invariant's type if it lets them
+  /// differ.
   const TreeLeaves& initial() const { return initial_; }
-  /// The state that comes out where no iteration runs: a trace knows of it what the invariants say.
+  /// Returns the final state of a loop without iterations. A trace knows only the invariants of it.
   TreeLeaves unchanged() const;
-  /// Which leaves are Dims that may change.
+  /// Returns the leaves that are Dims which may change.
   const std::vector<std::size_t>& slots() const { return slots_; }
-  /// The Dims of the initial state, and those of another one in their place.
+  /// Returns the changes from the Dims of the initial state to those of another state.
   DimChanges changes_to(const TreeLeaves& state) const;
   const std::string& what() const { return what_; }
 
  private:
   void find_slots();
-  /// What the shape of a leaf must be at least as specific as.
+  /// Returns the shape that the shape of a leaf must be at least as specific as.
   PartialShape invariant(std::size_t leaf) const;
   bool allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const;
-  /// Whether a Dim of the state may become the other one.
+  /// True if a Dim of the state may become `after`.
   bool may_become(const Dim& before, const Dim& after, const DimChanges& changes) const;
   [[noreturn]] void refuse_structure(const TreeLeaves& returned) const;
-  /// What an error says of the Dims that decide about the leaves that differ.
+  /// Returns the part of an error message about the Dims that cause the leaves to differ.
   std::string advice(const TreeLeaves& returned, const std::vector<std::size_t>& wrong) const;
   std::string why_not(std::size_t leaf, const TensorType& type, const DimChanges& changes) const;
 
@@ -68,8 +69,8 @@ class StateRule {
   Invariants invariants_;  // by leaf
 };
 
-/// The condition of a loop, checked: a scalar (one-element tensors are reshaped). Throws DTypeError
-/// or ShapeError.
+/// Returns the checked condition of a loop: a scalar; one-element tensors are reshaped. Throws
+/// StructureError for an empty Tensor, DTypeError or ShapeError for others.
 Tensor checked_condition(const std::string& what, const Tensor& condition);
 
 }  // namespace reel

@@ -20,7 +20,8 @@ void check_float(std::string_view loss, std::string_view what, const Tensor& x) 
     throw DTypeError(str(loss, ": ", what, " must be f32 or f64, got ", x.type(), "; cast them"));
 }
 
-/// The same dims, named ones in any order; sizes that a trace does not know fit.
+/// True if both have the same dims, named ones in any order; sizes that a trace does not know are
+/// accepted.
 bool fit(const Dims& expected, const Dims& dims) {
   bool fits = expected.size() == dims.size();
   for (std::size_t i = 0; fits && i < dims.size(); ++i) {
@@ -39,7 +40,7 @@ void check_same_dims(std::string_view loss, std::string_view what, const TensorT
                          targets, one_dim_hint(x.dims(), targets.dims())));
 }
 
-/// Targets that are positions have the dims of logits without the classes.
+/// Throws ShapeError unless class indices have the dims of logits without the classes.
 void check_positions(const TensorType& logits, const TensorType& targets, int axis) {
   Dims expected = logits.dims();
   expected.erase(expected.begin() + axis);
@@ -50,7 +51,7 @@ void check_positions(const TensorType& logits, const TensorType& targets, int ax
                          one_dim_hint(expected, targets.dims())));
 }
 
-/// The classes as the last axis: plain targets are then matched with the axes in front of them.
+/// Returns logits with the classes as the last axis, so that plain targets match the axes in front.
 Tensor with_classes_last(const Tensor& logits, int axis) {
   if (logits.type().is_named() || axis == logits.rank() - 1) return logits;
   std::vector<Axis> order;
@@ -60,7 +61,7 @@ Tensor with_classes_last(const Tensor& logits, int axis) {
   return transpose(logits, order);
 }
 
-/// log p of the targets that are positions.
+/// Returns log p of the classes with these indices.
 Tensor at_positions(const Tensor& log_p, const Tensor& targets, int axis) {
   const bool is_named = log_p.type().is_named();
   const int last = log_p.rank() - 1;
@@ -68,7 +69,7 @@ Tensor at_positions(const Tensor& log_p, const Tensor& targets, int axis) {
                     is_named ? axis : last, {.from_end = false, .batch_dims = is_named ? 0 : last});
 }
 
-/// Σ q log p over the classes, where 0 · -inf is 0.
+/// Returns Σ q log p over the classes, with 0 · -inf = 0.
 Tensor expected(const Tensor& log_p, const Tensor& q, int axis) {
   const Tensor is_nothing = q == 0 && log_p == -std::numeric_limits<double>::infinity();
   const Tensor product = q * where(is_nothing, 0, log_p);
@@ -96,11 +97,11 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
   else
     check_same_dims("cross_entropy", "logits where they are probabilities", logits.type(),
                     targets.type());
-  // NaN in padding would reach its gradient through softmax; selected away, it is nowhere.
+  // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
   const Tensor log_p = log_softmax(mask_padding(logits), axis);
   const Tensor right = mean(has_positions ? at_positions(log_p, targets, axis)
                                           : expected(log_p, mask_padding(targets), axis));
-  // 0 - 0 is 0, where -0 would be -0: the loss of nothing, and of what is certain.
+  // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
   if (smoothing == 0) return 0 - right;
   return 0 - (right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
 }
@@ -116,15 +117,16 @@ Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targ
             given_logits.type(), ", targets ", given_targets.type()));
   check_same_dims("binary_cross_entropy", "logits", given_logits.type(), given_targets.type());
   const Tensor logits = mask_padding(given_logits), t = mask_padding(cast(given_targets, dtype));
-  // What is infinite is (σ(x) - t) x, of which 0 · inf is 0: such a prediction is right.
+  // For infinite logits the loss is (σ(x) - t) x with 0 · inf = 0: such a prediction is right.
   const Tensor is_infinite = isinf(logits), error = where(logits > 0, 1 - t, -t);
   const Tensor x = where(is_infinite, 0, logits);
   const Tensor of_infinite = error * where(is_infinite && error != 0, logits, 0);
-  // log(1 + exp x) - t x with the larger of 1 and exp x taken out of the logarithm. That one is a
-  // constant to the gradient, where it cancels, so that derivatives of any order hold at x = 0 too.
+  // log(1 + exp x) - t x, with the larger of 1 and exp x moved out of the logarithm. It is a
+  // constant to the gradient, in which it cancels, so derivatives of any order are right at x = 0
+  // too.
   const Tensor larger = stop_gradient(maximum(x, 0));
   const Tensor a = exp(x - larger), b = exp(-larger), sum = a + b;
-  // What the sum of 1 and a small number rounded off.
+  // The rounding error of the sum of 1 and a small number.
   const Tensor lost = stop_gradient(minimum(a, b) - (sum - 1));
   const Tensor of_finite = (larger - t * x) + (log(sum) + lost / sum);
   return mean(where(is_infinite, of_infinite, of_finite));

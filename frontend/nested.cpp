@@ -23,8 +23,8 @@ bool share_a_dim(const Dims& a, const Dims& b) {
   return std::any_of(a.begin(), a.end(), [&](const Dim& dim) { return contains(b, dim); });
 }
 
-/// A dim as long as the longest of these lengths, for all: what stands for a ragged dim while the
-/// entries that its lengths are of are moved.
+/// Returns a dim with the largest of these lengths as its one size. It stands for a ragged dim
+/// while the entries that its lengths run over are moved.
 Dim longest(const std::string& name, const Tensor& lengths) {
   return Dim(name, computed_plainly([&] { return maximum(max(lengths), 0); }));
 }
@@ -41,7 +41,7 @@ void check_alike(const TreeLeaves& a, const TreeLeaves& b, const PathsFn& paths)
   }
 }
 
-/// Where leaf i, of plain sizes, is chosen: the mask is over its leading axes.
+/// where for leaf i of plain sizes: the mask is over its leading axes.
 Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::size_t i,
                    const PathsFn& paths) {
   if (a.rank() < mask.rank()) return a;
@@ -56,7 +56,7 @@ Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::si
   return where(reshape(mask, dims), a, b);
 }
 
-/// The lengths of a dim that has those of a where the mask holds, and those of b elsewhere.
+/// Returns the lengths of a if the mask holds, otherwise those of b.
 Tensor chosen_lengths(const Tensor& mask, const Dim& a, const Dim& b) {
   return computed_plainly([&] {
     if (share_a_dim(a.length_dims(), mask.dims()) && a.length_dims() == b.length_dims())
@@ -110,11 +110,11 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
 
 namespace {
 
-/// Moves entries of a tree: `move` a tensor of leaf i that has the dims, and new lengths of Dims
-/// that have.
+/// Moves the entries of a tree. `has` selects by dims; `move` moves a tensor of leaf i, or the
+/// lengths of a Dim.
 ///
-/// While they move, ragged dims whose lengths run over the entries stand as full ones: what of a
-/// row is padding goes by the entry it belongs to then.
+/// During the move, ragged dims with lengths over the entries are replaced by full ones, so that
+/// the padding of an entry moves with it.
 template <class Has, class Move>
 TreeLeaves moved(TreeLeaves tree, const Has& has, const Move& move) {
   DimChanges to_full, to_new;
@@ -136,7 +136,7 @@ TreeLeaves moved(TreeLeaves tree, const Has& has, const Move& move) {
   return tree;
 }
 
-/// The dim of the indices that comes where `dim` was, as the first tensor that has it shows.
+/// Returns the dim of the indices that replaces `dim`, according to the first tensor that has it.
 Dim place_of(const TreeLeaves& tree, const Tensor& indices, const Dim& dim) {
   for (const TreeLeaf& leaf : tree) {
     if (!is_tensor(leaf) || !contains(leaf.tensor.dims(), dim)) continue;

@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// x, whose elements stand in an order of axes that is the reverse of its own.
+/// Returns x in row-major order, given elements in the reverse order of its axes.
 Tensor from_fortran_order(const Tensor& x) {
   Dims reversed(x.dims().rbegin(), x.dims().rend());
   std::vector<Axis> order;
@@ -37,7 +37,7 @@ void save_npy(const std::string& path, const Tensor& tensor) {
 }
 
 Tensor load_npy(const std::string& path, const Dims& dims) {
-  ModeScope plain({});  // what comes from a file belongs to no trace
+  ModeScope plain({});  // file contents belong to no trace
   const StoredFile file(path, "load_npy");
   const NpyHeader header = read_npy_header(file);
   const Tensor result(

@@ -23,7 +23,7 @@ constexpr struct {
                {"i4", StoredDType::i32},     {"i8", StoredDType::i64}, {"f2", StoredDType::f16},
                {"f4", StoredDType::f32},     {"f8", StoredDType::f64}};
 
-/// Reads a Python dictionary of the three keys, from front to back.
+/// Parses a Python dictionary with the three keys in one pass.
 class DictReader {
  public:
   DictReader(std::string_view text, const StoredFile& file) : rest_(text), file_(file) {}

@@ -1,4 +1,4 @@
-// frontend/npy_header.h — what stands in front of the elements of an .npy file, checked.
+// frontend/npy_header.h — reads, checks and writes the header of .npy files.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ struct NpyHeader {
   StoredFormat format{StoredDType::f32};
   bool is_fortran_order = false;
   std::vector<std::int64_t> sizes;
-  std::uint64_t data_begin = 0;  ///< in the file
+  std::uint64_t data_begin = 0;  ///< offset in the file
 };
 
-/// As many axes as NumPy's arrays have at most.
+/// The largest number of axes of NumPy's arrays.
 inline constexpr std::size_t kMostNpyAxes = 64;
 
-/// The header can be trusted: its elements fill the rest of the file. Throws IoError, and
-/// DTypeError for elements that no dtype holds.
+/// Returns the checked header of a file. Ensures that the array's elements fill the rest of the
+/// file. Throws IoError, or DTypeError for elements that no dtype holds.
 NpyHeader read_npy_header(const StoredFile& file);
 
-/// The header of a little-endian, row-major array, of a length that aligns its elements to 64
-/// bytes.
+/// Returns the header of a little-endian, row-major array, padded so that elements are aligned to
+/// 64 bytes.
 std::string print_npy_header(StoredDType dtype, const std::vector<std::int64_t>& sizes);
 
 }  // namespace reel

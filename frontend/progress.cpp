@@ -15,15 +15,16 @@
 namespace reel {
 namespace {
 
-constexpr double kRedraw = 0.1;  // seconds between two
-/// Seconds that the rate is taken over: it follows a change soon, and does not flicker.
+constexpr double kRedraw = 0.1;  // seconds between two updates of the line
+/// Seconds over which the rate is averaged: short enough to follow changes, long enough not to
+/// flicker.
 constexpr double kWindow = 10;
 
 double system_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// 1234567 as 1,234,567.
+/// Prints 1234567 as 1,234,567.
 std::string with_commas(std::int64_t number) {
   std::string text = str(number);
   const std::size_t sign = number < 0;
@@ -35,7 +36,7 @@ std::string print_rate(double rate) {
   return rate < 1000 ? digits_text(rate, 3) : with_commas(std::llround(std::min(rate, 1e18)));
 }
 
-/// 1:05, 2:00:00, 3 days.
+/// Prints a duration: 1:05, 2:00:00, 3 days.
 std::string duration(double seconds) {
   constexpr double kDay = 86400;
   if (seconds >= 2 * kDay) return fixed_text(std::floor(seconds / kDay), 0) + " days";
@@ -46,7 +47,7 @@ std::string duration(double seconds) {
   return str(whole / 60, ':', two_digits(whole % 60));
 }
 
-/// The beginning of a text that takes so many columns, if each letter takes one.
+/// Returns the beginning of a text that takes this number of columns, if each letter takes one.
 std::string cut(const std::string& text, int columns) {
   int used = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -81,13 +82,13 @@ Progress::~Progress() {
       show(line(*last_, values, total_ == 0));
     }
     if (is_open_) *options_.out << '\n' << std::flush;
-  } catch (...) {  // the stream's own business
+  } catch (...) {  // a destructor must not throw; the stream keeps its error state
   }
 }
 
 void Progress::keep(const Moment& now, Values values) {
   last_ = now;
-  last_values_.resize(values.size());  // whose texts keep their memory
+  last_values_.resize(values.size());  // its strings keep their memory
   for (std::size_t i = 0; i < values.size(); ++i) {
     last_values_[i].first = values[i].first;
     last_values_[i].second = values[i].second;
@@ -145,7 +146,7 @@ double Progress::rate(const Moment& from, const Moment& to) const {
 }
 
 void Progress::show(const std::string& line) {
-  // A terminal goes to the next line when its last column is written to.
+  // A terminal wraps the line if its last column is written.
   *options_.out << '\r' + cut(line, columns() - 1) + "\033[K" << std::flush;
   is_open_ = true;
 }

@@ -1,4 +1,4 @@
-// frontend/progress.h — Progress, how far a long loop has come, on the screen.
+// frontend/progress.h — Progress, a progress line for long loops on a terminal.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,40 @@
 namespace reel {
 
 struct ProgressOptions {
-  std::string unit = "steps";          ///< what the rate counts
-  double units_per_step = 1;           ///< so many of them
-  std::ostream* out = nullptr;         ///< nullptr: std::cerr. It must outlive the Progress
-  std::optional<bool> is_terminal{};   ///< by default, whether out is one
-  std::optional<int> width{};          ///< columns; by default, those of the terminal
-  std::function<double()> clock = {};  ///< seconds since some moment; by default, of the system
+  std::string unit = "steps";          ///< the unit of the rate
+  double units_per_step = 1;           ///< units that one step counts for
+  std::ostream* out = nullptr;         ///< nullptr: std::cerr. Must outlive the Progress
+  std::optional<bool> is_terminal{};   ///< default: asks the system
+  std::optional<int> width{};          ///< default: the terminal's columns
+  std::function<double()> clock = {};  ///< seconds since any moment; default: the system's
 };
 
-/// A line about a loop: steps, numbers of the caller's, a rate, the time that is left.
+/// Shows a line about a loop: steps, the caller's numbers, a rate, and the remaining time.
 ///
 ///   Progress progress(steps, "training");
 ///   for (int step = 1; step <= steps; ++step) progress.update(step, {{"loss", train()}});
 ///
 ///   training: 1,234 of 7,500, loss 2.341, 56.2 steps/s, 1:51 left
 ///
-/// On a terminal the line is written over, at most ten times a second, and stays at the end, as it
-/// was at the last step; elsewhere, in a log, there is none. A call that shows nothing takes well
-/// under a microsecond. Of the terminal it asks no more than to go back in a line and clear its
-/// rest, in one write each time: whatever ends the program leaves nothing to be restored. A
-/// Progress belongs to one thread.
+/// On a terminal the line is overwritten at most ten times a second, and stays at the end with the
+/// values of the last step. If the output is no terminal, for example a log, there is no line. A
+/// call that shows nothing takes well under a microsecond. Each update is one write, with the
+/// control codes for carriage return and clear-to-end only, so the terminal needs no restoring if
+/// the program is killed. Not thread-safe: use a Progress from one thread.
 class Progress {
  public:
-  /// total: steps, or 0 when that is not known. label: what the loop does.
+  /// total: the number of steps, or 0 if unknown. label: a name of the loop.
   explicit Progress(std::int64_t total, std::string label = {}, ProgressOptions options = {});
-  /// Ends the line, which is that of the last step.
+  /// Shows the last step and ends the line. Never throws.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// So many steps are done; a loop that goes on where another stopped begins with its number.
+  /// Reports that `step` steps are done. A loop that resumes begins with the number of steps that
+  /// were done before.
   void update(std::int64_t step,
               std::initializer_list<std::pair<std::string_view, double>> values = {});
-  /// A line that stays, above the one about the loop; in a log too.
+  /// Prints a permanent line above the progress line; in a log too.
   void print(std::string_view line);
 
  private:
@@ -58,10 +59,10 @@ class Progress {
   };
   using Values = std::span<const std::pair<std::string_view, double>>;
 
-  /// is_last: no steps are left; the rate is then that of all.
+  /// is_last: no steps are left; the rate is then the average over all steps.
   std::string line(const Moment& now, Values values, bool is_last) const;
   void keep(const Moment& now, Values values);
-  /// Units per second between two moments; 0 when it cannot be said.
+  /// Returns units per second between two moments; 0 if unknown.
   double rate(const Moment& from, const Moment& to) const;
   void show(const std::string& line);
   int columns() const;
@@ -69,12 +70,12 @@ class Progress {
   std::int64_t total_;
   std::string label_;
   ProgressOptions options_;
-  int file_ = -1;  // of the terminal
+  int file_ = -1;  // descriptor of the terminal
   bool is_open_ = false;
-  double shown_;               // when
-  std::deque<Moment> recent_;  // of the time that the rate is taken over
+  double shown_;               // time of the last output
+  std::deque<Moment> recent_;  // moments within the time window of the rate
   std::optional<Moment> first_;
-  std::optional<Moment> last_;  // step, if it is not shown
+  std::optional<Moment> last_;  // last step, if it is not shown yet
   std::vector<std::pair<std::string, double>> last_values_;
 };
 

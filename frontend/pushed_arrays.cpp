@@ -27,7 +27,7 @@ int uses(const Graph& graph, ValueId value) {
   return result;
 }
 
-/// The record that pushes to the carry, if that is all that happens to it; else -1.
+/// Returns the record that pushes to the carry if that is the carry's only use, otherwise -1.
 int only_push(const Graph& body, int carry) {
   const ValueId array = body.inputs[1 + carry], result = body.outputs[carry];
   const TensorType& type = body.types[array];

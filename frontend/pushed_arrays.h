@@ -1,5 +1,5 @@
-// frontend/pushed_arrays.h — arrays that a recorded body only pushes to: what it pushes is stacked
-// up by the loop.
+// frontend/pushed_arrays.h — finds arrays that a recorded body only pushes to, and makes them
+// stacks of the loop.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,12 @@
 
 namespace reel {
 
-/// Which carries of a loop are such arrays, by their places among the carries.
+/// Turns carries that are arrays into stacks: those that the body pushes to once per iteration and
+/// uses nowhere else. Returns their places among the carries.
 ///
-/// One push an iteration, and no other use: body and cond are rewritten without them, and the body
-/// gives what it pushes behind its carries. The loop then saves no array, and what the reverse
-/// reads of what is pushed is there already.
+/// Rewrites body and cond without these carries; the body returns the pushed values behind its
+/// carries. The loop then saves no arrays, and the reverse loop reads the pushed values from the
+/// stacks.
 ///
 ///   carries (%a): %2 = list_size(%a); %3 = list_write(%a, %x, %2); return %3
 ///     becomes      return behind the carries %3 = identity(%x)

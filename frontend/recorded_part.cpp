@@ -22,7 +22,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
   const auto traced = [&](const TreeLeaves& promises) {
     try {
       return TracedFunction::Recorded{{part(promises), {}}, {}, {}};
-    } catch (TraceError& error) {  // who runs eagerly does not expect any
+    } catch (TraceError& error) {  // eager callers do not expect a TraceError: explain it
       error.add_line(
           str(what, " is recorded in eager mode, too, to choose what is kept for its gradient"));
       throw;

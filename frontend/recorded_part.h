@@ -1,4 +1,4 @@
-// frontend/recorded_part.h — a part of eager code that is run as a graph.
+// frontend/recorded_part.h — runs a part of eager code as a graph.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,13 @@
 
 namespace reel {
 
-/// Whether a part of the code that asks for it is recorded, to be one record of the active tapes:
-/// in eager mode, where there is a tape.
+/// True if loops with a policy are recorded as one record of the active tapes: in eager mode with
+/// an active tape.
 bool is_recorded_here();
 
-/// Records `part` for these arguments, and runs the graph by the interpreter: what it gives, and
-/// its gradient, have the bits of eager code. A tape sees one record, and the gradient chooses what
-/// it keeps. what: that is recorded, for errors.
+/// Records `part` for these arguments and runs the graph in the interpreter, so values and
+/// gradients have the bits of eager code. A tape sees one record, whose gradient saves the
+/// residuals of the policy. what: names the part in errors. Throws the exceptions of `part`.
 TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
                         const std::function<TreeLeaves(const TreeLeaves&)>& part);
 

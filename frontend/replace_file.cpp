@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number of a descriptor of this program that the link stands for: /proc/self/fd/1.
+/// Returns the number of the descriptor of this program that a link stands for, as in
+/// /proc/self/fd/1.
 std::optional<int> descriptor_of(const fs::path& link) {
   const std::string text = link.lexically_normal().string();
   for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/"),
@@ -47,7 +48,7 @@ std::optional<int> descriptor_of(const fs::path& link) {
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-/// What the names begin with: short enough that they fit wherever the target's does.
+/// Returns the beginning of the temporary names: short enough to be valid if the target's name is.
 std::string stem_of(const fs::path& target) {
   return target.filename().string().substr(0, 200) + ".reel-part-";
 }
@@ -67,14 +68,15 @@ bool is_part(std::string_view name, std::string_view stem) {
          name.substr(stem.size()).find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 
-/// A file is locked while it is written: a lock ends with its program, whatever ended that. Where
-/// the file system knows no locks, none counts as abandoned.
+/// Removes the file if no program has it locked. Writers lock their files, and a lock ends with its
+/// program. On file systems without locks no file counts as abandoned.
 void remove_if_abandoned(const fs::path& part) {
   const int file = ::open(part.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
   struct stat opened {
   }, there{};
-  // Whoever removes or renames a file holds its lock, so that it is still that one.
+  // Programs remove or rename a file only while they hold its lock, so the name still means this
+  // file.
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 && ::fstat(file, &opened) == 0 &&
       ::lstat(part.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
       opened.st_ino == there.st_ino && S_ISREG(opened.st_mode))
@@ -95,7 +97,7 @@ void remove_abandoned_parts(const fs::path& target) {
 
 // ---------------------------------------------------------------------------------------
 
-/// The steps of one replacement; whatever is open or half done when it dies is closed and removed.
+/// The steps of one replacement. The destructor closes and removes unfinished files.
 class Replacement {
  public:
   Replacement(const std::string& path, std::string_view what) : path_(path), what_(what) {}
@@ -118,7 +120,7 @@ class Replacement {
     reserve(parts);
     write(parts);
     if (::fsync(file_) != 0) fail(errno);
-    // Closed, it would be nobody's: another writer could take it before it has its name.
+    // Rename before closing: without its lock, another writer could remove the file as abandoned.
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
     temporary_.clear();
     close_file();
@@ -130,10 +132,10 @@ class Replacement {
     throw IoError(str(what_, ": cannot write ", path_, ": ", reason_of(error)));
   }
 
-  /// A link stays a link: what it points to is replaced, or made. A link to a descriptor has no
-  /// other path that leads to the same file.
+  /// Follows links: a link stays, and its target is replaced or created. Links to a descriptor are
+  /// kept as descriptors, because no other path leads to the same file.
   void find_target() {
-    constexpr int kMostLinks = 40;  // as the system allows
+    constexpr int kMostLinks = 40;  // the system's limit
     target_ = path_;
     for (int links = 0; !(descriptor_ = descriptor_of(target_)); ++links) {
       char next[PATH_MAX];
@@ -172,7 +174,7 @@ class Replacement {
     if (exists_) (void)!::fchmod(file_, old_.st_mode & 07777);
   }
 
-  /// False when another writer took file_ for abandoned between the two calls.
+  /// Returns false if another writer removed file_ as abandoned between opening and locking.
   bool lock(const fs::path& candidate) const {
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
     struct stat mine {
@@ -181,8 +183,8 @@ class Replacement {
            mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
   }
 
-  /// A full disk is found out before anything is written; where the file system cannot reserve,
-  /// while writing.
+  /// Reserves the disk space, so that a full disk is found before anything is written. If the file
+  /// system cannot reserve, writing finds it.
   void reserve(std::span<const std::string_view> parts) {
     off_t size = 0;
     for (const std::string_view part : parts) size += static_cast<off_t>(part.size());
@@ -206,7 +208,7 @@ class Replacement {
     }
   }
 
-  /// For a descriptor that does not block, as a terminal's may be.
+  /// Waits for a descriptor in non-blocking mode, as a terminal's may be.
   bool wait_until_writable() const {
     pollfd waiting{file_, POLLOUT, 0};
     return ::poll(&waiting, 1, -1) >= 0 || errno == EINTR;
@@ -223,11 +225,11 @@ class Replacement {
     file_ = -1;
   }
 
-  /// So that the new name survives a power failure.
+  /// Syncs the folder, so that the new name survives a power failure.
   void sync_folder() {
     const fs::path parent = target_.parent_path();
     file_ = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file_ < 0) return;  // a folder that may be written to but not read: nothing to hold on to
+    if (file_ < 0) return;  // a folder with write but without read permission cannot be synced
     if (::fsync(file_) != 0 && errno != EINVAL) fail(errno);
     close_file();
   }
@@ -235,7 +237,7 @@ class Replacement {
   const std::string& path_;
   std::string_view what_;
   fs::path target_, temporary_;
-  std::optional<int> descriptor_;  ///< to write to, in place of a path
+  std::optional<int> descriptor_;  ///< written to in place of a path
   struct stat old_ {};
   bool exists_ = false;
   int file_ = -1;

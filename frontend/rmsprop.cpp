@@ -23,7 +23,7 @@ UpdateRule rmsprop_rule(const Tensor& learning_rate, const RmsPropOptions& optio
     if (options.centered) {
       Tensor& mean = moments[next++];
       average(mean, g);
-      // Rounding must not make it negative where a gradient hardly varies.
+      // Rounding must not make the variance negative if a gradient hardly varies.
       variance = maximum(squares - square(mean), 0);
     }
     Tensor direction = g / (sqrt(variance) + options.epsilon);

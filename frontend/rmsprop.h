@@ -1,4 +1,4 @@
-// frontend/rmsprop.h — RmsProp, gradient descent by gradients divided by their recent size.
+// frontend/rmsprop.h — RmsProp, gradient descent with gradients divided by their recent magnitude.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@ namespace reel {
 
 struct RmsPropOptions {
   double learning_rate = 1e-3;
-  double decay = 0.9;     ///< how much of the mean of squares is kept in a step
-  double epsilon = 1e-8;  ///< added to the root: keeps the quotient finite where gradients vanish
-  double momentum = 0;    ///< how much of the velocity is kept in a step; 0: there is no velocity
-  bool centered = false;  ///< divide by an estimate of the deviation rather than of the size
+  double decay = 0.9;     ///< weight of the old mean of squares in a step, in [0, 1)
+  double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
+  double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
+  bool centered = false;  ///< true: divides by an estimate of the standard deviation
 };
 
 namespace detail {
@@ -25,7 +25,7 @@ UpdateRule rmsprop_rule(const Tensor& learning_rate, const RmsPropOptions& optio
 
 }  // namespace detail
 
-/// RMSprop: Tieleman & Hinton (2012), lecture 6.5. A step is, element by element,
+/// RMSprop: Tieleman & Hinton (2012), lecture 6.5. One step, element by element:
 ///
 ///   s ← ρs + (1-ρ)g²,  d = g / (√s + ε),  p ← p - ηd
 ///
@@ -34,7 +34,7 @@ UpdateRule rmsprop_rule(const Tensor& learning_rate, const RmsPropOptions& optio
 template <class Params>
 class RmsProp : public Optimiser<Params> {
  public:
-  /// Moments start as zeros. Throws ArgumentError for options out of range.
+  /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit RmsProp(const Params& parameters, const RmsPropOptions& options = {})
       : Optimiser<Params>("RmsProp", options.learning_rate),
         squares_(this->zero_moments(parameters)),
@@ -44,8 +44,9 @@ class RmsProp : public Optimiser<Params> {
     if (options.momentum > 0) velocity_ = squares_;
   }
 
-  /// One step down the gradient. Throws StructureError, ShapeError or DTypeError when the trees
-  /// differ from those that the optimiser was made for; then nothing has changed.
+  /// Updates parameters by one step down the gradient. Throws StructureError, ShapeError or
+  /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
+  /// parameters.
   void update(Params& parameters, const Params& gradient) {
     std::vector<typename Optimiser<Params>::Moment> moments{{"mean of squares", &squares_}};
     if (mean_) moments.push_back({"mean", &*mean_});
@@ -66,7 +67,7 @@ class RmsProp : public Optimiser<Params> {
  private:
   Params squares_;
   std::optional<Params> mean_, velocity_;
-  RmsPropOptions options_;  // of which the learning rate is only what it was at first
+  RmsPropOptions options_;  // its learning rate is only the initial one
 };
 
 }  // namespace reel

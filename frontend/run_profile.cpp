@@ -21,7 +21,7 @@ const PictureNode& node_at(const Picture& picture, int i) {
   return picture.nodes[static_cast<std::size_t>(i)];
 }
 
-/// "scan "lstm", 50 steps", "dot -> f32[8,4]", "fused: mul, add"
+/// Returns for example "scan "lstm", 50 steps", "dot -> f32[8,4]", or "fused: mul, add".
 std::string words_of(const PictureNode& node) {
   std::string result = list_name_of(node);
   if (!node.note.empty()) result += ", " + node.note;
@@ -31,14 +31,15 @@ std::string words_of(const PictureNode& node) {
   return result;
 }
 
-/// What users name loops may have line ends, which would begin another line of a table.
+/// Replaces line ends, which user-given names may contain: they would break the table.
 std::string one_line(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   return text;
 }
 
-/// In which box: "scan "rnn""; of a part of one, of which: "condition of while_loop".
+/// Returns the enclosing box, as in "scan "rnn""; for a part, with its owner: "condition of
+/// while_loop".
 std::string place_of(const Picture& picture, const PictureNode& node) {
   const PictureNode& box = node_at(picture, node.parent);
   std::string result = list_name_of(box);

@@ -1,4 +1,4 @@
-// frontend/run_profile.h — RunProfile, what the runs of a traced function took, and when.
+// frontend/run_profile.h — RunProfile, the measured times of a traced function's runs.
 #pragma once
 
 #include <memory>
@@ -9,29 +9,32 @@ namespace reel {
 
 struct Picture;  // frontend/pictures/picture.h
 
-/// Times of the ops and loops of a traced function, as they were when it was made: Jitted::profile.
+/// A copy of the measured times of a traced function's ops and loops: Jitted::profile.
 ///
-/// The ops are those that the plan runs, after its passes. What a loop took holds what its ops
-/// took; those of a loop that is cut into blocks of rows are added up over the threads that ran
-/// them. Of the dataflow executor they are the nodes that pass tokens, and a loop took as long as
-/// any of its iterations was in flight.
+/// Plan: the ops are those after the plan's passes. A loop's time includes the time of its ops. If
+/// a loop is cut into row blocks, its ops' times are summed over the threads. Dataflow: the ops are
+/// the nodes that pass tokens; a loop's time is the time during which any of its iterations was in
+/// flight.
 class RunProfile {
  public:
-  /// One for the function; under a tape, more for it and its gradient. (For jit.)
+  /// parts: one for the function; under a tape, more for the function and its gradient. For jit
+  /// only.
   explicit RunProfile(std::vector<Picture> parts);
 
-  /// The ten ops and loops that took most time, a line each: time in a run (the mean of all but the
-  /// first, which plans loops; of the dataflow executor the last one), its part of the whole, how
-  /// often it ran in a run, what it is, in which loop, and the line of code that it comes from.
+  /// Returns a table of the ten ops and loops that took most time, one line each: time per run,
+  /// share of the whole, executions per run, name, enclosing loop, and the line of code that it
+  /// comes from. The time is the mean of all runs except the first, which plans loops; for the
+  /// dataflow executor, the last run.
   std::string summary() const;
 
-  /// Writes the last run as a time line in the trace event format, which chrome://tracing and
-  /// Perfetto show: a row for each thread, loops as spans with their iterations and ops inside. Of
-  /// the dataflow executor, whose iterations lie beside each other, loops have rows of their own:
-  /// in each iteration the loops inside, and as many rows as were in flight at once. Of a loop
-  /// whose body ran long, the first 16384 spans are there (of a dataflow run 131072 and the last
-  /// 16384); the file says how many are not. Throws IoError when the file cannot be written; it is
-  /// then as it was. Source: "Trace Event Format", Google, 2016: complete events, in microseconds.
+  /// Writes the last run as a time line in the trace event format of chrome://tracing and Perfetto:
+  /// a row for each thread, and loops as spans that contain their iterations and ops.
+  ///
+  /// Dataflow: loops have rows of their own, because iterations overlap: as many rows as iterations
+  /// were in flight at once, with inner loops inside each iteration. Long loops are truncated to
+  /// the first 16384 spans; dataflow runs to the first 131072 and the last 16384. The file contains
+  /// the number of omitted spans. Throws IoError if the file cannot be written; an existing file is
+  /// then unchanged. Source: "Trace Event Format", Google, 2016: complete events, in microseconds.
   void write_chrome_trace(const std::string& path) const;
 
  private:

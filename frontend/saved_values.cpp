@@ -22,7 +22,7 @@
 namespace reel {
 namespace {
 
-/// Thrown where a run would begin.
+/// Carries the report out of the traced function: thrown in place of a run.
 struct Found {
   KeptValues kept;
 };
@@ -31,13 +31,13 @@ std::span<const TensorType> carries_of(const LoopAttrs& attrs, std::span<const T
   return inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries));
 }
 
-/// What makes a value, and the name that the user gave it.
+/// The op that makes a value, and the name that the user gave the value.
 struct Maker {
   std::string op, name;
 };
 Maker maker_of(const Graph& graph, ValueId v);
 
-/// Of an output of a loop, or of a checkpointed function, what inside makes it.
+/// Looks into loops and checkpointed functions for the op that makes this output.
 Maker maker_of_output(const OpRecord& record, std::size_t output) {
   if (record.op == &checkpointed_op) {
     const Graph& body = *get<CheckpointedAttrs>(record.attrs.get()).body.graph;
@@ -75,11 +75,11 @@ Maker maker_of(const Graph& graph, ValueId v) {
 
 class Finder {
  public:
-  /// numbers: that are known of its inputs.
+  /// numbers: known numbers among its inputs.
   Finder(const Graph& graph, const std::vector<TensorType>& inputs, KnownNumbers numbers = {})
       : numbers_(std::move(numbers)), graph_(graph), types_(plan_types(graph, inputs, DimEnv())) {}
 
-  /// Outputs of the graph, from one on.
+  /// Describes the outputs of the graph, beginning with number `first`.
   KeptValues find(std::size_t first) const {
     KeptValues result;
     std::vector<ValueId> seen;
@@ -98,7 +98,7 @@ class Finder {
     return result;
   }
 
-  /// Of the loops whose steps the graph has run again.
+  /// Describes the loops that the graph recomputes.
   std::vector<KeptByLoop> recalled() const {
     std::vector<KeptByLoop> result;
     for (const OpRecord& record : graph_.records)
@@ -129,7 +129,7 @@ class Finder {
     if (is_spilled_output(record, output)) describe_file(record, v, output, kept);
     return kept;
   }
-  /// Of what a loop puts into a file.
+  /// Describes a stack that a loop spills into a file.
   void describe_file(const OpRecord& record, ValueId v, std::size_t output, KeptValue& kept) const {
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const TensorType& all = types_.types[v];
@@ -152,7 +152,7 @@ class Finder {
     const std::int64_t put = is_known && count >= 0 ? count * bytes : -1;
     kept.in_file = put < 0 ? -1 : put > kept.in_memory ? put : 0;
   }
-  /// Nothing where the state's size is not known.
+  /// Returns nullopt if the size of the state is unknown.
   std::optional<FileOfCheckpoints> file_of(const OpRecord& record, const LoopAttrs& attrs) const {
     std::vector<std::int64_t> carries;
     const std::vector<TensorType> in = types_of(graph_.inputs_of(record));

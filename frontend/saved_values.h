@@ -1,4 +1,4 @@
-// frontend/saved_values.h — saved_values, what the gradient of a function would keep.
+// frontend/saved_values.h — saved_values, a report of the residuals of a function.
 #pragma once
 
 #include <cstdint>
@@ -12,52 +12,55 @@
 
 namespace reel {
 
-/// One tensor, or list of tensors, that is kept from the forward run for the gradient.
+/// One residual: a tensor or list of tensors that the forward run saves for the gradient.
 struct KeptValue {
-  /// That makes it: "dot", or of a loop's steps "scan \"encoder\": tanh", of those of a loop in
-  /// its steps "scan \"encoder\": scan \"layer\": tanh".
+  /// The op that makes it: "dot"; in a loop "scan \"encoder\": tanh"; in a loop within a loop "scan
+  /// \"encoder\": scan \"layer\": tanh".
   std::string op;
-  std::string name;    ///< that checkpoint_name gave it; else empty
-  TensorType type;     ///< of all steps, where a loop makes it
-  std::int64_t count;  ///< tensors of that type in a list; 1 otherwise; -1: only a run tells
-  std::int64_t bytes;  ///< of all; -1: only a run tells
-  bool is_spilled;     ///< all but a window of it lies in a file
-  /// Of `bytes`, those in memory at most at a time: all, or the window's and what is on its way to
-  /// the file and back (in a plan that runs the loop in chunks of steps, blocks have whole chunks).
-  /// -1: only a run tells.
+  std::string name;    ///< the name from checkpoint_name, or empty
+  TensorType type;     ///< of all iterations together, if a loop makes it
+  std::int64_t count;  ///< tensors of that type in a list, otherwise 1; -1: known only during a run
+  std::int64_t bytes;  ///< in total; -1: known only during a run
+  bool is_spilled;     ///< true: stored in a file, except for a window
+  /// The largest part of `bytes` that is in memory at a time. For a spilled value: the window and
+  /// the data on the way to the file and back; if a plan runs the loop in chunks, blocks hold whole
+  /// chunks. -1: known only during a run.
   std::int64_t in_memory;
-  /// That are written to the file at most; 0: none. Of checkpoints, those that are dropped later
-  /// are, too. -1: only a run tells.
+  /// The most bytes written to the file; 0: none. Includes checkpoints that are dropped later. -1:
+  /// known only during a run.
   std::int64_t in_file;
 };
 
-/// What a loop under a Checkpoint takes at most, at any time until its gradient is done, where that
-/// goes step by step: eagerly, and by the interpreter. A plan that runs the loop in chunks has
-/// whole chunks of steps in memory, one more than half of a budget holds, or two. Where only a run
-/// tells how long the loop is, a budget is the bound: half of it for states, half for steps; or one
-/// of each where that is more.
+/// The largest memory of a loop under a Checkpoint until its gradient is done, if the gradient runs
+/// iteration by iteration: in eager mode and in the interpreter.
+///
+/// A plan that runs the loop in chunks holds whole chunks of iterations: one more than fits into
+/// half of a budget, or two. If the trip count is known only during a run, the bounds are half of
+/// the budget for states and half for residuals, or one of each if that is more.
 struct KeptByLoop {
-  std::string loop;          ///< scan "encoder"
-  std::int64_t checkpoints;  ///< bytes of states in memory, forwards and on the way back, and of
-                             ///< which steps they are; -1: only a run tells
-  std::int64_t steps;        ///< that are run again, and in memory, at a time; -1
-  std::int64_t bytes;        ///< that these save, but for loops that a rule has run again; -1
-  double runs;               ///< of a step, on average, the forward one included; -1
-  bool has_arrays;           ///< `checkpoints` leaves out elements that steps put into arrays
+  std::string loop;          ///< as in: scan "encoder"
+  std::int64_t checkpoints;  ///< bytes of states in memory, forwards and backwards, and of their
+                             ///< iteration numbers; -1: known only during a run
+  std::int64_t steps;  ///< iterations recomputed, and in memory, at a time; -1: known only during a
+                       ///< run
+  std::int64_t bytes;  ///< bytes of their residuals, except for loops that a rule recomputes; -1 as
+                       ///< above
+  double runs;         ///< average runs of an iteration, with the forward one; -1 as above
+  bool has_arrays;     ///< true: `checkpoints` excludes elements that iterations put into arrays
 };
 
 struct KeptValues {
   std::vector<KeptValue> values;
-  std::vector<KeptByLoop> loops;  ///< under a Checkpoint; not those inside of others
-  /// Of all whose bytes are known; whether there are others.
+  std::vector<KeptByLoop> loops;  ///< loops under a Checkpoint, without nested ones
+  /// Returns the sum of the known sizes.
   std::int64_t bytes() const;
   bool has_unknown() const;
-  /// Of those, what is in memory at a time, and what may lie in files, at most.
+  /// Returns the largest number of those bytes that are in memory at a time, or in files.
   std::int64_t bytes_in_memory() const;
   std::int64_t bytes_in_files() const;
 };
-/// A line for each value, their sum (which says where there is more that only a run tells), and a
-/// line for each loop.
+/// Prints a line for each value, their sum (with a remark if some sizes are known only during a
+/// run), and a line for each loop.
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept);
 
 namespace detail {
@@ -65,15 +68,17 @@ KeptValues find_kept(TreeLeaves arguments,
                      const std::function<TreeLeaves(const TreeLeaves&)>& function);
 }  // namespace detail
 
-/// What the gradient of f, with respect to all floating arguments and captured tensors, would keep
-/// from the forward run: found by recording f, as jit does, and running nothing. Arguments
-/// themselves, which are there anyway, are not counted. In eager mode a loop without a policy keeps
-/// more: every tensor that an op's gradient reads.
+/// Returns a function of the same arguments that reports the residuals of f, for the gradient with
+/// respect to all floating arguments and captured tensors. Records f, as jit does, and runs
+/// nothing.
+///
+/// The arguments themselves are not counted, since the caller holds them anyway. In eager mode a
+/// loop without a policy saves more: every tensor that an op's gradient reads.
 ///
 ///   std::cout << saved_values(loss)(model, batch);
 ///
-/// f: a function of trees; returns a function of the same arguments -> KeptValues. Throws what
-/// recording throws; TraceError inside a trace.
+/// f: a function of trees. The returned function returns KeptValues. Throws the exceptions of
+/// recording f; TraceError inside a trace.
 template <class F>
 auto saved_values(F f) {
   return [f = std::move(f)]<class... Args>(const Args&... args) {

@@ -1,4 +1,4 @@
-// frontend/scan.h — scan: a loop along a dim, or until a condition ends it, entry by entry.
+// frontend/scan.h — scan, a loop along a dim or until a condition ends each entry.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,8 @@
 
 namespace reel {
 
-/// The dims of what cond returns: {} for one scalar condition, {batch}, or none given.
+/// The dims of the condition: {} for one scalar condition, {batch} for one per entry, or none
+/// given.
 class CondDims {
  public:
   CondDims() : dims_(Dims()) {}
@@ -30,30 +31,30 @@ class CondDims {
   std::optional<Dims> dims_;
 };
 
-/// The arguments of scan, by name. Types follow from what is given.
+/// The arguments of scan, by name. The template arguments are deduced.
 template <class State = None, class Xs = None, class Ys = None, class Cond = None,
           class Body = None, class Arrays = std::false_type>
 struct Scan {
-  std::optional<Dim>
-      spatial_dim{};  ///< with a size; or undefined, a name for what comes out; or a plain size
+  std::optional<Dim> spatial_dim{};  ///< a dim with a size; an undefined one, which names the
+                                     ///< result's dim; or a plain size
   CondDims cond_dims = CondDims::none();
-  bool cond_before_body = true;  ///< false: cond is not asked of the initial state
+  bool cond_before_body = true;  ///< false: cond is not called on the initial state
   State initial{};               ///< a tree; numbers in a tuple, a pair or alone become tensors
-  Xs xs{};      ///< a tree of tensors that have spatial_dim, each iteration takes a slice
-  Ys ys{};      ///< a tree of TensorType that y must have; may be left out
-  Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) is taken too
-  Body body{};  ///< (x, State) -> std::pair{y, State}; without xs (State), without state (x) -> y
+  Xs xs{};      ///< a tree of tensors that have spatial_dim; each iteration takes a slice
+  Ys ys{};      ///< a tree of the TensorType that y must have; optional
+  Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) works too
+  Body body{};  ///< (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y
   std::optional<IterationCount> max_seq_len{};
   Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
   bool reverse = false;
-  Checkpoint checkpoint{};    ///< what is kept for the gradient
-  SwapMemory swap_memory{};   ///< true: may be kept in a file
-  std::int64_t truncate = 0;  ///< gradients reach back over so many steps; 0: over all. Saves no
-                              ///< memory by itself
+  Checkpoint checkpoint{};    ///< selects the residuals that are saved
+  SwapMemory swap_memory{};   ///< true: residuals may be spilled to a file
+  std::int64_t truncate = 0;  ///< the number of iterations that gradients reach back; 0: all. Saves
+                              ///< no memory by itself
   std::string name = "scan";
 };
 
-/// What scan gives: auto [ys, state, dim] = scan(...).
+/// The result of scan: auto [ys, state, dim] = scan(...).
 template <class Ys, class State>
 struct Scanned {
   Ys ys;
@@ -67,16 +68,16 @@ template <class T>
 inline constexpr bool is_none = std::is_same_v<T, None>;
 
 struct NotInvocable {};
-/// The body of a scan without a state, as what may be called with x alone.
+/// The body, if it may be called with x alone: only if the scan has no state.
 template <class Body, class State>
 using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
 
-/// y, and the state behind it, whatever of both the body has.
+/// Returns the pair of y and the next state; None for each that the body does not return.
 template <class Body, class X, class State>
 auto call_scan_body(const Body& body, const X& x, const State& state) {
   const auto call = [&]() -> decltype(auto) {
     if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
-      return body(x);  // asked first: grad(f) takes any number of arguments
+      return body(x);  // tried first: grad(f) takes any number of arguments
     } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
       return body(x, state);
     } else {
@@ -112,7 +113,7 @@ LoopCondition call_scan_cond(const Cond& cond, const State& state) {
     return as_condition(std::decay_t<decltype(cond(None{}, state))>(cond(None{}, state)));
 }
 
-/// ys as they come out: tensors, or TensorArrays in their place.
+/// The type of ys with return_tensor_arrays: TensorArrays in the place of tensors.
 template <class Y>
 struct ArraysOf {
   static_assert(is_none<Y>,
@@ -145,7 +146,7 @@ struct ArraysOf<std::map<std::string, T>> {
   using type = std::map<std::string, typename ArraysOf<T>::type>;
 };
 
-/// An object of the mapped type with containers of the same sizes.
+/// Returns an object of the mapped type with containers of the same sizes.
 template <class Y>
 typename ArraysOf<Y>::type arrays_like(const Y& y) {
   using Result = typename ArraysOf<Y>::type;
@@ -165,7 +166,7 @@ typename ArraysOf<Y>::type arrays_like(const Y& y) {
   }
 }
 
-/// What each leaf of a template is: a TensorType, or None.
+/// Collects the leaves of a template: TensorType, or nullopt for None.
 struct CollectTypes {
   std::vector<std::optional<TensorType>>& types;
   template <class T>
@@ -190,7 +191,7 @@ struct CollectTypePaths {
   void key(const std::string&, const std::string&) {}
 };
 
-/// scan for the function that errors name.
+/// scan; errors name `function`.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   static_assert(!is_none<Body>, "scan needs a body");
@@ -201,7 +202,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
                 "body returns a state of the type that it takes");
 
-  std::optional<Y> first_y, last_y;  // say how containers in y look
+  std::optional<Y> first_y, last_y;  // hold the container sizes of y
   std::vector<std::string> returned_paths;
   ScanSpec leaves;
   leaves.function = function;
@@ -261,35 +262,41 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 
 }  // namespace detail
 
-/// Calls body for every slice of xs along spatial_dim, handing a state from call to call, and
-/// stacks what it emits.
+/// Calls body for every slice of xs along spatial_dim, passes the state from call to call, and
+/// stacks the returned y.
 ///
 /// body: (x: xs without spatial_dim, s: State) -> (y, State)
-///   -> {ys: y with the scanned dim in front, state after the last executed step of each entry, the
-///   dim of ys}.
-/// Along a ragged dim each entry stops at its own length; with reverse it begins there, and
-/// iteration k takes element length - 1 - k, so that xs and y without the entries' dims get them.
+///   -> {ys: y with the scanned dim in front, final state of each entry, dim of ys}.
+///
+/// Ends of entries: along a ragged dim each entry runs for its own length. With reverse, iteration
+/// k takes element length - 1 - k of each entry; xs and y without the entries' dims get these dims.
 /// Slices of ragged dims whose lengths run over the scanned dim have lengths of their own. With
-/// cond each entry stops when cond is false for it, or at max_seq_len. Beyond an entry's end ys are
-/// exact zeros, its state stays as it was, and nothing has a gradient, whatever stands in the
-/// padding. A state leaf without the entries' dims is shared: it lives while any entry does. A Dim
-/// in the state may change as in while_loop. If it has lengths over the entries, each entry keeps
-/// its own at its end; if it has one size, it changes for all while any entry lives, and tensors
-/// with it go on too: what they have beyond an entry's end is made of that entry's padded frames.
-/// ys have dims from outside of the body, or of a fixed size. Plain tensors are scanned along their
-/// first axis. With cond or max_seq_len the result has a fresh dim. Throws StructureError,
-/// ShapeError or DTypeError when body returns another state than it took, ArgumentError for
-/// arguments that do not go together.
-/// truncate = k: the state that goes into iterations k, 2k, 3k, ... (with reverse, of an entry that
-/// ends before others, counted from its own end) is a constant to gradients, so
-/// that each piece of k iterations has the gradient that it would have alone, with the state handed
-/// on (truncated backpropagation through time, Williams & Peng 1990); the values are the same, and
-/// with k at least the number of iterations, the gradients, too. It saves no memory by itself: add
-/// `checkpoint`, or read the sequence in pieces (sequence.h). Memory: reverse mode keeps what
-/// body's gradient reads, per step, or what `checkpoint` and `swap_memory` say; under a tape of
-/// eager mode body is then recorded as in a trace, once at each call of scan (of one inside of a
-/// loop of eager mode without either: in each of its steps), and must not read values. Source:
-/// RETURNN's scan; Griewank & Walther (2008), ch. 12.
+/// cond an entry finishes when cond is false for it, or at max_seq_len.
+///
+/// Finished entries: ys are exact zeros, the state keeps its last value, and no gradient flows,
+/// whatever values the padding has. A state leaf without the entries' dims is shared: it runs while
+/// any entry does. A Dim in the state may change as in while_loop. If the Dim has lengths over the
+/// entries, each finished entry keeps its own length. If it has one size, the size changes for all
+/// entries while any entry runs, and tensors with that Dim keep running too: beyond an entry's end
+/// they are computed from its padding.
+///
+/// Dims of ys come from outside the body or have a fixed size. Plain tensors are scanned along
+/// their first axis. With cond or max_seq_len the result has a new dim.
+///
+/// truncate = k: the state that enters iterations k, 2k, 3k, ... is a constant to gradients
+/// (truncated backpropagation through time, Williams & Peng 1990). Every segment of k iterations
+/// then has the gradient that it would have alone, given its initial state. With reverse, an entry
+/// that is shorter than others counts from its own end. Values do not change; if k is at least the
+/// trip count, gradients do not either. truncate saves no memory by itself: add `checkpoint`, or
+/// read the sequence in windows (sequence.h).
+///
+/// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
+/// `swap_memory` select. With either option, an eager tape records body as a trace does, once per
+/// call of scan, and body must not read values. If an eager loop without these options calls such a
+/// scan, it is recorded in each iteration of that loop.
+/// Throws StructureError, ShapeError or DTypeError if body returns a state of another type;
+/// ArgumentError if arguments do not fit together. Source: RETURNN's scan; Griewank & Walther
+/// (2008), ch. 12.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   return detail::scan_as("scan", spec);

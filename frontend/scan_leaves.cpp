@@ -1,4 +1,4 @@
-// scan on leaves: what its arguments mean. Its eager form is scan_run.cpp, its traced one
+// Checks and interprets the arguments of scan. Its eager form is in scan_run.cpp, its traced one in
 // scan_record.cpp.
 #include "reel/frontend/scan_leaves.h"
 
@@ -19,7 +19,7 @@
 namespace reel {
 namespace {
 
-/// One xs tensor with the scanned axis in front.
+/// Returns the tensor with the scanned axis in front.
 Tensor with_axis_in_front(const Tensor& x, int axis) {
   if (axis == 0) return x;
   std::vector<Axis> order{axis};
@@ -50,7 +50,7 @@ void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
                        "\nPlain tensors are scanned along it: cut them to one length."));
 }
 
-/// The dim, or what xs have of it: a slice, in the body of another loop.
+/// Returns the dim, or if the scan is in the body of another loop, the slice of it that xs have.
 Dim dim_of_xs(const ScanSpec& spec, const Dim& dim) {
   for (const TreeLeaf& leaf : spec.xs) {
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
@@ -60,7 +60,7 @@ Dim dim_of_xs(const ScanSpec& spec, const Dim& dim) {
   return dim;
 }
 
-/// Why an x cannot be scanned, or nothing.
+/// Returns the reason why x cannot be scanned, or an empty string.
 std::string objection(const ScanPlan& plan, const Tensor& x) {
   if (!x.is_defined()) return "an empty Tensor";
   if (!x.rank()) return str(x.type(), ", a scalar: it has no axis to scan");
@@ -99,7 +99,7 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
   if (!plan.is_named) find_plain_length(spec, plan);
 }
 
-/// Some tensor has axes, with names or without.
+/// True if some tensor has axes, named or plain ones as asked.
 bool has_axes(const TreeLeaves& leaves, bool are_named) {
   return std::any_of(leaves.begin(), leaves.end(), [&](const TreeLeaf& leaf) {
     return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() && leaf.tensor.rank() &&
@@ -107,7 +107,7 @@ bool has_axes(const TreeLeaves& leaves, bool are_named) {
   });
 }
 
-/// As i32, in which lengths are counted: no loop runs on for longer.
+/// Returns the bound as i32, the dtype of lengths; longer loops are not supported.
 Tensor most_iterations(const IterationCount& given, const std::string& what) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (given.is_number()) return scalar(std::min(given.number(), kMost), i32);
@@ -115,11 +115,11 @@ Tensor most_iterations(const IterationCount& given, const std::string& what) {
   return most.dtype() == i64 ? cast(minimum(most, scalar(kMost, i64)), i32) : most;
 }
 
-/// Where iterations end, other than by cond.
+/// Finds the bounds of the trip count apart from cond.
 void find_ends(const ScanSpec& spec, ScanPlan& plan) {
   if (plan.dim && plan.dim->is_ragged()) {
     plan.lengths = plan.dim->lengths();
-    plan.entry_dims = plan.lengths.dims();  // as they are called in a trace
+    plan.entry_dims = plan.lengths.dims();  // the names that the trace uses
   }
   if (plan.dim)
     plan.bound = plan.dim->is_ragged() || !plan.dim->has_size() ? extent_of(plan)
@@ -167,7 +167,7 @@ void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
 Tensor extent_of(const ScanPlan& plan) {
   if (plan.dim->has_size() && !is_tracing()) return scalar(plan.dim->size(), i64);
   if (!plan.dim->is_named())
-    return Tensor();  // a plain unknown size: the slices of xs say where they end
+    return Tensor();  // plain unknown size: the slices of xs know their end
   const Tensor lengths = cast(plan.dim->lengths(), i64);
   return lengths.rank() ? maximum(max(lengths), 0) : lengths;
 }
@@ -267,7 +267,7 @@ Tensor transpose_to(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-/// The result as leaves, and back.
+/// Convert the result to leaves and back.
 TreeLeaves leaves_of(const ScanResult& result) {
   TreeLeaves leaves = result.ys;
   leaves.insert(leaves.end(), result.state.begin(), result.state.end());
@@ -280,7 +280,8 @@ ScanResult result_of(const TreeLeaves& leaves, std::size_t state_size) {
           leaves.back().dim};
 }
 
-/// One record of the active tapes, whose gradient keeps what the policy says.
+/// Records the scan as one record of the active tapes, whose gradient saves the residuals of the
+/// policy.
 ScanResult run_recorded_scan(const ScanSpec& spec, const ScanPlan& plan) {
   TreeLeaves arguments = spec.initial;
   arguments.insert(arguments.end(), spec.xs.begin(), spec.xs.end());

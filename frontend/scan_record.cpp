@@ -1,4 +1,4 @@
-// The traced form of scan: cond and body recorded once each, one record.
+// The traced form of scan: records cond and body once each, and makes one record of the loop.
 #include "reel/core/bind.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops/dims.h"
@@ -16,14 +16,15 @@ namespace {
 struct RecordedBody {
   Ref<Graph> graph;
   Tensors captured;
-  TreeLeaves ys;  // with types of promises of the body
-  DimEnv dims;    // of the body, and what they are outside
+  TreeLeaves ys;  // types are those of the body's promises
+  DimEnv dims;    // dims of the body, and the same dims outside
 };
 
 /// A scan while it is being recorded.
 ///
-/// Where ended entries of a state with changing Dims need care, the body takes it itself: it then
-/// carries the lengths of entries, and which of them cond has not ended. So it does if it prints.
+/// If finished entries of a state with changing Dims need special values, or if the body prints,
+/// the body handles finished entries itself. It then carries the lengths of the entries, and the
+/// entries that cond has not finished.
 class ScanRecording {
  public:
   ScanRecording(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule)
@@ -36,7 +37,7 @@ class ScanRecording {
   RecordedBody record_cond();
   const FormalState& formal() const { return formal_; }
 
-  /// Carries behind those of the state, before the first iteration.
+  /// Returns the initial values of the extra carries behind those of the state.
   Tensors hidden_carries();
   std::vector<Fill> fills(std::size_t captures) const;
 
@@ -58,7 +59,7 @@ class ScanRecording {
   const StateRule& rule_;
   FormalState formal_;
   RandomScope random_;
-  bool prints_ = false;  ///< the body does, and has to know which entries run
+  bool prints_ = false;  ///< true: the body prints, and needs to know the running entries
 };
 
 std::optional<RecordedBody> ScanRecording::try_body() {
@@ -125,8 +126,8 @@ void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) cons
   }
 }
 
-/// A list, as a constant to gradients where `cut` holds. A record of its own: a user's cond would
-/// take a stream of random numbers, which eager mode does not.
+/// Returns a list that is a constant to gradients if `cut` holds. Binds cond_op directly: the
+/// public cond would draw a stream of random numbers, which eager mode does not do.
 Tensor cut_list(const Tensor& cut, const Tensor& list) {
   CaptureList captures;
   const auto record = [&](const char* name, auto&& of_list, std::vector<int>& places) {
@@ -146,7 +147,7 @@ Tensor cut_list(const Tensor& cut, const Tensor& list) {
   return bind_all(cond_op, inputs, make_attrs(std::move(attrs)))[0];
 }
 
-/// Where a piece begins, its state is a constant to gradients.
+/// Makes the state a constant to gradients at the first iteration of a segment.
 void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
   const Tensor begins = begins_piece(spec_, plan_, position);
   for (TreeLeaf& leaf : state) {
@@ -159,7 +160,8 @@ void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) con
   }
 }
 
-/// Which entries go on, as the body found out, or as cond says.
+/// Records the condition, which returns the running entries: a carry that the body computes, or
+/// cond's result.
 RecordedBody ScanRecording::record_cond() {
   GraphBuilder builder("cond", condition_of(plan_.what));
   ModeScope scope(builder.scope());

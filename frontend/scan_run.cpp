@@ -1,4 +1,4 @@
-// The eager form of scan: a loop that calls body, step by step.
+// The eager form of scan: a C++ loop that calls body in each iteration.
 #include <algorithm>
 #include <limits>
 
@@ -124,23 +124,23 @@ class EagerScan {
     ++trips_;
   }
 
-  /// Where a piece begins, its state is a constant to gradients.
+  /// Makes the state a constant to gradients at the first iteration of a segment.
   static void cut_gradients(TreeLeaves& state) {
     for (TreeLeaf& leaf : state)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
   }
-  /// Dims that ended entries see as they are: those of entries, and of elements of arrays that are
-  /// handed on.
+  /// Returns the dims that finished entries see unchanged: dims of the entries, and of elements of
+  /// arrays in the state.
   Dims dims_kept(const TreeLeaves& state) const {
     Dims result = plan_.entry_dims;
     const Dims elements = dims_of_arrays(state);
     result.insert(result.end(), elements.begin(), elements.end());
     return result;
   }
-  /// What ended entries see: the values of a live one.
+  /// Fills the finished entries of x and state with values of a running entry.
   void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live,
                          CapturedEntries& entries) const {
-    // Before the first iteration nobody knows which Dims change.
+    // Before the first iteration it is unknown which Dims change: assume all slots.
     const FrozenState frozen =
         has_y_ ? frozen_ : FrozenState(rule_, rule_.slots(), plan_.entry_dims);
     for (TreeLeaf& leaf : x)
@@ -160,9 +160,9 @@ class EagerScan {
         changing_.push_back(i);
     if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
   }
-  /// Refuses a dim of y that has another size in another iteration: one that the body makes, or one
-  /// of the state that changes. The state may also hand on a dim from outside, which is one in
-  /// every iteration.
+  /// Refuses a dim of y whose size may differ between iterations: one that the body makes, or a
+  /// changing one of the state. A dim from outside that the state passes on is allowed, because it
+  /// is the same in every iteration.
   void check_dims_of(const TreeLeaves& ys) const {
     DimChanges changing;
     for (const std::size_t i : changing_) changing.add(state_[i].dim, Dim("any", 0));
@@ -183,7 +183,8 @@ class EagerScan {
     return leaf < ys.size() && ys[leaf].kind == TreeLeaf::Kind::tensor &&
            contains(ys[leaf].tensor.dims(), dim);
   }
-  /// One that was computed inside, from dims of outside, is the same in every iteration.
+  /// True if the dim was made inside the loop. A dim computed inside from outer dims is the same in
+  /// every iteration, so it does not count.
   bool is_made_inside(const Dim& dim) const {
     if (const DimExpression* expression = expression_of(dim))
       return std::any_of(expression->operands.begin(), expression->operands.end(),
@@ -229,7 +230,7 @@ class EagerScan {
     if (!column.empty()) {
       Tensors all = column;
       all.resize(
-          static_cast<std::size_t>(dim.size()));  // where all entries ended before the dim does
+          static_cast<std::size_t>(dim.size()));  // entries may all have ended before the dim does
       for (Tensor& term : all)
         if (!term.is_defined()) term = zeros(y);
       return stack(all, dim);
@@ -246,7 +247,7 @@ class EagerScan {
   RandomScope random_;
   TreeLeaves state_, first_y_;
   std::vector<std::size_t> changing_;  // slots of the state that changed so far
-  FrozenState frozen_;                 // what has them
+  FrozenState frozen_;                 // the leaves that have these Dims
   bool has_y_ = false;
   std::vector<Tensors> slices_, terms_;
   Tensor reached_;

@@ -14,7 +14,8 @@
 namespace reel {
 namespace {
 
-/// Dims of xs whose lengths run over the scanned one, or over another such dim, which comes first.
+/// The dims of xs whose lengths run over the scanned dim, or over another such dim, which is listed
+/// first.
 class SlicedDims {
  public:
   explicit SlicedDims(const ScanPlan& plan) : xs_(plan.xs) {
@@ -46,7 +47,7 @@ class SlicedDims {
   Dims dims_;
 };
 
-/// Lengths as the loop takes them: with the scanned dim in front, if they run over it.
+/// Returns the lengths of a dim, with the scanned dim in front if they run over it.
 Tensor lengths_along(const Dim& dim, const Dim& along) {
   const Tensor lengths = computed_plainly([&] { return dim.lengths(); });
   Dims order;
@@ -56,7 +57,7 @@ Tensor lengths_along(const Dim& dim, const Dim& along) {
   return computed_plainly([&] { return transpose_to(lengths, order); });
 }
 
-/// x with other dims, in which some are changed.
+/// Returns x with changed dims.
 Tensor changed(const Tensor& x, const DimChanges& changes) {
   return changes.affects(x.type()) ? resized(x, changes(x.dims())) : x;
 }
@@ -71,7 +72,7 @@ bool has_sliced_dims(const ScanPlan& plan) {
 ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
   const Dim along = plan.xs[0].dims()[0];
   const Dims dims = SlicedDims(plan).dims();
-  // A loop that finds out how long it is has a dim of its own, over which lengths run then.
+  // A loop that finds its own length has a new dim, over which the lengths run then.
   const bool is_renamed = spec.cond || spec.max_seq_len;
   ScanSpec inner = spec;
   inner.xs = with_tensors(spec.xs, plan.xs);
@@ -140,8 +141,8 @@ ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
 
 namespace {
 
-/// x with the entries' dims behind the scanned one, where it lacks them: each entry has its own
-/// first element from the end.
+/// Returns x with all dims of the entries behind the scanned one: entries read different elements
+/// of x, as each has its own length.
 Tensor with_entries(const Tensor& x, const Dims& entries) {
   Dims dims{x.dims()[0]};
   for (const Dim& dim : entries)

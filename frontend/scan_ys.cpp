@@ -1,4 +1,4 @@
-// What scan's body emits is checked here: against the template, or against the first iteration.
+// Checks y of scan's body against the template, or against the first iteration.
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
 #include "reel/frontend/scan_leaves.h"
@@ -20,7 +20,7 @@ Difference difference(const TensorType& y, const TensorType& wanted) {
   return fits ? Difference::none : Difference::dims;
 }
 
-/// Collects what is wrong with y, a line for each leaf, and throws it as one error.
+/// Collects the differences of y, one line per leaf, and throws them as one error.
 class Objections {
  public:
   void add(const std::string& path, const std::string& given, const std::string& wanted,
@@ -53,7 +53,8 @@ class Objections {
 
 std::string print(const std::optional<TensorType>& type) { return type ? str(*type) : "None"; }
 
-/// y with the dims of the first one in place of static ones that the body makes in each iteration.
+/// Returns y with the dims of the first iteration in place of static dims that the body makes each
+/// time.
 Tensor with_dims_of_first(const ScanPlan& plan, Tensor y, const TensorType& first) {
   for (int axis = 0; axis < y.rank() && y.rank() == first.rank(); ++axis) {
     const Dim &mine = y.dims()[axis], &wanted = first.dims()[axis];
@@ -83,7 +84,7 @@ Leaves leaves_of(TreeLeaves& ys, const std::vector<std::string>& paths) {
   return result;
 }
 
-/// The template and y have tensors and None at the same places, or this is an error.
+/// Throws StructureError unless the template and y have tensors and None at the same places.
 void check_structure(const ScanSpec& spec, const ScanPlan& plan, const Leaves& y) {
   const auto& wanted = *spec.ys_types;
   bool fits = wanted.size() == y.leaves.size();
@@ -110,7 +111,7 @@ void check_structure(const ScanSpec& spec, const ScanPlan& plan, const Leaves& y
                            " leaves, the template ys ", wanted.size()));
 }
 
-/// ys are stacked along a dim, so all of them have named dims, or none has.
+/// Throws ShapeError unless y's dims are named if and only if the stacking dim is.
 void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& ys) {
   if (spec.return_tensor_arrays) return;
   const bool is_named =

@@ -10,8 +10,7 @@
 namespace reel {
 namespace {
 
-// The formulas are written once, for numbers and for tensors: beside the functions on tensors
-// stand the same ones on numbers.
+// Functions on numbers with the names of those on tensors, so that one template computes both.
 double minimum(double a, double b) { return std::min(a, b); }
 double maximum(double a, double b) { return std::max(a, b); }
 double cos(double x) { return std::cos(x); }

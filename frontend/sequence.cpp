@@ -24,9 +24,9 @@ SequenceReads sequence_reads() { return {pieces_ahead, pieces_when_asked}; }
 struct Sequence::Reader {
   StoredFile file;
   NpyHeader header;
-  TensorType all;  ///< of the whole array
+  TensorType all;  ///< type of the whole array
   std::int64_t position = 0;
-  // Read ahead: steps from `ahead_first` on, with plain dims.
+  // Read ahead: `ahead_count` time steps from `ahead_first` on, with plain dims.
   std::future<Tensor> ahead;
   std::int64_t ahead_first = 0, ahead_count = 0;
 
@@ -59,7 +59,7 @@ struct Sequence::Reader {
         static_cast<std::uint64_t>(piece.numel()), header.format, piece.data<void>(), "it");
     return piece;
   }
-  /// Without a thread or memory to be had, nothing is read ahead: next() then reads.
+  /// Reads ahead if there is memory and a thread for it; otherwise next() reads.
   void read_ahead(std::int64_t first, std::int64_t count) noexcept {
     ahead_first = first;
     ahead_count = std::min(count, header.sizes[0] - first);
@@ -71,15 +71,15 @@ struct Sequence::Reader {
       ahead = {};
     }
   }
-  /// Returns the steps that were read ahead, if they are these; otherwise, and where reading them
-  /// failed, an empty Tensor.
+  /// Returns the time steps that were read ahead if they are the requested ones, otherwise, or if
+  /// reading failed, an empty Tensor.
   Tensor take_ahead(std::int64_t first, std::int64_t count) {
     if (!ahead.valid()) return {};
     const bool is_asked_for = ahead_first == first && ahead_count == count;
     try {
       const Tensor steps = ahead.get();
       return is_asked_for ? steps : Tensor();
-    } catch (...) {  // the caller reads them itself, and reports its own error
+    } catch (...) {  // the caller reads again, and throws its own error
       return {};
     }
   }
@@ -108,7 +108,7 @@ Tensor Sequence::next(const Dim& time) {
   if (count > left())
     throw IndexError(str(reader.file.name(), ": ", count, " steps are asked for, and ", left(),
                          " are left of ", steps()));
-  const ModeScope plain({});  // what comes from a file belongs to no trace
+  const ModeScope plain({});  // file contents belong to no trace
   Tensor piece;
   if (const Tensor ahead = reader.take_ahead(first, count); ahead.is_defined()) {
     piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
@@ -117,7 +117,7 @@ Tensor Sequence::next(const Dim& time) {
     piece = reader.read(first, time);
     ++pieces_when_asked;
   }
-  reader.position = first + count;  // nothing behind this line throws
+  reader.position = first + count;  // nothing throws from here on
   reader.read_ahead(reader.position, count);
   return piece;
 }

@@ -1,4 +1,4 @@
-// frontend/sequence.h — Sequence, an array in a file that is read piece by piece.
+// frontend/sequence.h — Sequence, an array in a file that is read in windows.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,34 @@
 
 namespace reel {
 
-/// A sequence that may be longer than memory: an .npy file, read along its first axis. The piece
-/// behind the one that was asked for is read ahead, by a thread of its own; where no thread can be
-/// started, each piece is read when it is asked for.
+/// A sequence that may be longer than memory: an .npy file, read along its first axis.
+///
+/// A thread reads the next window ahead. If no thread can be started, each window is read when it
+/// is requested. Not thread-safe.
 ///
 ///   Sequence text("text.npy", {batch});
 ///   for (State state = start; text.left() >= 100;)
 ///     std::tie(model, state) = step(std::move(model), state, text.next(Dim("time", 100)));
 ///
-/// The state that a step hands on is a constant to the next one: gradients are exact inside a piece
-/// and reach no further, as with scan's `truncate`.
+/// The state that one step passes to the next is a constant to gradients: they are exact within a
+/// window and stop at its beginning, as with scan's `truncate`.
 class Sequence {
  public:
-  /// step_dims: those of a step, or none for plain ones. Throws what load_npy throws, ShapeError
-  /// for a scalar, and IoError for an array of several axes in Fortran's order.
+  /// step_dims: the dims of one time step, or none for plain sizes. Throws the exceptions of
+  /// load_npy; ShapeError for a scalar; IoError for an array of several axes in Fortran order.
   explicit Sequence(const std::string& path, const Dims& step_dims = {});
   ~Sequence();
   Sequence(Sequence&&) noexcept;
   Sequence& operator=(Sequence&&) noexcept;
 
   std::int64_t steps() const;
-  std::int64_t position() const;  ///< of the next step
+  std::int64_t position() const;  ///< of the next time step
   std::int64_t left() const { return steps() - position(); }
-  /// Goes on with that step. Throws IndexError unless 0 <= position <= steps().
+  /// Continues at this time step. Throws IndexError unless 0 <= position <= steps().
   void seek(std::int64_t position);
-  /// The next steps, as many as the dim has -> {time, dims of a step}. Throws IndexError where so
-  /// many are not left, ArgumentError for a dim without a size or with lengths, IoError; then the
-  /// position is as it was.
+  /// Returns the next time steps, as many as the dim has: {time, step_dims...}. Throws IndexError
+  /// if fewer are left, ArgumentError for a dim without a size or with lengths, or IoError; the
+  /// position is then unchanged.
   Tensor next(const Dim& time);
 
  private:

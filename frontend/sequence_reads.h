@@ -1,12 +1,11 @@
-// frontend/sequence_reads.h — how often a Sequence had read what it was asked for.
+// frontend/sequence_reads.h — counts how often a Sequence had read ahead.
 #pragma once
 
 #include <cstdint>
 
 namespace reel {
 
-/// Pieces of Sequences, since the program began: those that were read before they were asked for,
-/// and those that were not.
+/// Windows of all Sequences since the program began: read before they were requested, or when.
 struct SequenceReads {
   std::int64_t ahead = 0, when_asked = 0;
 };

@@ -8,7 +8,7 @@
 namespace reel::detail {
 namespace {
 
-/// Of values, indices and dense_shape, where one is given for the values.
+/// Adds the invariants of values, indices and dense_shape, given one for the values.
 void add_slices(Invariants& to, const std::optional<PartialShape>& given) {
   if (!given) return to.insert(to.end(), 3, std::nullopt), void();
   const bool has_rank = given->has_rank() && !given->dims().empty();
@@ -17,7 +17,8 @@ void add_slices(Invariants& to, const std::optional<PartialShape>& given) {
   to.push_back(PartialShape{has_rank ? Dim(given->dims().size()) : Dim::unknown()});
 }
 
-/// Of indices, values and dense_shape: the number of elements may always change.
+/// Adds the invariants of indices, values and dense_shape. The number of elements may always
+/// change.
 void add_sparse(Invariants& to, const std::optional<PartialShape>& given, const Dim& own,
                 const std::string& loop) {
   if (given && given->has_rank() && given->dims().size() != 1)

@@ -1,7 +1,9 @@
-// frontend/sparse_invariants.h — what traces know of the IndexedSlices and SparseTensors in a tree:
-// shape invariants of loops, one for each, said of all of its tensors; and how many elements a
-// SparseTensor has, which arguments and branches leave to runs. (Rows of IndexedSlices are a size
-// like any other, of which an invariant speaks.)
+// frontend/sparse_invariants.h — shape knowledge about the IndexedSlices and SparseTensors in a
+// tree.
+//
+// A loop's shape invariants have one entry for each of them, which is expanded to its tensors. The
+// number of elements of a SparseTensor is known only during a run, for arguments of jit and results
+// of branches. (The number of rows of an IndexedSlices is an ordinary size, with an invariant.)
 #pragma once
 
 #include <optional>
@@ -17,15 +19,15 @@ namespace reel::detail {
 
 using Invariants = std::vector<std::optional<PartialShape>>;
 
-/// A leaf of a state, as invariants count them.
+/// A leaf of a state as shape invariants count them.
 struct CountedLeaf {
   enum Kind { tensor, slices, sparse } kind;
-  Dim rank = Dim::unknown();  ///< of a SparseTensor: how long its dense_shape is
+  Dim rank = Dim::unknown();  ///< for a SparseTensor, the size of its dense_shape
 };
 
 struct CountLeaves {
   std::vector<CountedLeaf>& leaves;
-  int inside = 0;  // so many tensors of what was entered are to come
+  int inside = 0;  // remaining tensors of the struct that was entered
   template <class Leaf>
   void operator()(const Leaf&, const std::string&) {
     if constexpr (std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>) {
@@ -49,12 +51,12 @@ struct CountLeaves {
   }
 };
 
-/// One invariant per tensor, of those given for the leaves. Throws ArgumentError for another number
-/// of them, and for one that cannot be.
+/// Returns one invariant per tensor, given those for the leaves. Throws ArgumentError if their
+/// number differs, or for an impossible one.
 Invariants invariants_of_tensors(const std::string& loop, const std::vector<CountedLeaf>& leaves,
                                  const Invariants& given);
 
-/// shape_invariants as loops on leaves take them.
+/// Returns shape_invariants in the form of loops on leaves.
 template <class State>
 Invariants invariants_for(const std::string& loop, const State& state, const Invariants& given) {
   std::vector<CountedLeaf> leaves;
@@ -76,7 +78,8 @@ struct FindLengths {
   void enter(const SparseTensor&) { found.insert(found.end(), {leaves, leaves + 1}); }
 };
 
-/// The leaves that are as long as a SparseTensor has elements: these and their indices.
+/// Returns the leaves whose first size is a SparseTensor's number of elements: its values and
+/// indices.
 template <class Tree>
 std::vector<std::size_t> leaves_of_any_length(const Tree& tree) {
   std::vector<std::size_t> found;
@@ -94,7 +97,7 @@ struct ForgetLengths {
   void enter(SparseTensor& sparse);
 };
 
-/// The same; a trace forgets how many elements there are.
+/// Returns the tree; in a trace, with unknown numbers of elements for its SparseTensors.
 template <class Tree>
 Tree with_any_length(Tree tree) {
   ForgetLengths fn;

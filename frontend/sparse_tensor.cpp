@@ -20,7 +20,7 @@ void check_given(const SparseTensor& sparse) {
         "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
 }
 
-/// The first index of each place, or the second.
+/// Returns one column of the indices: all indices along one axis.
 Tensor column(const Tensor& places, std::int64_t axis) {
   return reshape(slice(places, 1, axis, axis + 1), {-1});
 }
@@ -48,7 +48,7 @@ SparseTensor from_dense(const Tensor& x) {
   const Tensor is_there = x.dtype() == boolean ? flat : not_equal(flat, 0);
   const Tensor numbers = pack(range(x.type().numel(), i64), is_there);
   const Tensor each = reshape(numbers, {-1, 1});
-  Tensors indices{slice(each, 1, 0, 0)};  // of a scalar, this is all
+  Tensors indices{slice(each, 1, 0, 0)};  // a scalar has no other column
   std::int64_t step = x.type().numel();
   for (const std::int64_t size : x.type().sizes()) {
     step = size ? step / size : 0;

@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// A dim of a trace whose size only a run knows.
+/// Returns a dim of a trace whose size only a run knows.
 Dim formal_dim(const Dim& like, const DimChanges& formal) {
   Ref<DimNode> node(new DimNode);
   node->name = like.name();
@@ -33,7 +33,7 @@ bool FormalState::learns(const TreeLeaves& returned) {
     if (at == changing_.end() && !(returned[i].dim == initial[i].dim)) changing_.push_back(i);
   }
   if (changing_.size() == known) return false;
-  // Lengths of one may run over another: those that run over fewer dims first.
+  // Lengths of one Dim may run over another: those that run over fewer dims come first.
   std::stable_sort(changing_.begin(), changing_.end(), [&](std::size_t a, std::size_t b) {
     return initial[a].dim.length_dims().size() < initial[b].dim.length_dims().size();
   });

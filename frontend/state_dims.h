@@ -1,5 +1,4 @@
-// frontend/state_dims.h — Dims in the state of a loop, which may change from iteration to
-// iteration.
+// frontend/state_dims.h — FormalState, the formal values of a loop's state and its changing Dims.
 #pragma once
 
 #include <vector>
@@ -10,28 +9,29 @@
 
 namespace reel {
 
-/// What a loop's graphs take for a state: a promise for each tensor, a formal Dim for each Dim that
-/// iterations change, and a token that says what it is. Tensors have the formal Dim too.
+/// The formal state in a loop's graphs: a promise for each tensor, and a formal Dim with its token
+/// for each Dim that iterations change. Tensors with such a Dim have the formal Dim too.
 ///
-/// Which Dims change is known only when the body has returned: it is recorded with those of the
-/// initial state first, and only if some came back changed with formal ones in their place.
+/// Only the returned state shows which Dims change. So the body is first recorded with the Dims of
+/// the initial state, and again with formal ones if some have changed.
 class FormalState {
  public:
-  /// In a trace.
+  /// Requires a trace.
   explicit FormalState(const StateRule& rule) : rule_(rule) {}
 
-  /// The state, as inputs of the graph that is being recorded.
+  /// Adds the state to the inputs of the graph that is being recorded.
   TreeLeaves add_inputs(GraphBuilder& builder) const;
-  /// Takes note of Dims that came back changed. True if there are some that it did not know of:
-  /// then what was recorded is of no use.
+  /// Notes the Dims that have changed. Returns true if some of them are new: the recording must
+  /// then be discarded and made again.
   bool learns(const TreeLeaves& returned);
-  /// The Dims that change: leaves of the state, and what they are in the recorded graphs.
+  /// Returns the changing Dims: their leaves in the state, and their formal Dims in the recorded
+  /// graphs.
   const std::vector<std::size_t>& changing() const { return changing_; }
   const Dims& formal() const { return formal_; }
 
-  /// The tensors of a state, then tokens of the Dims that change: the loop's carries.
+  /// Returns the loop's carries: the tensors of a state, then tokens of the changing Dims.
   Tensors carries(const TreeLeaves& state) const;
-  /// The state that comes out, from the last values of those.
+  /// Returns the final state, given the loop's final carries.
   TreeLeaves result(const Tensors& outputs) const;
 
  private:

@@ -26,11 +26,11 @@ constexpr struct {
 
 const auto& facts(StoredDType stored) { return kStored[static_cast<int>(stored)]; }
 
-/// IEEE 754's binary16: 1 bit sign, 5 exponent, 10 fraction.
+/// Converts IEEE 754's binary16: 1 bit sign, 5 exponent, 10 fraction.
 float float_of_half(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16, exponent = half >> 10 & 31,
                       fraction = half & 1023;
-  if (exponent == 0) {  // zero, or a fraction without its leading one
+  if (exponent == 0) {  // zero or subnormal
     const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
     return sign ? -magnitude : magnitude;
   }
@@ -57,7 +57,7 @@ To converted(From value) {
   return static_cast<To>(value);
 }
 
-/// from may be the end of to: no element is overwritten before it is read.
+/// `from` may be the end of `to`: each element is read before it is overwritten.
 void widen(StoredDType stored, const char* from, void* to, std::uint64_t count) {
   using S = StoredDType;
   switch (stored) {
@@ -119,7 +119,7 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& sizes, S
 void read_elements(const StoredFile& file, std::uint64_t offset, std::uint64_t count,
                    StoredFormat format, void* to, const std::string& subject) {
   const std::uint64_t size = size_of(format.dtype), wide = size_of(*counterpart(format.dtype));
-  // Narrow elements are read to the end of their place, and widened from the front.
+  // Narrow elements are read to the end of the buffer and widened from its front.
   char* from = static_cast<char*>(to) + count * (wide - size);
   file.read(from, offset, count * size);
   if (format.is_big_endian && size > 1) reverse_bytes(from, size, count);

@@ -1,4 +1,4 @@
-// frontend/stored_elements.h — the elements that files know, and reading them as ours.
+// frontend/stored_elements.h — element types of files, and reading them as dtypes of the library.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ enum class StoredDType : std::uint8_t {
   f64
 };
 
-/// In bytes.
+/// Returns the size of an element in bytes.
 std::uint64_t size_of(StoredDType stored);
 StoredDType stored_as(DType dtype);
-/// The narrowest of our dtypes that holds every value: f16 and bf16 become f32, u8 to i16 become
-/// i32, u32 becomes i64. u64 and f8 have none.
+/// Returns the narrowest dtype of the library that holds every value: f16 and bf16 become f32, u8
+/// to i16 become i32, u32 becomes i64. Returns nullopt for u64 and f8.
 std::optional<DType> counterpart(StoredDType stored);
 std::ostream& operator<<(std::ostream& out, StoredDType stored);
 
-/// The bytes of an array whose sizes are given one by one.
+/// Computes the bytes of an array, given its sizes one by one.
 class ByteCount {
  public:
   explicit ByteCount(StoredDType stored) : bytes_(size_of(stored)) {}
   void multiply_by(std::uint64_t size);
-  /// None when 63 bits do not hold them, or the product of the sizes without the zeros among them,
-  /// each element taken as wide as it may become in memory: no product of sizes overflows there.
+  /// Returns the bytes, or nullopt if they do not fit into 63 bits. To rule out any later overflow,
+  /// the check counts 8 bytes per element, the widest in memory, and leaves out sizes of zero.
   std::optional<std::uint64_t> result() const;
 
  private:
@@ -52,17 +52,18 @@ class ByteCount {
   bool fits_ = true;
 };
 
-/// The result of ByteCount for an array of that shape.
+/// Returns ByteCount::result() for an array of this shape.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& sizes, StoredDType stored);
 
-/// How the elements of an array stand in a file.
+/// The type and byte order of an array's elements in a file.
 struct StoredFormat {
   StoredDType dtype;
   bool is_big_endian = false;
 };
 
-/// Reads `count` elements from `offset` on, as elements of their counterpart, which they must have.
-/// Throws IoError, and for bytes that are no booleans; then `subject` says whose they are.
+/// Reads `count` elements from `offset` on, converted to their counterpart. Requires that they have
+/// one. Throws IoError, also for booleans that are neither 0 nor 1; `subject` names the array in
+/// that message.
 void read_elements(const StoredFile& file, std::uint64_t offset, std::uint64_t count,
                    StoredFormat format, void* to, const std::string& subject);
 

@@ -17,7 +17,7 @@ namespace reel {
 
 StoredFile::StoredFile(const std::string& path, const char* what)
     : path_(path), name_(str(what, ": ", path)) {
-  // Not blocking, so that opening a pipe comes back to be refused.
+  // O_NONBLOCK: opening a pipe must return, so that it can be refused.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw IoError(str(what, ": cannot open ", path, ": ", reason_of(errno)));
   try {

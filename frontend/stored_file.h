@@ -1,4 +1,4 @@
-// frontend/stored_file.h — a file that is open to be read at any place, and says what is wrong.
+// frontend/stored_file.h — StoredFile, a file open for random access, with its error messages.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace reel {
 
-/// A regular file, open for reading. Const members may be called from several threads at once.
+/// A regular file, open for reading. Thread-safe: const members may be called concurrently.
 class StoredFile {
  public:
-  /// what: who reads it; messages begin with "what: path". Throws IoError.
+  /// what: the reading function; messages begin with "what: path". Throws IoError.
   StoredFile(const std::string& path, const char* what);
   ~StoredFile();
   StoredFile(const StoredFile&) = delete;
@@ -18,14 +18,15 @@ class StoredFile {
   const std::string& name() const { return name_; }  ///< "what: path"
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  /// `count` bytes from `offset` on, which the file must have. Throws IoError.
+  /// Reads `count` bytes from `offset` on. Throws IoError, also if the file is shorter.
   void read(void* to, std::uint64_t offset, std::uint64_t count) const;
-  /// The first bytes, as many as kind_of_file looks at. Throws IoError.
+  /// Returns the first bytes of the file, kFileFrontBytes at most. Throws IoError.
   std::string front() const;
-  /// Throws IoError: name, "is damaged", and the reason, which may quote the file at any length.
+  /// Throws IoError: name, "is damaged", and the reason, which may quote the file; long reasons are
+  /// cut.
   [[noreturn]] void damaged(const std::string& reason) const;
   /// Throws IoError for a file of another kind: name, "is not", `expected` ("an .npy file"), and
-  /// what the file looks like; `otherwise` where that is unknown.
+  /// the kind that the file looks like, or `otherwise` if it is unknown.
   [[noreturn]] void is_not(const char* expected, const std::string& otherwise) const;
 
  private:
@@ -36,7 +37,7 @@ class StoredFile {
   std::uint64_t size_ = 0;
 };
 
-/// The error that StoredFile::damaged throws, for those who only know its name.
+/// Throws the error of StoredFile::damaged, given only the file's name.
 [[noreturn]] void throw_damaged(const std::string& name, const std::string& reason);
 
 }  // namespace reel

@@ -12,7 +12,7 @@ std::string print_stored(StoredDType stored, const std::vector<std::int64_t>& si
 
 TensorType stored_type(StoredDType stored, const std::vector<std::int64_t>& sizes, const Dims& dims,
                        const std::string& name) {
-  ModeScope plain({});  // what comes from a file belongs to no trace
+  ModeScope plain({});  // file contents belong to no trace
   const auto dtype = counterpart(stored);
   if (!dtype)
     throw DTypeError(str(name, " has elements of type ", stored,

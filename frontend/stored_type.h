@@ -1,4 +1,4 @@
-// frontend/stored_type.h — the type of the tensor that an array in a file becomes.
+// frontend/stored_type.h — stored_type, the type of the tensor that a stored array becomes.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace reel {
 
-/// The type of a stored array, its axes called as `dims`, or plain if there are none. An undefined
-/// dim is a name: a dim of that name and the stored size takes its place.
+/// Returns the type of a stored array with the axes `dims`, or plain axes if dims are empty. An
+/// undefined dim gives a name only: it is replaced by a dim of that name with the stored size.
 ///
-/// Throws, beginning with `name`, DTypeError for elements that have no counterpart, ShapeError for
-/// dims that do not fit.
+/// Throws DTypeError for elements without a counterpart, ShapeError if dims do not fit; messages
+/// begin with `name`.
 TensorType stored_type(StoredDType stored, const std::vector<std::int64_t>& sizes, const Dims& dims,
                        const std::string& name);
 
-/// As stored: f16[3,4].
+/// Prints the type as stored: f16[3,4].
 std::string print_stored(StoredDType stored, const std::vector<std::int64_t>& sizes);
 
 }  // namespace reel

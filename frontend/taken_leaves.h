@@ -1,5 +1,5 @@
-// frontend/taken_leaves.h — TakenLeaves, the leaves of a call's arguments, which come back if the
-// call fails.
+// frontend/taken_leaves.h — TakenLeaves, the leaves of a call's arguments, given back if the call
+// fails.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace reel::detail {
 
-/// Leaves empty tensors behind. Never fails.
+/// Replaces the tensors of a tree by empty ones. Never throws.
 struct DropTensors {
   void operator()(Tensor& tensor, const std::string&) { tensor = Tensor(); }
   void operator()(TensorArray& array, const std::string&) { array = TensorArray::of_list({}); }
@@ -22,7 +22,7 @@ struct DropTensors {
   void key(const std::string&, const std::string&) {}
 };
 
-/// Moves tensors of leaves into the tree that they were taken from. Never fails.
+/// Moves the tensors of leaves back into the tree that they were taken from. Never throws.
 struct PutTensorsBack {
   TreeLeaf* next;
   void operator()(Tensor& tensor, const std::string&) { tensor = std::move((next++)->tensor); }
@@ -49,9 +49,9 @@ struct SkipLeaves {
 
 /// The leaves of the arguments of a call, one argument after the other.
 ///
-/// Args: as a forwarding function deduces them. Tensors of arguments that the caller has moved in
-/// are taken out of the caller's objects, so that their reference count may be one. Unless keep()
-/// is called, the destructor puts them back; the structure of the objects stays throughout.
+/// Args: as a forwarding function deduces them. Takes the tensors of moved-in arguments out of the
+/// caller's objects, so that their reference count may be one. The destructor puts them back unless
+/// keep() was called. The structure of the caller's objects never changes.
 template <class... Args>
 class TakenLeaves {
  public:
@@ -74,7 +74,7 @@ class TakenLeaves {
   }
   TakenLeaves(const TakenLeaves&) = delete;
   TakenLeaves& operator=(const TakenLeaves&) = delete;
-  /// The call has succeeded: the tensors are its own.
+  /// Keeps the tensors: the call has succeeded and owns them.
   void keep() { is_kept_ = true; }
 
  private:

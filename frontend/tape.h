@@ -1,4 +1,4 @@
-// frontend/tape.h — Tape, gradients by hand.
+// frontend/tape.h — Tape, for gradients of recorded computations.
 #pragma once
 
 #include "reel/autodiff/tape.h"
@@ -7,16 +7,16 @@
 
 namespace reel {
 
-/// What a gradient with respect to a tensor looks like where there is no path: exact zeros of its
-/// type.
+/// Returns the gradient with respect to a tensor that the result does not depend on: exact zeros of
+/// the tensor's type.
 Tensor zero_gradient(const Tensor& source);
-/// A cotangent as it is given to users: zeros where there is none, an array of as many elements as
-/// the source has, where it ended with the last one that anything depends on.
+/// Returns a cotangent in the form that users get: zeros if it is empty, and for an array as many
+/// elements as the source has, even if the last ones have no cotangents.
 Tensor whole_gradient(Tensor cotangent, const Tensor& source);
 
 namespace detail {
 
-/// Cotangents will be asked for the floating tensors of a tree; for its tables as rows.
+/// Watches the floating tensors of a tree, and its embedding tables as table rows.
 template <class Tree>
 void watch_tree(RecordingTape& tape, const Tree& tree) {
   for (const Tensor& tensor : tensors_of(flatten(tree)))
@@ -25,7 +25,7 @@ void watch_tree(RecordingTape& tape, const Tree& tree) {
     if (found.table->is_dense()) tape.watch_rows(found.table->dense());
 }
 
-/// The gradient with respect to a tree that watch_tree was given: a tree of its type.
+/// Returns the gradient with respect to a tree that watch_tree was given: a tree of its type.
 template <class Tree>
 Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors& cotangents,
                       const Tree& tree) {
@@ -33,7 +33,7 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
   const Tensors sources = tensors_of(leaves);
   Tensors numbers;
   Tensors gradient = tape.gradient(targets, cotangents, sources, nullptr, &numbers);
-  // Rows are put in afterwards: with them a table has other leaves.
+  // Table rows are put in last, because they change the leaves of a table.
   const auto tables = tables_of(tree);
   std::vector<EmbeddingTable> rows(tables.size());
   for (std::size_t k = 0; k < tables.size(); ++k) {
@@ -44,7 +44,7 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
     gradient[i] = sources[i];
     numbers[i] = Tensor();
   }
-  // What is watched as a table may be asked for as a plain tensor, too.
+  // A tensor that is watched as a table may also be requested as a plain tensor.
   for (std::size_t i = 0; i < sources.size(); ++i)
     gradient[i] = numbers[i].is_defined()
                       ? whole_of_rows(gradient[i], numbers[i], sources[i].type())
@@ -59,40 +59,44 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
 }  // namespace detail
 
 struct TapeOptions {
-  bool persistent = false;  ///< gradient may be asked more than once
+  bool persistent = false;  ///< true: gradient() may be called more than once
 };
 
-/// Records what is done to watched tensors, for as long as it lives; tapes may be nested, for
-/// higher derivatives.
+/// Records all ops on watched tensors during its lifetime. Tapes may be nested, for higher
+/// derivatives.
 ///
 ///   Tape tape;
 ///   tape.watch(w);
 ///   Tensor y = w * w;
 ///   Tensor dw = tape.gradient(y, w);
 ///
-/// A tape records the body, branch or trace that it is opened in, and no other inside of that.
-/// There it still gives gradients of what it has recorded.
+/// A tape records the body, branch or trace that it is opened in, and none of those nested inside
+/// it. In a nested one it still returns gradients of the ops that it has recorded.
 class Tape {
  public:
   explicit Tape(TapeOptions options = {}) : tape_(options.persistent) {}
 
-  /// Cotangents will be asked for the floating tensors of this tree. Throws TraceError for a tensor
-  /// that was made in a body, branch or trace inside that of the tape.
+  /// Watches the floating tensors of this tree, so that gradients with respect to them can be
+  /// requested. Throws TraceError for a tensor that was made in a body, branch or trace nested
+  /// inside the tape's.
   template <class Tree>
   void watch(const Tree& tree) {
     detail::watch_tree(tape_, tree);
   }
-  /// The gradient of the sum of y with respect to a tree: a tree of its type. Integers, booleans
-  /// and what y does not depend on get exact zeros; an EmbeddingTable rows. cotangent: what to
-  /// start from instead of ones. Throws ArgumentError when asked twice of a tape that is not
-  /// persistent, except inside of another trace, body or branch; TraceError for a y or a tree that
-  /// was made there, and outside of the trace, body or branch that the tape was opened in.
+  /// Returns the gradient of sum(y) with respect to a tree: a tree of its type. Integers, booleans,
+  /// and leaves that y does not depend on get exact zeros; an EmbeddingTable gets table rows.
+  /// cotangent: starts from this cotangent of y instead of ones.
+  ///
+  /// Throws ArgumentError at the second call unless the tape is persistent or the call is inside
+  /// another trace, body or branch. Throws TraceError if y or the tree was made in a trace, body or
+  /// branch nested inside the tape's, and if called outside the one that the tape was opened in.
   template <class Tree>
   Tree gradient(const Tensor& y, const Tree& tree, const Tensor& cotangent = {}) {
     return detail::gradient_of_tree(tape_, {y}, {cotangent}, tree);
   }
 
-  /// Fills cotangents in where tensors stand; an empty one becomes zeros.
+  /// Returns a copy of the tree with cotangents in the place of its tensors; zeros for an empty
+  /// cotangent.
   template <class Tree>
   static Tree from(Tensors cotangents, const Tree& tree) {
     const TreeLeaves leaves = flatten(tree);

@@ -9,66 +9,68 @@
 namespace reel {
 
 struct TensorArrayOptions {
-  std::int64_t size = 0;  ///< elements to start with; never written ones read as zeros
-  /// A write beyond the end lets the array grow, instead of being an IndexError.
+  std::int64_t size = 0;  ///< initial number of elements; they read as zeros until written
+  /// true: a write beyond the end grows the array; false: it throws IndexError.
   bool dynamic_size = false;
 };
 
-/// A list of tensors of one type, a value like a Tensor: changing one gives another, and the old
-/// one stays as it was.
+/// A list of tensors of one type. A value like a Tensor: each change returns a new array and leaves
+/// the old one unchanged.
 ///
-/// Works eagerly, as state of a loop, and with gradients of any order. An element that was never
-/// written reads as zeros; a second write replaces. Cost: push_back, write and read O(log N), in
-/// place when nobody else holds the array; a gradient through N of them O(N log N) in all.
+/// Works in eager mode, as state of a loop, and with gradients of any order. An element that was
+/// never written reads as zeros; a second write replaces the first. Cost: push_back, write and read
+/// O(log N), in place if this is the only reference to the array; a gradient through N of them O(N
+/// log N) in total.
 ///
-/// After RETURNN's and TensorFlow's TensorArray. What of the latter's flags is missing here has no
-/// meaning where memory follows ownership (clear_after_read, close), or is said by the type of an
-/// element (infer_shape, element_shape).
+/// Modelled on RETURNN's and TensorFlow's TensorArray. TensorFlow's remaining flags have no meaning
+/// if memory follows ownership (clear_after_read, close), or are part of the element type
+/// (infer_shape, element_shape).
 class TensorArray {
  public:
-  /// An array of no element type: to be assigned to.
+  /// An array without an element type, to be assigned to. Ops on it throw ArgumentError.
   TensorArray() = default;
-  /// An empty array, or one of `size` elements never written. element: the type of its elements;
-  /// sizes may be `unknown` where elements differ.
+  /// An array of options.size elements that were never written. element: the type of the elements;
+  /// sizes that differ between elements are `unknown`. Throws ArgumentError for a negative size.
   TensorArray(TensorType element, TensorArrayOptions options = {});
 
-  /// The slices of x along an axis. x: any with that axis -> elements of x's type without it.
+  /// Returns the slices of x along an axis: elements of x's type without that axis.
   static TensorArray unstack(const Tensor& x, const class Axis& axis);
-  /// Pieces of x along its first axis. x: [n, ...], plain; lengths: integers [k] that add up to n
-  /// -> k elements [unknown, ...].
+  /// Returns pieces of x along its first axis. x: [n, ...], plain; lengths: integers [k] with the
+  /// sum n. Returns k elements [unknown, ...].
   static TensorArray split(const Tensor& x, const Tensor& lengths);
 
-  /// With x behind the last element. Throws DTypeError or ShapeError unless x has the type of an
-  /// element (the order of named dims aside).
+  /// Returns the array with x appended. Throws DTypeError or ShapeError unless x has the element
+  /// type; named dims may be in another order.
   TensorArray push_back(const Tensor& x) const;
-  /// With x at an index; a second write replaces. Throws as push_back, and IndexError where the
-  /// index is negative, or beyond the end of an array without dynamic_size.
+  /// Returns the array with x at an index; replaces an earlier write. Throws as push_back does, and
+  /// IndexError if the index is negative, or beyond the end of an array without dynamic_size.
   TensorArray write(const Tensor& index, const Tensor& x) const;
   TensorArray write(std::int64_t index, const Tensor& x) const;
-  /// With the slices of x along its leading dim at indices; of equal ones the last counts.
-  /// indices: integers [k]; x: [k, ...]. Throws as write.
+  /// Returns the array with the slices of x along its leading dim written at indices. If indices
+  /// are equal, the last one counts. indices: integers [k]; x: [k, ...]. Throws as write does.
   TensorArray scatter(const Tensor& indices, const Tensor& x) const;
-  /// The element at an index, negative ones counting from the end. index: an integer scalar.
+  /// Returns the element at an index. index: an integer scalar; negative ones count from the end.
   Tensor read(const Tensor& index) const;
   Tensor read(std::int64_t index) const;
   Tensor operator[](const Tensor& index) const { return read(index); }
   Tensor operator[](std::int64_t index) const { return read(index); }
-  /// The elements at indices, side by side along the indices' dim. indices: integers [k], negative
-  /// ones counting from the end -> [k, ...].
+  /// Returns the elements at indices, stacked along the dim of the indices: [k, ...]. indices:
+  /// integers [k]; negative ones count from the end.
   Tensor gather(const Tensor& indices) const;
-  /// All elements side by side along a new leading dim; ShapeError when its size is not their
-  /// number, or elements differ in shape. Without elements their shape must be known.
+  /// Returns all elements, stacked along a new leading dim. Throws ShapeError if the dim's size is
+  /// not their number, or if elements differ in shape. Without elements their shape must be known.
   Tensor stack() const;
   Tensor stack(const Dim& dim) const;
-  /// All elements one after the other along their first axis, in which they may differ. Plain dims.
+  /// Returns all elements, concatenated along their first axis, in which they may differ. Plain
+  /// dims only.
   Tensor concat() const;
-  /// The number of elements (an i32 scalar).
+  /// Returns the number of elements (an i32 scalar).
   Tensor size() const;
 
   TensorType element_type() const { return list_.type().element(); }
   bool is_defined() const { return list_.is_defined(); }
 
-  // Below: for the library itself.
+  // For the library itself:
   const Tensor& list() const& { return list_; }
   Tensor list() && { return std::move(list_); }
   static TensorArray of_list(Tensor list);

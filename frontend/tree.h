@@ -1,4 +1,4 @@
-// frontend/tree.h — trees: what states, parameters and results of models are made of.
+// frontend/tree.h — trees, the aggregates of tensors that make up states, parameters and results.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace reel {
 
-/// Nothing: no state, no y.
+/// An empty tree: no state, no y.
 struct None {
   bool operator==(const None&) const { return true; }
 };
@@ -44,7 +44,7 @@ template <class T>
 concept WithMembers = requires(T& t) {
   t.members();
 };
-/// Says what its members are called in paths; one without a name has the path of the whole.
+/// Names the members in paths. A member with an empty name has the path of the whole.
 template <class T>
 concept WithMemberNames = requires {
   T::member_names();
@@ -52,8 +52,8 @@ concept WithMemberNames = requires {
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
 
-/// True for a struct whose fields can be walked through. A class that is none is an error once,
-/// however many functions walk through it.
+/// True for a struct whose fields can be visited. The static_asserts fail once per class, however
+/// many functions visit it.
 template <class T>
 constexpr bool is_struct_of_trees() {
   constexpr bool kIsPlain = [] {
@@ -80,10 +80,12 @@ constexpr bool is_struct_of_trees() {
 template <class T>
 inline constexpr bool kIsStructOfTrees = is_struct_of_trees<T>();
 
-/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn(container's size, path)
-/// before its elements: two trees of one type have the same structure exactly when the sizes agree.
-/// Paths are made only if WithPaths. fn.enter(part), if there is one that takes a part of the tree,
-/// is called before what is in it.
+/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn.size(n, path) before the
+/// elements of a container. Two trees of one type have the same structure if and only if these
+/// sizes, and the keys given to fn.key, agree.
+///
+/// Paths are empty unless WithPaths. Calls fn.enter(part), if fn has such a function, before it
+/// visits the part.
 template <bool WithPaths, class Tree, class Fn>
 void walk(Tree& tree, const std::string& path, Fn& fn) {
   using T = std::remove_const_t<Tree>;
@@ -134,7 +136,7 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
     (std::make_index_sequence<kCount>{});
   } else if constexpr (WithMembers<T>) {
     walk<WithPaths>(const_cast<T&>(tree), path,
-                    fn);  // members() that is not const changes nothing either
+                    fn);  // a members() that is not const must not change anything
   } else if constexpr (kIsStructOfTrees<T>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
@@ -163,7 +165,7 @@ struct Flatten {
   }
 };
 
-/// Flattens, and leaves empty tensors behind.
+/// Flattens a tree and leaves empty tensors in it.
 struct TakeLeaves : Flatten {
   using Flatten::operator();
   void operator()(Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(std::move(t))); }
@@ -172,7 +174,7 @@ struct TakeLeaves : Flatten {
   }
 };
 
-/// Throws StructureError: leaves were given that are not those of the tree.
+/// Throws StructureError: the leaves do not belong to a tree of this structure.
 [[noreturn]] void refuse_leaves();
 
 struct Unflatten {
@@ -187,7 +189,7 @@ struct Unflatten {
     a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
   }
   void operator()(Dim& d, const std::string&) { d = take(TreeLeaf::Kind::dim).dim; }
-  // Loops leave out what says nothing: None, and numbers, which the tree has already.
+  // Leaves of None and of numbers carry no information here: the tree already has them.
   void operator()(None&, const std::string&) { ++next; }
   template <Fixed T>
   void operator()(T&, const std::string&) {
@@ -211,7 +213,7 @@ struct Paths {
   void key(const std::string&, const std::string& path) { paths.push_back(path); }
 };
 
-/// What a tree becomes when it is the initial state of a loop: numbers are tensors.
+/// The type of a loop's state, given the initial tree: numbers become tensors.
 template <class T>
 struct StateOf {
   using type = T;
@@ -254,7 +256,8 @@ typename StateOf<T>::type as_state(const T& tree) {
 
 }  // namespace detail
 
-/// The leaves of a tree in the order of its fields. Sizes of containers count as fixed leaves.
+/// Returns the leaves of a tree in the order of its fields. Sizes and keys of containers are fixed
+/// leaves.
 template <class T>
 TreeLeaves flatten(const T& tree) {
   TreeLeaves leaves;
@@ -263,7 +266,7 @@ TreeLeaves flatten(const T& tree) {
   return leaves;
 }
 
-/// The same, with the tree's own tensors: they are empty in the tree from then on.
+/// Returns the leaves as flatten does, but moves the tensors out: the tree is left with empty ones.
 template <class T>
 TreeLeaves take_leaves(T& tree) {
   TreeLeaves leaves;
@@ -272,8 +275,8 @@ TreeLeaves take_leaves(T& tree) {
   return leaves;
 }
 
-/// A copy of `like` with these leaves. Throws StructureError if they have no tensor or Dim where
-/// `like` has one, or a container of another size or of other keys.
+/// Returns a copy of `like` with these leaves. Throws StructureError if a leaf is no tensor or Dim
+/// although `like` has one there, or if a container has another size or other keys.
 template <class T>
 T unflatten(const T& like, const TreeLeaves& leaves) {
   T tree = like;
@@ -282,7 +285,7 @@ T unflatten(const T& like, const TreeLeaves& leaves) {
   return tree;
 }
 
-/// The path of each leaf, as flatten orders them, under a common root: state.h.
+/// Returns the path of each leaf, in the order of flatten, under a common root: state.h.
 template <class T>
 std::vector<std::string> leaf_paths(const T& tree, const std::string& root = {}) {
   std::vector<std::string> paths;
@@ -291,8 +294,8 @@ std::vector<std::string> leaf_paths(const T& tree, const std::string& root = {})
   return paths;
 }
 
-/// The paths of a tree's tensors, by the names of its fields: encoder.recurrent_weight; under a
-/// common root as leaf_paths gives them.
+/// Returns the paths of a tree's tensors by the names of its fields, as in
+/// encoder.recurrent_weight; under a common root, as leaf_paths does.
 template <class T>
 std::vector<std::string> tree_paths(const T& tree, const std::string& root = {}) {
   const TreeLeaves leaves = flatten(tree);
@@ -303,24 +306,25 @@ std::vector<std::string> tree_paths(const T& tree, const std::string& root = {})
   return result;
 }
 
-/// The tensors among leaves, and leaves with other tensors in their place: as many at least, or
-/// this throws StructureError.
+/// tensors_of returns the tensors among leaves. with_tensors returns leaves with these tensors in
+/// their place, and throws StructureError if there are too few.
 Tensors tensors_of(const TreeLeaves& leaves);
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
-/// What a recorded part returns has other Dims where it is used: its outputs are its tensors and a
-/// token for each of its Dims; and the leaves with what these outputs became.
+/// Results of a recorded subcomputation get new Dims where it is used. So its outputs are its
+/// tensors and one token per named Dim; with_outputs fills the outputs' values and Dims into
+/// leaves.
 bool has_token(const TreeLeaf& leaf);
 Tensors outputs_of(const TreeLeaves& leaves);
 TreeLeaves with_outputs(TreeLeaves leaves, const Tensors& outputs);
 
 namespace detail {
-/// Throws StructureError, which names what differs, unless a further tree has the structure of the
-/// first one.
+/// Throws StructureError, which names the differences, if `other` does not have the structure of
+/// `first`.
 void check_same_structure(const char* function, const TreeLeaves& first, const TreeLeaves& other,
                           const std::function<std::vector<std::string>()>& first_paths,
                           const std::function<std::vector<std::string>()>& other_paths);
-/// Rows are no tensors to map: their numbers would be changed, too, and those of two gradients are
-/// not the same.
+/// Throws StructureError: mapping a gradient of table rows would change its row numbers too, and
+/// two gradients may have different ones.
 [[noreturn]] void refuse_rows(const char* function);
 struct RefuseRows {
   template <class Part>
@@ -338,10 +342,11 @@ struct RefuseRows {
 };
 }  // namespace detail
 
-/// f applied to each tensor of a tree, and to the tensors at the same place of further trees of the
-/// same structure. Throws StructureError for trees of another structure, and for a gradient that
-/// has rows of an EmbeddingTable: with_dense_tables makes them whole, and + of two such tables
-/// joins them.
+/// Returns the tree of f(tensor, tensors at the same place in `more`...). Arrays, Dims and fixed
+/// leaves are copied from `tree`.
+///
+/// Throws StructureError if the trees differ in structure, or if one is a gradient with rows of an
+/// EmbeddingTable: make it dense with with_dense_tables first, or add two such gradients with +.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
   detail::RefuseRows rows;

@@ -52,7 +52,7 @@ bool is_differentiable(const TreeLeaf& leaf) {
          is_float(leaf.tensor.dtype());
 }
 
-/// Its block was made on this thread since then.
+/// True if the tensor's block was made on this thread after `begin`.
 bool is_since(const Tensor& tensor, std::uint64_t begin) {
   return is_id_since(tensor.block()->id, begin);
 }
@@ -70,7 +70,7 @@ TreeLeaves own_terms(TreeLeaves terms, std::uint64_t begin) {
 TreeLeaves own_state(TreeLeaves state, std::uint64_t begin) {
   if (!thread_mode.tape) return state;
   using Ids = std::vector<std::uint64_t>;
-  Ids own;  // of a thread at its end
+  Ids own;  // used at a thread's end, when the thread's store is gone
   Ids* const kept = ThreadStore<Ids, StateRule>::get();
   Ids& ids = kept ? *kept : own;
   ids.clear();
@@ -122,7 +122,7 @@ struct Recorded {
   Tensors captured;
 };
 
-/// Nothing if cond is a C++ bool; false is handed on in `never`.
+/// Returns nullopt if cond is a C++ bool; sets `never` if it is false.
 std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule,
                                     const FormalState& formal, RandomScope& random, bool has_bound,
                                     bool& never) {
@@ -140,7 +140,7 @@ std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule
   return Recorded{std::move(graph), builder.captured()};
 }
 
-/// Nothing if Dims of the state came back changed that were not known to change.
+/// Returns nullopt if Dims of the state changed that were assumed to stay.
 std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule,
                                     FormalState& formal, RandomScope& random) {
   GraphBuilder builder("body", body_of(rule.what()));
@@ -223,7 +223,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) try {
       throw ArgumentError(
           str(title(spec), ": maximum_iterations must be a scalar, got ", bound->type()));
   }
-  // Without back_prop no tape is told of the loop: what comes out is a constant to it.
+  // Without back_prop no tape sees the loop, so its results are constants to gradients.
   ModeScope scope(
       {thread_mode.builder, spec.back_prop ? thread_mode.tape : nullptr, thread_mode.entries});
   if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
@@ -234,7 +234,7 @@ TreeLeaves while_loop_leaves(const WhileSpec& spec) try {
     });
   if (!is_tracing()) return run_eagerly(spec, rule, bound);
   TreeLeaves result = record_loop(spec, rule, bound);
-  if (!spec.back_prop)  // the graph may be reversed later: it has to know as well
+  if (!spec.back_prop)  // the graph may be reversed later: it must know as well
     for (TreeLeaf& leaf : result)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
   return result;

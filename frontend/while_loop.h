@@ -1,4 +1,4 @@
-// frontend/while_loop.h — while_loop and cond: control flow on tensors.
+// frontend/while_loop.h — while_loop and cond, control flow on tensors.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,29 @@
 
 namespace reel {
 
-/// The options of tf.while_loop, and what is kept for the gradient, in the order of Scan.
+/// The options of tf.while_loop, and those of the gradient's memory. The members have the order of
+/// Scan's.
 struct WhileOptions {
-  /// One entry per tensor of the state, in path order; std::nullopt stands for the shape of the
-  /// initial value; of a TensorArray it is the shape of its elements. What goes in and what body
-  /// returns must be at least as specific: of the same rank, and equal wherever the invariant says
-  /// something. Eagerly every iteration's sizes are compared. While tracing, the invariant is all
-  /// that is known in cond, in body and behind the loop; a size of which body knows less is an
-  /// error too, until ensure_shape says it. PartialShape::unknown_rank() allows every shape
-  /// eagerly, and every size of the initial value's rank in a trace. An IndexedSlices counts once:
-  /// its invariant is that of its values, the first size that of its indices, too. So does a
-  /// SparseTensor: its invariant is that of its dense_shape, {2} for matrices; how many elements it
-  /// has may change, by default too.
+  /// One entry per tensor of the state, in path order; for a TensorArray, the shape of its
+  /// elements. std::nullopt stands for the shape of the initial value.
+  ///
+  /// The initial value and the state that body returns must be at least as specific as the
+  /// invariant: of the same rank, and equal to every size that it names. In eager mode the sizes of
+  /// every iteration are checked. In a trace, cond, body and the code after the loop know only the
+  /// invariant; it is an error if body returns a less specific size, which ensure_shape can fix.
+  /// PartialShape::unknown_rank() allows every shape in eager mode, and every size of the initial
+  /// value's rank in a trace.
+  ///
+  /// An IndexedSlices has one entry, the invariant of its values; the first size also applies to
+  /// its indices. A SparseTensor has one entry, the invariant of its dense_shape: {2} for matrices.
+  /// Its number of elements may always change.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
-  /// At least 1; never changes a result. Only Executor::dataflow looks at it, the others run one
-  /// iteration after the other.
+  /// At least 1. Used by Executor::dataflow only; the other executors run one iteration at a time.
+  /// Never changes a result.
   int parallel_iterations = 10;
-  bool back_prop = true;        ///< false: no gradient goes through the loop
-  Checkpoint checkpoint = {};   ///< what is kept for the gradient, as of scan
-  SwapMemory swap_memory = {};  ///< true: may be kept in a file
+  bool back_prop = true;        ///< false: no gradient flows through the loop
+  Checkpoint checkpoint = {};   ///< selects the residuals that are saved, as for scan
+  SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
   std::optional<IterationCount> maximum_iterations = {};
   std::string name = "while";
 };
@@ -44,7 +48,7 @@ struct TakesMembers<Fn, std::tuple<Ts...>> : std::is_invocable<Fn&, const Ts&...
 template <class Fn, class A, class B>
 struct TakesMembers<Fn, std::pair<A, B>> : std::is_invocable<Fn&, const A&, const B&> {};
 
-/// Calls fn with a state, taken apart into arguments where it is a tuple and fn wants that.
+/// Calls fn with the state, or with the members of a tuple or pair as arguments if fn takes those.
 template <class Fn, class State>
 decltype(auto) call_with_state(Fn& fn, const State& state) {
   if constexpr (std::is_invocable_v<Fn&, const State&>) {
@@ -79,22 +83,27 @@ constexpr bool are_branches() {
 
 }  // namespace detail
 
-/// Runs body on a state for as long as cond holds: while (cond(s)) s = body(s).
+/// Runs body while cond holds: while (cond(s)) s = body(s). Returns the last state.
 ///
-/// cond: State -> bool, or a boolean scalar; body: State -> State, with every leaf of the type it
-/// had; initial: a tree with at least one tensor (numbers in a tuple, a pair or alone become
-/// tensors) -> the state for which cond did not hold, or that maximum_iterations bodies gave; the
-/// bound is asked first. A named Dim in the state may come back as another one, longer or shorter,
-/// with one size or with lengths over the dims that it had lengths over: tensors of the state that
-/// had the old one have the new one then, as in {h: [batch, hist], hist} where a history grows.
-/// Each such Dim is one leaf of the state. Eagerly a C++ loop; traced, cond and body are called
-/// once each (once more if a Dim of the state turns out to change) and become one node. The
-/// gradient of n iterations is a loop of n iterations. Throws StructureError, DTypeError or
-/// ShapeError when body returns another state than it took, DTypeError or ShapeError when cond is
-/// no boolean scalar, ArgumentError for options. Memory: reverse mode keeps what body's gradient
-/// reads, per iteration, or what `checkpoint` and `swap_memory` say; under a tape of eager mode
-/// cond and body are then recorded as in a trace, at each call of while_loop (one inside of a loop
-/// of eager mode without either: in each of its steps), and must not read values. Source:
+/// cond: State -> bool, or a boolean scalar. body: State -> State, with every leaf of the type it
+/// had. initial: a tree with at least one tensor; numbers in a tuple, a pair or alone become
+/// tensors. Stops before maximum_iterations is exceeded; this bound is checked before cond.
+///
+/// A named Dim in the state may change in every iteration, for example {h: [batch, hist], hist} for
+/// a growing history. The new Dim has one size, or lengths over the same dims as before. Tensors of
+/// the state that had the old Dim must return with the new one. Each such Dim is one leaf of the
+/// state.
+///
+/// In eager mode this is a C++ loop. In a trace, cond and body are called once each (once more if a
+/// Dim of the state turns out to change) and become one node. The gradient of n iterations is a
+/// loop of n iterations.
+///
+/// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
+/// `swap_memory` select. With either option, an eager tape records cond and body as a trace does,
+/// once per call of while_loop, and they must not read values. If an eager loop without these
+/// options calls such a while_loop, it is recorded in each iteration of that loop.
+/// Throws StructureError, DTypeError or ShapeError if body returns a state of another type;
+/// DTypeError or ShapeError if cond is no boolean scalar; ArgumentError for options. Source:
 /// tf.while_loop; RETURNN's while_loop for Dims.
 template <class Cond, class Body, class Initial>
 typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, const Initial& initial,
@@ -127,15 +136,18 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   return unflatten(start, while_loop_leaves(spec));
 }
 
-/// Runs one of two functions: on_true if pred holds, else on_false.
+/// Runs on_true if pred holds, otherwise on_false, and returns the result.
 ///
-/// pred: bool, or a boolean scalar; both return the same tree -> that tree. Eagerly only the branch
-/// taken is called; traced, both are recorded and one runs. The gradient of what the other one
-/// reads is exact zeros. Named dims of the branches may differ where each branch makes its own, or
-/// where the tree has the Dim as a leaf: the result then has the Dim of the branch taken, a new one
-/// in a trace; so may the number of elements of a SparseTensor, which a trace does not know then.
-/// Throws DTypeError or ShapeError when pred is no boolean scalar, and (traced, where both can be
-/// seen) StructureError, DTypeError or ShapeError when the branches' types differ.
+/// pred: bool, or a boolean scalar. Both functions must return trees of the same structure and
+/// types. In eager mode only the branch taken is called; in a trace both are recorded and one runs.
+/// Tensors that only the other branch reads have exact zeros as gradients.
+///
+/// Named dims of the results may differ if each branch makes its own, or if the tree has the Dim as
+/// a leaf: the result then has the Dim of the branch taken, a new one in a trace. The number of
+/// elements of a SparseTensor may differ too; in a trace it is then unknown.
+///
+/// Throws DTypeError or ShapeError if pred is no boolean scalar. In a trace, which records both
+/// branches, throws StructureError, DTypeError or ShapeError if their types differ.
 template <class Pred, class OnTrue, class OnFalse>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
@@ -148,7 +160,7 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
         std::is_same_v<
             Result, typename detail::StateOf<std::decay_t<std::invoke_result_t<OnFalse&>>>::type>,
         "both branches return the same type");
-    std::optional<Result> if_true, if_false;  // what the branches return says how containers look
+    std::optional<Result> if_true, if_false;  // hold the container sizes
     const auto leaves_of = [](auto& branch, std::optional<Result>& returned) {
       return [&] {
         returned = detail::as_state(branch());
@@ -163,8 +175,8 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   }
 }
 
-/// The same, with branches that take arguments: on_true(args...) or on_false(args...). Source:
-/// jax.lax.cond.
+/// Runs on_true(args...) if pred holds, otherwise on_false(args...). Otherwise as cond without
+/// arguments. Source: jax.lax.cond.
 template <class Pred, class OnTrue, class OnFalse, class Arg, class... Args>
 auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false, const Arg& arg,
           const Args&... args) {

@@ -1,7 +1,7 @@
-// frontend/xtensor.h — tensors from and to xtensor's containers, without a copy where memory can be
-// handed over.
+// frontend/xtensor.h — conversions from and to xtensor's containers, without a copy if possible.
 //
-// Not part of reel.h: only who includes this needs xtensor (0.24 or later), and no flags.
+// Not part of reel.h: only programs that include this header need xtensor (0.24 or later). It needs
+// no flags.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 #include "reel/core/tensor.h"
 #include "reel/frontend/stored_type.h"
 
-// In C++20, xtensor 0.24 takes an xarray's shape for one of a fixed rank of 4, so that evaluated
-// sums of xarrays are wrong. What it has for C++17 is said here for the two shapes that xarrays
-// have.
+// In C++20, xtensor 0.24 takes an xarray's shape for a fixed one of rank 4, so that evaluated sums
+// of xarrays are wrong. These specialisations restore its C++17 behaviour for the two shapes of
+// xarrays.
 namespace xt::detail {
 template <>
 struct xtype_for_shape<dynamic_shape<std::size_t>> {
@@ -42,14 +42,14 @@ template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> ||
     std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> || std::same_as<T, bool>;
 
-/// A container that a tensor's data lie in, alive as long as the tensor.
+/// A container that owns a tensor's data and lives as long as the tensor.
 template <class C>
 struct HeldContainer : BlockAttachment {
   explicit HeldContainer(C&& held) : container(std::move(held)) {}
   C container;
 };
 
-/// xt::xarray and xt::xtensor, which own their elements; adaptors only know where others' are.
+/// True for xt::xarray and xt::xtensor, which own their elements; adaptors do not.
 template <class C>
 struct OwnsElements : std::false_type {};
 template <class Storage, xt::layout_type L, class Shape, class Tag>
@@ -57,7 +57,7 @@ struct OwnsElements<xt::xarray_container<Storage, L, Shape, Tag>> : std::true_ty
 template <class Storage, std::size_t N, xt::layout_type L, class Tag>
 struct OwnsElements<xt::xtensor_container<Storage, N, L, Tag>> : std::true_type {};
 
-/// A container whose memory a tensor can use, if its elements stand row by row.
+/// A container whose memory a tensor can use, if its elements are in row-major order.
 template <class C>
 concept Container = OwnsElements<C>::value && requires(C& container) {
   { container.storage().data() } -> std::same_as<typename C::value_type*>;
@@ -73,12 +73,13 @@ Tensor hold(C&& container, const TensorType& type) {
 
 }  // namespace detail
 
-/// From an xtensor container or expression: xt::xarray, xt::xtensor, a + b, a view.
+/// Returns a tensor with the elements of an xtensor container or expression: xt::xarray,
+/// xt::xtensor, a + b, a view.
 ///
-/// Of a row-major container that is given away (std::move(array)) the memory becomes the tensor's;
-/// everything else is evaluated into new memory. Elements are float, double, int32_t, int64_t or
-/// bool. Axes are called as `dims`, or plain; an undefined dim is a name, and gets the size that it
-/// finds. Throws ShapeError when dims do not fit.
+/// Takes over the memory of a moved-in row-major container (std::move(array)); evaluates anything
+/// else into new memory. Elements must be float, double, int32_t, int64_t or bool. Axes become
+/// `dims`, or plain ones if dims are empty; an undefined dim gives a name only. Throws ShapeError
+/// if dims do not fit.
 template <class E>
 requires(xt::is_xexpression<std::remove_cvref_t<E>>::value) Tensor
     tensor(E&& expression, const Dims& dims = {}) {
@@ -97,8 +98,9 @@ requires(xt::is_xexpression<std::remove_cvref_t<E>>::value) Tensor
   return tensor(xt::xarray<T, xt::layout_type::row_major>(std::forward<E>(expression)), dims);
 }
 
-/// A view of a tensor's elements, which lives on its own and cannot be written to: padding is
-/// there as it is. Throws DTypeError when they are no T, TraceError inside a trace.
+/// Returns a read-only view of a tensor's elements, padding included. The view shares ownership of
+/// the memory, so it may outlive x. Throws DTypeError if x has no elements of type T, TraceError
+/// inside a trace.
 ///
 ///   xt::sum(as_xarray<float>(x), {1})
 template <class T>
@@ -111,7 +113,7 @@ auto as_xarray(const Tensor& x) {
                                                          std::make_shared<const Tensor>(x));
 }
 
-/// The same elements in an array of their own.
+/// Returns a copy of the elements as an array. Throws as as_xarray does.
 template <class T>
 xt::xarray<T> to_xarray(const Tensor& x) {
   const auto* data = static_cast<const T*>(x.checked_data(dtype_of<T>(), "to_xarray"));

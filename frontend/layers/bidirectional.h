@@ -1,4 +1,4 @@
-// frontend/layers/bidirectional.h — bidirectional: one cell forwards, another backwards.
+// frontend/layers/bidirectional.h — bidirectional: one cell forwards and another backwards.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,24 @@
 namespace reel {
 
 struct BidirectionalOptions {
-  std::optional<Dim> out{};     ///< the features of both side by side; by default a fresh dim
-  Checkpoint checkpoint = {};   ///< what is kept for the gradient of each, as of scan
-  SwapMemory swap_memory = {};  ///< true: may be kept in a file
+  std::optional<Dim> out{};     ///< the concatenated features; default: a new dim
+  Checkpoint checkpoint = {};   ///< selects each cell's saved residuals, as for scan
+  SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
 };
 
-/// What bidirectional gives: auto [outputs, forward, backward] = bidirectional(...).
+/// The result of bidirectional: auto [outputs, forward, backward] = bidirectional(...).
 template <class Forward, class Backward>
 struct Bidirectional {
   Tensor outputs;
   Forward forward;
-  Backward backward;  ///< at the beginning of each entry, where it ends
+  Backward backward;  ///< final state: at the beginning of each entry
 };
 
-/// Two cells over the same xs, one from each end.
+/// Runs two cells over the same xs, one from each end.
 ///
-/// xs: [..., dim, in] -> {outputs: [dim, ..., out], the forward cell's features before the backward
-/// one's; the final state of each}. Along a ragged dim the backward cell starts at each entry's own
+/// xs: [..., dim, in]. Returns {outputs, final state of each cell}; outputs: [dim, ..., out], with
+/// the features of the forward cell first. Along a ragged dim the backward cell starts at each
+/// entry's own end. Throws as recur does. Source: Schuster & Paliwal (1997).
 /// end. Source: Schuster & Paliwal (1997).
 template <class Forward, class Backward>
 Bidirectional<typename Forward::State, typename Backward::State> bidirectional(

@@ -1,4 +1,4 @@
-// frontend/layers/dropout.h — Dropout, features that are missing at random; set_training.
+// frontend/layers/dropout.h — Dropout, which zeroes features at random, and set_training.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace reel {
 
-/// Each element is 0 with probability `rate`, and else divided by 1 - rate, so that its expectation
-/// stays. Without training, what comes in goes out.
+/// Sets each element to 0 with probability `rate` and divides the others by 1 - rate, so that the
+/// expectation stays. Returns its input if `training` is false.
 /// Source: Srivastava et al. (2014), in its inverted form.
 struct Dropout {
   double rate = 0.5;
   bool training = true;
 
-  /// x: floating, any. Throws ArgumentError when it drops and rate is not in [0, 1].
+  /// x: floating, any dims. Throws ArgumentError if it is training and rate is not in [0, 1].
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -35,7 +35,8 @@ struct SetTraining {
 
 }  // namespace detail
 
-/// Sets each boolean field `training` of a model, at any depth: true to train, false to use it.
+/// Sets each boolean field `training` of a model, at any depth: true for training, false for
+/// inference.
 template <class Model>
 void set_training(Model& model, bool training) {
   detail::SetTraining fn{training};

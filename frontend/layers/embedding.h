@@ -12,22 +12,23 @@ struct EmbeddingOptions {
   DType dtype = f32;
 };
 
-/// A table of vectors, one for every position along `vocab`.
+/// A table of vectors, one for every index along `vocab`.
 struct Embedding {
   Tensor weight;  ///< {vocab, feature}
   Dim vocab = 0, feature = 0;
 
-  /// Drawn from the normal distribution with mean 0 and variance 1. Throws ArgumentError when a dim
-  /// has no name or no known size.
+  /// Returns a table drawn from the standard normal distribution. Throws ArgumentError if a dim has
+  /// no name or no known size, or if both are the same.
   static Embedding init(const Dim& vocab, const Dim& feature, const EmbeddingOptions& options = {});
 
-  /// symbols: i32 or i64, [...] -> [..., feature]. Negative symbols count from the end, as indices
-  /// do; in padding they may be anything, and the vectors there are zeros. Throws IndexError for
-  /// one out of range.
+  /// Returns the vectors of symbols: [..., feature]. symbols: i32 or i64, [...]. Negative symbols
+  /// count from the end, as for gather. In padding they may have any value, and the vectors are
+  /// zeros. Throws IndexError for a symbol out of range.
   Tensor operator()(const Tensor& symbols) const;
 };
 
-/// The same for a large vocabulary: the gradient of the table is the rows that were read of it.
+/// An Embedding for large vocabularies: the gradient of its table consists of the rows that were
+/// read.
 struct SparseEmbedding {
   EmbeddingTable weight;  ///< {vocab, feature}
   Dim vocab = 0, feature = 0;

@@ -37,7 +37,7 @@ std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const Sta
     const auto [h_r, h_z, h_n] = split<3>(matmul(h, recurrent_weight, hidden), gate, hidden);
     return mix(h_z, tanh(x_n + sigmoid(x_r + h_r) * (h_n + *candidate_bias)));
   }
-  // U_r and U_z act on h, in one product, U_n on what the reset leaves of it.
+  // U_r and U_z are applied to h in one product, U_n to r h.
   const std::int64_t units = hidden.size();
   const Dim both("both", 2 * units), part("part", units);
   const Tensor u_rz = slice(recurrent_weight, gate, 0, 2 * units, both),

@@ -11,13 +11,13 @@
 namespace reel {
 
 struct GruCellOptions {
-  bool reset_after = true;  ///< where the reset gate acts: see GruCell
+  bool reset_after = true;  ///< applies the reset gate after the product: see GruCell
   DType dtype = f32;
 };
 
 /// Gated recurrent unit: r = σ(x·W_r + h·U_r + b_r), z = σ(x·W_z + h·U_z + b_z),
-///   n = tanh(x·W_n + b_n + r (h·U_n + d))   with reset_after: one product per step, as in cuDNN,
-///   n = tanh(x·W_n + b_n + (r h)·U_n)       without,
+///   n = tanh(x·W_n + b_n + r (h·U_n + d))   with reset_after: one product (cuDNN),
+///   n = tanh(x·W_n + b_n + (r h)·U_n)       otherwise,
 ///   h' = (1 - z) n + z h.
 ///
 /// The gates lie along `gate` in this order: reset r, update z, candidate n, `hidden` of each.
@@ -29,19 +29,19 @@ struct GruCell {
   Tensor input_weight;                   ///< W: {in, gate}
   Tensor recurrent_weight;               ///< U: {hidden, gate}
   Tensor bias;                           ///< b: {gate}
-  std::optional<Tensor> candidate_bias;  ///< d: {hidden}; with it, reset_after holds
+  std::optional<Tensor> candidate_bias;  ///< d: {hidden}; present if reset_after
   Dim in = 0, hidden = 0;
   Dim gate = 0;  ///< 3·hidden
 
-  /// Weights by glorot_uniform, each gate a matrix of its own; biases zeros. Throws ArgumentError
-  /// when a dim has no name or no known size.
+  /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own, and zero
+  /// biases. Throws ArgumentError if a dim has no name or no known size.
   static GruCell init(const Dim& in, const Dim& hidden, const GruCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return hidden; }
-  /// Zeros over the given dims and `hidden`.
+  /// Returns zeros over the given dims and `hidden`.
   State initial_state(const Dims& dims) const;
-  /// One step. x: [..., in] -> {h', h'}: [..., hidden].
+  /// Runs one time step. x: [..., in] -> {h', h'}: [..., hidden].
   std::pair<Tensor, State> operator()(const Tensor& x, const State& h) const;
 };
 

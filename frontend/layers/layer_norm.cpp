@@ -19,7 +19,8 @@ LayerNorm LayerNorm::init(const Dim& feature, const LayerNormOptions& options) {
 Tensor LayerNorm::operator()(const Tensor& x) const {
   detail::check_input("LayerNorm", "x", x, feature, scale.dtype());
   const Tensor centred = x - mean(x, feature);
-  // One quotient a row: dividing each element, and again in the gradient, is most of the time.
+  // One quotient per row: a quotient per element, again in the gradient, would take most of the
+  // time.
   const Tensor normaliser = 1.0 / sqrt(mean(square(centred), feature) + epsilon);
   return centred * normaliser * scale + bias;
 }

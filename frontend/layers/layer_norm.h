@@ -1,4 +1,4 @@
-// frontend/layers/layer_norm.h — LayerNorm, features of mean 0 and variance 1.
+// frontend/layers/layer_norm.h — LayerNorm, which normalises features to mean 0 and variance 1.
 #pragma once
 
 #include "reel/core/dim.h"
@@ -12,18 +12,18 @@ struct LayerNormOptions {
   DType dtype = f32;
 };
 
-/// y = (x - mean) / √(variance + ε) · scale + bias, mean and (biased) variance over `feature`.
+/// y = (x - mean) / √(variance + ε) · scale + bias, with mean and (biased) variance over `feature`.
 /// Source: Ba, Kiros & Hinton (2016), eq. 3 and 4.
 struct LayerNorm {
   Tensor scale, bias;  ///< {feature} each
   Dim feature = 0;
   double epsilon = 1e-5;
 
-  /// scale ones, bias zeros. Throws ArgumentError when the dim has no name or no known size, or
-  /// epsilon is negative.
+  /// Returns a layer with scale 1 and bias 0. Throws ArgumentError if the dim has no name or no
+  /// known size, or if epsilon is negative.
   static LayerNorm init(const Dim& feature, const LayerNormOptions& options = {});
 
-  /// x: [..., feature] -> the same dims. Each position is normalised alone.
+  /// Normalises each vector along `feature`. x: [..., feature] -> the same dims.
   Tensor operator()(const Tensor& x) const;
 };
 

@@ -20,8 +20,8 @@ struct Linear {
   std::optional<Tensor> bias;  ///< {out}
   Dim in = 0, out = 0;
 
-  /// W by glorot_uniform, b zeros. Throws ArgumentError when a dim has no name or no known size, or
-  /// when both are the same.
+  /// Returns a layer with W from glorot_uniform and b = 0. Throws ArgumentError if a dim has no
+  /// name or no known size, or if both are the same.
   static Linear init(const Dim& in, const Dim& out, const LinearOptions& options = {});
 
   /// x: [..., in] -> [..., out].

@@ -12,11 +12,11 @@ namespace reel {
 
 struct LstmCellOptions {
   bool has_peepholes = false;
-  double forget_bias = 1;  ///< where the forget gate's bias starts: open, if it is positive
+  double forget_bias = 1;  ///< initial bias of the forget gate; positive: open
   DType dtype = f32;
 };
 
-/// Long short-term memory: i, f, g, o = split(x·W + h·U + b), and then
+/// Long short-term memory: i, f, g, o = split(x·W + h·U + b), then
 ///   c' = σ(f + p_f c) c + σ(i + p_i c) tanh(g),   h' = σ(o + p_o c') tanh(c').
 ///
 /// The gates lie along `gate` in this order: input i, forget f, candidate g, output o, `hidden` of
@@ -37,21 +37,22 @@ struct LstmCell {
   Dim in = 0, hidden = 0;
   Dim gate = 0;  ///< 4·hidden
 
-  /// Weights by glorot_uniform, each gate a matrix of its own; b zeros but for forget_bias;
-  /// peepholes zeros. Throws ArgumentError when a dim has no name or no known size.
+  /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own; b is zero
+  /// except for forget_bias; peepholes are zero. Throws ArgumentError if a dim has no name or no
+  /// known size.
   static LstmCell init(const Dim& in, const Dim& hidden, const LstmCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return hidden; }
-  /// Zeros over the given dims and `hidden`.
+  /// Returns zeros over the given dims and `hidden`.
   State initial_state(const Dims& dims) const;
-  /// One step. x: [..., in] -> {h', {h', c'}}: [..., hidden] each.
+  /// Runs one time step. x: [..., in] -> {h', {h', c'}}: [..., hidden] each.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const;
 };
 
-/// An LstmCell of which units keep their h, or their c, from step to step at random: each unit of
-/// each entry stays as it was with probability zoneout_h, or zoneout_c. Without training both are
-/// mixed by their expectations, rate · old + (1 - rate) · new.
+/// An LstmCell whose units randomly keep their old state: in each time step, each unit of each
+/// entry keeps its h with probability zoneout_h, and its c with probability zoneout_c. If
+/// `training` is false, the state is the expectation, rate · old + (1 - rate) · new.
 /// Source: Krueger et al. (2016), section 3.3.
 struct ZoneoutLstmCell {
   using State = LstmCell::State;
@@ -63,7 +64,7 @@ struct ZoneoutLstmCell {
   const Dim& in_dim() const { return cell.in; }
   const Dim& out_dim() const { return cell.hidden; }
   State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
-  /// One step, as of LstmCell. Throws ArgumentError unless both rates are in [0, 1].
+  /// Runs one time step, as LstmCell does. Throws ArgumentError unless both rates are in [0, 1].
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const;
 };
 

@@ -1,4 +1,4 @@
-// frontend/layers/recur.h — recur: a cell along a dim.
+// frontend/layers/recur.h — recur, which runs a cell along a dim.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace reel {
 
 // A cell is a tree of parameters with a type State, initial_state(dims), in_dim(), out_dim(), and a
-// call (x, state) -> std::pair{y, state} that makes one step: x has in_dim(), y has out_dim().
+// call (x, state) -> std::pair{y, state} for one time step; x has in_dim(), y has out_dim().
 
 template <class State>
 struct RecurOptions {
-  std::optional<State> initial{};  ///< by default cell.initial_state
+  std::optional<State> initial{};  ///< default: cell.initial_state
   bool reverse = false;            ///< from the end of each entry to its beginning
-  Checkpoint checkpoint = {};      ///< what is kept for the gradient, as of scan
-  SwapMemory swap_memory = {};     ///< true: may be kept in a file
-  std::int64_t truncate = 0;       ///< gradients reach back over so many steps, as of scan
-  std::string name = "recur";      ///< for errors
+  Checkpoint checkpoint = {};      ///< selects the residuals that are saved, as for scan
+  SwapMemory swap_memory = {};     ///< true: residuals may be spilled to a file
+  std::int64_t truncate = 0;   ///< the number of iterations that gradients reach back, as for scan
+  std::string name = "recur";  ///< named in errors
 };
 
-/// What recur gives: auto [outputs, state] = recur(...).
+/// The result of recur: auto [outputs, state] = recur(...).
 template <class State>
 struct Recurred {
   Tensor outputs;
@@ -32,18 +32,20 @@ struct Recurred {
 };
 
 namespace detail {
-/// Throws ShapeError unless xs have both dims, ArgumentError when they are the same.
+/// Throws ShapeError unless xs have both dims; ArgumentError if the dims are the same or xs are
+/// empty.
 void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view name);
-/// The dims of a state beside the features: what remains of xs within a step, and what the ends of
-/// entries run over.
+/// Returns the dims of a state without the features: the dims of a slice of xs, and the dims of
+/// dim's lengths.
 Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in);
 }  // namespace detail
 
-/// Calls the cell for every slice of xs along `dim`, handing its state from call to call.
+/// Calls the cell for every slice of xs along `dim` and passes its state from call to call.
 ///
-/// xs: [..., dim, in] in any order -> {outputs: [dim, ..., out], state after the last step of each
-/// entry}. Along a ragged dim each entry stops at its own length: beyond it outputs are 0, and its
-/// state stays. Throws as scan, ShapeError for xs without `dim` or cell.in_dim().
+/// xs: [..., dim, in] in any order. Returns {outputs: [dim, ..., out], final state of each entry}.
+/// Along a ragged dim each entry runs for its own length: beyond it outputs are 0 and the state
+/// stays. Throws as scan does; ShapeError if xs lack `dim` or cell.in_dim(); ArgumentError if these
+/// are the same.
 template <class Cell>
 Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const Dim& dim,
                                      const RecurOptions<typename Cell::State>& options = {}) {

@@ -21,17 +21,17 @@ struct RnnCell {
   Tensor recurrent_weight;  ///< U: {hidden, gate}
   Tensor bias;              ///< b: {gate}
   Dim in = 0, hidden = 0;
-  Dim gate = 0;  ///< of hidden's size: the side of U where h' comes out
+  Dim gate = 0;  ///< has hidden's size: the dim of h' in U
 
-  /// Weights by glorot_uniform, b zeros. Throws ArgumentError when a dim has no name or no known
-  /// size.
+  /// Returns a cell with weights from glorot_uniform and b = 0. Throws ArgumentError if a dim has
+  /// no name or no known size.
   static RnnCell init(const Dim& in, const Dim& hidden, const RnnCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return hidden; }
-  /// Zeros over the given dims and `hidden`.
+  /// Returns zeros over the given dims and `hidden`.
   State initial_state(const Dims& dims) const;
-  /// One step. x: [..., in] -> {h', h'}: [..., hidden].
+  /// Runs one time step. x: [..., in] -> {h', h'}: [..., hidden].
   std::pair<Tensor, State> operator()(const Tensor& x, const State& h) const;
 };
 

@@ -1,4 +1,4 @@
-// frontend/layers/stacked_cells.h — stack_cells: cells one above another as one cell.
+// frontend/layers/stacked_cells.h — stack_cells: several cells, one above another, as one cell.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// Cells of which each takes what the one below gives; the state is a tuple of theirs.
+/// Cells that each take the outputs of the cell below. The state is a tuple of their states.
 template <class... Cells>
 struct StackedCells {
   using State = std::tuple<typename Cells::State...>;
@@ -36,7 +36,7 @@ struct StackedCells {
   }
 };
 
-/// The same for cells of one type, as many as the vector has; the state is a vector.
+/// Cells of one type, as many as the vector has. The state is a vector of their states.
 template <class Cell>
 struct StackedCells<std::vector<Cell>> {
   using State = std::vector<typename Cell::State>;
@@ -58,13 +58,14 @@ struct StackedCells<std::vector<Cell>> {
   }
 };
 
-/// One cell from several, the lowest first: a cell's out_dim is the next one's in_dim.
+/// Returns one cell made of several, the lowest first. Requires: each cell's out_dim is the next
+/// one's in_dim.
 template <class... Cells>
 StackedCells<Cells...> stack_cells(const Cells&... cells) {
   static_assert(sizeof...(Cells) > 0, "stack_cells takes at least one cell");
   return {std::tuple<Cells...>(cells...)};
 }
-/// Throws ArgumentError when there are none.
+/// Throws ArgumentError if `cells` is empty.
 template <class Cell>
 StackedCells<std::vector<Cell>> stack_cells(const std::vector<Cell>& cells) {
   if (cells.empty()) throw ArgumentError("stack_cells: takes at least one cell");
