@@ -14,15 +14,15 @@ namespace {
 
 using nlohmann::json;
 
-/// In steps of 2^-20: sums and differences of such are exact, so that a begin and a length add up
-/// to the end to the bit. A viewer would else find that one span ends in the next, and lay that one
-/// into it.
+/// Rounds to multiples of 2^-20, whose sums and differences are exact: begin plus length is exactly
+/// the end. With rounding errors a viewer could find that one span ends inside the next, and nest
+/// them.
 double microseconds(std::int64_t nanoseconds) {
   constexpr double kSteps = 1 << 20;
   return std::round(static_cast<double>(nanoseconds) * 1e-3 * kSteps) / kSteps;
 }
 
-/// What a viewer shows of a span, its name first.
+/// Adds the fields that a viewer shows of a span, its name first.
 void describe(json& event, const Picture& picture, const PictureSpan& span) {
   if (span.node < 0) {
     event["name"] = picture.name;
@@ -57,7 +57,7 @@ json name_of_row(const char* what, int process, unsigned row, const std::string&
 }  // namespace
 
 std::string chrome_trace_of(const std::vector<Picture>& parts) {
-  constexpr int kThreads = 1;  // a process; what else a part has rows for is in one of its own
+  constexpr int kThreads = 1;  // a process for threads; loops of each part have one of their own
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   for (const Picture& part : parts)
     for (const PictureSpan& span : part.spans) start = std::min(start, span.begin);
@@ -67,7 +67,8 @@ std::string chrome_trace_of(const std::vector<Picture>& parts) {
   int process = kThreads;
   for (const Picture& part : parts) {
     left_out += part.spans_left_out;
-    // A viewer nests what begins at one time in the order of the file: what is longer comes first.
+    // Viewers nest spans that begin at the same time in the order of the file: longer ones come
+    // first.
     std::vector<const PictureSpan*> spans;
     for (const PictureSpan& span : part.spans) spans.push_back(&span);
     std::stable_sort(spans.begin(), spans.end(), [](const PictureSpan* a, const PictureSpan* b) {

@@ -1,4 +1,4 @@
-// frontend/pictures/chrome_trace.h — the spans of pictures as a file of trace events.
+// frontend/pictures/chrome_trace.h — chrome_trace_of, the spans of pictures in trace event format.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace reel {
 
-/// In the trace event format. Spans on one row of one process lie in each other or apart, as its
-/// viewers need them. Source: "Trace Event Format", Google, 2016: complete events, in microseconds.
+/// Returns the spans as JSON in the trace event format. Spans on one row of a process are nested or
+/// disjoint, as viewers require. Source: "Trace Event Format", Google, 2016: complete events, in
+/// microseconds.
 std::string chrome_trace_of(const std::vector<Picture>& parts);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// Pictures in Graphviz's language.
+// Writes pictures in Graphviz's language.
 
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/picture.h"
@@ -9,7 +9,8 @@ namespace {
 using Kind = PictureNode::Kind;
 using Role = PictureNode::Role;
 
-/// Graphviz ends a text at a NUL, and what it draws may hold no other control character either.
+/// Quotes a text. Graphviz ends texts at a NUL, and its output must not have other control
+/// characters either.
 std::string quoted(const std::string& text) {
   constexpr const char* kUnknown = "\xEF\xBF\xBD";  // U+FFFD
   std::string result = "\"";

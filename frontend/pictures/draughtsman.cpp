@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// "mul, add, 2 x tanh"
+/// Returns for example "mul, add, 2 x tanh".
 std::string ops_in(const Graph& graph) {
   std::vector<std::pair<std::string_view, int>> counts;
   for (const OpRecord& record : graph.records) {
@@ -28,7 +28,7 @@ std::string ops_in(const Graph& graph) {
   return join(texts);
 }
 
-/// The type of a capture as the branch has it that takes it.
+/// Returns the type of a capture inside the branch that reads it.
 TensorType type_inside(const CondAttrs& attrs, std::size_t capture) {
   const auto find = [&](const SubGraph& sub, const std::vector<int>& captures) {
     const auto found = std::find(captures.begin(), captures.end(), static_cast<int>(capture));
@@ -94,7 +94,7 @@ Draughtsman::Profiles Draughtsman::profiles_of_body(const Profiles& around, std:
     std::vector<std::int64_t> runs;
     for (const Profile::Event& event : counted.profile->events)
       if (event.record == r) runs.push_back(event.begin);
-    // Its own plans count together: some iterations are run by one, some by the other.
+    // The loop's own plans share a counter: each of them runs some of the iterations.
     const auto take = [&](const Profile& planned) {
       counters_.push_back({runs, {}});
       for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kEnded})
@@ -143,7 +143,7 @@ int Draughtsman::add(Kind kind, int parent, Role role, std::string label,
 }
 
 void Draughtsman::connect(End from, int to, int input, int box, PictureEdge::Kind kind) {
-  if (from.node < 0) return;  // passes have left the value without maker
+  if (from.node < 0) return;  // passes have removed the op that made the value
   const auto is_capture = [&](int node) { return at(node).role == Role::capture; };
   if (kind == PictureEdge::Kind::data && (is_capture(from.node) || is_capture(to)))
     kind = PictureEdge::Kind::capture;

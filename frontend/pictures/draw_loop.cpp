@@ -1,4 +1,5 @@
-// Loops as boxes: what stands on their borders, and what goes round.
+// Draws loops as boxes: inputs and outputs on their borders, and carries back to the next
+// iteration.
 #include <algorithm>
 
 #include "reel/core/quantities.h"
@@ -10,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// What attributes say that a reader may want to know.
+/// Returns the attributes of a loop that help a reader.
 std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& loop) {
   std::vector<std::pair<std::string, std::string>> result;
   const auto say = [&](const char* name, const std::string& value) {
@@ -36,7 +37,7 @@ std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& 
   return result;
 }
 
-/// Types of what a loop takes, as its body or its condition has them where they do.
+/// Returns the types of a loop's inputs inside its body or condition, if they have them.
 std::vector<std::optional<TensorType>> types_inside(const LoopAttrs& loop, std::size_t inputs) {
   std::vector<std::optional<TensorType>> result(inputs);
   const Graph& body = *loop.body.graph;

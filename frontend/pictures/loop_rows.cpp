@@ -6,10 +6,10 @@
 namespace reel {
 namespace {
 
-/// Places in which spans lie that must not overlap: each takes the first that is free by then.
+/// Lanes of spans that must not overlap: each span takes the first lane that is free.
 class Lanes {
  public:
-  /// Spans come in the order in which they begin.
+  /// Requires calls in the order in which the spans begin.
   std::size_t take(std::int64_t begin, std::int64_t end) {
     const auto free =
         std::find_if(ends_.begin(), ends_.end(), [&](std::int64_t e) { return e <= begin; });
@@ -23,7 +23,7 @@ class Lanes {
   std::size_t count() const { return ends_.size(); }
 
  private:
-  std::vector<std::int64_t> ends_;  ///< of what a lane has last
+  std::vector<std::int64_t> ends_;  ///< end of the last span of each lane
 };
 
 struct Iteration {
@@ -31,17 +31,17 @@ struct Iteration {
   std::size_t lane = 0;  ///< of its execution
 };
 
-/// A part of an execution that lies on one row: the loop itself and what came one after the other
-/// (lane 0), or iterations that came meanwhile.
+/// A part of an execution that lies on one row. Lane 0: the loop itself and its consecutive
+/// iterations. Other lanes: iterations that overlap with those.
 struct Lane {
   std::int64_t begin = 0, end = 0;
-  bool is_inside = false;  ///< of an iteration of the loop around it, and on the row of that
+  bool is_inside = false;  ///< inside an iteration of the outer loop, on the row of that iteration
   unsigned row = 0;
 };
 
 struct Execution {
-  std::vector<Iteration> iterations;       ///< in the order in which they began
-  std::map<std::int64_t, std::size_t> at;  ///< their places, by number
+  std::vector<Iteration> iterations;       ///< in the order of their begins
+  std::map<std::int64_t, std::size_t> at;  ///< places of iterations, by number
   std::vector<Lane> lanes;
 };
 
@@ -63,7 +63,7 @@ class LoopLayout {
  private:
   const FrameInstance& instance(std::size_t i) const { return run_.instances[i]; }
 
-  /// One that was not done with, in a run that failed, ends with the run.
+  /// Iterations that did not finish because the run failed end with the run.
   void read_iterations() {
     for (const IterationEvent& event : run_.iterations) {
       const auto i = static_cast<std::size_t>(event.instance);
@@ -81,7 +81,7 @@ class LoopLayout {
                        [](const Iteration& a, const Iteration& b) { return a.begin < b.begin; });
       for (std::size_t k = 0; k < iterations.size(); ++k) at[iterations[k].number] = k;
     }
-    // A loop in another comes after it in the list.
+    // Inner loops come after their outer loop in the list.
     for (std::size_t i = all_.size(); i-- > 0;)
       if (Iteration* around = iteration_around(i))
         for (const Iteration& one : all_[i].iterations)
@@ -113,7 +113,8 @@ class LoopLayout {
     return some;
   }
 
-  /// Of the loops of an iteration that ran at one time, the first to begin.
+  /// If several loops of an iteration ran at the same time, the one that began first lies inside
+  /// it.
   void find_what_is_inside() {
     std::vector<std::size_t> inner;
     for (std::size_t i = 0; i < all_.size(); ++i)
@@ -127,7 +128,7 @@ class LoopLayout {
     }
   }
 
-  /// is_beside: to what came while the loop's first lane was taken.
+  /// is_beside: gives rows to the lanes other than lane 0.
   void give_rows(int frame, bool is_beside) {
     std::vector<Lane*> some;
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -163,7 +164,7 @@ class LoopLayout {
 
   const RecordedRun& run_;
   const std::vector<std::string>& names_;
-  std::vector<Execution> all_;  ///< by instance; without iterations where it is no loop that ran
+  std::vector<Execution> all_;  ///< by instance; empty for instances that are not executed loops
   LoopRows result_;
 };
 

@@ -1,5 +1,5 @@
-// frontend/pictures/loop_rows.h — which rows of a time line show loops whose iterations lie beside
-// each other.
+// frontend/pictures/loop_rows.h — rows_of_loops, the rows of a time line for loops whose iterations
+// overlap.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace reel {
 struct LoopSpan {
   int frame = 0;
   std::optional<std::int64_t> iteration = {};
-  std::string tag = {};  ///< of an iteration, behind those of the loops around: 3.0
+  std::string tag = {};  ///< for an iteration, with the numbers of the outer loops: 3.0
   unsigned row = 0;
   std::int64_t begin = 0, end = 0;  ///< nanoseconds since the run began
 };
@@ -25,9 +25,9 @@ struct LoopRows {
   std::vector<std::string> names;  ///< by row
 };
 
-/// Every loop of a run that ran, with its iterations in it, in those the loops inside, as far as
-/// they came one after the other; what began while another was in flight has a row below. Spans of
-/// a row lie in each other or apart. names: of loops, by frame.
+/// Returns the rows of all loops that ran in a run. Iterations and inner loops lie inside their
+/// loop if they ran one after the other; those that began while another was in flight have a row
+/// below. Spans of a row are nested or disjoint. names: of loops, by frame.
 LoopRows rows_of_loops(const RecordedRun& run, const std::vector<std::string>& names);
 
 }  // namespace reel

@@ -12,7 +12,7 @@ namespace {
 using Kind = PictureNode::Kind;
 using Role = PictureNode::Role;
 
-/// "while/Merge_1" -> "Merge_1"
+/// Returns "Merge_1" for "while/Merge_1".
 std::string last_part(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
 std::vector<std::string> types_of(const LoweredNode& node) {
@@ -25,7 +25,7 @@ std::vector<std::string> types_of(const LoweredNode& node) {
   return types;
 }
 
-/// What a node does that computes no op of the program: what a click on it says.
+/// Returns a description of a node that computes no op of the program, shown after a click on it.
 const char* words_of(LoweredRole role) {
   switch (role) {
     case LoweredRole::record:
@@ -85,7 +85,7 @@ const char* words_of(LoweredRole role) {
   }
   return "";
 }
-/// The same of the nodes that pass tokens.
+/// Returns a description of a node that passes tokens.
 const char* words_of(LoweredKind kind) {
   switch (kind) {
     case LoweredKind::op:

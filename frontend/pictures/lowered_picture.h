@@ -1,5 +1,5 @@
-// frontend/pictures/lowered_picture.h — pictures of lowered graphs: frames are boxes, Enter and
-// Exit stand on their borders.
+// frontend/pictures/lowered_picture.h — pictures of lowered graphs: frames are boxes with Enter and
+// Exit nodes on their borders.
 #pragma once
 
 #include "reel/frontend/pictures/picture.h"
@@ -9,15 +9,15 @@ namespace reel {
 
 struct LoweredPicture {
   Picture picture;
-  std::vector<int> nodes;   ///< of the picture, by node of the lowered graph
-  std::vector<int> frames;  ///< boxes of the picture, by frame; -1 for what is around all loops
+  std::vector<int> nodes;   ///< nodes of the picture, by node of the lowered graph
+  std::vector<int> frames;  ///< boxes of the picture, by frame; -1 outside all loops
 };
 LoweredPicture picture_of(const LoweredGraph& graph);
-/// The same with what the nodes of a run took, and when, and how many iterations ran: threads have
-/// rows of the time line, and so have the loops (loop_rows.h).
+/// Returns the picture of a run's graph with the times of its nodes and the numbers of iterations.
+/// Threads and loops have rows of the time line (loop_rows.h).
 LoweredPicture picture_of(const RecordedRun& run);
 
-/// A graph has loops or conds, which lowering takes apart.
+/// True if the graph has loops or conds, which lowering takes apart.
 bool has_control_flow(const Graph& graph);
 
 }  // namespace reel

@@ -6,7 +6,7 @@
 #include "reel/core/str.h"
 #include "reel/frontend/replace_file.h"
 
-// The files, as they are, in the read-only data of the library.
+// Embeds the files in the read-only data of the library.
 #define REEL_EMBED(symbol, file)                                                    \
   asm(".section .rodata\n.global reel_page_" #symbol "\nreel_page_" #symbol         \
       ":\n"                                                                         \
@@ -40,7 +40,7 @@ namespace {
 #define REEL_TEXT(symbol) \
   std::string_view(reel_page_##symbol, std::size_t(reel_page_##symbol##_end - reel_page_##symbol))
 
-/// JSON in which no text can end the script that it stands in.
+/// Returns JSON without '<', so that no text can end the script element around it.
 std::string without_tags(const std::string& json) {
   std::string result;
   result.reserve(json.size());

@@ -1,4 +1,4 @@
-// frontend/pictures/page.h — the page that pictures are looked at with.
+// frontend/pictures/page.h — write_page, which writes the HTML page that shows pictures.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// Writes a page that needs nothing but itself: text, scripts, and `data`, a JSON object (main.js
-/// says of what). Throws IoError, which begins with `what`.
+/// Writes a self-contained page: text, scripts, and `data`, a JSON object in the format of main.js.
+/// Throws IoError, whose message begins with `what`.
 void write_page(const std::string& path, const std::string& data, std::string_view what);
 
 }  // namespace reel

@@ -10,8 +10,8 @@ namespace {
 
 using Kind = PictureNode::Kind;
 
-/// Inputs and outputs that nobody reads or feeds, such as a loop's count of trips, and what a trace
-/// is handed beyond tensors (dims, the stream of random numbers) where it does not ask for it.
+/// Drops unconnected inputs and outputs, such as a loop's trip count, and unused inputs of a trace
+/// that are not tensors (dims, the stream of random numbers).
 void drop_unconnected(Picture& picture) {
   std::vector<std::uint8_t> keeps(picture.nodes.size(), 0);
   for (std::size_t i = 0; i < picture.nodes.size(); ++i)

@@ -1,5 +1,5 @@
-// frontend/pictures/picture.h — Picture, a graph as boxes and lines: what dot files and pages are
-// written from.
+// frontend/pictures/picture.h — Picture, a graph as boxes and edges; the source of dot files and
+// pages.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace reel {
 
-/// A thing that is drawn. A loop, a branch or a frame is a box: the nodes in it name it as their
-/// parent, and its inputs and outputs, which stand on its border, do too.
+/// A drawn node. A loop, a branch or a frame is a box: it is the parent of the nodes in it, and of
+/// its inputs and outputs, which are on its border.
 struct PictureNode {
   enum class Kind { op, box, input, output };
-  /// What a node is beyond that; the page has a colour or a line for each.
+  /// The role of a node; the page has a colour or a line style for each.
   enum class Role {
     plain,
-    constant,  ///< the same number in every place
+    constant,  ///< the same number in every element
     loop,
     cond,
-    part,      ///< of a loop or cond: its condition, a branch
-    group,     ///< ops that are done as one
+    part,      ///< condition of a loop, or branch of a cond
+    group,     ///< ops that run as one
     frame,     ///< of a lowered loop
-    argument,  ///< an input that is handed in
+    argument,  ///< an argument of the graph
     capture,   ///< an input held by reference, the same in every iteration
-    carry,     ///< handed from iteration to iteration
-    slice,     ///< of which every iteration sees its part
-    stack,     ///< an output with a part of every iteration
+    carry,     ///< passed from iteration to iteration
+    slice,     ///< an input of which every iteration gets a slice
+    stack,     ///< an output with a slice from every iteration
     sum,       ///< an output that iterations add to
     result,    ///< another output
     control,   ///< of a lowered loop: Enter, Merge, Switch, ...
   };
-  /// What all runs took together that were counted.
+  /// The sum over all counted runs.
   struct Count {
     std::int64_t calls = 0, nanoseconds = 0;
   };
@@ -44,21 +44,22 @@ struct PictureNode {
   int parent = -1;  ///< a box; -1: the picture itself
   Role role = Role::plain;
   std::string label;
-  std::string list_name = {};           ///< in lists and time lines, where not the label
-  std::string note = {};                ///< in small beside the label: of a loop, how long it is
-  std::vector<std::string> types = {};  ///< of what it gives, by output
+  std::string list_name = {};           ///< name in lists and time lines, if not the label
+  std::string note = {};                ///< small text beside the label: for a loop, its trip count
+  std::vector<std::string> types = {};  ///< of its outputs
   std::vector<std::pair<std::string, std::string>> attributes = {};  ///< name, value
-  std::string source = {};  ///< where it comes from; empty: not known
+  std::string source = {};  ///< source location; empty: unknown
   std::optional<Count> count = {};
 };
 
-/// A value on its way. Both ends are in `box`, or on its border, or on that of a box in it.
+/// A value between two nodes. Both ends are in `box`, on its border, or on the border of a box in
+/// it.
 struct PictureEdge {
   enum class Kind {
     data,
     capture,  ///< the same for every iteration
     back,     ///< to the next iteration
-    order,    ///< no value: one waits for the other
+    order,    ///< no value: one node waits for the other
   };
   int from, output;
   int to, input;
@@ -66,27 +67,27 @@ struct PictureEdge {
   Kind kind = Kind::data;
 };
 
-/// A time in which a node ran, of the last run that was counted.
+/// A time span in which a node ran, in the last counted run.
 struct PictureSpan {
-  int node;                                    ///< -1: all of it
-  std::optional<std::int64_t> iteration = {};  ///< of a loop: this one only; they run from 0 on
-  unsigned row = 0;                 ///< of the time line; spans of a row lie in each other or apart
-  std::int64_t begin = 0, end = 0;  ///< nanoseconds, from no particular beginning
-  /// By tokens, of an iteration, and of an op the one it is in: behind those of loops around: 3.0.
+  int node;                                    ///< -1: the whole run
+  std::optional<std::int64_t> iteration = {};  ///< for a loop: one iteration, counted from 0
+  unsigned row = 0;                 ///< of the time line; spans of a row are nested or disjoint
+  std::int64_t begin = 0, end = 0;  ///< nanoseconds from an arbitrary origin
+  /// Dataflow: the iteration, or the iteration that an op is in, with those of outer loops: 3.0.
   std::string in_iteration = {};
 };
 
 struct Picture {
   std::string name;
-  std::vector<PictureNode> nodes;  ///< boxes before what is in them
+  std::vector<PictureNode> nodes;  ///< boxes before the nodes in them
   std::vector<PictureEdge> edges;
   std::vector<PictureSpan> spans;
   std::int64_t spans_left_out = 0;
-  std::map<unsigned, std::string> rows;  ///< of the time line, those that are no threads
-  std::int64_t runs = 0;                 ///< that were counted
-  std::int64_t nanoseconds = 0;          ///< that these took together
-  std::string failure = {};  ///< why the last call was left to the interpreter; empty: it was not
-  /// Which runs were counted, where these are not all but the first.
+  std::map<unsigned, std::string> rows;  ///< rows of the time line that are not threads
+  std::int64_t runs = 0;                 ///< number of counted runs
+  std::int64_t nanoseconds = 0;          ///< total time of the counted runs
+  std::string failure = {};  ///< why the last call ran in the interpreter; empty: it did not
+  /// The counted runs.
   enum class Runs { all_but_first, first, last } which_runs = Runs::all_but_first;
 
   int add(PictureNode node) {
@@ -95,31 +96,34 @@ struct Picture {
   }
 };
 
-/// In a list or a time line, the same whichever executor ran it.
+/// Returns the node's name in lists and time lines, the same for every executor.
 const std::string& list_name_of(const PictureNode& node);
 
-/// fori_loop "fori_loop" -> fori_loop: a loop without a name has that of its function.
+/// Returns the title of a loop: fori_loop "fori_loop" becomes fori_loop, since an unnamed loop has
+/// the name of its function.
 std::string title_of_loop(const std::string& name);
 
 class Profile;  // trace/executors/plan/profile.h
 
-/// What people know the inputs and outputs of a graph as, by place.
+/// The names of a graph's inputs and outputs as users know them, by place.
 struct EndNames {
   std::vector<std::string> inputs, outputs;
 };
 EndNames names_of_ends(const Graph& graph);
 
-/// A recorded graph; loops, conds and what else has graphs in it are boxes.
+/// Returns the picture of a recorded graph; loops, conds and other ops with graphs are boxes.
 Picture picture_of(const Graph& graph);
-/// The same of a graph that a plan runs, with what its instructions took; profile may be null.
+/// Returns the picture of a graph that a plan runs, with the times of its instructions; profile may
+/// be null.
 Picture picture_of(const Graph& graph, const Profile* profile);
 
-/// Whether a value hands a dim from graph to graph (core/ops/dims.h): nothing that is computed.
+/// True for the type of a dim token, which passes a dim between graphs (core/ops/dims.h) and is not
+/// computed.
 bool is_dim_token(const TensorType& type);
-/// Says of an op that is drawn which constant it makes, or what its attributes are.
+/// Adds the constant or the attributes of an op to its drawn node.
 void describe(PictureNode& drawn, const OpRecord& record);
 
-/// In Graphviz's language: boxes are clusters.
+/// Returns the picture in Graphviz's language: boxes are clusters.
 std::string dot_of(const Picture& picture);
 
 const char* name_of(PictureNode::Kind kind);

@@ -1,4 +1,4 @@
-// Recorded runs of lowered graphs as counts and spans of a picture.
+// Converts recorded runs of lowered graphs into counts and spans of a picture.
 #include <algorithm>
 
 #include "reel/core/str.h"
@@ -35,7 +35,8 @@ class RunDraughtsman {
   }
   PictureNode& node(int at) { return result_.picture.nodes[static_cast<std::size_t>(at)]; }
 
-  /// What nodes and loops took in the whole run, of which not all may be kept.
+  /// Sets the counts of nodes and loops over the whole run, including activations that were not
+  /// recorded.
   void count() {
     for (std::size_t i = 0; i < run_.node_totals.size(); ++i)
       if (const auto& [count, nanoseconds] = run_.node_totals[i]; count.live)

@@ -50,8 +50,8 @@ json json_of(const std::string& title, const Picture& picture) {
           {"nanoseconds", picture.nanoseconds}};
 }
 
-/// What happened, as tokens.js reads it. Of a long run the first and the last activations, with a
-/// null for those between them.
+/// Returns a run in the format of tokens.js. A long run is shortened to its first and last
+/// activations, with a null between them.
 json json_of(const RecordedRun& whole, const LoweredPicture& lowered) {
   constexpr std::size_t kEach = 10'000;
   const RecordedRun run = shortened(whole, {.first = kEach, .last = kEach});
@@ -108,7 +108,8 @@ json json_of(const RecordedRun& whole, const LoweredPicture& lowered) {
           {"frames", lowered.frames}};
 }
 
-/// What has run of a graph: its plan, and a recorded run. of: which graph it is.
+/// Adds a view for the graph's plan and for its recorded run, if they exist. of: the title's
+/// suffix.
 void add_views(json& views, const Graph& graph, const RecordedRun* run, const std::string& of) {
   const Planned planned = planned_graph(graph);
   if (planned.graph)
@@ -119,7 +120,7 @@ void add_views(json& views, const Graph& graph, const RecordedRun* run, const st
   views.back()["run"] = json_of(*run, lowered);
 }
 
-/// With U+FFFD for bytes that are no UTF-8, as in pages: names may have any.
+/// Replaces bytes that are not UTF-8 by U+FFFD, as pages do: names may have any bytes.
 std::string as_utf8(const std::string& text) {
   return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace))
       .get<std::string>();
@@ -139,7 +140,7 @@ void write_html(const Graph& graph, const RecordedRun* run, const std::string& p
     add_views(views, *part, last.get(), of);
   }
   if (!has_run && has_control_flow(graph)) {
-    const GraphRef copy(new Graph(graph));  // lowered graphs hold what they are made of
+    const GraphRef copy(new Graph(graph));  // lowered graphs hold the graphs they are made of
     views.push_back(json_of("Dataflow", picture_of(lower(copy)).picture));
   }
   write_page(path,

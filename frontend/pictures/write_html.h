@@ -1,4 +1,4 @@
-// frontend/pictures/write_html.h — the page of a graph, with a recorded run if there is one.
+// frontend/pictures/write_html.h — write_html, the page of a graph and of a recorded run.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace reel {
 
-/// Graph::write_html. run: of the graph's lowered form, to be stepped through; null: none. What the
-/// graph became under a tape, and its gradient, have views of their own if they have run. Of a run
-/// with more than 20,000 activations the page has the first and the last ones.
+/// Implements Graph::write_html. run: a run of the graph's lowered form to step through, or null.
+/// Graphs that ran under a tape, and their gradients, have views of their own. A run with more than
+/// 20,000 activations is shortened to its first and last ones. Throws IoError.
 void write_html(const Graph& graph, const RecordedRun* run, const std::string& path);
 
 }  // namespace reel
