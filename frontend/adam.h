@@ -1,4 +1,4 @@
-// frontend/adam.h — Adam and AdamW, optimisers that scale each step by what gradients were before.
+// frontend/adam.h — Adam and AdamW, optimisers that scale each step by moments of past gradients.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@ namespace reel {
 
 struct AdamOptions {
   double learning_rate = 1e-3;
-  double beta1 = 0.9;     ///< how much of the first moment is kept in a step
-  double beta2 = 0.999;   ///< the same for the second
-  double epsilon = 1e-8;  ///< keeps the quotient finite where gradients vanish
+  double beta1 = 0.9;     ///< weight of the old first moment in a step, in [0, 1)
+  double beta2 = 0.999;   ///< weight of the old second moment in a step, in [0, 1)
+  double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
 };
 
 struct AdamWOptions {
@@ -21,7 +21,8 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 1e-2;  ///< times the learning rate: the part of a weight that a step takes
+  double weight_decay = 1e-2;  ///< times the learning rate: the fraction of a weight that a step
+                               ///< removes
 };
 
 namespace detail {
@@ -29,12 +30,13 @@ namespace detail {
 void check_adam(const char* optimiser, const AdamWOptions& options);
 UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamWOptions& options);
 
-/// Adam with decoupled weight decay, which Adam has none of.
+/// Adam with decoupled weight decay, which is 0 in Adam.
 template <class Params>
 class AdamBase : public Optimiser<Params> {
  public:
-  /// One step down the gradient. Throws StructureError, ShapeError or DTypeError when the trees
-  /// differ from those that the optimiser was made for; then nothing has changed.
+  /// Updates parameters by one step down the gradient. Throws StructureError, ShapeError or
+  /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
+  /// parameters.
   void update(Params& parameters, const Params& gradient) {
     this->apply(parameters, gradient, {{"first moment", &first_}, {"second moment", &second_}},
                 adam_rule(this->next_step(), this->learning_rate_, options_));
@@ -60,12 +62,12 @@ class AdamBase : public Optimiser<Params> {
 
  private:
   Params first_, second_;  // moments
-  AdamWOptions options_;   // of which the learning rate is only what it was at first
+  AdamWOptions options_;   // its learning rate is only the initial one
 };
 
 }  // namespace detail
 
-/// Adam: Kingma & Ba (2015), algorithm 1. A step t, counted from 1, is, element by element,
+/// Adam: Kingma & Ba (2015), algorithm 1. Step t, counted from 1, is, element by element:
 ///
 ///   m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,  p ← p - η · m/(1-β₁ᵗ) / (√(v/(1-β₂ᵗ)) + ε)
 ///
@@ -74,20 +76,20 @@ class AdamBase : public Optimiser<Params> {
 template <class Params>
 class Adam : public detail::AdamBase<Params> {
  public:
-  /// Moments start as zeros. Throws ArgumentError for options out of range.
+  /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit Adam(const Params& parameters, const AdamOptions& options = {})
       : detail::AdamBase<Params>(
             "Adam", parameters,
             {options.learning_rate, options.beta1, options.beta2, options.epsilon, 0}) {}
 };
 
-/// AdamW: Adam with decoupled weight decay, p ← (1-ηλ)p before Adam's step: Loshchilov & Hutter
-/// (2019), algorithm 2, with the learning rate η as its schedule multiplier and α = 1, as other
-/// libraries have it. Every floating tensor decays; biases too.
+/// AdamW: Adam with decoupled weight decay, p ← (1-ηλ)p before Adam's step. Loshchilov & Hutter
+/// (2019), algorithm 2, with the learning rate η as the schedule multiplier and α = 1, as in other
+/// libraries. Every floating tensor decays, including biases.
 template <class Params>
 class AdamW : public detail::AdamBase<Params> {
  public:
-  /// Moments start as zeros. Throws ArgumentError for options out of range.
+  /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit AdamW(const Params& parameters, const AdamWOptions& options = {})
       : detail::AdamBase<Params>("AdamW", parameters, options) {}
 };

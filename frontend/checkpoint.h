@@ -1,4 +1,5 @@
-// frontend/checkpoint.h — the state of a training run in one file, to go on from.
+// frontend/checkpoint.h — save_checkpoint and load_checkpoint, the state of a training run in one
+// file.
 #pragma once
 
 #include <string>
@@ -10,15 +11,15 @@ namespace reel {
 
 namespace detail {
 
-/// The metadata, and where the stream of random numbers stands.
+/// Returns the metadata with the state of this thread's stream of random numbers added.
 Metadata with_random_state(Metadata metadata);
-/// Where the stream of random numbers stood when the file was written.
+/// Returns the state of the stream of random numbers when the file was written.
 Tensor random_state_of(const Metadata& metadata, const std::string& path);
 
 }  // namespace detail
 
-/// Writes all that a run of training needs to go on as if it had never stopped: the tensors of a
-/// tree, under the paths of its fields, and where this thread's stream of random numbers stands.
+/// Writes the state that a training run needs to resume exactly: the tensors of a tree, under the
+/// paths of its fields, and the state of this thread's stream of random numbers.
 ///
 ///   struct Training {
 ///     Model model;
@@ -27,19 +28,19 @@ Tensor random_state_of(const Metadata& metadata, const std::string& path);
 ///   };
 ///   save_checkpoint("training.safetensors", training);
 ///
-/// What is to come back must be a tensor: numbers in a tree are part of its type. The file is
-/// written and replaced as save_safetensors does, and is read by load_safetensors too, as a whole
-/// or in part: {.prefix = "model"}. Throws what that throws, and ArgumentError for metadata under
-/// "random_state", which is the stream's.
+/// Only tensors are saved: numbers in a tree are part of its type. The file is written and replaced
+/// as by save_safetensors; load_safetensors can read it too, as a whole or in part: {.prefix =
+/// "model"}. Throws as save_safetensors does, and ArgumentError for metadata named "random_state",
+/// which is reserved for the stream.
 template <class Tree>
 void save_checkpoint(const std::string& path, const Tree& tree, const Metadata& metadata = {}) {
   detail::save_tree(path, tree, detail::with_random_state(metadata), "save_checkpoint");
 }
 
-/// Fills the tree from a file of save_checkpoint, and sets this thread's stream of random numbers;
-/// returns the metadata that were given. The file is opened once, so that tensors, stream and
-/// metadata are of one save, also while another program saves there. Throws as load_safetensors
-/// does, and IoError for a file without the stream; then tree and stream are as they were.
+/// Fills the tree from a file of save_checkpoint, sets this thread's stream of random numbers, and
+/// returns the saved metadata. The file is opened once, so tensors, stream and metadata come from
+/// one save, even if another program saves at the same time. Throws as load_safetensors does, and
+/// IoError for a file without the stream; tree and stream are then unchanged.
 template <class Tree>
 Metadata load_checkpoint(const SafetensorsFile& file, Tree& tree) {
   Metadata metadata = file.metadata();

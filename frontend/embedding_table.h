@@ -1,5 +1,4 @@
-// frontend/embedding_table.h — EmbeddingTable, a parameter whose gradient is the rows that were
-// read of it.
+// frontend/embedding_table.h — EmbeddingTable, a parameter with a sparse gradient of table rows.
 #pragma once
 
 #include <array>
@@ -14,38 +13,37 @@
 
 namespace reel {
 
-/// A table of parameters of which a step of training reads few rows. As a leaf of a model it is a
-/// whole tensor; in what grad, value_and_grad, vjp and Tape give for it, it is IndexedSlices, one
-/// row for each that gather read, and optimisers change these rows alone.
+/// A table of parameters of which a training step reads few rows. In a model it is a dense tensor.
+/// In a gradient (from grad, value_and_grad, vjp and Tape) it is IndexedSlices, with one row for
+/// each that gather read, and optimisers change these rows only.
 ///
 ///   struct Model { EmbeddingTable words; Linear output; };
 ///   auto gradient = grad(loss)(model);  // in loss: gather(model.words, ids)
-///   adam.update(model, gradient);       // the cost is that of the rows that ids name
+///   adam.update(model, gradient);       // cost: proportional to the rows that ids name
 ///
-/// What uses the table as a whole, dense() in a product for example, has a whole gradient, and then
-/// so has the table: the same numbers, is_sparse() tells. A table in a gradient that nothing reads
-/// has no rows.
+/// If any op uses the table as a whole, for example dense() in a product, the gradient is dense,
+/// with the same values; is_sparse() tells. If the table is not read, its gradient has no rows.
 class EmbeddingTable {
  public:
-  /// Nothing: to be assigned to.
+  /// An empty table, to be assigned to.
   EmbeddingTable() = default;
-  /// A parameter. table: floating, its rows along the first axis, of static sizes. Throws
-  /// ShapeError or DTypeError.
+  /// Makes a parameter. table: floating, with its rows along the first axis and static sizes.
+  /// Throws ShapeError or DTypeError.
   explicit EmbeddingTable(Tensor table);
-  /// A gradient: rows of a table with these dims.
+  /// Makes a gradient: rows of a table with these dims.
   EmbeddingTable(IndexedSlices slices, const Dims& dims);
 
   bool is_dense() const { return dense_ && dense_->is_defined(); }
   bool is_sparse() const { return slices_.has_value(); }
-  /// Throws ArgumentError for rows.
+  /// Returns the dense table. Throws ArgumentError for a table of rows.
   const Tensor& dense() const;
-  /// Throws ArgumentError for a whole table.
+  /// Returns the rows. Throws ArgumentError for a dense table.
   const IndexedSlices& slices() const;
-  /// Of the table, whole or not.
+  /// Returns the dims of the table, dense or sparse.
   const Dims& dims() const { return is_sparse() ? dims_ : dense().dims(); }
-  /// The table, or what the rows add up to, with the dims of the table.
+  /// Returns the table, or the sum of its rows, with the dims of the table.
   Tensor to_dense() const;
-  /// With each row once; a whole table as it is.
+  /// Returns a gradient with each row once; a dense table unchanged.
   EmbeddingTable coalesced() const;
 
   auto members() { return std::tie(dense_, slices_, dims_); }
@@ -54,21 +52,21 @@ class EmbeddingTable {
  private:
   std::optional<Tensor> dense_;
   std::optional<IndexedSlices> slices_;
-  std::vector<Dim> dims_;  // of the table whose rows they are
+  std::vector<Dim> dims_;  // dims of the whole table, if it is sparse
 };
 
-/// The sum of two gradients of one table, of two parts of a batch for instance: the rows of both,
-/// one behind the other, or a whole table where one of them is. Throws ShapeError where their dims
-/// differ.
+/// Returns the sum of two gradients of one table, for instance of two parts of a batch: the rows of
+/// both, one after the other, or a dense table if one of them is dense. Throws ShapeError if their
+/// dims differ.
 EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b);
 
-/// Rows of a table: gather along its first axis.
+/// Returns rows of a table: gather along its first axis.
 Tensor gather(const EmbeddingTable& table, const Tensor& indices,
               const GatherOptions& options = {});
 
 namespace detail {
 
-/// A table in a tree: how many tensors, and how many leaves, the tree has before it.
+/// A table in a tree, with the numbers of tensors and leaves that the tree has before it.
 struct FoundTable {
   std::size_t tensors, leaves;
   EmbeddingTable* table;
@@ -87,7 +85,7 @@ struct FindTables {
   void enter(EmbeddingTable& table) { found.push_back({tensors, leaves, &table}); }
 };
 
-/// The tables of a tree, in the order of its leaves.
+/// Returns the tables of a tree, in the order of its leaves.
 template <class Tree>
 std::vector<FoundTable> tables_of(Tree& tree) {
   std::vector<FoundTable> found;
@@ -96,12 +94,13 @@ std::vector<FoundTable> tables_of(Tree& tree) {
   return found;
 }
 
-/// The gradient of a table with these dims: rows with numbers, or none of either.
+/// Returns the gradient of a table with these dims, given its rows and their numbers; both empty:
+/// no rows.
 EmbeddingTable rows_of_table(const Tensor& values, const Tensor& numbers, const TensorType& table);
-/// What rows with numbers add up to.
+/// Returns the dense sum of numbered rows.
 Tensor whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table);
 
-/// Each row once, in all tables of a tree.
+/// Returns the tree with each row once in all of its tables.
 template <class Tree>
 Tree with_coalesced_tables(Tree tree) {
   for (const auto& found : tables_of(tree)) *found.table = found.table->coalesced();
@@ -110,7 +109,7 @@ Tree with_coalesced_tables(Tree tree) {
 
 }  // namespace detail
 
-/// A tree, a gradient for instance, with all its tables whole.
+/// Returns the tree, for instance a gradient, with all of its tables dense.
 template <class Tree>
 Tree with_dense_tables(Tree tree) {
   for (const auto& found : detail::tables_of(tree))

@@ -38,7 +38,7 @@ void append_utf8(std::string& text, unsigned code) {
   }
 }
 
-/// The four digits of \uXXXX, which are known to be there.
+/// Returns the code of the four digits of \uXXXX. Requires that they are hexadecimal digits.
 unsigned code_unit(std::string_view digits) {
   unsigned unit = 0;
   for (int i = 0; i < 4; ++i) unit = unit << 4 | static_cast<unsigned>(hex_digit(digits[i]));
@@ -147,14 +147,14 @@ unsigned JsonReader::four_hex_digits() {
   return code_unit(text_.substr(at_ - 4));
 }
 
-/// One character of two to four bytes, the shortest form of a code that may stand alone.
+/// Reads one character of two to four bytes: the shortest form of a code that is no surrogate.
 void JsonReader::utf8() {
   const auto byte = [&](std::size_t i) {
     return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0u;
   };
   const unsigned first = byte(0), second = byte(1);
   const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  unsigned least = 0x80, most = 0xbf;  // of the second byte
+  unsigned least = 0x80, most = 0xbf;  // range of the second byte
   if (first == 0xe0) least = 0xa0;
   if (first == 0xed) most = 0x9f;
   if (first == 0xf0) least = 0x90;

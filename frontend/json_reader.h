@@ -1,4 +1,4 @@
-// frontend/json_reader.h — JsonReader, JSON text read from front to back without a tree of values.
+// frontend/json_reader.h — JsonReader, which reads JSON text in one pass without a tree of values.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,29 @@
 
 namespace reel {
 
-/// A string of a JSON text, as it is between its quotes.
+/// A string of a JSON text: the characters between its quotes.
 struct JsonString {
   std::string_view raw;
   bool has_escapes = false;
 
-  /// Returns the characters that it stands for, in UTF-8.
+  /// Returns the decoded characters in UTF-8.
   std::string text() const;
 };
 
-/// A cursor in a JSON text (RFC 8259). It keeps no values, so that a reader needs memory only for
-/// the text and for the values that it stores itself.
+/// A cursor in a JSON text (RFC 8259). It stores no values, so a reader needs memory only for the
+/// text and for the values that it stores itself.
 ///
-/// Errors are passed to a function that must throw; they name the byte.
+/// Reports errors, with the number of the byte, to a function that must throw.
 class JsonReader {
  public:
   using Fail = std::function<void(const std::string& reason)>;
 
-  /// Requires `text` and `fail` to outlive the reader. max_depth: of objects and arrays.
+  /// Requires `text` and `fail` to outlive the reader. max_depth: the deepest nesting of objects
+  /// and arrays.
   JsonReader(std::string_view text, int max_depth, const Fail& fail)
       : text_(text), max_depth_(max_depth), fail_(fail) {}
 
-  /// Calls member(key) for each member of the object that comes next, which must read its value.
+  /// Calls member(key) for each member of the next object. Requires that member reads the value.
   template <class Member>
   void object(const Member& member) {
     open('{');
@@ -43,7 +44,7 @@ class JsonReader {
     }
     --depth_;
   }
-  /// Calls item() for each item of the array that comes next, which must read it.
+  /// Calls item() for each item of the next array. Requires that item reads it.
   template <class Item>
   void array(const Item& item) {
     open('[');
@@ -54,9 +55,9 @@ class JsonReader {
     }
     --depth_;
   }
-  /// Reads a string; its UTF-8 and its escapes are checked.
+  /// Reads a string and checks its UTF-8 and its escapes.
   JsonString string();
-  /// Reads any value, and returns its text.
+  /// Reads any value and returns its text.
   std::string_view value();
   /// Fails unless only blanks are left.
   void end();

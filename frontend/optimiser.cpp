@@ -53,7 +53,7 @@ void check_types(const char* optimiser, const OptimiserLeaves& leaves) {
   throw ShapeError(message);
 }
 
-/// The rows of a gradient, each once. Throws unless they are rows of the parameter.
+/// Returns the rows of a gradient, each once. Throws unless they are rows of the parameter.
 EmbeddingTable checked_rows(const char* optimiser, const OptimiserLeaves& leaves,
                             const LeafRows& of) {
   const TensorType& table = leaves.parameters[of.leaf].tensor.type();
@@ -89,7 +89,7 @@ std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
                               const UpdateRule& rule) {
   check_structures(optimiser, leaves);
   check_types(optimiser, leaves);
-  // All checks of indices stand before the first step: a plan then updates arguments in place.
+  // Check all indices before the first step, so that a plan can update arguments in place.
   std::vector<EmbeddingTable> once(leaves.gradient.size());
   for (const LeafRows& of : leaves.rows) {
     leaves.gradient[of.leaf].tensor = Tensor();
@@ -120,7 +120,7 @@ std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
 
 void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows) {
   const auto put = [](Tensor& table, const Tensor& numbers, const Tensor& values) {
-    // A table that others hold is copied, which may fail: it is kept until then.
+    // A shared table is copied, which may fail: it is kept until then.
     const bool is_ours = table.ref().unique();
     table =
         is_ours ? put_rows(std::move(table), numbers, values) : put_rows(table, numbers, values);

@@ -1,5 +1,5 @@
-// frontend/optimiser.h — Optimiser, what all optimisers are: steps, a learning rate, and a walk
-// over the parameters.
+// frontend/optimiser.h — Optimiser, the base of all optimisers: step count, learning rate, and the
+// walk over the parameters.
 #pragma once
 
 #include <algorithm>
@@ -20,21 +20,21 @@
 namespace reel {
 namespace detail {
 
-/// What an optimiser keeps for each parameter, as leaves, and how errors call it.
+/// One moment of an optimiser for each parameter, as leaves, with its name in errors.
 struct MomentLeaves {
   const char* name;
   TreeLeaves leaves;
   PathsFn paths;
 };
 
-/// The gradient of the leaf that is a table, where it is rows.
+/// The gradient of a table leaf, if it is rows.
 struct LeafRows {
   std::size_t leaf;
   EmbeddingTable rows;
 };
 
-/// The trees that a step works on, as leaves. Of a table whose gradient is rows, the leaf of the
-/// gradient has the type of the table, and is not read.
+/// The trees of one step, as leaves. If the gradient of a table is rows, the gradient's leaf has
+/// the table's type and is not read.
 struct OptimiserLeaves {
   TreeLeaves parameters, gradient;
   PathsFn parameter_paths, gradient_paths;
@@ -42,12 +42,12 @@ struct OptimiserLeaves {
   std::vector<LeafRows> rows = {};
 };
 
-/// One step of one parameter: replaces it and its moments, which come in the optimiser's order.
+/// Updates one parameter and its moments, which are in the optimiser's order, by one step.
 using UpdateRule =
     std::function<void(Tensor& parameter, const Tensor& gradient, std::span<Tensor> moments)>;
 
-/// A scalar of a step, computed in f64; in the dtype of a parameter it is cast once, when asked
-/// for.
+/// A scalar of a step, computed in f64. It is cast once to a parameter's dtype, at the first
+/// request.
 class StepScalar {
  public:
   explicit StepScalar(Tensor value) : in_f64_(std::move(value)) {}
@@ -57,59 +57,62 @@ class StepScalar {
   Tensor in_f64_, in_f32_;
 };
 
-/// A step of some rows: what the rule made of them, to be put into the table and its moments.
+/// Updated rows of a table and its moments, still to be written into them.
 struct NewRows {
   std::size_t leaf;
   Tensor numbers, parameters;
   Tensors moments;
 };
 
-/// Applies the rule to every floating tensor; of a table whose gradient is rows, to these rows of
-/// it and its moments, which put_new_rows puts in. Throws before it changes anything when trees
-/// differ.
+/// Applies the rule to every floating tensor. If the gradient of a table is rows, applies it to
+/// these rows of the table and its moments, and returns them for put_new_rows. Throws before it
+/// changes anything if the trees differ in structure or types.
 std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
                               const UpdateRule& rule);
-/// In place, where nobody but the leaves holds a table.
+/// Writes the rows into tables and moments: in place if the leaves hold the only reference.
 void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows);
-/// Zeros in place of floating tensors; what is not optimised has no moments.
+/// Returns moments of zero for floating tensors; other leaves have no moments.
 TreeLeaves zero_moments(TreeLeaves parameters);
 
 Tensor first_step();
 Tensor learning_rate_tensor(const char* optimiser, double learning_rate);
 void check_learning_rate(const char* optimiser, const Tensor& learning_rate);
 
-// Checks of options: they throw ArgumentError, which names optimiser, option and value.
+// Checks of options. Throw ArgumentError, which names optimiser, option and value.
 void check_below_one(const char* optimiser, const char* option, double value);  ///< in [0, 1)
 void check_positive(const char* optimiser, const char* option, double value);
 void check_not_negative(const char* optimiser, const char* option, double value);
 
 }  // namespace detail
 
-/// What every optimiser is, for a tree of parameters: a tree itself, so that a training step that
-/// takes and returns it can be traced as a whole. The number of steps and the learning rate are
-/// tensors: changing them traces nothing again. Other options are part of a trace's signature.
+/// The base of all optimisers, for a tree of parameters. An optimiser is a tree itself, so that a
+/// training step that takes and returns it can be traced as a whole. The number of steps and the
+/// learning rate are tensors, so changing them does not record again. Other options are part of a
+/// trace's signature.
 ///
-/// Integers, booleans, None and what else is no floating tensor stay as they are.
+/// Leaves that are not floating tensors (integers, booleans, None, ...) stay unchanged.
 ///
-/// Of an EmbeddingTable whose gradient is rows, a step is that of these rows: the rows of equal
-/// index are added up, and the table and the moments change there as if they were all there is. All
-/// other rows, their moments too, stay as they are, where a gradient of zeros would let moments
-/// fade, and with momentum, Adam or weight decay still move the parameters. The step is counted, so
-/// that corrections of bias are those of all steps. Plain gradient descent gives the same either
-/// way. That is tf.keras's LazyAdam and torch's SparseAdam, for every optimiser.
+/// Sparse gradients: if the gradient of an EmbeddingTable is rows, a step updates these rows only.
+/// Rows with equal indices are summed first; then the rule is applied to those rows of the table
+/// and its moments. All other rows and their moments stay unchanged. A dense gradient of zeros
+/// would let their moments decay, and with momentum, Adam or weight decay still move the
+/// parameters. The step counts for all rows, so bias corrections use the total number of steps.
+/// Plain gradient descent gives the same result either way. This is tf.keras's LazyAdam and torch's
+/// SparseAdam, for every optimiser.
 template <class Params>
 class Optimiser {
  public:
-  /// The number of updates so far, an i64 scalar.
+  /// Returns the number of updates so far, an i64 scalar.
   const Tensor& step() const { return step_; }
-  /// An f64 scalar.
+  /// Returns the learning rate, an f64 scalar.
   const Tensor& learning_rate() const { return learning_rate_; }
-  /// Of the steps to come. Throws ArgumentError when it is negative or not finite.
+  /// Sets the learning rate of the following steps. Throws ArgumentError if it is negative or not
+  /// finite.
   void set_learning_rate(double learning_rate) {
     learning_rate_ = detail::learning_rate_tensor(name_, learning_rate);
   }
-  /// From a tensor, as a Schedule gives it inside a trace. Throws DTypeError or ShapeError unless
-  /// it is an f64 scalar.
+  /// Sets the learning rate from a tensor, for example a Schedule's inside a trace. Throws
+  /// DTypeError or ShapeError unless it is an f64 scalar.
   void set_learning_rate(const Tensor& learning_rate) {
     detail::check_learning_rate(name_, learning_rate);
     learning_rate_ = learning_rate;
@@ -121,7 +124,7 @@ class Optimiser {
     Params* tree;
   };
 
-  /// name: for errors; a literal.
+  /// name: for errors. Requires a string literal.
   Optimiser(const char* name, double learning_rate)
       : name_(name),
         step_(detail::first_step()),
@@ -131,7 +134,7 @@ class Optimiser {
     return unflatten(parameters, detail::zero_moments(flatten(parameters)));
   }
 
-  /// One step of all parameters by a rule, and of the moments that belong to them.
+  /// Applies the rule once to all parameters and their moments.
   void apply(Params& parameters, const Params& gradient, const std::vector<Moment>& moments,
              const detail::UpdateRule& rule) {
     detail::OptimiserLeaves leaves{flatten(parameters),
@@ -145,12 +148,12 @@ class Optimiser {
           {moment.name, flatten(*moment.tree), [tree = moment.tree] { return leaf_paths(*tree); }});
     std::vector<detail::NewRows> rows = detail::optimise(name_, leaves, rule);
     const Tensor step = next_step();
-    const auto give_back = [&] {  // into the trees as they are, without memory: it never fails
+    const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
       put_leaves(parameters, leaves.parameters);
       for (std::size_t i = 0; i < moments.size(); ++i)
         put_leaves(*moments[i].tree, leaves.moments[i].leaves);
     };
-    if (!rows.empty()) {  // the leaves alone hold the tables
+    if (!rows.empty()) {  // the leaves must hold the only references to the tables
       detail::DropTensors drop;
       detail::walk<false>(parameters, {}, drop);
       for (const Moment& moment : moments) detail::walk<false>(*moment.tree, {}, drop);
@@ -170,7 +173,7 @@ class Optimiser {
     detail::walk<false>(tree, {}, put);
   }
 
-  /// The gradient's leaves, with the parameter in the place of rows, which are listed.
+  /// Returns the gradient's leaves; puts parameters in the place of rows, and lists the rows.
   static TreeLeaves gradient_leaves(Params& parameters, const Params& gradient,
                                     std::vector<detail::LeafRows>& rows) {
     const auto tables = detail::tables_of(parameters);
@@ -183,13 +186,13 @@ class Optimiser {
     const auto places = detail::tables_of(whole);
     for (std::size_t k = 0; k < tables.size(); ++k) {
       if (!is_rows(gradients[k]) || !tables[k].table->is_dense()) continue;
-      rows.push_back({tables[k].leaves + 1, *gradients[k].table});  // behind the optional's size
+      rows.push_back({tables[k].leaves + 1, *gradients[k].table});  // after the optional's size
       *places[k].table = *tables[k].table;
     }
     return flatten(whole);
   }
 
-  /// The number of the step that an update takes, from 1.
+  /// Returns the number of the next update, counted from 1.
   Tensor next_step() const { return step_ + 1; }
 
   const char* name_;

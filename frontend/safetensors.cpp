@@ -33,7 +33,7 @@ struct SafetensorsContents {
                            ", which this library does not know"));
     return stored_type(*stored.dtype, stored.sizes(), dims, subject);
   }
-  /// Requires the type that type() gives, or one of the same dtype and sizes.
+  /// Requires the type from type(), or one of the same dtype and sizes.
   Tensor read(const StoredTensor& stored, const TensorType& type) const {
     const Tensor result(allocate_block(type));
     read_elements(file, header.data_begin + stored.begin, static_cast<std::uint64_t>(type.numel()),
@@ -52,7 +52,8 @@ struct SafetensorsContents {
   SafetensorsHeader header;
 
  private:
-  // A map takes several times the room of the text, and few readers ask for it.
+  // Computed on request: a map takes several times the memory of the text, and most readers ignore
+  // it.
   mutable std::once_flag has_metadata_;
   mutable Metadata metadata_;
 };
@@ -105,8 +106,8 @@ bool fits(const StoredTensor& stored, const TensorType& type) {
          stored.sizes() == type.sizes();
 }
 
-/// What the file has and the tree has not, and the other way round; empty if they fit. found: the
-/// tensors of the file by the place of their names, null where there is none.
+/// Returns the tensors that only the file or only the tree has; empty if they fit. found: the
+/// tensors of the file by the place of their names, null if there is none.
 std::string differences(const SafetensorsHeader& header, const std::vector<std::string>& names,
                         const std::vector<const StoredTensor*>& found, const Tensors& like,
                         const LoadOptions& options) {
@@ -134,7 +135,7 @@ std::string differences(const SafetensorsHeader& header, const std::vector<std::
 
 std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }
 
-/// Nothing of the file is below the prefix: a line that says what is in it.
+/// Returns a line about the contents of the file if it has no tensors below the prefix.
 std::string roots_in_file(const SafetensorsHeader& header, const std::string& prefix) {
   std::set<std::string_view> roots;
   for (const StoredTensor& stored : header.tensors) {
@@ -145,7 +146,7 @@ std::string roots_in_file(const SafetensorsHeader& header, const std::string& pr
              join(roots), ", or what is below them.");
 }
 
-/// None of the tree's names is in the file, and some are below one root of it: a line that says so.
+/// Returns a line about the prefix to use if the file has the tree's names below one root only.
 std::string root_in_file(const SafetensorsHeader& header, const std::vector<std::string>& names) {
   const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
   std::set<std::string_view> fitting;

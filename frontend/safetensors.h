@@ -1,4 +1,4 @@
-// frontend/safetensors.h — trees of tensors in files that other systems read too.
+// frontend/safetensors.h — trees of tensors in safetensors files, which other systems can read.
 #pragma once
 
 #include <map>
@@ -17,41 +17,41 @@ class SafetensorsFile;
 
 namespace detail {
 
-/// A file as SafetensorsFile opens it. function: that the user called, for errors.
+/// Opens a file as SafetensorsFile does. function: the public function, for errors.
 SafetensorsFile open_file(const std::string& path, const char* function);
-/// Tensors of the types of `like`, whose data come from the file.
+/// Returns tensors of the types of `like` with the data of the file; `like`'s own if allow_missing.
 Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>& names,
                      const Tensors& like, const LoadOptions& options, const char* function);
 
 }  // namespace detail
 
-/// What goes with the tensors: strings by name, as the format has it.
+/// The strings that a file holds beside the tensors, by name.
 using Metadata = std::map<std::string, std::string>;
 
-/// A file whose header is read and checked, and whose tensors are read when they are asked for.
+/// An open file whose header has been read and checked. Tensors are read on request.
 ///
-/// F32, F64, I32, I64 and BOOL are ours; F16 and BF16 are read as f32, U8, I8, U16 and I16 as i32,
-/// U32 as i64, exactly. The path is opened once, and the file stays open until the last copy is
-/// gone: all tensors and metadata are of one save, also if another file takes its place meanwhile.
-/// Const members may be called from several threads at once. Format:
+/// F32, F64, I32, I64 and BOOL become the library's dtypes; F16 and BF16 are read as f32, U8, I8,
+/// U16 and I16 as i32, U32 as i64, all exactly. The path is opened once, and the file stays open
+/// until the last copy is destroyed: all tensors and metadata come from one save, even if another
+/// file replaces it meanwhile. Thread-safe: const members may be called concurrently. Format:
 /// https://huggingface.co/docs/safetensors
 class SafetensorsFile {
  public:
-  /// Throws IoError, with path and reason, when the file cannot be read, is damaged, or is of
-  /// another kind.
+  /// Throws IoError, with path and reason, if the file cannot be read, is damaged, or is of another
+  /// kind.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const;
 
-  /// In alphabetical order.
+  /// Returns the names of all tensors, in alphabetical order.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const;
-  /// The type that tensor() gives, with plain sizes. Throws IoError for a name that the file has
-  /// not, DTypeError for U64, F8 and dtypes that this library does not know.
+  /// Returns the type that tensor() returns, with plain sizes. Throws IoError for an unknown name;
+  /// DTypeError for U64, F8 and dtypes that this library does not know.
   TensorType type(const std::string& name) const;
-  /// Reads one tensor, its axes called as `dims`, or plain. An undefined dim is a name: it is
-  /// replaced by one of the size in the file. Throws as type() does, ShapeError when dims do not
-  /// fit, IoError when the file cannot be read.
+  /// Returns one tensor. Its axes become `dims`, or plain ones if dims are empty; an undefined dim
+  /// gives a name only, and is replaced by one with the size in the file. Throws as type() does;
+  /// ShapeError if dims do not fit; IoError if the file cannot be read.
   Tensor tensor(const std::string& name, const Dims& dims = {}) const;
   const Metadata& metadata() const;
 
@@ -66,14 +66,14 @@ class SafetensorsFile {
 };
 
 struct LoadOptions {
-  std::string prefix{};        ///< the tree stands under this path in the file: "model.encoder"
-  bool allow_missing = false;  ///< a tensor that the file has not stays as it is
-  bool allow_extra = false;    ///< the file may have more below the prefix than the tree
+  std::string prefix{};        ///< path of the tree in the file: "model.encoder"
+  bool allow_missing = false;  ///< true: a tensor that is missing in the file keeps its value
+  bool allow_extra = false;    ///< true: the file may have more tensors below the prefix
 };
 
 namespace detail {
 
-// function: that the user called, for errors.
+// function: the public function, for errors.
 void save_tensors(const std::string& path, const std::vector<std::string>& names,
                   const Tensors& tensors, const Metadata& metadata, const char* function);
 
@@ -95,8 +95,8 @@ void load_tree(const SafetensorsFile& file, Tree& tree, const LoadOptions& optio
 /// Writes the tensors of a tree to a safetensors file, under the paths of its fields:
 /// encoder.recurrent_weight.
 ///
-/// f32, f64, i32, i64 and boolean become F32, F64, I32, I64 and BOOL; dims become sizes, padding is
-/// written as it is. The file at `path` is replaced as a whole or not at all, and is on the disk
+/// f32, f64, i32, i64 and boolean become F32, F64, I32, I64 and BOOL. Dims become sizes; padding is
+/// written unchanged. The file at `path` is replaced as a whole or not at all, and is on the disk
 /// when the function returns. Throws IoError with path and reason, and leaves no other file behind;
 /// ArgumentError for an empty Tensor, a TensorArray, or names that cannot be keys; TraceError
 /// inside a trace. Format: https://huggingface.co/docs/safetensors
@@ -105,14 +105,14 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
   detail::save_tree(path, tree, metadata, "save_safetensors");
 }
 
-/// Fills a tree with the tensors of a file, and reads no others. Its own tensors say which names,
-/// dtypes and sizes there must be; they keep their dims. With a prefix, only what is below it is
-/// looked at:
+/// Replaces the tensors of a tree by those of a file; reads no others. The file must have
+/// tensors with the tree's names, dtypes and sizes, no more and no fewer (see LoadOptions). The
+/// tree keeps its dims. With a prefix, only tensors below it count:
 ///
 ///   load_safetensors("training.safetensors", model, {.prefix = "model"});
 ///
-/// Throws IoError when the file cannot be read, is damaged, or holds another model (listing all
-/// that differs); then the tree is as it was.
+/// Throws IoError if the file cannot be read, is damaged, or holds another model (the message lists
+/// all differences); the tree is then unchanged.
 template <class Tree>
 void load_safetensors(const SafetensorsFile& file, Tree& tree, const LoadOptions& options = {}) {
   detail::load_tree(file, tree, options, "load_safetensors");
@@ -122,7 +122,7 @@ void load_safetensors(const std::string& path, Tree& tree, const LoadOptions& op
   load_safetensors(detail::open_file(path, "load_safetensors"), tree, options);
 }
 
-/// The metadata of a file. Throws IoError when it cannot be read or is damaged.
+/// Returns the metadata of a file. Throws IoError if it cannot be read or is damaged.
 Metadata read_safetensors_metadata(const std::string& path);
 
 }  // namespace reel

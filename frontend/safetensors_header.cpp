@@ -22,10 +22,10 @@ constexpr struct {
     {"U16", StoredDType::u16},      {"F16", StoredDType::f16},    {"BF16", StoredDType::bf16},
     {"I32", StoredDType::i32},      {"U32", StoredDType::u32},    {"F32", StoredDType::f32},
     {"F64", StoredDType::f64},      {"I64", StoredDType::i64},    {"U64", StoredDType::u64}};
-constexpr std::uint64_t kLengthBytes = 8;  // in front of the header, which they say the length of
-constexpr int kMaxDepth = 8;  // {"name": {"shape": [...]}} has 3; readers ignore what else there is
+constexpr std::uint64_t kLengthBytes = 8;  // the length of the header, in front of it
+constexpr int kMaxDepth = 8;  // {"name": {"shape": [...]}} has 3; other values are ignored
 
-/// The number, if the text is one of 64 bits without sign, fraction and exponent.
+/// Returns the number if the text is one of 64 bits without sign, fraction and exponent.
 std::optional<std::uint64_t> size_in(std::string_view text) {
   std::uint64_t result = 0;
   const char* const end = text.data() + text.size();
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> size_in(std::string_view text) {
   return result;
 }
 
-/// Calls fn(size) for each item of an array of sizes whose text was checked.
+/// Calls fn(size) for each item of an array of sizes. Requires that the text was checked.
 template <class Fn>
 void for_each_size(std::string_view array, const Fn& fn) {
   const JsonReader::Fail fail = [](const std::string& reason) { throw InternalError(reason); };
@@ -42,7 +42,7 @@ void for_each_size(std::string_view array, const Fn& fn) {
   json.array([&] { fn(size_in(json.value()).value()); });
 }
 
-/// One header being checked; every error says which file it is in.
+/// Checks one header; every error names the file.
 class HeaderReader {
  public:
   HeaderReader(std::uint64_t data_bytes, const StoredFile& file, SafetensorsHeader& header)
@@ -81,7 +81,7 @@ class HeaderReader {
     return header_.names.emplace_back(key.text());
   }
 
-  /// null is as if there were none.
+  /// Reads the metadata. A value of null means that there are none.
   void metadata() {
     if (json_.peek() != '{') {
       if (json_.value() != "null") damaged(str(kMetadataKey, " is no object"));

@@ -1,4 +1,4 @@
-// frontend/safetensors_header.h — the JSON at the front of a safetensors file, checked.
+// frontend/safetensors_header.h — reads, checks and writes the JSON header of safetensors files.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 
 namespace reel {
 
-/// One tensor of a file; its data are bytes [begin, end) behind the header.
+/// One tensor of a file; its data are the bytes [begin, end) after the header.
 struct StoredTensor {
   std::string_view name;
   std::string_view dtype_name;       ///< as the file has it: F32
-  std::optional<StoredDType> dtype;  ///< none for a name that this library does not know
+  std::optional<StoredDType> dtype;  ///< nullopt for a name that this library does not know
   std::string_view shape;            ///< as the file has it: [2, 3]
   std::uint64_t begin = 0, end = 0;
 
   std::vector<std::int64_t> sizes() const;
 };
 
-/// The header of a file. Its views are of its own text, so that it takes less than three times the
+/// The header of a file. Its views point into its own text, so it takes less than three times the
 /// memory of the text.
 struct SafetensorsHeader {
   std::string text;
-  std::deque<StoredTensor> tensors;  ///< by name; a deque, whose growth moves no element
-  std::deque<std::string> names;     ///< those that have escapes in the text
+  std::deque<StoredTensor> tensors;  ///< sorted by name; a deque never moves its elements
+  std::deque<std::string> names;     ///< names that have escapes in the text
   std::string_view metadata_text;    ///< a JSON object of strings; empty if there is none
-  std::uint64_t data_begin = 0;      ///< in the file
-  std::uint64_t work = 0;            ///< bytes read and names compared to make it, for tests
+  std::uint64_t data_begin = 0;      ///< offset in the file
+  std::uint64_t work = 0;            ///< bytes read plus names compared, for tests
 
   SafetensorsHeader() = default;
   SafetensorsHeader(const SafetensorsHeader&) = delete;
   SafetensorsHeader& operator=(const SafetensorsHeader&) = delete;
 
-  /// Returns null if there is no tensor of that name. Takes the logarithm of their number.
+  /// Returns null if there is no tensor of that name. Cost: O(log n) comparisons.
   const StoredTensor* find(std::string_view name) const;
   std::map<std::string, std::string> metadata() const;
 };
@@ -61,9 +61,9 @@ struct TensorToStore {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// What stands in front of the data: the length of the header, and the header, filled up with
-/// spaces to a multiple of 8 bytes. Throws ArgumentError when a name is no UTF-8, when two keys
-/// would be equal, or when it is larger than allowed.
+/// Returns the bytes in front of the data: the length of the header, and the header, padded with
+/// spaces to a multiple of 8 bytes. Throws ArgumentError if a name is not UTF-8, if two keys are
+/// equal, or if the header is larger than allowed.
 std::string print_safetensors_header(const std::vector<TensorToStore>& tensors,
                                      const std::map<std::string, std::string>& metadata);
 

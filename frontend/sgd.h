@@ -12,8 +12,8 @@ namespace reel {
 
 struct SgdOptions {
   double learning_rate = 1e-2;
-  double momentum = 0;    ///< how much of the velocity is kept in a step; 0: there is no velocity
-  bool nesterov = false;  ///< look ahead along the velocity; needs momentum
+  double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
+  bool nesterov = false;  ///< looks ahead along the velocity; requires momentum
 };
 
 namespace detail {
@@ -23,26 +23,27 @@ UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options);
 
 }  // namespace detail
 
-/// Gradient descent. A step is p ← p - ηg, with momentum μ
+/// Gradient descent. One step is p ← p - ηg, or with momentum μ:
 ///
 ///   v ← μv + g,  p ← p - ηv,  Nesterov's: p ← p - η(g + μv)
 ///
-/// This is PyTorch's form, whose velocity is a sum of gradients: a new learning rate counts at
-/// once. That of Sutskever et al. (2013), eqs. 1 to 4, keeps -ηv as its velocity, with the rates of
-/// the past in it; the two take the same steps while η stays the same, with Nesterov's momentum
-/// seen from the point that the gradient is taken at.
+/// This is PyTorch's form, whose velocity is a sum of gradients, so a new learning rate takes
+/// effect at once. The form of Sutskever et al. (2013), eqs. 1 to 4, has the velocity -ηv, which
+/// contains earlier learning rates. Both take the same steps if η is constant, with Nesterov's
+/// momentum seen from the point of the gradient.
 template <class Params>
 class Sgd : public Optimiser<Params> {
  public:
-  /// The velocity starts as zeros. Throws ArgumentError for options out of range.
+  /// The velocity starts at zero. Throws ArgumentError for options out of range.
   explicit Sgd(const Params& parameters, const SgdOptions& options = {})
       : Optimiser<Params>("Sgd", options.learning_rate), options_(options) {
     detail::check_sgd(options);
     if (options.momentum > 0) velocity_ = this->zero_moments(parameters);
   }
 
-  /// One step down the gradient. Throws StructureError, ShapeError or DTypeError when the trees
-  /// differ from those that the optimiser was made for; then nothing has changed.
+  /// Updates parameters by one step down the gradient. Throws StructureError, ShapeError or
+  /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
+  /// parameters.
   void update(Params& parameters, const Params& gradient) {
     std::vector<typename Optimiser<Params>::Moment> moments;
     if (velocity_) moments.push_back({"velocity", &*velocity_});
@@ -59,7 +60,7 @@ class Sgd : public Optimiser<Params> {
 
  private:
   std::optional<Params> velocity_;
-  SgdOptions options_;  // of which the learning rate is only what it was at first
+  SgdOptions options_;  // its learning rate is only the initial one
 };
 
 }  // namespace reel
