@@ -25,8 +25,8 @@ SavingRule only_rule_of(const Checkpoint& policy);
 ///
 /// The second run draws the same random numbers. Gradients have the same bits as without
 /// checkpoint, with one exception: cotangents of tensors that both f and other code read (captured
-/// weights, an argument that is used again). There f's own cotangents are summed first, as those of
-/// one loop iteration are; without checkpoint each is added to the sum so far.
+/// weights, an argument that is used again). There f's own cotangents are summed first, as in one
+/// loop iteration; without checkpoint each is added to the sum so far.
 ///
 ///   h = checkpoint([&](const Tensor& x) { return tanh(matmul(x, w)); })(x);
 ///
@@ -41,8 +41,8 @@ SavingRule only_rule_of(const Checkpoint& policy);
 /// f: takes and returns trees; captured tensors count as arguments. Under an eager tape each call
 /// records f, as jit does, so f must not read values. Output of print appears once. Throws the
 /// exceptions of f; TraceError if f reads a value; ArgumentError for a Checkpoint with steps or
-/// bytes. Memory: while the gradient is computed, that of the gradient of f. Source: Chen et al.
-/// (2016), "Training deep nets with sublinear memory cost".
+/// bytes. Memory: the residuals of f, while its gradient is computed. Source: Chen et al. (2016),
+/// "Training deep nets with sublinear memory cost".
 template <class F>
 auto checkpoint(F f, SavingRule rule = {}) {
   return [f = std::move(f), rule = std::move(rule)]<class... Args>(const Args&... args) {

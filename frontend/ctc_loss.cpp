@@ -14,9 +14,9 @@
 namespace reel {
 namespace {
 
-// A finite stand-in for log 0: differences of such numbers are finite, so values and gradients of
-// any order need no special cases. No sum of real log-probabilities comes near kNeverBound, and
-// sums with kNever stay below it.
+// A finite stand-in for log 0: differences with it are finite, so values and gradients of any order
+// need no special cases. No sum of real log-probabilities comes near kNeverBound, and sums with
+// kNever stay below it.
 constexpr double kNever = -1e30, kNeverBound = -1e29;
 
 bool same_dims(const Dims& a, const Dims& b) {

@@ -42,7 +42,7 @@ T without_tensors(const T& tree) {
 
 }  // namespace detail
 
-/// Returns a function that computes `forward` and whose gradient is `backward`.
+/// Returns a function that computes `forward` and takes its gradient from `backward`.
 ///
 /// forward: (arguments...) -> std::pair{result, residuals}, both trees.
 /// backward: (residuals, cotangent of the result) -> a tuple with the cotangent of each argument,

@@ -13,9 +13,9 @@
 
 namespace reel {
 
-/// A table of parameters of which a training step reads few rows. In a model it is a dense tensor.
-/// In a gradient (from grad, value_and_grad, vjp and Tape) it is IndexedSlices, with one row for
-/// each that gather read, and optimisers change these rows only.
+/// A large table of parameters; a training step reads only few of its rows. In a model it is a
+/// dense tensor. In a gradient (from grad, value_and_grad, vjp and Tape) it is IndexedSlices, with
+/// one row for each that gather read, and optimisers change these rows only.
 ///
 ///   struct Model { EmbeddingTable words; Linear output; };
 ///   auto gradient = grad(loss)(model);  // in loss: gather(model.words, ids)
@@ -56,8 +56,8 @@ class EmbeddingTable {
 };
 
 /// Returns the sum of two gradients of one table, for instance of two parts of a batch: the rows of
-/// both, one after the other, or a dense table if one of them is dense. Throws ShapeError if their
-/// dims differ.
+/// both, one after the other, or a dense table if either is dense. Throws ShapeError if their dims
+/// differ.
 EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b);
 
 /// Returns rows of a table: gather along its first axis.

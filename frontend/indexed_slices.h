@@ -28,7 +28,7 @@ struct IndexedSlices {
 /// Throws ArgumentError for an empty member, DTypeError or ShapeError if the members do not fit
 /// together, IndexError for an index beyond dense_shape.
 Tensor to_dense(const IndexedSlices& slices);
-/// Returns the dense tensor with these dims, whose sizes a trace then knows; dense_shape is not
+/// Returns the dense tensor with these dims, so that a trace knows its sizes; dense_shape is not
 /// read. Throws as above.
 Tensor to_dense(const IndexedSlices& slices, const Dims& dims);
 

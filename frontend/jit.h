@@ -78,15 +78,15 @@ class Jitted {
   /// of dims, which axes share a Dim, and the exact values of fixed leaves (numbers, enumerators,
   /// strings, sizes and keys of containers). The number of elements of a SparseTensor is not part
   /// of the signature: one trace serves any number, and f cannot read it. Inside another trace, f
-  /// is recorded as part of that trace.
+  /// is recorded into it.
   ///
   /// Throws the exceptions of f; ShapeError if f names a Dim that is a different one in this call's
   /// arguments; TraceError if f reads a value that only a run of the graph knows.
   ///
-  /// Donation: tensors that were moved in, and whose reference count is one, may give their memory
-  /// to results. A training step called as model = step(std::move(model), batch) updates its
-  /// parameters in place. Only plans donate, only if no tape is active, and only after the last op
-  /// that may fail. If the call throws, the moved-in arguments are as they were before.
+  /// Donation: moved-in tensors with a reference count of one may give their memory to results. A
+  /// training step called as model = step(std::move(model), batch) updates its parameters in place.
+  /// Only plans donate, only if no tape is active, and only after the last op that may fail. If the
+  /// call throws, the moved-in arguments are as they were before.
   template <class... Args>
   auto operator()(Args&&... args) const {
     static_assert(

@@ -33,10 +33,10 @@ Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensor
 ///
 /// Cost: twice the gradient of f, since a jvp is the vjp of the vjp in its cotangent. A trace drops
 /// the first of the two because its result is unused: about f and one gradient. A traced loop
-/// computes its tangents beside its values, in one loop without residuals; if entries end one by
-/// one, in two loops, of which the first saves residuals for the second. Eager memory: as for a
-/// gradient.
-/// Source: jax.jvp; Townsend (2017), "A new trick for calculating Jacobian vector products".
+/// computes its tangents beside its values, in one loop without residuals. If entries finish one by
+/// one, there are two loops, and the first saves residuals for the second. Eager memory: as for a
+/// gradient. Source: jax.jvp; Townsend (2017), "A new trick for calculating Jacobian vector
+/// products".
 template <class F, class X>
 auto jvp(F&& f, const X& primals, const X& tangents) {
   const TreeLeaves given = flatten(tangents);

@@ -109,8 +109,8 @@ std::string structure_differences(const TreeLeaves& expected, const PathsFn& exp
   const ByPath others = by_path(leaves, paths());
   std::map<std::string, int> counts;
   std::string lines;
-  // Leaves at a path of one tree only lie below a container whose sizes or keys differ, which is
-  // reported itself.
+  // Leaves at a path of one tree only lie below a container with other sizes or keys. That
+  // difference is reported itself.
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto other = others.find({names[i], counts[names[i]]++});
     if (other == others.end() || is_alike(expected[i], *other->second)) continue;

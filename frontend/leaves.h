@@ -32,7 +32,7 @@ std::string structure_differences(const TreeLeaves& expected, const PathsFn& exp
 /// leaves. Leaves at the same position then have the same path.
 bool same_structure(const TreeLeaves& a, const TreeLeaves& b);
 
-/// Returns an error's reason for two types whose dims differ: "dims differ", and if both print
+/// Returns an error's reason for two types with different dims: "dims differ", and if both print
 /// alike, why they are not equal.
 std::string dims_differ(const TensorType& a, const TensorType& b);
 

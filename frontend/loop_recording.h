@@ -51,8 +51,8 @@ auto after_iteration(std::int64_t iteration, const std::string& what, Fn&& check
 }
 
 /// Returns the state as new values on the active tapes, so that an eager loop sums cotangents in
-/// the same order as a traced one. Used for the initial state, whose tensors body may also capture,
-/// and for the final state, whose tensors may also be stacked.
+/// the same order as a traced one. Used for the initial state, because body may also capture its
+/// tensors, and for the final state, because its tensors may also be stacked.
 TreeLeaves as_own_values(TreeLeaves state);
 
 /// Ends the recording of a condition, a body or a branch. Gradients taken inside have recorded the

@@ -113,7 +113,7 @@ PartialShape StateRule::invariant(std::size_t leaf) const {
   return initial_[leaf].tensor.dims();
 }
 
-/// A trace knows the rank of every tensor: an unknown rank is that of the initial value there.
+/// A trace knows the rank of every tensor: an unknown rank means the initial value's there.
 bool StateRule::allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const {
   const TensorType& before = initial_[leaf].tensor.type();
   if (!invariants_[leaf] && changes.empty() && type == before) return true;

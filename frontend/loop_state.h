@@ -23,7 +23,7 @@ using PathsFn = std::function<std::vector<std::string>()>;
 class StateRule {
  public:
   using Invariants = std::vector<std::optional<PartialShape>>;
-  /// what: names the loop in errors, as in while_loop "encoder". returned_paths: paths of a state
+  /// `what` names the loop in errors, as in while_loop "encoder". returned_paths: paths of a state
   /// that came back with another structure. invariants: empty, or one per tensor. asks:
   /// shape_invariants if the caller of the loop can give some, so that errors advise them. Throws
   /// StructureError for empty Tensors and for a Dim in two slots; ArgumentError or ShapeError if an
@@ -45,7 +45,7 @@ class StateRule {
   TreeLeaves unchanged() const;
   /// Returns the leaves that are Dims which may change.
   const std::vector<std::size_t>& slots() const { return slots_; }
-  /// Returns the changes from the Dims of the initial state to those of another state.
+  /// Returns the changes of the slots' Dims from the initial state to `state`.
   DimChanges changes_to(const TreeLeaves& state) const;
   const std::string& what() const { return what_; }
 

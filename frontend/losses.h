@@ -17,7 +17,7 @@ struct CrossEntropyOptions {
 
 /// Returns the cross entropy in nats: the mean of -Σ q log softmax(logits), where q is the target.
 ///
-/// logits: floating, [..., classes]. targets: one of two forms.
+/// logits: floating, [..., classes]. targets: in one form of two:
 /// - Class indices: i32 or i64 over the dims of logits without classes; q of that class is 1.
 /// - q itself: dtype and dims of logits; should sum to 1 along classes.
 ///

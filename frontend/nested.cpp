@@ -56,7 +56,7 @@ Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::si
   return where(reshape(mask, dims), a, b);
 }
 
-/// Returns the lengths of a if the mask holds, otherwise those of b.
+/// Returns a's lengths if the mask holds, otherwise b's.
 Tensor chosen_lengths(const Tensor& mask, const Dim& a, const Dim& b) {
   return computed_plainly([&] {
     if (share_a_dim(a.length_dims(), mask.dims()) && a.length_dims() == b.length_dims())

@@ -13,8 +13,8 @@ namespace reel {
 bool is_recorded_here();
 
 /// Records `part` for these arguments and runs the graph in the interpreter, so values and
-/// gradients have the bits of eager code. A tape sees one record, whose gradient saves the
-/// residuals of the policy. what: names the part in errors. Throws the exceptions of `part`.
+/// gradients have the bits of eager code. A tape sees one record, and its gradient saves the
+/// residuals of the policy. `what` names the part in errors. Throws the exceptions of `part`.
 TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
                         const std::function<TreeLeaves(const TreeLeaves&)>& part);
 

@@ -16,7 +16,7 @@ namespace reel {
 /// a link, even if its target does not exist yet. A device, a pipe or a descriptor (/dev/stdout,
 /// /dev/fd/3) is written to directly; data in the program's own stream buffers may appear later.
 ///
-/// Throws IoError, whose message begins with `what` and names path and reason; the old file is then
+/// Throws IoError; the message begins with `what` and names path and reason; the old file is then
 /// unchanged and no new file is left. A pipe that is closed at the other end is an error, not a
 /// signal.
 void replace_file(const std::string& path, std::span<const std::string_view> parts,

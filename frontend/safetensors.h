@@ -28,7 +28,7 @@ Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>
 /// The strings that a file holds beside the tensors, by name.
 using Metadata = std::map<std::string, std::string>;
 
-/// An open file whose header has been read and checked. Tensors are read on request.
+/// An open file with a checked header. Tensors are read on request.
 ///
 /// F32, F64, I32, I64 and BOOL become the library's dtypes; F16 and BF16 are read as f32, U8, I8,
 /// U16 and I16 as i32, U32 as i64, all exactly. The path is opened once, and the file stays open
@@ -105,9 +105,9 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
   detail::save_tree(path, tree, metadata, "save_safetensors");
 }
 
-/// Replaces the tensors of a tree by those of a file; reads no others. The file must have
-/// tensors with the tree's names, dtypes and sizes, no more and no fewer (see LoadOptions). The
-/// tree keeps its dims. With a prefix, only tensors below it count:
+/// Replaces the tensors of a tree by tensors of the same names from a file; reads no others. The
+/// file must have tensors with the tree's names, dtypes and sizes, no more and no fewer (see
+/// LoadOptions). The tree keeps its dims. With a prefix, only tensors below it count:
 ///
 ///   load_safetensors("training.safetensors", model, {.prefix = "model"});
 ///

@@ -228,8 +228,8 @@ class HeaderReader {
   JsonReader json_;
 };
 
-/// Throws for a file that is not one of these, or that ends before its header does.
-/// Returns the length of the header.
+/// Throws IoError for a file of another kind, or one that ends before its header does. Returns the
+/// length of the header.
 std::uint64_t check_front(const StoredFile& file) {
   const std::uint64_t size = file.size();
   const std::string front = file.front();

@@ -36,7 +36,8 @@ struct KeptValue {
 ///
 /// A plan that runs the loop in chunks holds whole chunks of iterations: one more than fits into
 /// half of a budget, or two. If the trip count is known only during a run, the bounds are half of
-/// the budget for states and half for residuals, or one of each if that is more.
+/// the budget for states and half for residuals, or one state and one iteration's residuals if that
+/// is more.
 struct KeptByLoop {
   std::string loop;          ///< as in: scan "encoder"
   std::int64_t checkpoints;  ///< bytes of states in memory, forwards and backwards, and of their
@@ -55,7 +56,7 @@ struct KeptValues {
   /// Returns the sum of the known sizes.
   std::int64_t bytes() const;
   bool has_unknown() const;
-  /// Returns the largest number of those bytes that are in memory at a time, or in files.
+  /// Returns the largest part of bytes() that is in memory at a time, or in files.
   std::int64_t bytes_in_memory() const;
   std::int64_t bytes_in_files() const;
 };

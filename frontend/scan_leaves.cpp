@@ -280,7 +280,7 @@ ScanResult result_of(const TreeLeaves& leaves, std::size_t state_size) {
           leaves.back().dim};
 }
 
-/// Records the scan as one record of the active tapes, whose gradient saves the residuals of the
+/// Records the scan as one record of the active tapes; its gradient saves the residuals of the
 /// policy.
 ScanResult run_recorded_scan(const ScanSpec& spec, const ScanPlan& plan) {
   TreeLeaves arguments = spec.initial;

@@ -32,8 +32,7 @@ Tensor extent_of(const ScanPlan& plan);
 Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
                                const LoopCondition& condition);
 /// Returns y in the form of the template or of the first iteration (`before`). A static dim that is
-/// made in the body becomes that of the first iteration. Throws StructureError, DTypeError or
-/// ShapeError.
+/// made in the body becomes the first iteration's. Throws StructureError, DTypeError or ShapeError.
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
                       const TreeLeaves* before);
 /// Returns a boolean: true if a segment of `truncate` iterations begins at a position (i64).
@@ -42,8 +41,8 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
 Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
 /// Returns the name of the dim that a loop with these ys makes; empty for a plain one.
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
-/// Returns the types of y if no iteration ran: those of the template, or of a body that is recorded
-/// and discarded.
+/// Returns the types of y if no iteration ran: the template's, or the types of a body that is
+/// recorded and discarded.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
 /// Throws: ys are stacked along dims that are the same in every iteration, and this one is not.
 [[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);

@@ -16,7 +16,7 @@ namespace {
 struct RecordedBody {
   Ref<Graph> graph;
   Tensors captured;
-  TreeLeaves ys;  // types are those of the body's promises
+  TreeLeaves ys;  // has the types of the body's promises
   DimEnv dims;    // dims of the body, and the same dims outside
 };
 
@@ -37,7 +37,7 @@ class ScanRecording {
   RecordedBody record_cond();
   const FormalState& formal() const { return formal_; }
 
-  /// Returns the initial values of the extra carries behind those of the state.
+  /// Returns the initial values of the extra carries, which follow the state's carries.
   Tensors hidden_carries();
   std::vector<Fill> fills(std::size_t captures) const;
 

@@ -160,8 +160,8 @@ class EagerScan {
         changing_.push_back(i);
     if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
   }
-  /// Refuses a dim of y whose size may differ between iterations: one that the body makes, or a
-  /// changing one of the state. A dim from outside that the state passes on is allowed, because it
+  /// Refuses a dim of y if its size may differ between iterations: a dim that the body makes, or a
+  /// changing Dim of the state. A dim from outside that the state passes on is allowed, because it
   /// is the same in every iteration.
   void check_dims_of(const TreeLeaves& ys) const {
     DimChanges changing;

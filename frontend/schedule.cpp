@@ -10,7 +10,8 @@
 namespace reel {
 namespace {
 
-// Functions on numbers with the names of those on tensors, so that one template computes both.
+// Functions on numbers with the names of the functions on tensors, so that one template computes
+// both.
 double minimum(double a, double b) { return std::min(a, b); }
 double maximum(double a, double b) { return std::max(a, b); }
 double cos(double x) { return std::cos(x); }

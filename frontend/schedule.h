@@ -31,8 +31,8 @@ class Schedule {
   /// positive.
   static Schedule exponential(double from, double factor, std::int64_t steps);
 
-  /// Returns this schedule followed by `next`, whose steps count from the end of this one. Throws
-  /// ArgumentError if this schedule has no end.
+  /// Returns this schedule followed by `next`, which counts steps from the end of this schedule.
+  /// Throws ArgumentError if this schedule has no end.
   Schedule then(const Schedule& next) const;
 
   double operator()(std::int64_t step) const;

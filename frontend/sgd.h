@@ -27,10 +27,10 @@ UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options);
 ///
 ///   v ← μv + g,  p ← p - ηv,  Nesterov's: p ← p - η(g + μv)
 ///
-/// This is PyTorch's form, whose velocity is a sum of gradients, so a new learning rate takes
-/// effect at once. The form of Sutskever et al. (2013), eqs. 1 to 4, has the velocity -ηv, which
-/// contains earlier learning rates. Both take the same steps if η is constant, with Nesterov's
-/// momentum seen from the point of the gradient.
+/// This is PyTorch's form: its velocity is a sum of gradients, so a new learning rate takes effect
+/// at once. The form of Sutskever et al. (2013), eqs. 1 to 4, has the velocity -ηv, which contains
+/// earlier learning rates. Both take the same steps if η is constant, with Nesterov's momentum seen
+/// from the point of the gradient.
 template <class Params>
 class Sgd : public Optimiser<Params> {
  public:

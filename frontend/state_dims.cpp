@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// Returns a dim of a trace whose size only a run knows.
+/// Returns a dim of a trace; its size is known only during a run.
 Dim formal_dim(const Dim& like, const DimChanges& formal) {
   Ref<DimNode> node(new DimNode);
   node->name = like.name();

@@ -12,8 +12,8 @@ namespace reel {
 /// The formal state in a loop's graphs: a promise for each tensor, and a formal Dim with its token
 /// for each Dim that iterations change. Tensors with such a Dim have the formal Dim too.
 ///
-/// Only the returned state shows which Dims change. So the body is first recorded with the Dims of
-/// the initial state, and again with formal ones if some have changed.
+/// Only the returned state shows which Dims change. Therefore the body is first recorded with the
+/// Dims of the initial state, and again with formal ones if some have changed.
 class FormalState {
  public:
   /// Requires a trace.

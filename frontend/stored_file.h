@@ -9,7 +9,7 @@ namespace reel {
 /// A regular file, open for reading. Thread-safe: const members may be called concurrently.
 class StoredFile {
  public:
-  /// what: the reading function; messages begin with "what: path". Throws IoError.
+  /// `what` is the reading function; messages begin with "what: path". Throws IoError.
   StoredFile(const std::string& path, const char* what);
   ~StoredFile();
   StoredFile(const StoredFile&) = delete;

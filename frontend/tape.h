@@ -70,7 +70,7 @@ struct TapeOptions {
 ///   Tensor y = w * w;
 ///   Tensor dw = tape.gradient(y, w);
 ///
-/// A tape records the body, branch or trace that it is opened in, and none of those nested inside
+/// A tape records the body, branch or trace that it is opened in, and not the ones nested inside
 /// it. In a nested one it still returns gradients of the ops that it has recorded.
 class Tape {
  public:

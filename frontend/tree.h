@@ -52,8 +52,8 @@ concept WithMemberNames = requires {
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !IsArray<T>::value;
 
-/// True for a struct whose fields can be visited. The static_asserts fail once per class, however
-/// many functions visit it.
+/// True for a struct with fields that can be visited. The static_asserts fail once per class,
+/// however many functions visit it.
 template <class T>
 constexpr bool is_struct_of_trees() {
   constexpr bool kIsPlain = [] {
@@ -310,8 +310,8 @@ std::vector<std::string> tree_paths(const T& tree, const std::string& root = {})
 /// their place, and throws StructureError if there are too few.
 Tensors tensors_of(const TreeLeaves& leaves);
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
-/// Results of a recorded subcomputation get new Dims where it is used. So its outputs are its
-/// tensors and one token per named Dim; with_outputs fills the outputs' values and Dims into
+/// Results of a recorded subcomputation get new Dims where it is used. Therefore its outputs are
+/// its tensors and one token per named Dim; with_outputs fills the outputs' values and Dims into
 /// leaves.
 bool has_token(const TreeLeaf& leaf);
 Tensors outputs_of(const TreeLeaves& leaves);

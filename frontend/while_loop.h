@@ -12,8 +12,8 @@
 
 namespace reel {
 
-/// The options of tf.while_loop, and those of the gradient's memory. The members have the order of
-/// Scan's.
+/// The options of tf.while_loop, and options of the gradient's memory. The members have the order
+/// of Scan's.
 struct WhileOptions {
   /// One entry per tensor of the state, in path order; for a TensorArray, the shape of its
   /// elements. std::nullopt stands for the shape of the initial value.

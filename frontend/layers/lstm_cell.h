@@ -50,10 +50,10 @@ struct LstmCell {
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const;
 };
 
-/// An LstmCell whose units randomly keep their old state: in each time step, each unit of each
+/// An LstmCell that randomly keeps the old state of units: in each time step, each unit of each
 /// entry keeps its h with probability zoneout_h, and its c with probability zoneout_c. If
-/// `training` is false, the state is the expectation, rate · old + (1 - rate) · new.
-/// Source: Krueger et al. (2016), section 3.3.
+/// `training` is false, the state is the expectation, rate · old + (1 - rate) · new. Source:
+/// Krueger et al. (2016), section 3.3.
 struct ZoneoutLstmCell {
   using State = LstmCell::State;
 

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Rounds to multiples of 2^-20, whose sums and differences are exact: begin plus length is exactly
-/// the end. With rounding errors a viewer could find that one span ends inside the next, and nest
-/// them.
+/// Rounds to multiples of 2^-20: their sums and differences are exact, so begin plus length is
+/// exactly the end. With rounding errors a viewer could find that one span ends inside the next,
+/// and nest them.
 double microseconds(std::int64_t nanoseconds) {
   constexpr double kSteps = 1 << 20;
   return std::round(static_cast<double>(nanoseconds) * 1e-3 * kSteps) / kSteps;
@@ -57,7 +57,7 @@ json name_of_row(const char* what, int process, unsigned row, const std::string&
 }  // namespace
 
 std::string chrome_trace_of(const std::vector<Picture>& parts) {
-  constexpr int kThreads = 1;  // a process for threads; loops of each part have one of their own
+  constexpr int kThreads = 1;  // the process of threads; each part's loops have another one
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   for (const Picture& part : parts)
     for (const PictureSpan& span : part.spans) start = std::min(start, span.begin);

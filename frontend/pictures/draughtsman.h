@@ -71,7 +71,7 @@ class Draughtsman {
   /// Draws a graph that has the inputs and outputs of its record.
   Ends draw_group(const OpRecord& record, const SubGraph& sub, const std::vector<TensorType>& types,
                   int around, const Ends& in);
-  /// Draws a condition or branch, whose inputs are among those of the box around it.
+  /// Draws a condition or branch. Its inputs are a subset of the inputs of the box around it.
   Ends draw_part(const Graph& graph, const std::string& label, int around, const Ends& inputs,
                  const std::vector<Role>& roles, const Profiles& profiles);
   Ends draw_cond(const OpRecord& record, const std::vector<TensorType>& types, int around,

@@ -1,5 +1,5 @@
-// frontend/pictures/loop_rows.h — rows_of_loops, the rows of a time line for loops whose iterations
-// overlap.
+// frontend/pictures/loop_rows.h — rows_of_loops, the rows of a time line for loops with overlapping
+// iterations.
 #pragma once
 
 #include <cstdint>

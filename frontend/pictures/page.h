@@ -7,7 +7,7 @@
 namespace reel {
 
 /// Writes a self-contained page: text, scripts, and `data`, a JSON object in the format of main.js.
-/// Throws IoError, whose message begins with `what`.
+/// Throws IoError; the message begins with `what`.
 void write_page(const std::string& path, const std::string& data, std::string_view what);
 
 }  // namespace reel

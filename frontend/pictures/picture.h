@@ -29,7 +29,7 @@ struct PictureNode {
     argument,  ///< an argument of the graph
     capture,   ///< an input held by reference, the same in every iteration
     carry,     ///< passed from iteration to iteration
-    slice,     ///< an input of which every iteration gets a slice
+    slice,     ///< an input; every iteration gets a slice of it
     stack,     ///< an output with a slice from every iteration
     sum,       ///< an output that iterations add to
     result,    ///< another output
@@ -73,7 +73,7 @@ struct PictureSpan {
   std::optional<std::int64_t> iteration = {};  ///< for a loop: one iteration, counted from 0
   unsigned row = 0;                 ///< of the time line; spans of a row are nested or disjoint
   std::int64_t begin = 0, end = 0;  ///< nanoseconds from an arbitrary origin
-  /// Dataflow: the iteration, or the iteration that an op is in, with those of outer loops: 3.0.
+  /// Dataflow: the iteration, or an op's iteration, after the outer loops' numbers: 3.0.
   std::string in_iteration = {};
 };
 
