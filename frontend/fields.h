@@ -1,8 +1,8 @@
 // frontend/fields.h — counts, references and names of a struct's fields.
 //
 // Boost.PFR 1.81 makes the references. It does not give names. Its own field counting tries up to
-// eight times the size of the struct, and crashes GCC 12 if the first field is a std::array without
-// a default; so the counting is done here.
+// eight times the size of the struct. It also crashes GCC 12 if the first field is a std::array
+// without a default. Therefore the counting is done here.
 #pragma once
 
 #include <boost/pfr/detail/core17_generated.hpp>

@@ -96,9 +96,9 @@ auto grad_as(const char* function, F f) {
 /// value_and_grad(f)(x, rest...) returns std::pair{f(x, rest...), gradient with respect to x}.
 ///
 /// f: returns a floating scalar, or std::pair{scalar, auxiliary}, which is then the first of the
-/// returned pair. The gradient is a tree of the type of x: cotangents for floating leaves (exact
-/// zeros if the scalar does not depend on them), zeros of the same dtype for integer and boolean
-/// leaves, and Dims and numbers unchanged. For an EmbeddingTable it holds the table rows that were
+/// returned pair. The gradient is a tree of the type of x. Floating leaves have their cotangents
+/// (exact zeros if the scalar does not depend on them), integer and boolean leaves zeros of their
+/// dtype; Dims and numbers are unchanged. For an EmbeddingTable it holds the table rows that were
 /// read. Works in eager mode, in a trace, and nested in itself. Throws ArgumentError if f returns
 /// an empty Tensor; ShapeError or DTypeError if it returns no floating scalar.
 template <class F>

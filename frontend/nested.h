@@ -32,8 +32,8 @@ Dim packed_dim(const Tensor& mask);
 /// mask holds for any entry along them; a tensor that lacks all of them is taken from a. Plain
 /// tensors are masked over their leading axes. A Dim with one size that differs in a and b gets
 /// lengths over the dims of the mask. Throws StructureError, ShapeError or DTypeError if a and b
-/// differ in a part that the mask does not select, and DTypeError if the mask is not boolean.
-/// Source: RETURNN's where_nested, mask_nested.
+/// differ in a part that the mask does not select; DTypeError if the mask is not boolean. Source:
+/// RETURNN's where_nested, mask_nested.
 template <class T>
 T where_nested(const Tensor& mask, const T& a, const T& b) {
   return unflatten(a, detail::where_leaves(mask, flatten(a), flatten(b),

@@ -35,9 +35,9 @@ struct KeptValue {
 /// iteration by iteration: in eager mode and in the interpreter.
 ///
 /// A plan that runs the loop in chunks holds whole chunks of iterations: one more than fits into
-/// half of a budget, or two. If the trip count is known only during a run, the bounds are half of
-/// the budget for states and half for residuals, or one state and one iteration's residuals if that
-/// is more.
+/// half of a budget, or two. If the trip count is known only during a run, the budget is the bound:
+/// half of it for states, half for residuals. Each half holds at least one state, or one
+/// iteration's residuals.
 struct KeptByLoop {
   std::string loop;          ///< as in: scan "encoder"
   std::int64_t checkpoints;  ///< bytes of states in memory, forwards and backwards, and of their

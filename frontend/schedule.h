@@ -11,8 +11,8 @@ namespace reel {
 /// A number as a function of the training step: one or more phases, one after another. The last
 /// value of the last phase holds forever.
 ///
-/// Returns a number for a plain step number, and a tensor for a tensor, inside a trace too, so a
-/// traced training step can compute its learning rate. Both agree up to rounding.
+/// Returns a number for a plain step number, and a tensor for a tensor; both agree up to rounding.
+/// It works inside a trace too, so a traced training step can compute its own learning rate.
 ///
 ///   const auto schedule = Schedule::warm_up(0.01, 500).then(Schedule::cosine(0.01, 0.0001, 9500));
 ///   adam.set_learning_rate(schedule(adam.step()));

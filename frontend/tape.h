@@ -89,7 +89,8 @@ class Tape {
   ///
   /// Throws ArgumentError at the second call unless the tape is persistent or the call is inside
   /// another trace, body or branch. Throws TraceError if y or the tree was made in a trace, body or
-  /// branch nested inside the tape's, and if called outside the one that the tape was opened in.
+  /// branch nested inside the tape's. Also throws TraceError if called outside the one that the
+  /// tape was opened in.
   template <class Tree>
   Tree gradient(const Tensor& y, const Tree& tree, const Tensor& cotangent = {}) {
     return detail::gradient_of_tree(tape_, {y}, {cotangent}, tree);

@@ -12,7 +12,8 @@
 namespace reel {
 
 // A cell is a tree of parameters with a type State, initial_state(dims), in_dim(), out_dim(), and a
-// call (x, state) -> std::pair{y, state} for one time step; x has in_dim(), y has out_dim().
+// call operator. The call (x, state) -> std::pair{y, state} runs one time step; x has in_dim(), y
+// has out_dim().
 
 template <class State>
 struct RecurOptions {
