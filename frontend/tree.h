@@ -84,7 +84,7 @@ inline constexpr bool kIsStructOfTrees = is_struct_of_trees<T>();
 /// elements of a container. Two trees of one type have the same structure if and only if these
 /// sizes, and the keys given to fn.key, agree.
 ///
-/// Paths are empty unless WithPaths. Calls fn.enter(part), if fn has such a function, before it
+/// Paths are empty unless WithPaths. Calls fn.enter(part), if fn takes that type of part, before it
 /// visits the part.
 template <bool WithPaths, class Tree, class Fn>
 void walk(Tree& tree, const std::string& path, Fn& fn) {
@@ -189,7 +189,7 @@ struct Unflatten {
     a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
   }
   void operator()(Dim& d, const std::string&) { d = take(TreeLeaf::Kind::dim).dim; }
-  // Leaves of None and of numbers carry no information here: the tree already has them.
+  // Not checked: loops may leave out leaves of None and numbers, which the tree already has.
   void operator()(None&, const std::string&) { ++next; }
   template <Fixed T>
   void operator()(T&, const std::string&) {

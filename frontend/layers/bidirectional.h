@@ -27,7 +27,6 @@ struct Bidirectional {
 /// xs: [..., dim, in]. Returns {outputs, final state of each cell}; outputs: [dim, ..., out], with
 /// the features of the forward cell first. Along a ragged dim the backward cell starts at each
 /// entry's own end. Throws as recur does. Source: Schuster & Paliwal (1997).
-/// end. Source: Schuster & Paliwal (1997).
 template <class Forward, class Backward>
 Bidirectional<typename Forward::State, typename Backward::State> bidirectional(
     const Forward& forward, const Backward& backward, const Tensor& xs, const Dim& dim,
