@@ -18,7 +18,8 @@ struct Embedding {
   Dim vocab = 0, feature = 0;
 
   /// Returns a table drawn from the standard normal distribution. Throws ArgumentError if a dim has
-  /// no name or no known size, or if both are the same.
+  /// no name or no known size, or if both are the same; DTypeError for a dtype that is not
+  /// floating.
   static Embedding init(const Dim& vocab, const Dim& feature, const EmbeddingOptions& options = {});
 
   /// Returns the vectors of symbols: [..., feature]. symbols: i32 or i64, [...]. Negative symbols

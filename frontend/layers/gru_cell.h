@@ -16,7 +16,7 @@ struct GruCellOptions {
 };
 
 /// Gated recurrent unit: r = σ(x·W_r + h·U_r + b_r), z = σ(x·W_z + h·U_z + b_z),
-///   n = tanh(x·W_n + b_n + r (h·U_n + d))   with reset_after: one product (cuDNN),
+///   n = tanh(x·W_n + b_n + r (h·U_n + d))   with reset_after: one product, as in cuDNN,
 ///   n = tanh(x·W_n + b_n + (r h)·U_n)       otherwise,
 ///   h' = (1 - z) n + z h.
 ///
@@ -34,7 +34,8 @@ struct GruCell {
   Dim gate = 0;  ///< 3·hidden
 
   /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own, and zero
-  /// biases. Throws ArgumentError if a dim has no name or no known size.
+  /// biases. Throws ArgumentError if a dim has no name or no known size; DTypeError for a dtype
+  /// that is not floating.
   static GruCell init(const Dim& in, const Dim& hidden, const GruCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }

@@ -20,7 +20,7 @@ struct LayerNorm {
   double epsilon = 1e-5;
 
   /// Returns a layer with scale 1 and bias 0. Throws ArgumentError if the dim has no name or no
-  /// known size, or if epsilon is negative.
+  /// known size, or if epsilon is negative; DTypeError for a dtype that is not floating.
   static LayerNorm init(const Dim& feature, const LayerNormOptions& options = {});
 
   /// Normalises each vector along `feature`. x: [..., feature] -> the same dims.

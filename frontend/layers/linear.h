@@ -21,7 +21,7 @@ struct Linear {
   Dim in = 0, out = 0;
 
   /// Returns a layer with W from glorot_uniform and b = 0. Throws ArgumentError if a dim has no
-  /// name or no known size, or if both are the same.
+  /// name or no known size, or if both are the same; DTypeError for a dtype that is not floating.
   static Linear init(const Dim& in, const Dim& out, const LinearOptions& options = {});
 
   /// x: [..., in] -> [..., out].

@@ -39,7 +39,7 @@ struct LstmCell {
 
   /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own; b is zero
   /// except for forget_bias; peepholes are zero. Throws ArgumentError if a dim has no name or no
-  /// known size.
+  /// known size; DTypeError for a dtype that is not floating.
   static LstmCell init(const Dim& in, const Dim& hidden, const LstmCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }

@@ -24,7 +24,7 @@ struct RnnCell {
   Dim gate = 0;  ///< has hidden's size: the dim of h' in U
 
   /// Returns a cell with weights from glorot_uniform and b = 0. Throws ArgumentError if a dim has
-  /// no name or no known size.
+  /// no name or no known size; DTypeError for a dtype that is not floating.
   static RnnCell init(const Dim& in, const Dim& hidden, const RnnCellOptions& options = {});
 
   const Dim& in_dim() const { return in; }
