@@ -1,20 +1,20 @@
-// chips.js — values that are drawn as their name beside a reader, because a line from there would
-// be long: a weight that is read everywhere, what a gradient keeps of the way forward.
+// chips.js — chips: a value's name beside a reader in place of a long line, for values that are
+// read everywhere (weights) or far away (residuals in a gradient).
 'use strict';
 
 const kChips = {
-  readers: 12,  // of a value with more, all but the nearest two
-  some: 4,      // of one with more, those that are far
-  far: 10,      // layers
-  each: 3,      // layers that all lines may cross, for every node: ELK takes quadratic time for them
+  readers: 12,  // a value with more readers: chips for all except the nearest two
+  some: 4,      // a value with more readers: chips for distant ones
+  far: 10,      // distant: more layers than this
+  each: 3,      // budget of layers that lines may cross, per node: ELK takes quadratic time for them
 };
 
-/** The node of a box's picture that an end of an edge is at. */
+/** Returns the node of a box's picture that an edge ends at. */
 function nodeIn(box, node) {
   return node.isOnBorder && node.parent !== box ? node.parent : node;
 }
 
-/** About how far down ELK will put nodes: as far as they must, and no earlier than they are read. */
+/** Estimates the layers in which ELK will put nodes: below their makers, and close to their readers. */
 function depthsOf(box, nodes, edges) {
   const at = new Map(nodes.map((node) => [node, { depth: 0, waits: 0, makers: new Set(), readers: [] }]));
   for (const edge of edges) {
@@ -36,13 +36,13 @@ function depthsOf(box, nodes, edges) {
   for (const place of order.reverse()) {
     if (!place.readers.length || isFixed.has(place)) continue;
     const lines = [...place.makers].filter((maker) => maker.makers.size).length;
-    if (lines > place.readers.length) continue;  // moved down, it would make more lines longer
+    if (lines > place.readers.length) continue;  // moved down, it would lengthen more lines than it shortens
     place.depth = place.readers.reduce((least, { depth }) => Math.min(least, depth), Infinity) - 1;
   }
   return (node) => at.get(nodeIn(box, node)).depth;
 }
 
-/** The edges of a box that get a chip. */
+/** Returns the edges of a box that get a chip. */
 function chipsOf(box, nodes, edges) {
   const depth = depthsOf(box, nodes, edges);
   const byValue = new Map();
@@ -74,7 +74,7 @@ function chipsOf(box, nodes, edges) {
   return chips;
 }
 
-/** "↑ weight" */
+/** Returns the text of a chip: "↑ weight". */
 function chipText(edge) {
   const name = nodeIn(edge.box, edge.from).label;
   return `↑ ${name.length > 24 ? `${name.slice(0, 23)}…` : name}`;

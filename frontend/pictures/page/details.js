@@ -1,4 +1,4 @@
-// details.js — what is known of the node that was clicked.
+// details.js — the panel with the details of the selected node.
 'use strict';
 
 class Details {
@@ -54,7 +54,7 @@ class Details {
     this.neighbours(section, add, 'Read by', this.readersOf(node));
   }
 
-  /** How often the node has fired, up to where the slider stands. */
+  /** Updates the number of activations up to the slider's step. */
   update() {
     if (!this.activations) return;
     const { element, tokens, node } = this.activations;

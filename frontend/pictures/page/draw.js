@@ -1,4 +1,4 @@
-// draw.js — a laid-out picture as SVG: a group for every node, in that of the box it is in.
+// draw.js — draws a laid-out picture as SVG: a group for every node, inside the group of its box.
 'use strict';
 
 function svg(name, attributes = {}, text = undefined) {
@@ -8,7 +8,7 @@ function svg(name, attributes = {}, text = undefined) {
   return element;
 }
 
-/** A line of right angles with round corners. */
+/** Returns the path of a right-angled line with round corners. */
 function pathOf(points, radius = 5) {
   let path = `M${points[0].x} ${points[0].y}`;
   for (let i = 1; i < points.length; ++i) {
@@ -25,22 +25,22 @@ function pathOf(points, radius = 5) {
   return path;
 }
 
-/** White for no time, the warmer the more of it. */
+/** Returns a colour: white for no time, warmer for more. */
 function heat(share) {
   const strength = Math.min(1, Math.sqrt(share));
   const mix = (from, to) => Math.round(from + (to - from) * strength);
   return `rgb(${mix(255, 247)}, ${mix(255, 148)}, ${mix(255, 72)})`;
 }
 
-/** What is seen, until another takes its place; a layout that is under way does not change it. */
+/** The visible drawing. It stays unchanged while another layout is being computed. */
 class Drawing {
   constructor(canvas, scene, model, layout) {
     Object.assign(this, { canvas, scene, model, layout });
     this.groups = new Map();  // by node
-    this.places = new Map();  // by node: where it is in the picture
-    this.items = [];          // what can be out of sight
-    this.lines = new Map();   // by edge: its parts
-    this.chips = new Map();   // by edge: what stands where it would begin
+    this.places = new Map();  // by node: its place in the picture
+    this.items = [];          // elements that can be out of sight
+    this.lines = new Map();   // by edge: its line segments
+    this.chips = new Map();   // by edge: the chip in place of its beginning
     const defs = canvas.querySelector('defs');
     if (!defs.childNodes.length) {
       for (const [id, colour] of [['data', '#7b8a9c'], ['capture', '#a3adba'], ['back', '#c2570c'],
@@ -55,7 +55,7 @@ class Drawing {
     }
   }
 
-  /** Puts it in place of what was seen before. */
+  /** Replaces the previous drawing. */
   show() {
     const content = document.createDocumentFragment();
     this.inside(this.model.root, content, 0, 0);
@@ -64,7 +64,7 @@ class Drawing {
     this.size = { width, height };
   }
 
-  /** What is in a box, whose corner is at (x, y) of the picture. */
+  /** Draws the contents of a box with its corner at (x, y) of the picture. */
   inside(box, into, x, y) {
     const made = this.layout.made.get(box);
     for (const route of made.routes) this.route(route, into, x, y);
@@ -83,7 +83,7 @@ class Drawing {
     this.items.push({ element, x, y, x2: x + width, y2: y + height, isShown: true });
   }
 
-  /** Hides what is outside of a part of the picture: a browser draws some hundred things fluently. */
+  /** Hides elements outside the visible part: browsers draw only some hundreds of elements fluently. */
   cull(seen) {
     for (const item of this.items) {
       const isShown = item.x < seen.x2 && item.x2 > seen.x && item.y < seen.y2 && item.y2 > seen.y;
@@ -160,14 +160,17 @@ class Drawing {
     group.append(svg('path', {
       class: 'fold', d: box.isFolded ? 'M10 8l5 4.5l-5 4.5' : 'M8 10l4.5 5l4.5 -5',
     }));
-    group.append(svg('rect', {  // what is clicked
+    group.append(svg('rect', {  // click target
       class: 'toggle', x: 2, y: 2, width: 20, height: 22, fill: 'transparent',
     }));
     if (!box.isFolded) this.inside(box, group, left, top);
     else this.warm(group, box);
   }
 
-  /** A colour for the time that an op or a box took, where that is some; of others it says what they are. */
+  /**
+   * Colours an op or a box by its time, if it took some. Other nodes have the colours of their
+   * kinds.
+   */
   warm(group, node) {
     const share = this.model.share(node);
     const hasColour = node.role === 'control' || node.kind === 'input' || node.kind === 'output';
@@ -176,19 +179,22 @@ class Drawing {
     group.style.setProperty('--heat', heat(share));
   }
 
-  /** A node, or the folded box that hides it. */
+  /** Returns the node, or the folded box that hides it. */
   shownFor(node) {
     let shown = node;
     while (!this.groups.has(shown)) shown = shown.parent;
     return shown;
   }
 
-  /** The place of a node in the picture; of one that is hidden, that of the box that hides it. */
+  /** Returns the place of a node in the picture, or of the box that hides it. */
   placeOf(node) {
     return this.places.get(this.shownFor(node));
   }
 
-  /** Where a reader begins: the uppermost value that is handed in, or what there is without one. */
+  /**
+   * Returns the node to look at first: the uppermost input, or the uppermost node if there are no
+   * inputs.
+   */
   beginning() {
     let first = null;
     for (let box = this.model.root; ; box = first) {
@@ -201,7 +207,7 @@ class Drawing {
     }
   }
 
-  /** The unfolded boxes around a point of the picture, the outermost first. */
+  /** Returns the unfolded boxes around a point of the picture, the outermost first. */
   boxesAround(x, y) {
     return this.model.boxes.filter((box) => {
       const place = this.places.get(box);

@@ -1,10 +1,10 @@
-// elk.js — ELK in a worker of its own, so that the page can be used meanwhile.
+// elk.js — runs ELK in a worker, so that the page stays responsive.
 'use strict';
 
 class Elk {
   constructor(source) {
     this.address = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-    this.waiting = new Set();  // how to tell those whose layout is under way that it will not come
+    this.waiting = new Set();  // reject functions of the layouts in progress
   }
 
   layout(graph) {
@@ -15,7 +15,7 @@ class Elk {
     });
   }
 
-  /** Ends what nobody waits for any more: a worker does one thing at a time. */
+  /** Cancels layouts in progress that are no longer needed: a worker does one thing at a time. */
   drop() {
     if (!this.waiting.size) return;
     this.elk.terminateWorker();

@@ -1,6 +1,6 @@
-// layout.js — where things are. Every box is laid out by itself by ELK (layered, downwards), the
-// inner ones first; for the one around it is a node with its inputs on the upper border and its
-// outputs on the lower one. So what folds or unfolds changes the boxes around it and no other.
+// layout.js — computes places. ELK lays out each box by itself (layered, downwards), inner boxes
+// first. In the box around it, a box is a node with inputs on its upper and outputs on its lower
+// border. Folding or unfolding a box therefore changes only the boxes around it.
 'use strict';
 
 const kSize = {
@@ -26,12 +26,12 @@ const measureText = (() => {
   };
 })();
 
-/** What is written of a type beside an edge; the whole is among the details. */
+/** Returns the text of a type beside an edge; the details show the whole type. */
 function shortType(type) {
   return type && type.length > kSize.widest ? `${type.slice(0, kSize.widest - 1)}…` : type || '';
 }
 
-/** As much of a type as a width has room for. */
+/** Returns as much of a type as fits into a width. */
 function typeWithin(type, width) {
   const text = shortType(type);
   const whole = text ? measureText(text, 'type') : 0;
@@ -44,15 +44,15 @@ class Layout {
   constructor(model, elk) {
     this.model = model;
     this.elk = elk;
-    this.made = new Map();  // by box: its inside
+    this.made = new Map();  // by box: its layout
   }
 
-  /** Forgets what a box looked like, and those around it. */
+  /** Drops the layouts of a box and of the boxes around it. */
   invalidate(box) {
     for (; box; box = box.parent) this.made.delete(box);
   }
 
-  /** The inside of a box, and of all that is seen in it. */
+  /** Returns the layout of a box, and computes the layouts of all visible boxes in it. */
   async of(box) {
     if (this.made.has(box)) return this.made.get(box);
     const open = box.children.filter((node) => node.kind === 'box' && !node.isFolded);
@@ -63,7 +63,7 @@ class Layout {
     return made;
   }
 
-  /** Gives a node its size, and its ports their places on it. */
+  /** Sets the size of a node and the places of its ports. */
   measure(node) {
     node.ports = new Map();
     const types = node.types.map((type) => ({ text: shortType(type), type, width: 0 }));
@@ -79,7 +79,7 @@ class Layout {
     const typesWidth = types.reduce((sum, type) => sum + type.width + 10, 0);
     node.width = Math.max(label + (isPill ? 18 : 20), typesWidth, 34, this.widthOfPorts(inputs));
     node.shapeHeight = isPill ? kSize.pill : kSize.op;
-    // What an output says of its type stands below the box that it leaves.
+    // Types of outputs are written below the box that they leave.
     const hasTypes = types.some((type) => type.text) && !(node.kind === 'output' && node.isOnBorder);
     node.height = node.shapeHeight + (hasTypes ? kSize.type : 0);
     node.typePlaces = [];
@@ -93,13 +93,13 @@ class Layout {
       if (hasTypes) node.typePlaces.push({ text: type.text, type: type.type, x: middle });
       x += type.width + 10;
     });
-    for (const edge of node.readers) {  // of what gives no tensor
+    for (const edge of node.readers) {  // edges from nodes without types
       const port = `o${edge.output}`;
       if (!node.ports.has(port)) node.ports.set(port, { x: node.width / 2, y: node.height });
     }
   }
 
-  /** Tokens of a run wait at ports, and must not lie over each other. */
+  /** Returns the width that keeps the tokens at this number of ports from overlapping. */
   widthOfPorts(count) {
     return this.model.run ? (count + 1) * kSize.token : 0;
   }
@@ -133,12 +133,12 @@ class Layout {
     this.placeTypes(box);
   }
 
-  /** The outputs of a box that the picture around it reads. */
+  /** Returns the outputs of a box that the picture around it reads. */
   typesRead(box) {
     return box.outputs.filter((pill) => pill.types[0] && pill.readers.some((edge) => edge.box === box.parent));
   }
 
-  /** Types below a box, where its outputs leave it, each as long as there is room for it. */
+  /** Places the types below a box, at its outputs, each cut to the free width. */
   placeTypes(box) {
     const places = this.typesRead(box)
       .map((pill) => ({ type: pill.types[0], x: box.ports.get(`p${pill.id}`).x }))
@@ -148,7 +148,7 @@ class Layout {
     box.typePlaces = [];
     places.forEach((place, k) => {
       const next = places[k + 1];
-      // What a neighbour does not need is there for this one.
+      // Each type may use the width that its neighbour does not need.
       const needed = next ? Math.min(measureText(shortType(next.type), 'type'), next.x - place.x) / 2 : 0;
       const right = next ? Math.max((place.x + next.x) / 2, next.x - needed) - gap / 2 : box.width;
       const width = 2 * Math.min(place.x - end, right - place.x);
@@ -163,7 +163,7 @@ class Layout {
     for (const pill of box.outputs) box.ports.get(`p${pill.id}`).y = box.height;
   }
 
-  /** The port of an edge's end, as ELK knows it. */
+  /** Returns ELK's name of the port that an edge ends at. */
   portOf(box, node, port) {
     if (node.isOnBorder && node.parent !== box) return `n${node.parent.id}.p${node.id}`;
     return `n${node.id}.${port}`;
@@ -186,7 +186,7 @@ class Layout {
         })),
       };
     };
-    // What goes round the loop is drawn beside all that is in it.
+    // Edges to the next iteration are drawn beside the contents of the loop.
     const goesRound = (edge) => edge.kind === 'back' && edge.from.isOnBorder && edge.to.isOnBorder &&
         edge.from.parent === box && edge.to.parent === box;
     const round = box.edges.filter(goesRound);
@@ -215,7 +215,7 @@ class Layout {
         id: `c${i}`, width, height, layoutOptions: { 'elk.portConstraints': 'FIXED_POS' },
         ports: [{ id: `c${i}.o`, x: width / 2, y: height, width: 0, height: 0, layoutOptions: { 'elk.port.side': 'SOUTH' } }],
       }))],
-      // What leads back is given to ELK the other way round, so that it breaks cycles there.
+      // Backward edges are reversed for ELK, so that it breaks cycles there.
       edges: edges.map((edge, i) => {
         const chip = chipOf.get(edge);
         const ends = [[chip ? `${chip}.o` : this.portOf(box, edge.from, `o${edge.output}`)],
@@ -233,13 +233,13 @@ class Layout {
       return await this.elk.layout(graph);
     } catch (error) {
       if (error === Elk.dropped) throw error;
-      // Network simplex goes as deep as a graph is long.
+      // Network simplex recurses as deeply as a graph is long.
       graph.layoutOptions['elk.layered.layering.strategy'] = 'LONGEST_PATH_SOURCE';
       return this.elk.layout(graph);
     }
   }
 
-  /** What ELK has found, in the coordinates of the box. */
+  /** Converts ELK's result into the coordinates of the box. */
   read(box, laid, edges, round, chips) {
     const isRoot = box.kind === 'root';
     const share = isRoot ? 0 : this.model.share(box);
@@ -248,14 +248,14 @@ class Layout {
       Math.max(measureText(box.shownLabel, 'title'), note ? measureText(note, 'note') : 0) + 34;
     const lanes = round.length;
     const laneGap = lanes > 12 ? 72 / lanes : kSize.lane;
-    const aside = lanes ? kSize.gap + lanes * laneGap : 0;  // above, below and at the right
+    const aside = lanes ? kSize.gap + lanes * laneGap : 0;  // space above, below and at the right
     const places = new Map();
     const byId = new Map([...box.children, ...box.inputs, ...box.outputs].map((n) => [`n${n.id}`, n]));
     const pillsBegin = laid.children.reduce((least, { id, x }) => {
       const node = byId.get(id);
       return node?.isOnBorder && node.kind === 'input' ? Math.min(least, x) : least;
     }, Infinity);
-    // The title stands beside the inputs, or above everything if there are none.
+    // The title is beside the inputs, or above everything if there are none.
     const left = isRoot ? 0 : Math.max(kSize.side,
       Number.isFinite(pillsBegin) ? titleWidth - pillsBegin : 0);
     const top = isRoot ? 0 : Number.isFinite(pillsBegin) ? kSize.edge + aside : kSize.title + 4;
@@ -289,7 +289,7 @@ class Layout {
           { x: lane, y: y1 - away }, { x: x1, y: y1 - away }, { x: x1, y: y1 }],
       });
     });
-    // From the border to what stands on it.
+    // Stubs between the border and the inputs and outputs on it.
     for (const pill of box.inputs) {
       const x = places.get(pill).x + pill.width / 2;
       for (const edge of pill.reads.filter((edge) => edge.box === box.parent).slice(0, 1)) {

@@ -1,4 +1,4 @@
-// main.js — puts the parts together: views, folding, picking, keys.
+// main.js — connects the parts of the page: views, folding, selection, keys.
 'use strict';
 
 class Page {
@@ -10,7 +10,7 @@ class Page {
     this.problem = element('problem');
     this.elk = new Elk(element('elk-worker').textContent);
     this.turn = Promise.resolve();  // the last change of the picture
-    this.changes = 0;               // that are under way or wait
+    this.changes = 0;               // changes in progress or waiting
     this.viewport = new Viewport(this.canvas, this.scene);
     this.viewport.onChange = (seen) => {
       this.drawing?.cull(seen);
@@ -43,8 +43,8 @@ class Page {
   }
 
   /**
-   * Changes of the picture come one after the other: no box folds while it is laid out, and what is
-   * clicked on is what is drawn.
+   * Runs changes of the picture one after the other. No box folds while it is being laid out, and
+   * clicks refer to the visible drawing.
    */
   change(action) {
     ++this.changes;
@@ -65,7 +65,7 @@ class Page {
     return this.turn = done;
   }
 
-  /** The view whose button was pressed last; until it is laid out, the one before stays in sight. */
+  /** Selects a view; the previous one stays visible until the new one is laid out. */
   want(view) {
     this.wanted = view;
     this.tabs.forEach((tab, i) => tab.setAttribute('aria-selected', String(this.views[i] === view)));
@@ -98,7 +98,7 @@ class Page {
     this.viewport.fit(this.drawing.size, first && this.drawing.placeOf(first));
   }
 
-  /** Lays out what has changed, and draws. */
+  /** Lays out changes, and draws. */
   async draw(view) {
     await view.layout.of(view.model.root);
     if (view !== this.wanted) throw Elk.dropped;
@@ -114,12 +114,12 @@ class Page {
     this.runBar.redraw();
   }
 
-  /** Whether a node is one of the picture, and that stays. */
+  /** Returns whether a node belongs to the visible picture, and no other view was selected. */
   isOfPicture(node) {
     return this.view === this.wanted && this.model.nodes[node.id] === node;
   }
 
-  /** Folds or unfolds boxes, and draws; where that fails, they are as they were. */
+  /** Folds or unfolds boxes, and draws. If that fails, restores them. */
   async fold(boxes, isFolded) {
     const changed = boxes.filter((box) => box.isFolded !== isFolded);
     const set = (value) => changed.forEach((box) => {
@@ -135,7 +135,7 @@ class Page {
     }
   }
 
-  /** The same, and a node stays where it is seen. */
+  /** Folds or unfolds boxes, and keeps a node at its place on the screen. */
   async foldAround(node, boxes, isFolded) {
     const before = this.drawing.placeOf(node);
     await this.fold(boxes, isFolded);
@@ -157,7 +157,7 @@ class Page {
     });
   }
 
-  /** Unfolds what hides a node, picks it, and moves it into sight. */
+  /** Unfolds the boxes that hide a node, selects it, and scrolls to it. */
   goTo(node) {
     return this.change(async () => {
       if (!this.isOfPicture(node)) return;
@@ -169,7 +169,10 @@ class Page {
     });
   }
 
-  /** Unfolds what hides a node, and moves it into sight if it is not; what hid it stays in its place. */
+  /**
+   * Unfolds the boxes that hide a node, and scrolls to it if it is out of sight. The outermost of
+   * these boxes keeps its place.
+   */
   reveal(node) {
     return this.change(async () => {
       if (!this.isOfPicture(node)) return;
@@ -179,7 +182,7 @@ class Page {
     });
   }
 
-  /** Shows the whole. */
+  /** Shows the whole picture. */
   fit() {
     if (this.drawing) this.viewport.fit(this.drawing.size);
   }
@@ -210,17 +213,17 @@ class Page {
     if (chip) return this.goTo(this.drawing.model.nodes[Number(chip.dataset.id)]);
     const node = this.nodeAt(event);
     if (node && event.target.classList.contains('toggle')) {
-      if (event.detail < 2) this.toggle(node);  // two quick ones are meant as one
+      if (event.detail < 2) this.toggle(node);  // a double click counts once
       return;
     }
     this.pick(node);
-    // The details take room from the picture.
+    // The details panel takes space from the picture.
     if (node && node.kind !== 'box') this.viewport.reveal(this.drawing.placeOf(node));
   }
 
   onKey(event) {
     if (event.target.type === 'search' && event.key !== 'Escape') return;
-    if (event.target.type === 'range' && event.key.startsWith('Arrow')) return;  // steps by itself
+    if (event.target.type === 'range' && event.key.startsWith('Arrow')) return;  // the slider steps itself
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const action = {
       '/': () => { document.getElementById('query').focus(); event.preventDefault(); },
@@ -235,7 +238,7 @@ class Page {
     if (action) action();
   }
 
-  /** In which boxes the middle of the canvas lies, of those whose titles are out of sight. */
+  /** Lists the boxes around the middle of the canvas that have their titles out of sight. */
   sayWhere() {
     if (!this.drawing) return;
     const { viewport, drawing } = this;
@@ -256,7 +259,7 @@ class Page {
     }));
   }
 
-  /** What lines mean, of the kinds that the model has. */
+  /** Explains the kinds of lines that occur in the model. */
   legend(element) {
     const texts = { data: 'value', capture: 'capture', back: 'next iteration', order: 'one waits for the other' };
     const kinds = new Set(this.model.edges.map((edge) => edge.kind));

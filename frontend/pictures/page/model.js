@@ -1,7 +1,7 @@
-// model.js — what the page was given, as objects that refer to each other.
+// model.js — the page's data as objects that refer to each other.
 'use strict';
 
-/** A name as the picture has room for it: of a long one both ends. The whole is among the details. */
+/** Returns a name that fits into the picture: both ends of a long name. The details show the whole. */
 function shortName(name) {
   const kMost = 60;
   const letters = [...name];
@@ -39,7 +39,7 @@ class Model {
       edge.to.reads.push(edge);
     }
     this.boxes = this.nodes.filter((node) => node.kind === 'box');
-    // Boxes come before what is in them.
+    // Boxes come before the nodes in them.
     for (const box of this.boxes) box.opCount = 0;
     for (const node of [...this.nodes].reverse()) {
       if (node.parent === this.root || node.isOnBorder) continue;
@@ -49,14 +49,14 @@ class Model {
     this.run = data.run;
   }
 
-  /** The part of all time that a node took; 0 where nothing was counted. */
+  /** Returns a node's share of the total time; 0 if nothing was counted. */
   share(node) {
     return node.count && this.nanoseconds ? node.count.nanoseconds / this.nanoseconds : 0;
   }
 
-  /** Folds what would make the picture larger than that when it is opened, the innermost first. */
+  /** Folds boxes, the innermost first, until at most `most` nodes are visible. */
   foldDownTo(most) {
-    const seen = new Map([[this.root, 0]]);  // by box: how much is seen in it
+    const seen = new Map([[this.root, 0]]);  // by box: the number of visible nodes in it
     for (const box of this.boxes) seen.set(box, 0);
     const add = (box, count) => {
       for (; box; box = box.parent) seen.set(box, seen.get(box) + count);
@@ -70,14 +70,14 @@ class Model {
     }
   }
 
-  /** The folded boxes that hide a node, the outermost first. */
+  /** Returns the folded boxes that hide a node, the outermost first. */
   foldedAround(node) {
     const boxes = [];
     for (let box = node.parent; box !== this.root; box = box.parent) if (box.isFolded) boxes.unshift(box);
     return boxes;
   }
 
-  /** Nodes of which a text holds all words of a query. */
+  /** Returns the nodes with texts that contain all words of a query. */
   find(query) {
     const words = query.toLowerCase().split(/\s+/).filter((word) => word);
     if (!words.length) return [];
@@ -89,7 +89,7 @@ class Model {
   }
 }
 
-/** "12.3 µs" */
+/** Prints a time: "12.3 µs". */
 function timeText(nanoseconds) {
   for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) {
     if (nanoseconds >= size) return `${(nanoseconds / size).toPrecision(3)} ${unit}`;
@@ -97,7 +97,7 @@ function timeText(nanoseconds) {
   return `${Math.round(nanoseconds)} ns`;
 }
 
-/** "12 %" */
+/** Prints a share: "12 %". */
 function shareText(share) {
   return share >= 0.1 ? `${Math.round(share * 100)} %` : `${(share * 100).toFixed(1)} %`;
 }

@@ -1,7 +1,8 @@
-// run.js — a slider over a recorded run: tokens on edges, dead ones grey, iterations in flight.
+// run.js — a slider over a recorded run: tokens on edges (dead ones grey), and iterations in
+// flight.
 'use strict';
 
-/** How long the last straight piece of an edge is. */
+/** Returns the length of the last straight segment of an edge. */
 function lastPiece({ points }) {
   return Math.abs(points.at(-1).y - points.at(-2).y);
 }
@@ -29,7 +30,7 @@ class RunBar {
     this.frames = add(element, 'div', 'frames');
     this.failure = add(element, 'div', 'failure');
     this.failure.addEventListener('click', () => this.goToFailure());
-    // While it is drawn along, no box unfolds; where it stays, one may.
+    // While the slider is dragged, no box unfolds; when it is released, boxes may.
     this.slider.addEventListener('input', () => this.goTo(Number(this.slider.value), false));
     this.slider.addEventListener('change', () => this.reveal(true));
     this.back.addEventListener('click', () => this.step(-1));
@@ -80,12 +81,12 @@ class RunBar {
     this.reveal(unfolds);
   }
 
-  /** The activation that the slider stands behind. */
+  /** Returns the last activation before the slider's step. */
   last() {
     return this.tokens?.activations[this.tokens.at - 1];
   }
 
-  /** Moves what ran last into sight, or the box that hides it where that is not to unfold. */
+  /** Scrolls to the node that ran last, or to the box that hides it if that must stay folded. */
   reveal(unfolds) {
     const last = this.last();
     const { drawing, viewport } = this.page;
@@ -95,7 +96,7 @@ class RunBar {
     this.isUnfolding = true;
     this.page.reveal(last.node).then(() => {
       this.isUnfolding = false;
-      if (this.last() !== last) this.reveal(true);  // it went on meanwhile
+      if (this.last() !== last) this.reveal(true);  // the run went on meanwhile
     });
   }
 
@@ -117,14 +118,17 @@ class RunBar {
     this.sayInFlight(last);
   }
 
-  /** A line for every loop: of its executions that around what ran last, and how many more there are. */
+  /**
+   * Shows a line for every loop: an execution that encloses the last activation, and the number of
+   * others.
+   */
   sayInFlight(last) {
     const { tokens } = this;
     const around = new Set(last ? tokens.instancesAround(last.instance) : []);
     const byFrame = new Map();
     for (const execution of tokens.inFlight()) {
       const { frame } = tokens.instances[execution[0]];
-      if (tokens.run.frames[frame] < 0) continue;  // outside of all loops
+      if (tokens.run.frames[frame] < 0) continue;  // outside all loops
       if (!byFrame.has(frame)) byFrame.set(frame, []);
       byFrame.get(frame).push(execution);
     }
@@ -145,7 +149,7 @@ class RunBar {
     }
   }
 
-  /** Of a run that failed: who did, and the message; a click leads there. */
+  /** Shows the failure of a run: the node and the message. A click leads to the node. */
   sayFailure() {
     const failure = this.tokens.failure;
     this.failure.hidden = !failure;
@@ -162,13 +166,13 @@ class RunBar {
     this.page.goTo(at.node);
   }
 
-  /** ", iteration 3.2 of inner" */
+  /** Returns for example ", iteration 3.2 of inner". */
   where({ instance, iteration }) {
     const frame = this.frameName(this.tokens.instances[instance].frame);
     return frame ? `, iteration ${this.tokens.tagText(instance, iteration)} of ${frame}` : '';
   }
 
-  /** "inner in iteration 2 of outer" */
+  /** Returns for example "inner in iteration 2 of outer". */
   instanceName(instance) {
     const { frame, parent, iteration } = this.tokens.instances[instance];
     const name = this.frameName(frame);
@@ -181,7 +185,7 @@ class RunBar {
     return box < 0 ? '' : this.tokens.model.nodes[box].shownLabel;
   }
 
-  /** Marks the nodes that have run, and puts tokens on edges. */
+  /** Marks the nodes that have run, and draws tokens on edges. */
   redraw() {
     const { drawing } = this.page;
     for (const old of this.page.scene.querySelectorAll('.token')) old.remove();
@@ -192,7 +196,7 @@ class RunBar {
     const hasFailed = failure?.at && this.tokens.at >= failure.step;
     drawing.mark('failed', hasFailed ? [drawing.shownFor(failure.at.node)] : []);
     drawing.mark('dead', [...this.tokens.last].filter(([, at]) => at.isDead).map(([node]) => node));
-    const byEnd = new Map();  // where a value and what only waits come into a loop, two edges end in one
+    const byEnd = new Map();  // two edges share an end if a value and a control edge enter a loop together
     for (const [edge, tags] of this.tokens.onEdge) {
       const route = (drawing.lines.get(edge) || []).find(({ isStub }) => !isStub);
       if (!route || !tags.size) continue;
@@ -208,8 +212,8 @@ class RunBar {
   }
 
   /**
-   * The tokens of an edge, where they wait: above each other on the last straight piece, as beside it
-   * may be those of other edges. As many as there is room for, and how many more there are.
+   * Draws the waiting tokens of an edge, above each other on its last straight segment, because
+   * tokens of other edges may be beside it. Draws as many as fit, and the number of the others.
    */
   put(route, tags) {
     const { line, points } = route;

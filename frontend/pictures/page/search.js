@@ -1,4 +1,4 @@
-// search.js — finding nodes by the words in them.
+// search.js — finds nodes by words.
 'use strict';
 
 class Search {
@@ -11,14 +11,14 @@ class Search {
       const step = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      const before = this.at < 0 && step < 0 ? 0 : this.at;  // before the first comes the last
+      const before = this.at < 0 && step < 0 ? 0 : this.at;  // going back from no selection selects the last
       this.at = (before + step + this.found.length) % this.found.length;
       this.list();
       this.onPick(this.found[this.at]);
     });
     query.addEventListener('blur', () => { hits.hidden = true; });
     query.addEventListener('focus', () => this.list());
-    hits.addEventListener('mousedown', (event) => event.preventDefault());  // the field keeps the keys
+    hits.addEventListener('mousedown', (event) => event.preventDefault());  // the search field keeps the focus
   }
 
   setModel(model) {

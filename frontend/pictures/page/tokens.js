@@ -1,7 +1,7 @@
-// tokens.js — where the tokens of a recorded run are after so many activations.
+// tokens.js — computes the places of a recorded run's tokens after a number of activations.
 'use strict';
 
-/** Replays activations one by one: each takes the tokens at its inputs, and puts some at its outputs. */
+/** Replays activations one by one: each takes the tokens at its inputs and puts some at its outputs. */
 class Tokens {
   constructor(model) {
     const run = model.run;
@@ -10,7 +10,7 @@ class Tokens {
     const activation = ([node, instance, iteration, isDead, taken, hasFailed]) => ({
       node: model.nodes[node], instance, iteration, isDead: Boolean(isDead), taken, hasFailed: Boolean(hasFailed),
     });
-    // Of a long run the first and the last ones; null stands for those between them.
+    // A long run has its first and last activations, with null for the omitted ones.
     this.activations = run.activations.map((at) => at && activation(at));
     this.gap = this.activations.indexOf(null);
     this.length = this.activations.length + (this.gap < 0 ? 0 : run.leftOut - 1);
@@ -30,24 +30,24 @@ class Tokens {
 
   reset() {
     this.at = 0;
-    this.onEdge = new Map();   // by edge: by tag, whether it is dead
+    this.onEdge = new Map();   // by edge: by tag, whether the token is dead
     this.last = new Map();     // by node: its last activation
-    this.counts = new Map();   // by node: live and dead ones
+    this.counts = new Map();   // by node: numbers of live and dead activations
     this.merged = new Map();   // by Merge: the tags it has fired for
   }
 
-  /** How many activations of the run have ended at a step, those left out too. */
+  /** Returns the number of activations of the run that have ended at a step, with the omitted ones. */
   endedAt(step) {
     return step + (this.gap >= 0 && step > this.gap ? this.run.leftOut - 1 : 0);
   }
 
-  /** The step after so many activations; where they are left out, that of all of them. */
+  /** Returns the step after this number of activations; the step of the gap if they are omitted. */
   stepOf(ended) {
     if (this.gap < 0 || ended <= this.gap) return ended;
     return Math.max(this.gap, ended - this.run.leftOut + 1);
   }
 
-  /** The state after `step` activations. */
+  /** Sets the state after `step` activations. */
   goTo(step) {
     if (step < this.at) this.reset();
     while (this.at < step) {
@@ -62,7 +62,7 @@ class Tokens {
     }
   }
 
-  /** Behind what is left out, only constants are known, of frames that have not ended. */
+  /** After the omitted activations, only the constants of frames that have not ended are known. */
   skip(ends) {
     const over = new Set(ends.map(({ instance }) => `${instance} ∀`));
     for (const tags of this.onEdge.values()) {
@@ -98,7 +98,7 @@ class Tokens {
     this.counts.set(node, count);
   }
 
-  /** A Merge takes the first live token, and drops what comes after. */
+  /** Puts a token on an edge. A Merge takes the first live token and drops later ones. */
   put(edge, tag, isDead) {
     if (this.merged.get(edge.to)?.has(tag)) return;
     if (!this.onEdge.has(edge)) this.onEdge.set(edge, new Map());
@@ -106,8 +106,8 @@ class Tokens {
   }
 
   /**
-   * By step, the frames that end after it. An Exit that is dead in the last iteration gives its
-   * dead token only then: before, a later iteration might have come out by it.
+   * Returns by step the frames that end after it. An Exit that is dead in the last iteration emits
+   * its dead token only then: before, a later iteration might have left through it.
    */
   endsOfFrames() {
     const newest = new Map(), open = new Map(), last = new Map();  // by instance
@@ -131,7 +131,7 @@ class Tokens {
     return ends;
   }
 
-  /** A frame gives its dead Exits' tokens, and its constants' tokens go. */
+  /** Ends a frame: it emits the dead tokens of its Exits, and its constants' tokens disappear. */
   end({ instance, exits }) {
     const { parent, iteration } = this.instances[instance];
     for (const exit of exits) {
@@ -140,7 +140,7 @@ class Tokens {
     for (const tags of this.onEdge.values()) tags.delete(`${instance} ∀`);
   }
 
-  /** In which execution of a frame, and which of its iterations, what a node gives is. */
+  /** Returns the execution of a frame and the iteration that a node's outputs belong to. */
   tagBehind({ node, instance, iteration, isDead }) {
     switch (this.kind.get(node)) {
       case 'NextIteration':
@@ -159,14 +159,17 @@ class Tokens {
     }
   }
 
-  /** An execution of a frame and those around it. */
+  /** Returns an execution of a frame and the executions around it. */
   instancesAround(instance) {
     const all = [];
     for (; instance >= 0; instance = this.instances[instance].parent) all.push(instance);
     return all;
   }
 
-  /** "3.0": iteration 0 of a loop, in 3 of the one around it; outside of all loops nothing. */
+  /**
+   * Returns "3.0" for iteration 0 of a loop in iteration 3 of the outer loop; empty outside all
+   * loops.
+   */
   tagText(instance, iteration) {
     const { parent, iteration: outer } = this.instances[instance];
     if (parent < 0) return '';
@@ -174,7 +177,7 @@ class Tokens {
     return around ? `${around}.${iteration}` : `${iteration}`;
   }
 
-  /** By execution of a frame, the iterations that have begun and are not done with. */
+  /** Returns by execution of a frame the iterations that have begun and not finished. */
   inFlight() {
     const open = new Map();
     for (const [instance, iteration, begins, after] of this.run.iterations) {

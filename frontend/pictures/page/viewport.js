@@ -1,17 +1,17 @@
-// viewport.js — moving and magnifying the picture.
+// viewport.js — moves and zooms the picture.
 'use strict';
 
 class Viewport {
   constructor(canvas, scene) {
     Object.assign(this, { canvas, scene, x: 0, y: 0, scale: 1, isAsked: false, drag: null, hasDragged: false });
-    this.size = canvas.getBoundingClientRect();  // asked for in every frame, which it would have laid out twice
+    this.size = canvas.getBoundingClientRect();  // cached: reading it in every frame would force a second layout
     canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
       const box = canvas.getBoundingClientRect();
       if (event.shiftKey && !event.ctrlKey) {
-        this.move(-(event.deltaX || event.deltaY), 0);  // browsers differ in which they give
+        this.move(-(event.deltaX || event.deltaY), 0);  // browsers differ in the field they set
       } else {
-        const speed = event.ctrlKey ? 0.01 : 0.0016;  // two fingers that spread come as small steps with Ctrl
+        const speed = event.ctrlKey ? 0.01 : 0.0016;  // browsers report a pinch as small steps with Ctrl
         this.zoom(Math.exp(-event.deltaY * speed), event.clientX - box.left, event.clientY - box.top);
       }
     }, { passive: false });
@@ -22,7 +22,7 @@ class Viewport {
     });
     window.addEventListener('pointermove', (event) => {
       if (!this.drag || !event.isPrimary) return;
-      if (!(event.buttons & 1)) return this.endDrag();  // let go outside of the window
+      if (!(event.buttons & 1)) return this.endDrag();  // released outside the window
       const dx = event.clientX - this.drag.x, dy = event.clientY - this.drag.y;
       if (!this.drag.hasMoved && Math.hypot(dx, dy) < 4) return;
       this.drag = { x: event.clientX, y: event.clientY, hasMoved: true };
@@ -30,7 +30,7 @@ class Viewport {
       this.move(dx, dy);
     });
     for (const name of ['pointerup', 'pointercancel']) window.addEventListener(name, () => this.endDrag());
-    // What comes into sight when there is more room has to be shown.
+    // After a resize, newly visible elements must be shown.
     new ResizeObserver(([{ contentRect }]) => {
       this.size = contentRect;
       this.apply();
@@ -39,7 +39,7 @@ class Viewport {
 
   endDrag() {
     if (!this.drag) return;
-    this.hasDragged = this.drag.hasMoved;  // the click that follows is none
+    this.hasDragged = this.drag.hasMoved;  // then the click that follows is ignored
     this.drag = null;
     this.canvas.classList.remove('dragging');
   }
@@ -63,7 +63,7 @@ class Viewport {
     this.zoom(factor, this.size.width / 2, this.size.height / 2);
   }
 
-  /** At most once a frame. */
+  /** Applies changes, at most once a frame. */
   apply() {
     if (this.isAsked) return;
     this.isAsked = true;
@@ -76,7 +76,7 @@ class Viewport {
     });
   }
 
-  /** The part of the picture that is in sight, and a little more. */
+  /** Returns the visible part of the picture, with a margin. */
   seen() {
     const margin = 60 / this.scale;
     return {
@@ -85,7 +85,10 @@ class Viewport {
     };
   }
 
-  /** Shows the whole; given a place, that and what is around it where the whole were too small to read. */
+  /**
+   * Shows the whole picture. If that is too small to read, shows `place` and its surroundings
+   * instead, if given.
+   */
   fit({ width, height }, place) {
     const { width: w, height: h } = this.canvas.getBoundingClientRect();
     const whole = Math.min((w - 48) / width, (h - 72) / height, 1.25);
@@ -94,14 +97,14 @@ class Viewport {
     this.x = (w - width * this.scale) / 2;
     this.y = Math.max(36, (h - 40 - height * this.scale) / 2);
     if (place && width * this.scale > w) {
-      const least = w - 24 - width * this.scale;  // no further than to an end of the picture
+      const least = w - 24 - width * this.scale;  // not beyond the end of the picture
       this.x = Math.min(24, Math.max(least, w / 2 - (place.x + place.width / 2) * this.scale));
     }
     if (place && height * this.scale > h) this.y = Math.min(36, h / 4 - place.y * this.scale);
     this.apply();
   }
 
-  /** Moves a place into sight, if it is not. */
+  /** Scrolls to a place if it is out of sight. */
   reveal(place) {
     const { width, height } = this.canvas.getBoundingClientRect();
     const x = place.x * this.scale + this.x, y = place.y * this.scale + this.y;
@@ -113,7 +116,7 @@ class Viewport {
   centre({ x, y, width, height }) {
     const { width: w, height: h } = this.canvas.getBoundingClientRect();
     if (this.scale < 0.5) this.scale = 0.9;
-    const high = Math.min(height, h / this.scale - 40);  // of a tall box, its top
+    const high = Math.min(height, h / this.scale - 40);  // the top of a tall box
     this.x = w / 2 - (x + width / 2) * this.scale;
     this.y = h / 2 - (y + high / 2) * this.scale;
     this.apply();
