@@ -87,7 +87,7 @@ constexpr bool are_branches() {
 ///
 /// cond: State -> bool, or a boolean scalar. body: State -> State, with every leaf of the type it
 /// had. initial: a tree with at least one tensor; numbers in a tuple, a pair or alone become
-/// tensors. Stops before maximum_iterations is exceeded; this bound is checked before cond.
+/// tensors. Runs at most maximum_iterations iterations; this bound is checked before cond.
 ///
 /// A named Dim in the state may change in every iteration, for example {h: [batch, hist], hist} for
 /// a growing history. The new Dim has one size, or lengths over the same dims as before. Tensors of
