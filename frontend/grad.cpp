@@ -41,10 +41,15 @@ void check_scalar(const Tensor& y, const char* what) {
         str(what, ": the function must return a floating scalar, got ", y.type(), "; cast it"));
 }
 
-void check_cotangents(const Tensors& values, const Tensors& cotangents) {
-  for (std::size_t i = 0; i < values.size() && i < cotangents.size(); ++i) {
-    if (!values[i].is_defined() || !cotangents[i].is_defined()) continue;
-    const TensorType &value = values[i].type(), &cotangent = cotangents[i].type();
+void check_cotangents(const TreeLeaves& values, const PathsFn& value_paths,
+                      const TreeLeaves& cotangents, const PathsFn& cotangent_paths) {
+  if (!same_structure(values, cotangents))
+    throw StructureError(str(
+        "vjp: the cotangent has another structure than the value",
+        structure_differences(values, value_paths, cotangents, cotangent_paths, "its cotangent")));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].tensor.is_defined() || !cotangents[i].tensor.is_defined()) continue;
+    const TensorType &value = values[i].tensor.type(), &cotangent = cotangents[i].tensor.type();
     const auto message = [&] {
       return str("vjp: a cotangent has the type of the value, which is ", value, ", got ",
                  cotangent, one_dim_hint(value.dims(), cotangent.dims()));

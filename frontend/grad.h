@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "reel/core/no_memory.h"
+#include "reel/frontend/leaves.h"
 #include "reel/frontend/tape.h"
 #include "reel/frontend/tree.h"
 
@@ -27,8 +28,9 @@ T fresh_argument(const T& argument) {
 /// Throws ArgumentError for an empty Tensor, and ShapeError or DTypeError unless y is a floating
 /// scalar.
 void check_scalar(const Tensor& y, const char* what);
-/// Throws ShapeError or DTypeError unless each cotangent has the type of its value.
-void check_cotangents(const Tensors& values, const Tensors& cotangents);
+/// Throws StructureError, ShapeError or DTypeError unless each cotangent has the type of its value.
+void check_cotangents(const TreeLeaves& values, const PathsFn& value_paths,
+                      const TreeLeaves& cotangents, const PathsFn& cotangent_paths);
 
 template <class F, class... Args>
 constexpr bool can_be_called() {
@@ -116,8 +118,9 @@ auto grad(F f) {
 /// a cotangent of x.
 ///
 /// The pullback may be called any number of times, in the body, branch or trace in which it was
-/// made and in those nested inside it; elsewhere it throws TraceError. Throws ShapeError or
-/// DTypeError if a cotangent has another type than its value.
+/// made and in those nested inside it; elsewhere it throws TraceError. Throws StructureError if the
+/// cotangent has containers of other sizes or keys than f(x); ShapeError or DTypeError if a tensor
+/// of it has another type than its value.
 template <class F, class X>
 auto vjp(F&& f, const X& given) {
   auto tape = std::make_shared<RecordingTape>(true);
@@ -126,12 +129,13 @@ auto vjp(F&& f, const X& given) {
   auto value = f(x);
   tape->stop();
   using Value = decltype(value);
-  std::function<X(const Value&)> pullback =
-      [tape, x, targets = tensors_of(flatten(value))](const Value& cotangent) {
-        const Tensors cotangents = tensors_of(flatten(cotangent));
-        detail::check_cotangents(targets, cotangents);
-        return detail::gradient_of_tree(*tape, targets, cotangents, x);
-      };
+  std::function<X(const Value&)> pullback = [tape, x, value](const Value& cotangent) {
+    const TreeLeaves targets = flatten(value), cotangents = flatten(cotangent);
+    detail::check_cotangents(
+        targets, [&] { return leaf_paths(value); }, cotangents,
+        [&] { return leaf_paths(cotangent); });
+    return detail::gradient_of_tree(*tape, tensors_of(targets), tensors_of(cotangents), x);
+  };
   return std::pair{std::move(value), std::move(pullback)};
 }
 

@@ -57,6 +57,21 @@ TEST_P(GradTest, PullbackMayBeCalledAgain) {
   expect_values(second, {14});
 }
 
+TEST_P(GradTest, ACotangentOfAnotherStructureIsRefused) {
+  const Tensor x = tensor({1., 2.});
+  const auto pulled = [&](const Tensors& cotangent) {
+    return run([&](const Tensor& x) {
+      return vjp([](const Tensor& x) { return Tensors{x * 2., x * 3.}; }, x).second(cotangent);
+    })(x);
+  };
+  expect_values(pulled({ones({2}), ones({2})}), {5, 5});
+  for (const Tensors& cotangent : {Tensors{ones({2})}, Tensors{x, x, x}, Tensors{}})
+    EXPECT_EQ(message_of<StructureError>([&] { pulled(cotangent); }),
+              str("vjp: the cotangent has another structure than the value\n  the tree: of size 2, "
+                  "its cotangent of size ",
+                  cotangent.size()));
+}
+
 TEST_P(GradTest, MustStartFromAFloatingScalar) {
   EXPECT_EQ(message_of<ShapeError>([&] { run(grad([](Tensor x) { return x * 2.0; }))(ones({2})); }),
             "grad: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
