@@ -46,15 +46,22 @@ SavingRule only_rule_of(const Checkpoint& policy);
 template <class F>
 auto checkpoint(F f, SavingRule rule = {}) {
   return [f = std::move(f), rule = std::move(rule)]<class... Args>(const Args&... args) {
-    using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
-    const std::tuple<Args...> arguments(args...);
-    std::optional<R> result;  // holds the container sizes of the result
-    const TreeLeaves leaves =
-        detail::run_checkpointed(flatten(arguments), rule, [&](const TreeLeaves& inside) {
-          result.emplace(std::apply(f, unflatten(arguments, inside)));
-          return flatten(*result);
-        });
-    return R(unflatten(*result, leaves));
+    static_assert(std::is_invocable_v<const F&, const Args&...>,
+                  "a function under checkpoint is called with the arguments of f, which takes them "
+                  "by value or by const reference");
+    if constexpr (!detail::returns_tree<std::invoke_result_t<const F&, const Args&...>>()) {
+      return Tensor();
+    } else {
+      using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
+      const std::tuple<Args...> arguments(args...);
+      std::optional<R> result;  // holds the container sizes of the result
+      const TreeLeaves leaves =
+          detail::run_checkpointed(flatten(arguments), rule, [&](const TreeLeaves& inside) {
+            result.emplace(std::apply(f, unflatten(arguments, inside)));
+            return flatten(*result);
+          });
+      return R(unflatten(*result, leaves));
+    }
   };
 }
 template <class F>

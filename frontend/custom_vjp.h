@@ -89,4 +89,14 @@ auto custom_vjp(Forward forward, Backward backward) {
   };
 }
 
+/// Fails to compile: names the functions that custom_vjp takes.
+template <class Forward>
+auto custom_vjp(Forward) {
+  static_assert(std::is_void_v<Forward>,
+                "custom_vjp(forward, backward) takes two functions: forward returns "
+                "std::pair{result, residuals}; backward takes the residuals and the cotangent of "
+                "the result, and returns a tuple with the cotangent of each argument");
+  return [](const auto&...) { return Tensor(); };
+}
+
 }  // namespace reel

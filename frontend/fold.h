@@ -42,7 +42,10 @@ constexpr bool is_fori_body() {
   static_assert(kIsBody,
                 "the body of fori_loop is called with (i, state): the number of the iteration, a "
                 "Tensor, and the state, whose numbers have become tensors");
-  return kIsBody;
+  if constexpr (kIsBody)
+    return returns_tree<std::invoke_result_t<Body, const Tensor&, const State&>>();
+  else
+    return false;
 }
 
 /// One end element of xs (the first, or the last if from_end), and the rest.
@@ -53,12 +56,30 @@ struct EndAndRest {
 EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOptions& options,
                     bool from_end);
 
-template <class Xs>
+template <class F, class Xs>
 constexpr bool can_be_mapped() {
+  constexpr bool kTakesSlice = std::is_invocable_v<F, const Xs&>;
   static_assert(!std::is_arithmetic_v<Xs>,
                 "map runs over the slices of tensors, not over a number: give range(n), or use "
                 "fori_loop");
-  return !std::is_arithmetic_v<Xs>;
+  static_assert(kTakesSlice || std::is_arithmetic_v<Xs>,
+                "the function given to map is called with a slice of xs, which has the type of xs");
+  if constexpr (kTakesSlice && !std::is_arithmetic_v<Xs>)
+    return returns_tree<std::invoke_result_t<F, const Xs&>>();
+  else
+    return false;
+}
+
+template <class F, class Xs, class State>
+constexpr bool can_be_folded() {
+  constexpr bool kTakesBoth = std::is_invocable_v<F, const State&, const Xs&>;
+  static_assert(kTakesBoth,
+                "the function given to foldl or foldr is called with (state, x): the state, whose "
+                "numbers have become tensors, and a slice of xs");
+  if constexpr (kTakesBoth)
+    return returns_tree<std::invoke_result_t<F, const State&, const Xs&>>();
+  else
+    return false;
 }
 
 inline const char* function_of(bool from_end) { return from_end ? "foldr" : "foldl"; }
@@ -68,18 +89,22 @@ inline const char* function_of(bool from_end) { return from_end ? "foldr" : "fol
 template <class F, class Xs, class State>
 auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, bool from_end) {
   using S = typename StateOf<State>::type;
-  const auto body = [&](const Xs& x, const S& state) {
-    return std::pair{None{}, as_state(f(state, x))};
-  };
-  return scan_as(function_of(from_end), Scan{.spatial_dim = options.spatial_dim,
-                                             .initial = initial,
-                                             .xs = xs,
-                                             .body = body,
-                                             .reverse = from_end,
-                                             .checkpoint = options.checkpoint,
-                                             .swap_memory = options.swap_memory,
-                                             .name = options.name})
-      .state;
+  if constexpr (!can_be_folded<F&, Xs, S>()) {
+    return as_state(initial);
+  } else {
+    const auto body = [&](const Xs& x, const S& state) {
+      return std::pair{None{}, as_state(f(state, x))};
+    };
+    return scan_as(function_of(from_end), Scan{.spatial_dim = options.spatial_dim,
+                                               .initial = initial,
+                                               .xs = xs,
+                                               .body = body,
+                                               .reverse = from_end,
+                                               .checkpoint = options.checkpoint,
+                                               .swap_memory = options.swap_memory,
+                                               .name = options.name})
+        .state;
+  }
 }
 
 template <class F, class Xs>
@@ -139,7 +164,7 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
 /// zero-size tensors of the types that f returns. Source: tf.map_fn, jax.lax.map.
 template <class F, class Xs>
 auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
-  if constexpr (!detail::can_be_mapped<Xs>()) {
+  if constexpr (!detail::can_be_mapped<F&, Xs>()) {
     return Tensor();
   } else {
     const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };

@@ -43,6 +43,18 @@ constexpr bool can_be_called() {
 template <class F, class... Args>
 inline constexpr bool kCanBeCalled = can_be_called<F, Args...>();
 
+template <class F, class X>
+constexpr bool takes_argument() {
+  constexpr bool kTakesArgument = std::is_invocable_v<F, const X&>;
+  static_assert(kTakesArgument,
+                "vjp(f, x) calls f(x); for several arguments, give a function of a tuple or a "
+                "struct");
+  if constexpr (kTakesArgument)
+    return returns_tree<std::invoke_result_t<F, const X&>>();
+  else
+    return false;
+}
+
 template <class T>
 inline constexpr bool kIsScalarAndMore = std::is_same_v<T, Tensor>;
 template <class Scalar, class Auxiliary>
@@ -123,20 +135,24 @@ auto grad(F f) {
 /// of it has another type than its value.
 template <class F, class X>
 auto vjp(F&& f, const X& given) {
-  auto tape = std::make_shared<RecordingTape>(true);
-  const X x = detail::fresh_argument(given);
-  detail::watch_tree(*tape, x);
-  auto value = f(x);
-  tape->stop();
-  using Value = decltype(value);
-  std::function<X(const Value&)> pullback = [tape, x, value](const Value& cotangent) {
-    const TreeLeaves targets = flatten(value), cotangents = flatten(cotangent);
-    detail::check_cotangents(
-        targets, [&] { return leaf_paths(value); }, cotangents,
-        [&] { return leaf_paths(cotangent); });
-    return detail::gradient_of_tree(*tape, tensors_of(targets), tensors_of(cotangents), x);
-  };
-  return std::pair{std::move(value), std::move(pullback)};
+  if constexpr (!detail::takes_argument<F&, X>()) {
+    return std::pair{given, std::function<X(const X&)>()};
+  } else {
+    auto tape = std::make_shared<RecordingTape>(true);
+    const X x = detail::fresh_argument(given);
+    detail::watch_tree(*tape, x);
+    auto value = f(x);
+    tape->stop();
+    using Value = decltype(value);
+    std::function<X(const Value&)> pullback = [tape, x, value](const Value& cotangent) {
+      const TreeLeaves targets = flatten(value), cotangents = flatten(cotangent);
+      detail::check_cotangents(
+          targets, [&] { return leaf_paths(value); }, cotangents,
+          [&] { return leaf_paths(cotangent); });
+      return detail::gradient_of_tree(*tape, tensors_of(targets), tensors_of(cotangents), x);
+    };
+    return std::pair{std::move(value), std::move(pullback)};
+  }
 }
 
 }  // namespace reel

@@ -20,6 +20,18 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
 Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensors& tangents,
                        const Tensors& targets);
 
+template <class F, class X>
+constexpr bool takes_primals() {
+  constexpr bool kTakesPrimals = std::is_invocable_v<F&, const X&> || TakesMembers<F, X>::value;
+  static_assert(kTakesPrimals,
+                "jvp(f, primals, tangents) calls f with the primals; for several arguments, give "
+                "tuples of primals and tangents");
+  if constexpr (kTakesPrimals)
+    return returns_tree<decltype(call_with_state(std::declval<F&>(), std::declval<const X&>()))>();
+  else
+    return false;
+}
+
 }  // namespace detail
 
 /// Returns std::pair{f(primals), tangent}: the tangent is the change of f(primals) if primals
@@ -39,20 +51,32 @@ Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensor
 /// products".
 template <class F, class X>
 auto jvp(F&& f, const X& primals, const X& tangents) {
-  const TreeLeaves given = flatten(tangents);
-  detail::check_tangents(
-      "jvp", flatten(primals), [&] { return leaf_paths(primals, "primals"); }, given,
-      [&] { return leaf_paths(tangents, "primals"); });
-  RecordingTape tape;
-  const X x = detail::fresh_argument(primals);
-  const Tensors sources = tensors_of(flatten(x));
-  for (const Tensor& source : sources)
-    if (source.is_defined()) tape.watch(source);
-  auto value = detail::as_state(detail::call_with_state(f, x));
-  tape.stop();
-  auto tangent = Tape::from(
-      detail::pushed_forward(tape, sources, tensors_of(given), tensors_of(flatten(value))), value);
-  return std::pair{std::move(value), std::move(tangent)};
+  if constexpr (!detail::takes_primals<std::remove_reference_t<F>, X>()) {
+    return std::pair{primals, tangents};
+  } else {
+    const TreeLeaves given = flatten(tangents);
+    detail::check_tangents(
+        "jvp", flatten(primals), [&] { return leaf_paths(primals, "primals"); }, given,
+        [&] { return leaf_paths(tangents, "primals"); });
+    RecordingTape tape;
+    const X x = detail::fresh_argument(primals);
+    const Tensors sources = tensors_of(flatten(x));
+    for (const Tensor& source : sources)
+      if (source.is_defined()) tape.watch(source);
+    auto value = detail::as_state(detail::call_with_state(f, x));
+    tape.stop();
+    auto tangent = Tape::from(
+        detail::pushed_forward(tape, sources, tensors_of(given), tensors_of(flatten(value))),
+        value);
+    return std::pair{std::move(value), std::move(tangent)};
+  }
+}
+
+template <class F, class X, class Tangents>
+auto jvp(F&&, const X& primals, const Tangents&) {
+  static_assert(std::is_same_v<X, Tangents>,
+                "the tangents of jvp are a tree of the type of the primals");
+  return std::pair{primals, primals};
 }
 
 /// Returns the Hessian of f at x, times v: a tree of the type of x.

@@ -72,6 +72,23 @@ struct NotInvocable {};
 template <class Body, class State>
 using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
 
+template <class Body, class X, class State>
+constexpr bool is_scan_body() {
+  constexpr bool kTakesX = std::is_invocable_v<OnlyX<Body, State>, const X&>,
+                 kTakesBoth = std::is_invocable_v<const Body&, const X&, const State&>,
+                 kTakesState = std::is_invocable_v<const Body&, const State&>;
+  static_assert(kTakesX || kTakesBoth || kTakesState,
+                "scan calls body(x, state), body(state) without xs, or body(x) without a state");
+  if constexpr (kTakesX)
+    return returns_tree<std::invoke_result_t<const Body&, const X&>>();
+  else if constexpr (kTakesBoth)
+    return returns_tree<std::invoke_result_t<const Body&, const X&, const State&>>();
+  else if constexpr (kTakesState)
+    return returns_tree<std::invoke_result_t<const Body&, const State&>>();
+  else
+    return false;
+}
+
 /// Returns the pair of y and the next state; None for each that the body does not return.
 template <class Body, class X, class State>
 auto call_scan_body(const Body& body, const X& x, const State& state) {
@@ -81,9 +98,6 @@ auto call_scan_body(const Body& body, const X& x, const State& state) {
     } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
       return body(x, state);
     } else {
-      static_assert(
-          std::is_invocable_v<const Body&, const State&>,
-          "scan calls body(x, state), body(state) without xs, or body(x) without a state");
       return body(state);
     }
   };
@@ -197,66 +211,70 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   static_assert(!is_none<Body>, "scan needs a body");
   using S = typename StateOf<State>::type;
   const S initial = as_state(spec.initial);
-  using Returned = decltype(call_scan_body(spec.body, spec.xs, initial));
-  using Y = std::decay_t<typename Returned::first_type>;
-  static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
-                "body returns a state of the type that it takes");
-
-  std::optional<Y> first_y, last_y;  // hold the container sizes of y
-  std::vector<std::string> returned_paths;
-  ScanSpec leaves;
-  leaves.function = function;
-  leaves.name = spec.name;
-  leaves.spatial_dim = spec.spatial_dim;
-  leaves.cond_dims = spec.cond_dims.dims();
-  leaves.cond_before_body = spec.cond_before_body;
-  leaves.initial = flatten(initial);
-  leaves.shape_invariants = invariants_for(str(function, " \"", spec.name, '"'), initial, {});
-  leaves.xs = flatten(spec.xs);
-  leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
-  leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
-  if constexpr (is_none<Y>) {
-    leaves.has_ys = false;
-    last_y.emplace();
-  }
-  if constexpr (!is_none<Ys>) {
-    leaves.ys_types.emplace();
-    CollectTypes types{*leaves.ys_types};
-    walk<false>(spec.ys, {}, types);
-    leaves.ys_paths = [&] {
-      std::vector<std::string> paths;
-      CollectTypePaths fn{paths};
-      walk<true>(spec.ys, "y", fn);
-      return paths;
-    };
-  }
-  leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
-  leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
-  if constexpr (!is_none<Cond>)
-    leaves.cond = [&](const TreeLeaves& s) {
-      return call_scan_cond(spec.cond, unflatten(initial, s));
-    };
-  leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-    auto [y, next] = call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
-    last_y = y;
-    if (!first_y) first_y = y;
-    return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
-  };
-  leaves.returned_paths = [&] { return returned_paths; };
-  leaves.max_seq_len = spec.max_seq_len;
-  leaves.return_tensor_arrays = Arrays::value;
-  leaves.is_reverse = spec.reverse;
-  leaves.checkpoint = spec.checkpoint;
-  leaves.swap_memory = spec.swap_memory;
-  leaves.truncate = spec.truncate;
-  const ScanResult result = scan_leaves(leaves);
-  if constexpr (Arrays::value) {
-    auto arrays = unflatten(arrays_like(*last_y), result.ys);
-    return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
-                                        result.dim};
+  if constexpr (!is_scan_body<Body, Xs, S>()) {
+    return Scanned<Tensor, S>{Tensor(), initial, Dim(0)};
   } else {
-    return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
-                         result.dim};
+    using Returned = decltype(call_scan_body(spec.body, spec.xs, initial));
+    using Y = std::decay_t<typename Returned::first_type>;
+    static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
+                  "body returns a state of the type that it takes");
+
+    std::optional<Y> first_y, last_y;  // hold the container sizes of y
+    std::vector<std::string> returned_paths;
+    ScanSpec leaves;
+    leaves.function = function;
+    leaves.name = spec.name;
+    leaves.spatial_dim = spec.spatial_dim;
+    leaves.cond_dims = spec.cond_dims.dims();
+    leaves.cond_before_body = spec.cond_before_body;
+    leaves.initial = flatten(initial);
+    leaves.shape_invariants = invariants_for(str(function, " \"", spec.name, '"'), initial, {});
+    leaves.xs = flatten(spec.xs);
+    leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
+    leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
+    if constexpr (is_none<Y>) {
+      leaves.has_ys = false;
+      last_y.emplace();
+    }
+    if constexpr (!is_none<Ys>) {
+      leaves.ys_types.emplace();
+      CollectTypes types{*leaves.ys_types};
+      walk<false>(spec.ys, {}, types);
+      leaves.ys_paths = [&] {
+        std::vector<std::string> paths;
+        CollectTypePaths fn{paths};
+        walk<true>(spec.ys, "y", fn);
+        return paths;
+      };
+    }
+    leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
+    leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
+    if constexpr (!is_none<Cond>)
+      leaves.cond = [&](const TreeLeaves& s) {
+        return call_scan_cond(spec.cond, unflatten(initial, s));
+      };
+    leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
+      auto [y, next] = call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
+      last_y = y;
+      if (!first_y) first_y = y;
+      return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
+    };
+    leaves.returned_paths = [&] { return returned_paths; };
+    leaves.max_seq_len = spec.max_seq_len;
+    leaves.return_tensor_arrays = Arrays::value;
+    leaves.is_reverse = spec.reverse;
+    leaves.checkpoint = spec.checkpoint;
+    leaves.swap_memory = spec.swap_memory;
+    leaves.truncate = spec.truncate;
+    const ScanResult result = scan_leaves(leaves);
+    if constexpr (Arrays::value) {
+      auto arrays = unflatten(arrays_like(*last_y), result.ys);
+      return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
+                                          result.dim};
+    } else {
+      return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
+                           result.dim};
+    }
   }
 }
 

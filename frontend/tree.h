@@ -80,6 +80,16 @@ constexpr bool is_struct_of_trees() {
 template <class T>
 inline constexpr bool kIsStructOfTrees = is_struct_of_trees<T>();
 
+/// True for a map whose keys are strings. The static_assert fails once per map.
+template <class Map>
+constexpr bool is_string_map() {
+  constexpr bool kHasStrings = std::is_same_v<typename Map::key_type, std::string>;
+  static_assert(kHasStrings, "a map in a tree has std::string as keys");
+  return kHasStrings;
+}
+template <class Map>
+inline constexpr bool kIsStringMap = is_string_map<Map>();
+
 /// Calls fn(leaf, path) for every leaf in the order of the fields, and fn.size(n, path) before the
 /// elements of a container. Two trees of one type have the same structure if and only if these
 /// sizes, and the keys given to fn.key, agree.
@@ -109,12 +119,12 @@ void walk(Tree& tree, const std::string& path, Fn& fn) {
     fn.size(tree.has_value(), path);
     if (tree) walk<WithPaths>(*tree, path, fn);
   } else if constexpr (IsInstance<T, std::map>::value) {
-    static_assert(std::is_same_v<typename T::key_type, std::string>,
-                  "a map in a tree has std::string as keys");
-    fn.size(tree.size(), path);
-    for (auto& [key, value] : tree) {
-      fn.key(key, path);
-      walk<WithPaths>(value, below(key), fn);
+    if constexpr (kIsStringMap<T>) {
+      fn.size(tree.size(), path);
+      for (auto& [key, value] : tree) {
+        fn.key(key, path);
+        walk<WithPaths>(value, below(key), fn);
+      }
     }
   } else if constexpr (TupleLike<T>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -231,6 +241,15 @@ template <class A, class B>
 struct StateOf<std::pair<A, B>> {
   using type = std::pair<typename StateOf<A>::type, typename StateOf<B>::type>;
 };
+
+/// True if a function given to a loop, branch or transformation returns R: not void.
+template <class R>
+constexpr bool returns_tree() {
+  static_assert(!std::is_void_v<R>,
+                "functions given to loops, branches and transformations return their results, a "
+                "tree of tensors, not void");
+  return !std::is_void_v<R>;
+}
 
 Tensor number_as_tensor(double number);
 Tensor number_as_tensor(std::int64_t number);

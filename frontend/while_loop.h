@@ -54,11 +54,23 @@ decltype(auto) call_with_state(Fn& fn, const State& state) {
   if constexpr (std::is_invocable_v<Fn&, const State&>) {
     return fn(state);
   } else {
-    static_assert(TakesMembers<Fn, State>::value,
-                  "cond and body are called with the state, or with the members of a tuple or pair "
-                  "as arguments; numbers in it have become tensors");
     return std::apply(fn, state);
   }
+}
+
+/// True if call_with_state may call Fn, and Fn returns something.
+template <class Fn, class State>
+constexpr bool is_loop_function() {
+  constexpr bool kTakesState =
+      std::is_invocable_v<Fn&, const State&> || TakesMembers<Fn, State>::value;
+  static_assert(kTakesState,
+                "cond and body are called with the state, or with the members of a tuple or pair "
+                "as arguments; numbers in it have become tensors");
+  if constexpr (kTakesState)
+    return returns_tree<decltype(call_with_state(std::declval<Fn&>(),
+                                                 std::declval<const State&>()))>();
+  else
+    return false;
 }
 
 template <class C>
@@ -78,7 +90,11 @@ constexpr bool are_branches() {
   static_assert(kAreBranches,
                 "both branches of cond are called with the arguments behind them, cond(pred, f, g, "
                 "args...), or with none");
-  return kAreBranches;
+  if constexpr (kAreBranches)
+    return returns_tree<std::invoke_result_t<OnTrue, Args...>>() &&
+           returns_tree<std::invoke_result_t<OnFalse, Args...>>();
+  else
+    return false;
 }
 
 }  // namespace detail
@@ -110,30 +126,36 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
                                                    const WhileOptions& options = {}) {
   using State = typename detail::StateOf<Initial>::type;
   const State start = detail::as_state(initial);
-  WhileSpec spec;
-  spec.name = options.name;
-  spec.cond = [&](const TreeLeaves& s) {
-    return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
-  };
-  std::vector<std::string> returned_paths;
-  spec.body = [&](const TreeLeaves& s) {
-    return detail::flatten_returned(
-        detail::as_state(detail::call_with_state(body, unflatten(start, s))), spec.initial,
-        returned_paths);
-  };
-  using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
-  static_assert(std::is_same_v<Returned, State>, "body returns a state of the type that it takes");
-  spec.initial = flatten(start);
-  spec.paths = [&] { return leaf_paths(start, "state"); };
-  spec.returned_paths = [&] { return returned_paths; };
-  spec.shape_invariants = detail::invariants_for(str("while_loop \"", options.name, '"'), start,
-                                                 options.shape_invariants);
-  spec.parallel_iterations = options.parallel_iterations;
-  spec.back_prop = options.back_prop;
-  spec.checkpoint = options.checkpoint;
-  spec.swap_memory = options.swap_memory;
-  spec.maximum_iterations = options.maximum_iterations;
-  return unflatten(start, while_loop_leaves(spec));
+  if constexpr (!detail::is_loop_function<Cond, State>() ||
+                !detail::is_loop_function<Body, State>()) {
+    return start;
+  } else {
+    WhileSpec spec;
+    spec.name = options.name;
+    spec.cond = [&](const TreeLeaves& s) {
+      return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
+    };
+    std::vector<std::string> returned_paths;
+    spec.body = [&](const TreeLeaves& s) {
+      return detail::flatten_returned(
+          detail::as_state(detail::call_with_state(body, unflatten(start, s))), spec.initial,
+          returned_paths);
+    };
+    using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
+    static_assert(std::is_same_v<Returned, State>,
+                  "body returns a state of the type that it takes");
+    spec.initial = flatten(start);
+    spec.paths = [&] { return leaf_paths(start, "state"); };
+    spec.returned_paths = [&] { return returned_paths; };
+    spec.shape_invariants = detail::invariants_for(str("while_loop \"", options.name, '"'), start,
+                                                   options.shape_invariants);
+    spec.parallel_iterations = options.parallel_iterations;
+    spec.back_prop = options.back_prop;
+    spec.checkpoint = options.checkpoint;
+    spec.swap_memory = options.swap_memory;
+    spec.maximum_iterations = options.maximum_iterations;
+    return unflatten(start, while_loop_leaves(spec));
+  }
 }
 
 /// Runs on_true if pred holds, otherwise on_false, and returns the result.
