@@ -46,6 +46,7 @@ std::int64_t Tensor::numel() const {
 }
 
 const void* Tensor::checked_data(DType expected, const char* what) const {
+  if (!is_defined()) throw ArgumentError(str(what, ": was given an empty Tensor"));
   const TensorBlock& block = checked();
   if (block.kind == BlockKind::promise && !is_tracing())
     throw TraceError(str(what, ": ", leak_text(block)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/errors.h"
+#include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
@@ -43,6 +44,7 @@ TensorArray TensorArray::unstack(const Tensor& x, const Axis& axis) {
 
 Tensor TensorArray::checked(const Tensor& x, const char* op) const {
   const TensorType element = list_for(op).type().element();
+  check_defined(str("TensorArray ", op), x);
   if (x.dtype() != element.dtype())
     throw DTypeError(str("TensorArray ", op, ": an element of type ", x.type(),
                          " does not fit an array of ", element, ": dtypes differ; cast it to ",

@@ -11,6 +11,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/print.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -168,7 +169,8 @@ const Op ensure_shape_op{
             throw ShapeError(
                 str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted),
                     "; say what holds of every x, with unknown where sizes may differ: it checks, "
-                    "and changes nothing"));
+                    "and changes nothing",
+                    one_dim_hint(wanted, x.dims())));
           a.out.push_back(x.with(dims));
         },
     .kernel = share,

@@ -347,7 +347,8 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
                : !others[i].has_size() || !x.dims()[i].has_size() || others[i] == x.dims()[i];
   if (!fits)
     throw ShapeError(str("cum_concat: x must have all dims of accum but ",
-                         axis_name(accum.type(), axis), ", got ", x.type()));
+                         axis_name(accum.type(), axis), ", got ", x.type(),
+                         one_dim_hint(x.dims(), others)));
   if (x.dtype() != accum.dtype())
     throw DTypeError(str("cum_concat: dtypes differ: ", x.type(), " behind ", accum.type(),
                          "; cast one of them"));

@@ -11,6 +11,7 @@
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/over_time.h"
+#include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -101,7 +102,8 @@ void scatter_type(TypeArgs& a, std::string_view verb) {
   const TensorType expected = to.with(gathered_dims(to, indices, attrs));
   if (updates != expected && updates.is_known() && expected.is_known())
     throw ShapeError(str(a.op.name, ": updates are ", updates, ", but indices ", indices, " along ",
-                         axis_name(to, attrs.axis), " take ", expected));
+                         axis_name(to, attrs.axis), " take ", expected,
+                         one_dim_hint(updates.dims(), expected.dims())));
   a.out.push_back(to);
 }
 

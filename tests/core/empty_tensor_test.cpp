@@ -42,6 +42,8 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("squeeze", squeeze(e, 0)),
       REEL_CALL("concat", concat({e, e}, 0)),
       REEL_CALL("stack", stack({e, e})),
+      REEL_CALL("item", e.item<float>()),
+      REEL_CALL("to_vector", e.to_vector<float>()),
       REEL_CALL("unstack", unstack(e)),
       REEL_CALL("split", split(e, 0, 2)),
       REEL_CALL("slice", slice(e, 0, 0, 1)),

@@ -38,6 +38,16 @@ std::vector<Refusal> refusals() {
        [](auto& a, auto& b, auto& k) {
          concat({zeros({a, k}), zeros({b, k})}, k);
        }},
+      {"cum_concat",
+       [](auto& a, auto& b, auto& k) {
+         cum_concat(zeros({b}), zeros({a, k}), k);
+       }},
+      {"scatter_add",
+       [](auto& a, auto& b, auto& k) {
+         scatter_add(zeros({a, k}), zeros({a}, i32), zeros({b}), k);
+       }},
+      {"ensure_shape",
+       [](auto& a, auto& b, auto&) { ensure_shape(zeros({a}), PartialShape(Dims{b})); }},
       {"stack",
        [](auto& a, auto& b, auto&) {
          stack({zeros({a}), zeros({b})});

@@ -12,6 +12,14 @@ struct Fibonacci {
   TensorArray list;
 };
 
+TEST(TensorArrayErrorsTest, AnEmptyElementIsRefusedByName) {
+  const TensorArray array(TensorType(f32, {2}));
+  EXPECT_EQ(message_of<ArgumentError>([&] { array.push_back(Tensor()); }),
+            "TensorArray push_back: was given an empty Tensor");
+  EXPECT_EQ(message_of<ArgumentError>([&] { array.write(0, Tensor()); }),
+            "TensorArray write: was given an empty Tensor");
+}
+
 TEST_P(TensorArrayTest, GradientsOfReadsAddUp) {
   const auto f = [](Tensor x) {
     const TensorArray array = TensorArray::unstack(x, 0);
