@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "reel/core/dim_slices.h"
 #include "reel/core/errors.h"
 #include "reel/core/op_errors.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"

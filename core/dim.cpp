@@ -3,11 +3,11 @@
 #include <ostream>
 
 #include "reel/core/dim_expression.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 

@@ -6,10 +6,10 @@
 #include "reel/core/bind.h"
 #include "reel/core/dim_expression.h"
 #include "reel/core/dim_node.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/known_number.h"
 #include "reel/core/ops/dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 

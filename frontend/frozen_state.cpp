@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "reel/core/dim_slices.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/entries.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
-#include "reel/core/ops/sliced_dims.h"
 
 namespace reel {
 namespace {

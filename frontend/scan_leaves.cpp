@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "reel/core/dim_slices.h"
 #include "reel/core/errors.h"
 #include "reel/core/no_memory.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/recorded_part.h"

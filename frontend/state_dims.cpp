@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "reel/core/dim_changes.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

@@ -5,11 +5,11 @@
 #include <new>
 
 #include "reel/core/dim_expression.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/memory.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/random.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,28 +10,16 @@
 #include <vector>
 
 #include "reel/core/dim_changes.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/tensor.h"
 
 namespace reel {
-
-// If the lengths of `letters` run over {batch, words}, a slice along words has another Dim of that
-// name: its lengths run over {batch} alone. `letters` is the whole dim, and finds the axis of the
-// slice (find_axis).
-
-/// True if `dim` was made by slice_of_dim from `whole`, or from a slice of it.
-bool is_slice_of(const Dim& dim, const Dim& whole);
-/// The position of a dim in a list, or of the only slice of it there; -1 otherwise.
-int find_axis(const Dims& dims, const Dim& dim);
 
 /// Returns a Dim with these lengths that is a slice of `whole`.
 ///
 /// key: if it is not empty, the same whole dim and key give the same Dim while that Dim lives. In a
 /// trace this holds inside of the graph that the Dim was made for.
 Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key = {});
-/// Makes `to` a slice of the same whole dim, if `from` is a slice.
-void copy_slice(const Dim& from, const Dim& to);
-/// For DimNode: the node is about to be freed.
-void forget_slice(const DimNode* node);
 /// Returns a text for keys. In eager mode indices of equal numbers have the same text.
 std::string text_of_index(const Tensor& index);
 
@@ -41,11 +28,6 @@ std::string text_of_index(const Tensor& index);
 ///
 /// Returns false if no operand was cut.
 bool meet_slices(std::span<Tensor* const> operands);
-namespace detail {
-inline constinit std::atomic<std::size_t> slice_count{0};  ///< Dims that are slices
-}
-/// True if some living Dim is a slice. Otherwise meet_slices changes nothing.
-inline bool has_slices() { return detail::slice_count.load(std::memory_order_relaxed) != 0; }
 
 /// True if slices of x along the axis have lengths of their own: x has a ragged dim, all dims of
 /// its lengths, and one of these is the axis.
