@@ -4,6 +4,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/dim_expression.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/list.h"
 #include "reel/core/ops/new_dims.h"
@@ -163,13 +164,13 @@ ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
   const Dims entries = along.length_dims();
   ScanSpec inner = spec;
   inner.is_reverse = false;
-  AlongAxis forth(along, reversed_entries, true);
+  AlongAxis forth({along}, reversed_entries, {.keeps_axis = true});
   Tensors xs;
   for (const Tensor& x : plan.xs) xs.push_back(forth(with_entries(x, entries), 0));
   inner.xs = with_tensors(spec.xs, xs);
   ScanResult result = scan_leaves(inner);
 
-  AlongAxis back(along, reversed_entries, true);
+  AlongAxis back({along}, reversed_entries, {.keeps_axis = true});
   for (const Tensor& x : plan.xs)
     for (const Dim& dim : x.dims())
       if (forth.changes().affects(dim)) back.add(forth.changes()(dim), dim);

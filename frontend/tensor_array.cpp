@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/dim_slices.h"
 #include "reel/core/errors.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
@@ -62,6 +63,13 @@ Tensor TensorArray::checked(const Tensor& x, const char* op) const {
         !mine.is_named() && !wanted.is_named() && !(mine.has_size() && wanted.has_size());
     fits = either_unknown;
   }
+  for (const Dim& mine : x.dims())
+    for (const Dim& wanted : element.dims())
+      if (!fits && mine.is_named() && !(mine == wanted) && shared_whole(mine, wanted))
+        throw ShapeError(str("TensorArray ", op, ": ", mine, " of an element of type ", x.type(),
+                             " has the lengths of a slice, which an array of ", element,
+                             " cannot hold: its elements have one type; let a scan return such ",
+                             "elements as ys, which have the lengths of each"));
   if (!fits)
     throw ShapeError(str("TensorArray ", op, ": an element of type ", x.type(),
                          " does not fit an array of ", element, ": ",

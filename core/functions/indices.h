@@ -58,6 +58,8 @@ struct TopKOverAxes {
 };
 /// The k largest elements along an axis. k: a number, or a named Dim that the result has there.
 ///
+/// Of a ragged dim whose lengths run over the axis, entry n of the k has as many elements as the
+/// n-th longest entry of x.
 /// Where padding leaves an entry fewer than k, the rest are -inf (integers: the smallest), with
 /// index 0 and without gradient. Throws ShapeError when k is more than the size of an axis that is
 /// not ragged.

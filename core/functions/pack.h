@@ -19,7 +19,7 @@ namespace reel {
 /// Dims of the mask that are not listed stay, and each entry of theirs selects for itself: the new
 /// dim is then ragged over them. `to` is the new dim, by default made fresh and called "packed"; an
 /// entry that does not select as many elements as `to` is long is a ShapeError. A dim of x whose
-/// lengths run over a packed dim counts as full afterwards, its padding being 0. Source: RETURNN's
+/// lengths run over a packed dim has those of the selected elements. Source: RETURNN's
 /// masked_select.
 Tensor pack(const Tensor& x, const Tensor& mask, const Axes& axes, std::optional<Dim> to = {});
 Tensor pack(const Tensor& x, const Tensor& mask);

@@ -13,11 +13,10 @@
 
 namespace reel {
 
-// Where an axis that the lengths of a ragged dim run over goes, is cut, or gets other elements in
-// its places, these lengths do not tell any more what is padding: it is 0 then (pad and shift:
-// `value`). The same where `to` is a dim that takes the place of a ragged one. But slice, unstack
-// and reverse take the lengths along, as gather does: their results have a slice of the ragged dim,
-// whose axis the whole dim finds (docs/semantics.md).
+// Where an axis that the lengths of a ragged dim run over gets other elements in its places, or
+// becomes another one, the lengths go along: the result has a slice of the ragged dim, whose axis
+// the whole dim finds. Places that are new have length 0 (docs/semantics.md). What was padding is 0
+// (pad and shift: `value`) where `to` is a dim that takes the place of a ragged one.
 
 /// The axes in another order; all of them are listed.
 Tensor transpose(const Tensor& x, const Axes& order);
@@ -26,6 +25,7 @@ Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
 inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return reshape(x, std::vector<std::int64_t>(sizes));
 }
+/// Throws ShapeError, too, if a ragged dim of x would get lengths that are not those of its entries.
 Tensor reshape(const Tensor& x, const Dims& dims);
 /// The axis `from` is called `to`, which must have its size. Shares storage.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
@@ -59,7 +59,7 @@ Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts);
 /// x without axes, each of the static size 1. Shares storage.
 Tensor squeeze(const Tensor& x, const Axes& axes);
 /// Tensors one behind another along an axis. Named dims: `to` is the new dim, by default made fresh
-/// under the same name.
+/// under the same name. Ragged dims of one name whose lengths run over the axis are joined.
 Tensor concat(const Tensors& tensors, const Axis& axis, std::optional<Dim> to = {});
 /// accum with x behind each entry's last element: one step of a history that grows.
 ///

@@ -7,6 +7,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/rows.h"
 #include "reel/core/ops/sliced_dims.h"
@@ -363,10 +364,16 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
 }
 
 namespace {
-/// Which slices an index takes; an element that is there is one by any rule.
-std::string key_of(const Tensor& indices, IndexRule rule) {
-  const std::string text = text_of_index(indices);
-  return text.starts_with("element") ? text : str("gather ", static_cast<int>(rule), ' ', text);
+/// Which slices an index takes. An element that all entries have is one by any rule; of an entry
+/// without it the rules take others.
+std::string key_of(const Dim& axis, const Tensor& indices, IndexRule rule) {
+  const auto element = element_of(indices);
+  const bool is_there = !axis.is_ragged() && axis.has_size() && element && *element < axis.size();
+  if (element && (is_there || rule != IndexRule::clip || *element == 0))
+    return key_of_element(axis, *element);
+  KeyBytes key = key_along("gather", {axis});
+  add_value(key.number(rule), indices);
+  return key.take();
 }
 }  // namespace
 
@@ -393,8 +400,11 @@ Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, co
     at = match_dims(from.type(), places.type(), std::move(at));
     return gather_positions(from, places, make_attrs(std::move(at)));
   };
-  AlongAxis gathered(dim, take, contains(given.dims(), dim),
-                     [&] { return key_of(given, attrs.rule); });
+  AlongAxis gathered(
+      {dim}, take,
+      {.keeps_axis = contains(given.dims(), dim),
+       .key = [&] { return key_of(dim, given, attrs.rule); },
+       .entries = attrs.rule == IndexRule::strict ? Dims{} : with_entries_of({dim})});
   return gathered(x, attrs.axis);
 }
 

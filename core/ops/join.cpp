@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "reel/core/bind.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/joined_lengths.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/slice.h"
@@ -310,8 +313,12 @@ Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
 
 Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) {
   need_tensors(tensors, "concat");
+  const int axis = along.in(tensors[0], "concat");
+  if (auto joined = JoinedLengths::of(tensors, axis)) {
+    const Tensor result = concat(joined->extended(), axis, std::move(to));
+    return joined->with_lengths(result, dim_at(result.type(), axis));
+  }
   const Tensor& first = tensors[0];
-  const int axis = along.in(first, "concat");
   Tensors ordered;
   std::int64_t size = 0;
   bool any_ragged = false, inner_ragged = false;
@@ -343,7 +350,7 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
   bool fits = x.rank() == static_cast<int>(others.size());
   for (std::size_t i = 0; fits && i < others.size(); ++i)
     fits = dim.is_named()
-               ? contains(x.dims(), others[i])
+               ? find_axis(x.dims(), others[i]) >= 0
                : !others[i].has_size() || !x.dims()[i].has_size() || others[i] == x.dims()[i];
   if (!fits)
     throw ShapeError(str("cum_concat: x must have all dims of accum but ",
@@ -357,15 +364,19 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
       throw ShapeError(str("cum_concat: ", accum.type(), " has no dim ", of,
                            ", over which the lengths of ", dim, " run; expand it"));
   const auto one = dim.is_named() ? std::optional(Dim("step", 1)) : std::nullopt;
-  const Tensor step = dim.is_named() ? expand(x, with_dim(accum.dims(), axis, *one))
-                                     : reshape(x, insert_dim(x.dims(), axis, 1));
+  // A dim of accum may be here a slice of it: of the letters of one word.
+  Dims dims;
+  for (const Dim& of : accum.dims())
+    dims.push_back(of == dim ? one.value_or(of)
+                             : (dim.is_named() ? x.dims()[find_axis(x.dims(), of)] : of));
+  const Tensor step = dim.is_named() ? expand(x, dims) : reshape(x, insert_dim(x.dims(), axis, 1));
   const Tensor result = concat({accum, step}, axis, dim.is_named() ? std::optional(dim + 1) : one);
   return {result, result.dims()[static_cast<std::size_t>(axis)]};
 }
 
 Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> part) {
   const int axis = along.in(x, "split");
-  const Dim& dim = dim_at(x.type(), axis);
+  const Dim dim = dim_at(x.type(), axis);
   if (dim.is_ragged() && (!part || part->is_undefined()))
     throw ShapeError(str("split: ", axis_name(x.type(), axis),
                          " is ragged, so its entries have no equal parts; use ",
@@ -373,8 +384,29 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
   const int divisor = std::max(parts, 1);
   auto named = changed_dim(dim, part, dim.has_size() ? dim.size() / divisor : -1,
                            [&] { return floor_divide(dim.lengths(), divisor); });
-  return bind_all(split_op, {clear_padding(x, axis, part)},
-                  make_attrs(SplitAttrs{axis, parts, std::move(named)}));
+  const auto all_parts = [&](const Tensor& of, int axis) {
+    return bind_all(split_op, {clear_padding(of, axis, part)},
+                    make_attrs(SplitAttrs{axis, parts, named}));
+  };
+  if (!has_lengths_along(x.type(), axis)) return all_parts(x, axis);
+  std::vector<std::pair<Tensor, Tensors>> known;  // parts of x, and of lengths
+  std::size_t place = 0;
+  const auto take = [&](const Tensor& of, int axis) {
+    for (const auto& [whole, cut] : known)
+      if (whole.block() == of.block()) return cut[place];
+    return known.emplace_back(of, all_parts(of, axis)).second[place];
+  };
+  AlongAxis part_of(
+      {dim}, take,
+      {.keeps_axis = *named == dim,
+       .key = [&] { return key_along("split", {dim}).number(place).pointer(named->node()).take(); },
+       .entries = with_entries_of({dim})});
+  Tensors result;
+  for (; place < static_cast<std::size_t>(parts); ++place) {
+    part_of.begin();
+    result.push_back(part_of(x, axis));
+  }
+  return result;
 }
 
 namespace {

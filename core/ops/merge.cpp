@@ -7,6 +7,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/dim_node.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/shape.h"
@@ -211,22 +212,49 @@ bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
   return false;
 }
 
-}  // namespace
-
-Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
-  const std::vector<int> listed = axes.in(x, "merge_dims");
-  if (listed.empty()) throw ArgumentError(str("merge_dims: takes at least one axis of ", x.type()));
-  // Side by side, in the order given, where the first of them stands.
+/// Side by side, in the order given, where the first of them stands.
+std::vector<Axis> side_by_side(const TensorType& x, const std::vector<int>& listed) {
   std::vector<Axis> order;
   const int axis = *std::min_element(listed.begin(), listed.end());
   for (int i = 0; i < x.rank(); ++i) {
     if (i == axis) order.insert(order.end(), listed.begin(), listed.end());
     if (!std::count(listed.begin(), listed.end(), i)) order.emplace_back(i);
   }
-  Tensor ordered = transpose(x, order);
+  return order;
+}
+
+}  // namespace
+
+Tensor merged_axes(const Tensor& x, const std::vector<int>& listed,
+                   const std::optional<Dim>& named) {
+  const int axis = *std::min_element(listed.begin(), listed.end());
+  Tensor ordered = transpose(x, side_by_side(x.type(), listed));
   const Dims merged(ordered.dims().begin() + axis,
                     ordered.dims().begin() + axis + static_cast<int>(listed.size()));
   if (shows_padding(ordered.type(), axis, merged)) ordered = mask_padding(ordered);
+  return merge_positions(ordered, {axis, static_cast<int>(listed.size()), named});
+}
+
+namespace {
+
+bool any_ragged(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_ragged(); });
+}
+
+/// The key of merge_dims or split_dim: it names the dims that the axes are afterwards.
+std::string key_of(std::string_view function, const Dims& axes, const Dims& to) {
+  KeyBytes key = key_along(function, axes);
+  for (const Dim& dim : canonical(to)) key.pointer(dim.node());
+  return key.take();
+}
+
+}  // namespace
+
+Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
+  const std::vector<int> listed = axes.in(x, "merge_dims");
+  if (listed.empty()) throw ArgumentError(str("merge_dims: takes at least one axis of ", x.type()));
+  Dims merged;
+  for (const int axis : listed) merged.push_back(dim_at(x.type(), axis));
   if (!to && merged[0].is_named()) {
     std::string name;
     for (const Dim& dim : merged) name += (name.empty() ? "" : "*") + dim.name();
@@ -240,7 +268,16 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
         for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
         return lengths;
       });
-  return merge_positions(ordered, {axis, static_cast<int>(listed.size()), std::move(named)});
+  if (!has_lengths_along(x.type(), listed)) return merged_axes(x, listed, named);
+  const auto take = [&](const Tensor& of, int) {
+    return merged_axes(of, Axes(merged).in(of, "merge_dims"), named);
+  };
+  return AlongAxis(merged, take,
+                   {.keeps_axis = contains(merged, *named),
+                    .key = [&] { return key_of("merge_dims", merged, {*named}); },
+                    .undoes = [&] { return key_of("split_dim", {*named}, merged); },
+                    .entries = with_entries_of(merged),
+                    .makes_places = any_ragged(merged)})(x, listed[0]);
 }
 
 namespace {
@@ -256,9 +293,24 @@ Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
 
 }  // namespace
 
-Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
-  const int axis = along.in(x, "split_dim");
-  const Dim dim = dim_at(x.type(), axis);
+namespace {
+
+/// How an axis is split: the parts, and their sizes but that of the open one together, if places
+/// are added up to a multiple of it.
+struct Split {
+  Dims parts;
+  std::optional<Tensor> step;
+};
+
+/// split_dim of x alone: lengths that run over the axis do not go along.
+Tensor split_axis(const Tensor& x, int axis, const Split& split) {
+  return split_positions(
+      split.step ? padded_to_multiples(x, axis, *split.step) : clear_padding(x, axis),
+      SplitDimAttrs{axis, split.parts});
+}
+
+Split split_of(const Tensor& x, int axis, const Dims& dims) {
+  const Dim& dim = dim_at(x.type(), axis);
   SplitDimAttrs attrs{axis, canonical(dims)};
   std::size_t open = attrs.parts.size();
   for (std::size_t i = 0; i < attrs.parts.size(); ++i) {
@@ -280,8 +332,7 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
                            "too, or a name; got ", dims));
     open = 0;
   }
-  const Tensor shown = clear_padding(x, axis);
-  if (!dim.is_ragged() && !has_open) return split_positions(shown, std::move(attrs));
+  if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};
   // The sizes of the other parts together: what the open one is a multiple of.
   Dims others = attrs.parts;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
@@ -302,18 +353,35 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
     attrs.parts[open] =
         *changed_dim(dim, attrs.parts[open], divides ? dim.size() / known : -1,
                      [&] { return floor_divide(cast(dim.lengths(), i64) + (step - 1), step); });
-  return split_positions(divides ? shown : padded_to_multiples(x, axis, step), std::move(attrs));
+  return {std::move(attrs.parts), divides ? std::nullopt : std::optional(step)};
+}
+
+}  // namespace
+
+Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
+  const int axis = along.in(x, "split_dim");
+  const Dim dim = dim_at(x.type(), axis);
+  const Split split = split_of(x, axis, dims);
+  const auto take = [&](const Tensor& of, int axis) { return split_axis(of, axis, split); };
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  return AlongAxis({dim}, take,
+                   {.keeps_axis = contains(split.parts, dim),
+                    .key = [&] { return key_of("split_dim", {dim}, split.parts); },
+                    .undoes = [&] { return key_of("merge_dims", split.parts, {dim}); },
+                    .entries = with_entries_of({dim}),
+                    .makes_places = split.step.has_value()})(x, axis);
 }
 
 Tensor squeeze(const Tensor& x, const Axes& axes) {
   const std::vector<int> dropped = axes.in(x, "squeeze");
-  Dims dims;
+  Dims dims, ones;
   for (int i = 0; i < x.rank(); ++i) {
     const Dim& dim = dim_at(x.type(), i);
     if (!std::count(dropped.begin(), dropped.end(), i)) {
       dims.push_back(dim);
       continue;
     }
+    ones.push_back(dim);
     if (!is_static(dim))
       throw ShapeError(str("squeeze: ", axis_name(x.type(), i),
                            " has no fixed size; use gather(x, scalar(0), axis)"));
@@ -321,7 +389,10 @@ Tensor squeeze(const Tensor& x, const Axes& axes) {
       throw ShapeError(
           str("squeeze: ", axis_name(x.type(), i), " has size ", dim.size(), ", not 1"));
   }
-  return reshape(x, dims);
+  if (!has_lengths_along(x.type(), dropped)) return reshape(x, dims);
+  Tensor result = x;  // each element is the first one
+  for (const Dim& dim : ones) result = gather(result, scalar(0), dim);
+  return result;
 }
 
 }  // namespace reel

@@ -31,6 +31,10 @@ struct SplitDimAttrs {
 };
 extern const Op split_dim_op;
 
+/// merge_dims of x alone, into `to` (nothing for plain axes): lengths that run over the axes do not
+/// go along.
+Tensor merged_axes(const Tensor& x, const std::vector<int>& axes, const std::optional<Dim>& to);
+
 /// The same of tensors with plain sizes that only a run knows.
 extern const Op merge_dims_unknown_op;
 extern const Op split_dim_unknown_op;

@@ -4,9 +4,13 @@
 #include "reel/core/bind.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
+#include "reel/core/ops/merge.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/slice.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/same_name.h"
 #include "reel/core/sizes.h"
@@ -91,9 +95,21 @@ const Op true_positions_op{
 /// A mask that selects no padding, its packed axes merged.
 struct Selection {
   Dims packed;  ///< the dims of the packed axes, in order
+  Dims dims;    ///< all dims of the mask
   Tensor flat;  ///< the mask with one dim for all of them
   int axis;     ///< where that is
 };
+
+/// The mask that selects all that is valid, or another one.
+enum class MaskKind : std::uint8_t { valid, given };
+
+/// The key of lengths that a mask packed: pack makes dims by it, which unpack undoes.
+std::string key_of(const Dims& packed, const Tensor& mask, MaskKind kind, const Dim& to) {
+  KeyBytes key = key_along("pack", packed);
+  key.pointer(canonical(to).node()).number(kind);
+  if (kind == MaskKind::given) add_value(key, mask);
+  return key.take();
+}
 
 Selection select(std::string_view op, Tensor mask, const Axes& axes) {
   if (mask.dtype() != boolean)
@@ -105,6 +121,7 @@ Selection select(std::string_view op, Tensor mask, const Axes& axes) {
                          listed.size(), " are packed; pack all of them, or name them, because ",
                          "entries of the others may select differently"));
   Selection result;
+  result.dims = mask.dims();
   for (const int axis : listed) result.packed.push_back(dim_at(mask.type(), axis));
   result.axis = *std::min_element(listed.begin(), listed.end());
   for (int axis = result.axis; axis-- > 0;)
@@ -168,7 +185,10 @@ Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type)
 
 // ---- Public functions ---------------------------------------------------------------------------
 
-Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optional<Dim> to) {
+namespace {
+
+Tensor pack_by(const Tensor& x, const Tensor& given, MaskKind kind, const Axes& axes,
+               std::optional<Dim> to) {
   check_defined("pack", x);
   check_defined("pack", given);
   const TensorType& type = given.type();
@@ -206,16 +226,31 @@ Tensor pack(const Tensor& x, const Tensor& given, const Axes& axes, std::optiona
                   : flat.is_named() ? std::optional(Dim("packed"))
                                     : to,
                   -1, [&] { return sum(cast(selection.flat, i32), selection.axis); });
-  const Tensor merged = merge_dims(x, in_x, named_dim(selection.flat.type(), selection.axis));
-  return gather(merged, positions_of(selection, named), flat.is_named() ? Axis(flat) : Axis(0));
+  Tensor positions;
+  const auto take = [&](const Tensor& of, int) {
+    const Tensor merged = merged_axes(of, Axes(in_x).in(of, "pack"),
+                                      named_dim(selection.flat.type(), selection.axis));
+    if (!positions.is_defined()) positions = positions_of(selection, named);
+    return gather(merged, positions, flat.is_named() ? Axis(flat) : Axis(0));
+  };
+  if (!has_lengths_along(x.type(), Axes(in_x).in(x, "pack"))) return take(x, 0);
+  return AlongAxis(packed, take,
+                   {.keeps_axis = contains(packed, *named),
+                    .key = [&] { return key_of(packed, given, kind, *named); },
+                    .entries = with_entries_of(selection.dims)})(x, find(x.dims(), packed[0]));
 }
 
+}  // namespace
+
+Tensor pack(const Tensor& x, const Tensor& mask, const Axes& axes, std::optional<Dim> to) {
+  return pack_by(x, mask, MaskKind::given, axes, std::move(to));
+}
 Tensor pack(const Tensor& x, const Tensor& mask) { return pack(x, mask, all_axes("pack", mask)); }
 
 Tensor pack(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
   Dims dims;
   for (const int axis : axes.in(x, "pack")) dims.push_back(dim_at(x.type(), axis));
-  return pack(x, valid_mask("pack", dims, x.type()), dims, std::move(to));
+  return pack_by(x, valid_mask("pack", dims, x.type()), MaskKind::valid, dims, std::move(to));
 }
 
 namespace {
@@ -232,7 +267,7 @@ void check_unpack(const TensorType& x, const TensorType& mask, const Selection& 
     throw DTypeError(
         str("unpack: dtypes differ: ", x, ", the backup is ", other, "; cast one of them"));
   for (const Dim& dim : other.dims())
-    if (dim.is_named() && !contains(selection.packed, dim) && !contains(x.dims(), dim))
+    if (dim.is_named() && !contains(selection.packed, dim) && find_axis(x.dims(), dim) < 0)
       throw ShapeError(str("unpack: the backup ", other, " has the dim ", dim, ", which neither ",
                            x, " nor the mask ", mask, " has"));
 }
@@ -243,22 +278,12 @@ std::optional<Dim> known_dim(const TensorType& type, int axis) {
   return dim.is_named() || dim.has_size() ? std::optional(dim) : std::nullopt;
 }
 
-}  // namespace
-
-Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axes& axes,
-              const Arg& backup) {
-  check_defined("unpack", mask);
-  if (!backup.is_number()) check_defined("unpack", backup.tensor());
-  const int axis = packed.in(x, "unpack");
-  if (x.type().is_named() != mask.type().is_named())
-    throw ShapeError(str("unpack: ", x.type(), " and the mask ", mask.type(),
-                         " must both have named dims, or both plain sizes"));
-  const Selection selection = select("unpack", mask, axes);
+/// unpack of x alone, with zeros between: lengths that run over the axis do not go along.
+Tensor unpacked_axis(const Tensor& x, int axis, const Selection& selection) {
   const Dim& flat = dim_at(selection.flat.type(), selection.axis);
-  check_unpack(x.type(), mask.type(), selection, backup);
-  // Zeros over the dims of x, with the merged ones for the packed one.
   const bool is_boolean = x.dtype() == boolean;
   const Tensor values = is_boolean ? cast(x, i32) : x;
+  // Zeros over the dims of x, with the merged ones for the packed one.
   const Dims dims = with_dim(x.dims(), axis, flat);
   Tensor start;
   if (flat.is_named()) {
@@ -271,9 +296,73 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axe
   Tensor result =
       scatter_add(start, positions_of(selection, known_dim(x.type(), axis), true), values, axis);
   result = split_dim(result, axis, selection.packed);
-  if (is_boolean) result = cast(result, boolean);
-  const bool is_zero = backup.is_number() && backup.number() == 0;
-  return is_zero ? result : where(in_place(mask, axes, result, axis), result, backup);
+  return is_boolean ? cast(result, boolean) : result;
+}
+
+/// Where the mask holds the elements of x, else those of the backup. Their ragged dims get the
+/// lengths of the elements that are taken, if those of x are slices of those of the backup.
+Tensor with_backup(const Tensor& mask, const Tensor& x, const Tensor& backup,
+                   const Tensor& plain_mask) {
+  DimChanges of_x, of_backup;
+  for (int i = 0; i < backup.rank() && x.type().is_ragged(); ++i) {
+    const Dim& whole = dim_at(backup.type(), i);
+    const int place = has_its_lengths(backup.type(), i) ? find_axis(x.dims(), whole) : -1;
+    if (place < 0 || contains(x.dims(), whole) || !runs_along(x.type(), place, plain_mask.dims()))
+      continue;
+    const Dim& mine = dim_at(x.type(), place);
+    const Tensor lengths = computed_plainly([&] {
+      return where(plain_mask, resized(mine.lengths(), of_x(mine.length_dims())),
+                   resized(whole.lengths(), of_backup(whole.length_dims())));
+    });
+    KeyBytes key = key_along("unpack", {mine});
+    add_value(key, plain_mask);
+    const Dim both = slice_of_dim(whole, lengths, key.take());
+    of_x.add(mine, both);
+    of_backup.add(whole, both);
+  }
+  return where(mask, resized(x, of_x(x.dims())), resized(backup, of_backup(backup.dims())));
+}
+
+Tensor unpack_by(const Tensor& x, const Axis& packed, const Tensor& mask, MaskKind kind,
+                 const Axes& axes, const Arg& backup) {
+  check_defined("unpack", mask);
+  if (!backup.is_number()) check_defined("unpack", backup.tensor());
+  const int axis = packed.in(x, "unpack");
+  if (x.type().is_named() != mask.type().is_named())
+    throw ShapeError(str("unpack: ", x.type(), " and the mask ", mask.type(),
+                         " must both have named dims, or both plain sizes"));
+  const Selection selection = select("unpack", mask, axes);
+  check_unpack(x.type(), mask.type(), selection, backup);
+  const Dim dim = dim_at(x.type(), axis);
+  const auto take = [&](const Tensor& of, int axis) { return unpacked_axis(of, axis, selection); };
+  const auto key = [&] {
+    KeyBytes key = key_along("unpack", {dim});
+    for (const Dim& of : canonical(selection.packed)) key.pointer(of.node());
+    add_value(key, mask);
+    return key.take();
+  };
+  const auto undoes = [&] { return key_of(selection.packed, mask, kind, dim); };
+  const bool has_lengths = has_lengths_along(x.type(), axis);
+  const Tensor result = has_lengths ? AlongAxis({dim}, take,
+                                                {.keeps_axis = contains(selection.packed, dim),
+                                                 .key = key,
+                                                 .undoes = undoes,
+                                                 .entries = with_entries_of({dim}),
+                                                 .makes_places = true})(x, axis)
+                                    : take(x, axis);
+  if (backup.is_number())
+    return backup.number() == 0 ? result
+                                : where(in_place(mask, axes, result, axis), result, backup);
+  const Tensor in_result = in_place(mask, axes, result, axis);
+  return has_lengths ? with_backup(in_result, result, backup.tensor(), mask)
+                     : where(in_result, result, backup);
+}
+
+}  // namespace
+
+Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axes& axes,
+              const Arg& backup) {
+  return unpack_by(x, packed, mask, MaskKind::given, axes, backup);
 }
 
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask) {
@@ -284,7 +373,7 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Ten
 }
 
 Tensor unpack(const Tensor& x, const Axis& packed, const Dims& dims, const Arg& backup) {
-  return unpack(x, packed, valid_mask("unpack", dims, x.type()), dims, backup);
+  return unpack_by(x, packed, valid_mask("unpack", dims, x.type()), MaskKind::valid, dims, backup);
 }
 
 namespace {

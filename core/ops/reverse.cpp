@@ -3,10 +3,10 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/vjp.h"
 
@@ -81,8 +81,12 @@ Tensor reverse(const Tensor& x, const Axis& along) {
     return bind(reverse_op, {of}, make_attrs(ReverseAttrs{axis, false}));
   };
   const int axis = along.in(x, "reverse");
+  const Dim dim = dim_at(x.type(), axis);
+  const auto key = [&] { return key_along("reverse", {dim}).take(); };
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
-  return AlongAxis(dim_at(x.type(), axis), take, true, [] { return "reverse"; })(x, axis);
+  return AlongAxis(
+      {dim}, take,
+      {.keeps_axis = true, .key = key, .undoes = key, .entries = with_entries_of({dim})})(x, axis);
 }
 
 }  // namespace reel

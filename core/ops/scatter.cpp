@@ -1,15 +1,20 @@
 // scatter_add, scatter_max: elements joined into a tensor at indices.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <xsimd/xsimd.hpp>
 
 #include "reel/core/bind.h"
+#include "reel/core/dim_slices.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/dims.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/long_sums.h"
+#include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/slice.h"
 #include "reel/core/over_time.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
@@ -213,17 +218,40 @@ struct Scattered {
   Tensor indices, updates;
   AttrsRef attrs;
 };
-Scattered prepare(std::string_view op, const Tensor& to, const Tensor& given, const Tensor& updates,
-                  const Axis& along) {
+
+double lowest_number(DType dtype) {
+  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  return dtype == i32 ? std::numeric_limits<std::int32_t>::min()
+                      : static_cast<double>(std::numeric_limits<std::int64_t>::min());
+}
+
+/// Updates as gather gives them have slices of the ragged dims of `to`: they get these dims, with
+/// `neutral` in what was padding.
+Tensor with_whole_dims(const Tensor& updates, const Dims& wanted, double neutral) {
+  Tensor result = updates;
+  for (const Dim& dim : wanted) {
+    const int axis = dim.is_ragged() ? find_axis(updates.dims(), dim) : -1;
+    if (axis < 0 || contains(updates.dims(), dim)) continue;
+    if (result.block() == updates.block()) result = mask_padding(updates, neutral);
+    result = shift(result, computed_plainly([] { return full({}, 0, i32); }), axis, dim, neutral);
+  }
+  return result;
+}
+
+Scattered prepare(std::string_view op, const Tensor& to, const Tensor& given,
+                  const Tensor& given_updates, const Axis& along, double neutral) {
   check_defined(op, given);
-  check_defined(op, updates);
+  check_defined(op, given_updates);
   GatherAttrs attrs{.axis = along.in(to, op)};
   const Tensor indices = with_length_dims(given, to.type(), attrs);
   attrs = match_dims(to.type(), indices.type(), std::move(attrs));
+  const Dims wanted = gathered_dims(to.type(), indices.type(), attrs);
+  const Tensor updates =
+      has_slices() ? with_whole_dims(given_updates, wanted, neutral) : given_updates;
   std::vector<Axis> order;
   bool is_sorted = true;
   if (to.type().is_named() && updates.type().is_named())
-    for (const Dim& dim : gathered_dims(to.type(), indices.type(), attrs)) {
+    for (const Dim& dim : wanted) {
       const int at = find(updates.dims(), dim);
       is_sorted = is_sorted && at == static_cast<int>(order.size());
       if (at >= 0) order.emplace_back(at);
@@ -244,13 +272,14 @@ Tensor scatter_positions(Tensor to, const Tensor& indices, const Tensor& updates
 
 Tensor scatter_add(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis) {
-  const Scattered in = prepare("scatter_add", like, indices, updates, axis);
+  const Scattered in = prepare("scatter_add", like, indices, updates, axis, 0);
   return scatter_positions(like, in.indices, in.updates, in.attrs);
 }
 
 Tensor scatter_max(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis) {
-  const Scattered in = prepare("scatter_max", like, indices, updates, axis);
+  const Scattered in =
+      prepare("scatter_max", like, indices, updates, axis, lowest_number(like.dtype()));
   return bind_scatter(scatter_max_op, like, in.indices, in.updates, in.attrs, lowest(like.dtype()));
 }
 

@@ -6,11 +6,13 @@
 #include "reel/core/bind.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/merge.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/slice.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/stride.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
@@ -315,19 +317,87 @@ Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) {
   check_defined("reshape", x);
   return reshape_to(x.type().is_ragged() ? mask_padding(x) : x, {sizes, {}});
 }
+
+namespace {
+
+/// The lengths of a dim of x as the result of reshape has them, or nothing if they stay as they
+/// are. The axes behind the dim must be the same in both, so that the axes in front of it hold the
+/// same entries.
+std::optional<Tensor> reshaped_lengths(const Tensor& x, int axis, const Dims& to) {
+  const Dims& from = x.dims();
+  const Dim dim = from[static_cast<std::size_t>(axis)];
+  const int place = find(to, dim);
+  const Dims before(from.begin(), from.begin() + axis), entries(to.begin(), to.begin() + place);
+  const auto has_all = [&](const Dims& dims) {
+    return std::all_of(dim.length_dims().begin(), dim.length_dims().end(),
+                       [&](const Dim& of) { return contains(dims, of); });
+  };
+  if (before == entries && has_all(before)) return std::nullopt;
+  const bool same_behind =
+      std::equal(from.begin() + axis, from.end(), to.begin() + place, to.end());
+  if (!same_behind || !has_all(before))
+    throw ShapeError(str("reshape: ", dim, " of ", x.type(), " has a length in each entry, but ",
+                         to, " has other entries there; use transpose, merge_dims, split_dim or ",
+                         "pack, which take lengths along, or put the dims that keep their places ",
+                         "behind ", dim));
+  return computed_plainly([&] {
+    return reshape_to(mask_padding(expand(dim.lengths(), before)), {{}, entries});
+  });
+}
+
+/// reshape of x whose ragged dims have the lengths of their entries.
+Tensor reshape_ragged(const Tensor& x, const Dims& to) {
+  Tensor result = mask_padding(x);
+  DimChanges extents, slices;
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim& dim = dim_at(x.type(), i);
+    if (!has_its_lengths(x.type(), i) || !contains(to, dim)) continue;
+    const auto lengths = reshaped_lengths(x, i, to);
+    if (!lengths) continue;
+    KeyBytes key = key_along("reshape", x.dims());
+    for (const Dim& of : to) key.pointer(of.node());
+    const Tensor here =
+        computed_plainly([&] { return resized(*lengths, slices(extents(lengths->dims()))); });
+    extents.add(dim, extent_dim({dim}));
+    slices.add(extents(dim), slice_of_dim(dim, here, key.take()));
+    result = renamed(result, i, extents(dim));
+  }
+  result = reshape_to(result, {{}, extents(to)});
+  return resized(result, slices(result.dims()));
+}
+
+}  // namespace
+
 Tensor reshape(const Tensor& x, const Dims& dims) {
   check_defined("reshape", x);
   const Dims to = canonical(dims);
-  return reshape_to(keeps_padding(to, x.type()) ? x : mask_padding(x), {{}, to});
+  if (keeps_padding(to, x.type())) return reshape_to(x, {{}, to});
+  return reshape_ragged(x, to);
+}
+
+Tensor renamed(const Tensor& x, int axis, const Dim& to) {
+  return bind(rename_op, {clear_padding(x, axis, to)},
+              make_attrs(RenameAttrs{axis, canonical(to)}));
 }
 
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const int axis = from.in(x, "rename");
-  const Dim& dim = dim_at(x.type(), axis);
+  const Dim dim = dim_at(x.type(), axis);
   if (dim == to) return x;
-  const auto named =
-      changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
-  return bind(rename_op, {clear_padding(x, axis, to)}, make_attrs(RenameAttrs{axis, *named}));
+  const Dim named =
+      *changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
+  const auto take = [&](const Tensor& of, int axis) { return renamed(of, axis, named); };
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  // Of two ragged dims one may be longer in some entry.
+  const bool is_ragged = dim.is_ragged() || named.is_ragged();
+  const auto key_of = [](const Dim& from, const Dim& to) {
+    return key_along("rename", {from}).pointer(canonical(to).node()).take();
+  };
+  AlongAxis::Options options{.key = [&] { return key_of(dim, named); },
+                             .entries = is_ragged ? with_entries_of({dim, named}) : Dims{},
+                             .makes_places = is_ragged};
+  if (!is_ragged) options.undoes = [&] { return key_of(named, dim); };
+  return AlongAxis({dim}, take, options)(x, axis);
 }
 
 namespace {

@@ -54,6 +54,9 @@ struct RenameAttrs {
   }
 };
 
+/// rename of an axis by position, to a dim. It is for x alone: lengths that run over the axis do
+/// not go along.
+Tensor renamed(const Tensor& x, int axis, const Dim& to);
 /// transpose by positions; x itself where they are in order.
 Tensor transposed(const Tensor& x, std::vector<int> order);
 

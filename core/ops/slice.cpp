@@ -7,9 +7,9 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
 #include "reel/core/sizes.h"
@@ -195,14 +195,10 @@ Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
 
 // ---- pad ----------------------------------------------------------------------------------------
 
-namespace {
-
 void check_fits(std::string_view op, double value, const TensorType& x) {
   if (!is_float(x.dtype()) && (std::trunc(value) != value || std::isinf(value)))
     throw DTypeError(str(op, ": ", value, " does not fit ", x, ", which holds no fractions"));
 }
-
-}  // namespace
 
 const Op pad_op{
     .name = "pad",
@@ -407,17 +403,32 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   };
   const int axis = along.in(x, "slice");
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  const Dim dim = dim_at(x.type(), axis);
   const auto key = [&] {
-    return str("slice ", bounds({axis, begin, end, {}}), ' ',
-               reinterpret_cast<std::uintptr_t>(made->node()));
+    return key_along("slice", {dim}).text(bounds({axis, begin, end, {}})).pointer(made->node());
   };
-  return AlongAxis(dim_at(x.type(), axis), take, true, key)(x, axis);
+  return AlongAxis(
+      {dim}, take,
+      {.keeps_axis = true, .key = [&] { return key().take(); }, .entries = with_entries_of({dim})})(
+      x, axis);
 }
+
+namespace {
+/// pad of x alone: lengths that run over the axis do not go along. given: the caller's `to`.
+Tensor padded(const Tensor& x, const PadAttrs& attrs, const std::optional<Dim>& given) {
+  // What comes after a short entry begins where its padding was.
+  const bool is_hidden = attrs.after > 0 && is_masked(x.type(), attrs.axis);
+  return bind(
+      pad_op,
+      {is_hidden ? mask_padding(x, attrs.value) : clear_padding(x, attrs.axis, given, attrs.value)},
+      make_attrs(PadAttrs(attrs)));
+}
+}  // namespace
 
 Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t after,
            double value, std::optional<Dim> to) {
   const int axis = along.in(x, "pad");
-  const Dim& dim = dim_at(x.type(), axis);
+  const Dim dim = dim_at(x.type(), axis);
   // Negative numbers are refused by the type rule.
   const std::int64_t added = before >= 0 && after >= 0 ? add_sizes(before, after, "pad") : 0;
   const std::int64_t size =
@@ -425,10 +436,24 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
   auto named = changed_dim(dim, to, size, [&] {
     return added > kLargestI32 ? cast(dim.lengths(), i64) + added : dim.lengths() + added;
   });
-  // What comes after a short entry begins where its padding was.
-  const bool is_hidden = after > 0 && is_masked(x.type(), axis);
-  return bind(pad_op, {is_hidden ? mask_padding(x, value) : clear_padding(x, axis, to, value)},
-              make_attrs(PadAttrs{axis, before, after, value, std::move(named)}));
+  if (!has_lengths_along(x.type(), axis)) return padded(x, {axis, before, after, value, named}, to);
+  // What is added has length 0, so that `value` would be padding.
+  check_fits("pad", value, x.type());
+  const auto take = [&](const Tensor& of, int axis) {
+    return padded(of, {axis, before, after, 0, named}, to);
+  };
+  const auto key = [&] {
+    return key_along("pad", {dim})
+        .number(static_cast<std::uint64_t>(before))
+        .number(static_cast<std::uint64_t>(after))
+        .pointer(named->node())
+        .take();
+  };
+  return AlongAxis({dim}, take,
+                   {.keeps_axis = *named == dim,
+                    .key = key,
+                    .entries = with_entries_of({dim}),
+                    .makes_places = true})(x, axis);
 }
 
 }  // namespace reel

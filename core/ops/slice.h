@@ -76,6 +76,8 @@ extern const Op reverse_op;
 /// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and
 /// negative positions count from the extent.
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
+/// Throws DTypeError if a tensor of this type cannot hold the value.
+void check_fits(std::string_view op, double value, const TensorType& x);
 /// slice and reverse of what needs no clear_padding.
 Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                    std::optional<Dim> to);

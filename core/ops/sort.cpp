@@ -8,9 +8,11 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/index.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/slice.h"
 #include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -310,9 +312,9 @@ Tensor sort(const Tensor& x, const Axis& along, bool descending) {
   return take_along(x, argsort(x, axis, descending), axis);
 }
 
-TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k) {
-  const std::vector<int> axes = Axes(over).in(x, "top_k");
-  if (axes.empty()) throw ArgumentError("top_k: was given no axes");
+namespace {
+/// top_k of x alone: lengths that run over the axes do not go along.
+TopKOverAxes top_k_along(const Tensor& x, const std::vector<int>& axes, const Dim& k) {
   const int front = *std::min_element(axes.begin(), axes.end());
   const TopKAttrs attrs{front, static_cast<int>(axes.size()), checked_k(x.type(), k)};
   const Tensor lines = side_by_side(x, axes, front);
@@ -327,6 +329,32 @@ TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k)
   if (may_lack) values = where(found[0] < 0, full({}, lowest(x.dtype()), x.dtype()), values);
   found.erase(found.begin());
   return {std::move(values), std::move(found), attrs.k};
+}
+}  // namespace
+
+// Of each place among the letters the valid elements come first, in as many of the k as there are
+// words of that length. So the letters of the n-th of the k are as many as the n-th longest word
+// has.
+TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k) {
+  const std::vector<int> axes = Axes(over).in(x, "top_k");
+  if (axes.empty()) throw ArgumentError("top_k: was given no axes");
+  if (!has_lengths_along(x.type(), axes)) return top_k_along(x, axes, k);
+  Dims dims;
+  for (const int axis : axes) dims.push_back(dim_at(x.type(), axis));
+  TopKOverAxes result = top_k_along(x, axes, checked_k(x.type(), k));
+  const auto take = [&](const Tensor& of, int) {
+    return maximum(top_k_along(of, Axes(dims).in(of, "top_k"), result.dim).values, 0);
+  };
+  AlongAxis longest(
+      dims, take,
+      {.keeps_axis = contains(dims, result.dim),
+       .key = [&] { return key_along("top_k", dims).pointer(result.dim.node()).take(); },
+       .entries = with_entries_of(dims),
+       .makes_places = true});
+  const DimChanges& changes = longest.slices_of(x.type());
+  for (Tensor& index : result.indices) index = resized(index, changes(index.dims()));
+  result.values = resized(result.values, changes(result.values.dims()));
+  return result;
 }
 
 TopK top_k(const Tensor& x, const Axis& axis, const Dim& k) {

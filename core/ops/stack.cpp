@@ -3,9 +3,9 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/join.h"
 #include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -164,7 +164,8 @@ Tensors unstack(const Tensor& x, const Axis& along) {
     parts.emplace_back(of, unstack_shown(of, axis));
     return parts.back().second[place];
   };
-  AlongAxis slices(dim, take, false, [&] { return str("element ", place); });
+  AlongAxis slices({dim}, take,
+                   {.key = [&] { return key_of_element(dim, static_cast<std::int64_t>(place)); }});
   Tensors result(unstack_shown(x, axis).size());
   for (; place < result.size(); ++place) {
     slices.begin();

@@ -8,10 +8,10 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/along_axis.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/slice.h"
-#include "reel/core/ops/sliced_dims.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/sizes.h"
 #include "reel/core/str.h"
@@ -197,11 +197,15 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
     return result;
   };
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  const Dim dim = dim_at(x.type(), axis);
   const auto key = [&] {
-    return str("slice ", begin, ':', end ? str(*end) : "", ':', step, ' ',
-               reinterpret_cast<std::uintptr_t>(to->node()));
+    return key_along("slice by step", {dim})
+        .text(str(begin, ':', end ? str(*end) : "", ':', step))
+        .pointer(to->node())
+        .take();
   };
-  return AlongAxis(dim_at(x.type(), axis), take, true, key)(x, axis);
+  return AlongAxis({dim}, take,
+                   {.keeps_axis = true, .key = key, .entries = with_entries_of({dim})})(x, axis);
 }
 
 Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
@@ -212,10 +216,23 @@ Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
     checked_i32(n, "shift", "the offset");
   // What moves to the left comes from behind each entry's end; what moves to another entry may come
   // from behind the end of a shorter one.
-  const bool is_hidden = n != 0 && reduces_padding(x.type(), {axis});
   const Tensor offset =
       computed_plainly([&] { return full({}, -std::clamp(n, -kFar, kFar), i32); });
-  return shift(is_hidden ? mask_padding(x, value) : x, offset, axis, dim, value);
+  const auto shifted = [&](const Tensor& of, int axis, double value) {
+    const bool is_hidden = n != 0 && reduces_padding(of.type(), {axis});
+    return shift(is_hidden ? mask_padding(of, value) : of, offset, axis, dim, value);
+  };
+  if (n == 0 || !has_lengths_along(x.type(), axis)) return shifted(x, axis, value);
+  // What comes in is as long as nothing, so that `value` would be padding.
+  check_fits("shift", value, x.type());
+  const auto take = [&](const Tensor& of, int axis) { return shifted(of, axis, 0); };
+  const auto key = [&] {
+    return key_along("shift", {dim}).number(static_cast<std::uint64_t>(n)).take();
+  };
+  return AlongAxis(
+      {dim}, take,
+      {.keeps_axis = true, .key = key, .entries = with_entries_of({dim}), .makes_places = true})(
+      x, axis);
 }
 
 }  // namespace reel

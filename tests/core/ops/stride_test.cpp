@@ -136,7 +136,7 @@ TEST(ShiftTest, PaddingOfAnotherEntryDoesNotMoveIn) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor x = tensor({1., 2., 3., std::nan("")}, {batch, time}, f64);
   expect_values(sum(shift(x, batch, -1), time), {3, 0});
-  expect_values(sum(shift(x, batch, 1), time), {0, 1});
+  expect_values(sum(shift(x, batch, 1), time), {0, 3});
 }
 
 }  // namespace
