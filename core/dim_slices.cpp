@@ -9,6 +9,7 @@
 #include "reel/core/dim_expression.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
+#include "reel/core/slice_uses.h"
 
 namespace reel {
 namespace {
@@ -120,8 +121,12 @@ bool is_slice_of(const Dim& dim, const Dim& whole) {
     }
     return is_slice;
   }
-  for (std::optional<Dim> at = whole_of(dim); at; at = whole_of(*at))
-    if (*at == whole) return true;
+  for (std::optional<Dim> at = whole_of(dim); at; at = whole_of(*at)) {
+    if (!(*at == whole)) continue;
+    SliceUses* const uses = SliceUses::innermost();
+    if (uses && dim.is_symbol() && !at->is_symbol()) uses->note(dim, *at);
+    return true;
+  }
   return false;
 }
 

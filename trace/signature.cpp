@@ -1,8 +1,9 @@
 #include "reel/trace/signature.h"
 
 #include <algorithm>
-#include <string_view>
 
+#include "reel/core/dim_slices.h"
+#include "reel/core/key_bytes.h"
 #include "reel/core/mode.h"
 
 namespace reel {
@@ -28,30 +29,6 @@ void each_dim(const TreeLeaves& leaves, Fn&& fn) {
   }
 }
 
-/// A sequence of numbers and texts in which each one tells its own length, so that no text can pass
-/// for another.
-class Bytes {
- public:
-  void number(std::uint64_t n) {
-    for (; n >= 128; n /= 128) bytes_ += static_cast<char>(n % 128 + 128);
-    bytes_ += static_cast<char>(n);
-  }
-  template <class Enum>
-  requires std::is_enum_v<Enum>
-  void number(Enum n) { number(static_cast<std::uint64_t>(n)); }
-  void text(std::string_view text) {
-    number(text.size());
-    bytes_ += text;
-  }
-  void pointer(const void* p) {
-    bytes_.append(reinterpret_cast<const char*>(&p), sizeof p);  // NOLINT: its own bytes
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
 /// The tag in front of each leaf and each axis.
 enum class Part : std::uint8_t {
   empty_tensor,
@@ -73,6 +50,7 @@ class Writer {
   std::string write(const TreeLeaves& leaves) {
     for (std::size_t i = 0; i < leaves.size(); ++i) add(leaves, i);
     for (std::size_t i = 0; i < table_.dims().size(); ++i) describe(Dim(table_.dims()[i]));
+    add_slices();
     return out_.take();
   }
 
@@ -98,13 +76,16 @@ class Writer {
   }
   void add_tensor(const TreeLeaves& leaves, std::size_t i) {
     const Tensor& tensor = leaves[i].tensor;
-    if (!tensor.is_defined()) return out_.number(Part::empty_tensor);
+    if (!tensor.is_defined()) {
+      out_.number(Part::empty_tensor);
+      return;
+    }
     const TypeNode& type = *tensor.type().node();
     const bool has_any_length =
         std::find(of_any_length_.begin(), of_any_length_.end(), i) != of_any_length_.end();
     if (type.is_permanent && !has_any_length) {
-      out_.number(Part::plain_tensor);
-      return out_.pointer(&type);
+      out_.number(Part::plain_tensor).pointer(&type);
+      return;
     }
     out_.number(Part::tensor);
     out_.number(type.is_list);
@@ -141,9 +122,17 @@ class Writer {
     for (const Dim& of : dim.length_dims()) add_axis(of);
   }
 
+  /// Which dims are slices of which: those find axes, and meet.
+  void add_slices() {
+    const Dims& dims = table_.dims();
+    for (std::size_t i = 0; has_slices() && i < dims.size(); ++i)
+      for (std::size_t j = 0; j < dims.size(); ++j)
+        if (i != j && is_slice_of(dims[i], dims[j])) out_.number(i).number(j);
+  }
+
   DimTable& table_;
   const std::vector<std::size_t>& of_any_length_;
-  Bytes out_;
+  KeyBytes out_;
 };
 
 }  // namespace

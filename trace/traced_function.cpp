@@ -12,6 +12,7 @@
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/random.h"
 #include "reel/core/same_name.h"
+#include "reel/core/slice_uses.h"
 #include "reel/core/str.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/signature.h"
@@ -43,9 +44,11 @@ struct TracedFunction::Entry {
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
   std::vector<std::uint8_t> guarded;  ///< by dim: the function names it itself
-  TreeLeaves results;                 ///< kinds; tensors and dims come from the graph
-  std::vector<int> outputs;           ///< by leaf: its place among the graph's outputs, or -1
-  std::vector<MemoryClass> classes;   ///< by leaf: class of its memory
+  /// The dims, by their place, whose whole dim the function names itself.
+  std::vector<std::pair<std::size_t, Dim>> slices_of_outside;
+  TreeLeaves results;                ///< kinds; tensors and dims come from the graph
+  std::vector<int> outputs;          ///< by leaf: its place among the graph's outputs, or -1
+  std::vector<MemoryClass> classes;  ///< by leaf: class of its memory
   Prototype prototype;
   std::int64_t random_numbers = 0;
 };
@@ -57,6 +60,23 @@ std::vector<FixedValue> fixed_values(const TreeLeaves& arguments) {
   for (const TreeLeaf& leaf : arguments)
     if (leaf.kind == TreeLeaf::Kind::fixed) result.push_back(leaf.fixed);
   return result;
+}
+
+/// Makes symbols slices of one another as the dims are that they stand for.
+void note_slices(const Dims& dims, const Dims& symbols) {
+  if (!has_slices()) return;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (expression_of(dims[i])) continue;
+    std::optional<std::size_t> nearest;
+    for (std::size_t j = 0; j < dims.size(); ++j)
+      if (j != i && is_slice_of(dims[i], dims[j]) &&
+          (!nearest || is_slice_of(dims[j], dims[*nearest])))
+        nearest = j;
+    if (nearest)
+      note_slice(symbols[i], symbols[*nearest], symbols[*nearest], {});
+    else
+      copy_slice(dims[i], symbols[i]);
+  }
 }
 
 /// "argument 0.cell.w", "result"
@@ -108,8 +128,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     node->size = node->kind == DimKind::fixed ? dim.size() : -1;
     for (const Dim& of : dim.length_dims()) node->length_dims.push_back(symbol_of(of));
     symbols.push_back(Dim::of_node(node));
-    copy_slice(dim, symbols.back());
   }
+  note_slices(entry->dims, symbols);
   for (const Dim& symbol : symbols)
     if (!symbol.is_undefined()) builder.add_input(token_type(symbol));
   TreeLeaves promises = arguments;
@@ -130,6 +150,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
   if (form_ == Form::as_recorded) builder.capture_ragged_dims();
 
   RandomScope random(stream);
+  SliceUses slice_uses;
   Recorded traced = function(promises);
   Tensors outputs;
   for (TreeLeaf& leaf : traced.leaves) {
@@ -156,6 +177,9 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     if (entry->outputs[i] >= 0)
       graph->output_names.push_back(name_of_leaf("result", traced.result_paths[i]));
   for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
+  for (const auto& [symbol, whole] : slice_uses.uses())
+    for (std::size_t i = 0; i < symbols.size(); ++i)
+      if (symbols[i].node() == symbol.node()) entry->slices_of_outside.emplace_back(i, whole);
   Optimised optimised =
       form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));
   for (const int i : optimised.kept_captures)
@@ -274,6 +298,10 @@ TracedFunction::Traced TracedFunction::operator()(
                            one_dim_hint({entry->dims[i]}, {dim})));
     if (!dim.is_undefined()) inputs.push_back(token_of(dim));
   }
+  for (const auto& [place, whole] : entry->slices_of_outside)
+    if (const Dim& dim = table.dims()[place]; !is_slice_of(dim, whole))
+      throw ShapeError(str("jit \"", name_, "\": the function names dim ", whole,
+                           " itself, of which ", dim, " of this call's argument is no slice"));
   const std::size_t first_tensor = inputs.size();
   const Tensor stream = current_random_stream();
   Traced result{entry->results, entry->prototype};

@@ -36,6 +36,39 @@ struct Model {
 
 class JitSignatureTest : public InEveryMode {};
 
+/// A text of one sentence, of the words [1 2] and [3 4 5].
+struct Text {
+  Dim batch{"batch", 1}, words{"words", 2}, letters{"letters", tensor({{2, 3}}, {batch, words})};
+  Tensor x = tensor({{{1., 2., 0.}, {3., 4., 5.}}}, {batch, words, letters}, f64);
+  Tensor word(int place) const { return gather(x, scalar(place), words); }
+};
+
+/// Whether one dim is a slice of another decides whether the function has a meaning.
+TEST_P(JitSignatureTest, SlicesOfADimAndOtherDimsAreTwo) {
+  const auto f = run([](const Tensor& word, const Dim& letters) { return mean(word, letters); });
+  const Text text, other;
+  expect_values(f(text.word(0), text.letters), {1.5});
+  expect_values(f(other.word(1), other.letters), {4});
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_NE(message_of<ShapeError>([&] { f(other.word(1), text.letters); }).find("letters"),
+            std::string::npos);
+  const auto weighted =
+      run([](const Tensor& word, const Tensor& weights) { return sum(word * weights); });
+  const auto weights_of = [](const Text& text) { return cast(range(text.letters) + 1, f64); };
+  expect_values(weighted(text.word(0), weights_of(text)), {5});
+  expect_values(weighted(other.word(1), weights_of(other)), {26});
+  EXPECT_THROW(weighted(other.word(1), weights_of(text)), ShapeError);
+}
+
+TEST_P(JitSignatureTest, AFunctionThatNamesADimTakesItsSlicesAlone) {
+  const Text text, other;
+  const auto f = run([&](const Tensor& word) { return mean(word, text.letters); });
+  expect_values(f(text.word(0)), {1.5});
+  expect_values(f(text.word(1)), {4});
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_THROW(f(other.word(1)), ShapeError);
+}
+
 TEST_P(JitSignatureTest, ModelsOfEqualLeavesAreTwo) {
   const Tensor x = tensor({1., 2.}), w = tensor({10., 10.});
   const auto apply = run([](const auto& model, const Tensor& x) { return model(x); });
