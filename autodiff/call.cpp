@@ -10,7 +10,6 @@
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list.h"
-#include "reel/core/ops/new_dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -70,12 +69,13 @@ Tensor zeros_of_elements(const Tensor& list) {
 }
 
 /// Zeros where none comes; those of a list as large as its elements, which may differ. A list that
-/// stands for steps has none where all have one size: to a loop, no element is zeros.
+/// stands for steps has none where all have one size, which is known: to a loop, no element is
+/// zeros of it.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
   const Tensor& list = at.output(output);
-  const bool is_one_size = saved_value(list) && !has_unknown_size(type);
+  const bool is_one_size = saved_value(list) && type.is_known();
   return is_one_size ? empty_list(type) : zeros_of_elements(list);
 }
 

@@ -63,6 +63,44 @@ class NewDims {
   DimEnv& env_;
 };
 
+/// The dims of a list's elements, seen from outside of the loop that makes them.
+///
+/// A dim that only an iteration knows stays a symbol of the body. The dims that its lengths run
+/// over are those outside: whoever learns dims from the list's type learns these too (DimEnv).
+class ElementDims {
+ public:
+  ElementDims(const NewDims& last, DimEnv& env) : last_(last), env_(env) {}
+
+  TensorType operator()(const TensorType& element) {
+    if (!element.node()->has_symbols) return element;
+    Dims dims;
+    for (const Dim& dim : element.dims()) dims.push_back(of(dim));
+    return element.with(dims);
+  }
+
+ private:
+  Dim of(const Dim& dim) {
+    if (!dim.is_named() || last_.has(dim)) return dim;
+    if (env_.knows(dim)) return env_.resolve(dim);
+    if (!dim.is_symbol() || dim.length_dims().empty()) return dim;
+    for (const auto& [inside, outside] : made_)
+      if (inside == dim) return outside;
+    Dims over;
+    for (const Dim& length_dim : dim.length_dims()) over.push_back(of(length_dim));
+    if (over == dim.length_dims()) return dim;
+    Ref<DimNode> node(new DimNode);
+    node->name = dim.name();
+    node->kind = DimKind::ragged;
+    node->is_symbol = true;
+    node->length_dims = over;
+    return made_.emplace_back(dim, Dim::of_node(node)).second;
+  }
+
+  const NewDims& last_;
+  DimEnv& env_;
+  std::vector<std::pair<Dim, Dim>> made_;
+};
+
 void loop_type(TypeArgs& a) {
   const LoopAttrs& attrs = a.attr<LoopAttrs>();
   const Graph& body = *attrs.body.graph;
@@ -93,14 +131,12 @@ void loop_type(TypeArgs& a) {
     a.out.push_back(initial.with(dims));
   }
   const Dim fresh = attrs.makes_dim ? new_symbol(attrs) : Dim(0);
+  ElementDims element_dims(last, env);
   for (int i = 0; i < attrs.stacks; ++i) {
     const TensorType& term = body.types[body.outputs[attrs.carries + i]];
-    if (attrs.is_list(i)) {  // elements may have dims that only their iteration knows
+    if (attrs.is_list(i)) {
       const TensorType element = element_of_stack(attrs, static_cast<std::size_t>(i), term);
-      Dims dims;
-      for (const Dim& dim : element.dims())
-        dims.push_back(dim.is_named() && !last.has(dim) && env.knows(dim) ? env.resolve(dim) : dim);
-      a.out.push_back(element.with(dims).as_list());
+      a.out.push_back(element_dims(element).as_list());
       continue;
     }
     Dims dims{attrs.makes_dim ? fresh : attrs.stack_dims[i]};

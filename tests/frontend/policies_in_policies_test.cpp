@@ -1,5 +1,5 @@
 // Policies on every loop of a nest, beyond the first gradient: jvp, hvp and gradients that a body
-// takes, of loops inside that end by a condition, and of states that grow.
+// takes, of loops inside that end by a condition or are ragged, and of states that grow.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -29,6 +29,7 @@ class PoliciesInPoliciesTest : public UnderPolicies {
             {"keep products", {Checkpoint().where(keeps_products)}},
             {"spill", {Checkpoint().where(spills)}},
             {"in a file", {{}, true}},
+            {"every 2, recompute", {Checkpoint::every(2).where(recomputes)}},
             {"every 2, recompute, in a file", {Checkpoint::every(2).where(recomputes), true}}};
   }
   /// Derivatives of f at x: the gradient, in the direction v, the Hessian times v, and both ways to
@@ -196,6 +197,121 @@ TEST_P(PoliciesInPoliciesTest, ASparseStateThatGainsElements) {
   const double curvature = (slope(step) - slope(-step)) / (2 * step);
   const Tensor product = derivatives(sparse_products({{}, true}, {}), x, x)[2];
   EXPECT_NEAR(sum(product * x).item<double>(), curvature, 1e-6 * std::abs(curvature));
+}
+
+/// A step of all that is below: over the rows of a batch, which sum up beside each other.
+Tensor mixed(const Tensor& x, const Tensor& s) {
+  return sin(s * 0.9) * 0.6 + x * s * 0.3 + sum(tanh(s * x), x.dims()[0]) * 0.1;
+}
+
+/// A scan along a dim whose lengths its body makes, in two loops. What the loops save are lists,
+/// whose elements have Dims of their own.
+Function ragged_in_loops(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const Dim& batch = x.dims()[0];
+    const auto along_time = [&](const Tensor&, const Tensor& s) {
+      const Dim time("time", tensor({3, 1, 2}, {batch}));
+      const Tensor all = expand(cast(range(time), f64) * 0.4 + 0.3, {time, batch}) * x;
+      return scan(Scan{.spatial_dim = time,
+                       .initial = s,
+                       .xs = all,
+                       .body =
+                           [](const Tensor& x, const Tensor& s) {
+                             return std::pair{None{}, mixed(x, s)};
+                           },
+                       .checkpoint = inner.checkpoint,
+                       .swap_memory = inner.swap_memory})
+          .state;
+    };
+    const auto twice = [&](const Tensor&, const Tensor& s) {
+      return fori_loop(0, 2, along_time, s,
+                       {.checkpoint = outer.checkpoint, .swap_memory = outer.swap_memory});
+    };
+    return sum(fori_loop(0, 2, twice, x * 0.5 + 0.4));
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, ARaggedLoopInLoops) {
+  const Tensor x = tensor({.5, .8, .3}, {Dim("batch", 3)}, f64),
+               v = tensor({.7, -.4, 1.1}, x.dims(), f64);
+  expect_same_derivatives(ragged_in_loops, x, v, true);
+}
+
+struct Matrix {
+  Tensor i;
+  SparseTensor m;
+  Tensor v;
+};
+/// That nest once more, where no state of the loop around has the dims of the batch.
+Function ragged_in_sparse(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const auto total = ragged_in_loops(outer, inner);
+    const SparseTensor start{tensor({0, 0}, {1, 2}), tensor({.3}, {}, f64), tensor({2, 2})};
+    const auto body = [&](const Matrix& s) {
+      const SparseTensor m{concat({s.m.indices, tensor({0, 1}, {1, 2})}, 0),
+                           concat({s.m.values, reshape(total(x * 0.5) * sum(s.v) * 0.2, {1})}, 0),
+                           s.m.dense_shape};
+      return Matrix{s.i + 1, m, reshape(matmul(m, reshape(s.v, {2, 1})), {2}) * 0.5 + s.v * 0.5};
+    };
+    return sum(while_loop([](const Matrix& s) { return s.i < 2; }, body,
+                          Matrix{scalar(0), start, full({2}, 0.7, f64)})
+                   .v);
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, ARaggedLoopInALoopWhoseStateHasNoBatch) {
+  const Tensor x = tensor({.5, .8, .3}, {Dim("batch", 3)}, f64),
+               v = tensor({.7, -.4, 1.1}, x.dims(), f64);
+  const auto tangent_of_gradient = [&](const Function& f) {
+    return run([f](const Tensor& x, const Tensor& v) { return jvp(grad(f), x, v).second; })(x, v);
+  };
+  const Tensor expected = tangent_of_gradient(ragged_in_sparse({}, {}));
+  for (const auto& [name, policy] : loop_policies()) {
+    SCOPED_TRACE(name);
+    expect_all_close(tangent_of_gradient(ragged_in_sparse(policy, {})), expected, 1e-10);
+  }
+}
+
+struct History {
+  Tensor i, frames;
+  Dim hist;
+  Tensor last;
+};
+/// A pullback called in a body: of a loop whose state grows, slices over hist + 1 and over hist
+/// stand beside each other in its gradient.
+Function pullback_of_a_history(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const Dim& batch = x.dims()[0];
+    const auto grown = [&](const Tensor& s) {
+      const Dim start("hist", scalar(1));
+      const auto body = [&](const History& h) {
+        const Tensor next = mixed(x, h.last);
+        const auto [frames, hist] = cum_concat(next * 0.5, tanh(h.frames), h.hist);
+        return History{h.i + 1, frames, hist, next * 0.5 + sum(frames * frames, hist) * 0.1};
+      };
+      const History end =
+          while_loop([](const History& h) { return h.i < 3; }, body,
+                     History{scalar(0), full({batch, start}, 0.2, f64), start, s},
+                     {.checkpoint = inner.checkpoint, .swap_memory = inner.swap_memory});
+      return end.last + sum(end.frames, end.hist) * 0.1;
+    };
+    const auto grown_twice = [&](const Tensor& s) {
+      return fori_loop(
+          0, 2, [&](const Tensor&, const Tensor& s) { return grown(s); }, s);
+    };
+    const auto body = [&](const Tensor&, const Tensor& s) {
+      const auto [y, back] = vjp(grown_twice, s);
+      return y * 0.5 + back(y * y) * 0.4;
+    };
+    return sum(fori_loop(0, 2, body, x * 0.5 + 0.4,
+                         {.checkpoint = outer.checkpoint, .swap_memory = outer.swap_memory}));
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, APullbackInABodyOfALoopWhoseStateGrows) {
+  const Tensor x = tensor({.5, .8, .3}, {Dim("batch", 3)}, f64),
+               v = tensor({.7, -.4, 1.1}, x.dims(), f64);
+  expect_same_derivatives(pullback_of_a_history, x, v, true);
 }
 
 }  // namespace

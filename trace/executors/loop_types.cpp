@@ -67,14 +67,19 @@ void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors&
   for (std::size_t k = 0; k < inputs.size(); ++k)  // what an iteration did not make says more
     if (next != slices.end() && k == static_cast<std::size_t>(1 + attrs.carries + *next))
       ++next;
-    else
+    else if (!inputs[k].type().is_list())  // a list may not know the dims of its elements
       env.bind(body.types[body.inputs[k]], inputs[k].type());
-  for (const int slice : slices) {
-    const auto k = static_cast<std::size_t>(1 + attrs.carries + slice);
-    const TensorType& formal = body.types[body.inputs[k]];
-    env.bind(formal, inputs[k].type());
-    inputs[k] = with_known_dims(std::move(inputs[k]), formal, env);
-  }
+  const auto each = [&](const auto& fn) {
+    for (const int slice : slices) {
+      const auto k = static_cast<std::size_t>(1 + attrs.carries + slice);
+      fn(body.types[body.inputs[k]], inputs[k]);
+    }
+  };
+  each([&](const TensorType& formal, Tensor& input) { env.bind(formal, input.type()); });
+  // One over hist + 1 knows its dim when another one has said which is hist.
+  each([&](const TensorType& formal, Tensor& input) {
+    input = with_known_dims(std::move(input), formal, env);
+  });
 }
 
 TensorType common_type(const TensorType& a, const TensorType& b) {

@@ -305,19 +305,24 @@ class Lowering::Loop {
   }
 
   /// Elements of lists take the dims of earlier inputs of the body, as name_alike() does in other
-  /// executors.
+  /// executors. Each element tells its own dims; an identity behind it waits for those of all.
   void name_alike(Scope& body, const Ports& inputs) {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))
       types.push_back(around_.graph->types[v]);
     for (const int slice : slices_with_own_dims(attrs_, types)) {
       const auto k = static_cast<std::size_t>(1 + attrs_.carries + slice);
-      const Port at = inputs[k];
-      all_.node(at.node).outputs[0].has_known_dims = true;
-      for_each_symbol(body_.types[body_.inputs[k]], [&](const Dim& symbol) {
-        if (const auto known = all_.dim_known(body, symbol); known && *known != at.node)
-          all_.wait(at.node, *known);
+      const ValueId v = body_.inputs[k];
+      LoweredOutput& element = all_.node(inputs[k].node).outputs[0];
+      element.binds = true;
+      element.value = LoweredOutput::kNone;
+      body.told[v] = inputs[k].node;
+      const Port named = all_.identity(body, inputs[k], v);
+      all_.node(named.node).outputs[0].has_known_dims = true;
+      for_each_symbol(body_.types[v], [&](const Dim& symbol) {
+        if (const auto known = all_.dim_known(body, symbol)) all_.wait(named.node, *known);
       });
+      body.values[v] = named;
     }
   }
 

@@ -94,8 +94,13 @@ Lowering::Scope Lowering::make_scope(const GraphRef& graph, const Scope* parent,
 }
 
 void Lowering::note_symbols(Scope& scope, ValueId value) {
-  for_each_bound(scope.graph->types[value],
-                 [&](const Dim& symbol) { scope.tells.emplace(symbol.node(), value); });
+  const std::vector<TensorType>& types = scope.graph->types;
+  for_each_bound(types[value], [&](const Dim& symbol) {
+    const auto [told_by, is_first] = scope.tells.emplace(symbol.node(), value);
+    // A list may not know the dims of its elements (name_alike).
+    if (!is_first && types[told_by->second].is_list() && !types[value].is_list())
+      told_by->second = value;
+  });
 }
 
 void Lowering::take_inputs(Scope& scope, const Ports& inputs) {

@@ -285,7 +285,7 @@ std::exception_ptr TokenRun::compute(const Ready& ready, Tensors& outputs) try {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const LoweredOutput& output = is.outputs[k];
     if (!output.type || !(output.binds || output.has_known_dims)) continue;
-    dims->dims.bind(*output.type, outputs[k].type());
+    if (output.binds || !output.type->is_list()) dims->dims.bind(*output.type, outputs[k].type());
     if (output.has_known_dims)
       outputs[k] = with_known_dims(std::move(outputs[k]), *output.type, dims->dims);
   }
