@@ -4,6 +4,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
+#include "reel/frontend/utf8.h"
 
 namespace reel {
 namespace {
@@ -147,22 +148,10 @@ unsigned JsonReader::four_hex_digits() {
   return code_unit(text_.substr(at_ - 4));
 }
 
-/// Reads one character of two to four bytes: the shortest form of a code that is no surrogate.
 void JsonReader::utf8() {
-  const auto byte = [&](std::size_t i) {
-    return at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0u;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  unsigned least = 0x80, most = 0xbf;  // range of the second byte
-  if (first == 0xe0) least = 0xa0;
-  if (first == 0xed) most = 0x9f;
-  if (first == 0xf0) least = 0x90;
-  if (first == 0xf4) most = 0x8f;
-  bool is_right = first >= 0xc2 && first <= 0xf4 && second >= least && second <= most;
-  for (std::size_t i = 2; i < size; ++i) is_right = is_right && (byte(i) & 0xc0) == 0x80;
-  if (!is_right) fail("UTF-8");
-  at_ += size;
+  const Utf8Char next = utf8_at(text_, at_);
+  if (!next.is_valid) fail("UTF-8");
+  at_ += next.bytes;
 }
 
 std::string_view JsonReader::value() {

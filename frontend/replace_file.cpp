@@ -1,5 +1,6 @@
 #include "reel/frontend/replace_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -14,8 +15,10 @@
 #include <climits>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "reel/core/errors.h"
@@ -84,14 +87,16 @@ void remove_if_abandoned(const fs::path& part) {
   ::close(file);
 }
 
+/// By the calls of the system: std::filesystem's iterator allocates where it may not throw.
 void remove_abandoned_parts(const fs::path& target) {
   const std::string stem = stem_of(target);
-  const fs::path parent = target.parent_path();
+  fs::path parent = target.parent_path();
+  if (parent.empty()) parent = ".";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(parent.c_str()), ::closedir);
+  if (!folder) return;
   std::vector<fs::path> parts;
-  std::error_code error;
-  fs::directory_iterator entry(parent.empty() ? "." : parent, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    if (is_part(entry->path().filename().string(), stem)) parts.push_back(entry->path());
+  while (const dirent* entry = ::readdir(folder.get()))
+    if (is_part(entry->d_name, stem)) parts.push_back(parent / entry->d_name);
   std::for_each(parts.begin(), parts.end(), remove_if_abandoned);
 }
 
@@ -104,6 +109,7 @@ class Replacement {
   ~Replacement() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     close_file();
+    if (folder_ >= 0) ::close(folder_);
   }
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
@@ -120,6 +126,7 @@ class Replacement {
     reserve(parts);
     write(parts);
     if (::fsync(file_) != 0) fail(errno);
+    open_folder();  // allocates: a failure has to come before the old file is replaced
     // Rename before closing: without its lock, another writer could remove the file as abandoned.
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
     temporary_.clear();
@@ -165,11 +172,11 @@ class Replacement {
     const std::string stem = stem_of(target_);
     for (int tries = 0; file_ < 0; ++tries) {
       if (tries == kMostTries) fail(EEXIST);
-      const fs::path candidate = target_.parent_path() / (stem + random_digits());
+      fs::path candidate = target_.parent_path() / (stem + random_digits());
       file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (file_ < 0 && errno != EEXIST) fail(errno);
       if (file_ >= 0 && !lock(candidate)) close_file();
-      if (file_ >= 0) temporary_ = candidate;
+      if (file_ >= 0) temporary_ = std::move(candidate);
     }
     if (exists_) (void)!::fchmod(file_, old_.st_mode & 07777);
   }
@@ -225,13 +232,15 @@ class Replacement {
     file_ = -1;
   }
 
-  /// Syncs the folder, so that the new name survives a power failure.
-  void sync_folder() {
+  /// Leaves folder_ at -1 for a folder with write but without read permission.
+  void open_folder() {
     const fs::path parent = target_.parent_path();
-    file_ = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file_ < 0) return;  // a folder with write but without read permission cannot be synced
-    if (::fsync(file_) != 0 && errno != EINVAL) fail(errno);
-    close_file();
+    folder_ = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+
+  /// Syncs the folder, so that the new name survives a power failure.
+  void sync_folder() const {
+    if (folder_ >= 0 && ::fsync(folder_) != 0 && errno != EINVAL) fail(errno);
   }
 
   const std::string& path_;
@@ -240,7 +249,7 @@ class Replacement {
   std::optional<int> descriptor_;  ///< written to in place of a path
   struct stat old_ {};
   bool exists_ = false;
-  int file_ = -1;
+  int file_ = -1, folder_ = -1;
 };
 
 }  // namespace

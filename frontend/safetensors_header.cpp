@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reel/core/errors.h"
 #include "reel/core/str.h"
 #include "reel/frontend/file_kind.h"
+#include "reel/frontend/json_writer.h"
 
 namespace reel {
 namespace {
@@ -255,18 +255,16 @@ std::uint64_t check_front(const StoredFile& file) {
   return length;
 }
 
-std::string json_string(std::string_view text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw ArgumentError("save_safetensors: names and metadata must be UTF-8");
-  }
+std::string quoted_key(std::string_view text) {
+  std::optional<std::string> result = json_string(text);
+  if (!result) throw ArgumentError("save_safetensors: names and metadata must be UTF-8");
+  return *std::move(result);
 }
 
 std::string printed(const std::map<std::string, std::string>& metadata) {
   std::string text;
   for (const auto& [key, value] : metadata)
-    text += (text.empty() ? '{' : ',') + json_string(key) + ':' + json_string(value);
+    text += (text.empty() ? '{' : ',') + quoted_key(key) + ':' + quoted_key(value);
   return text + '}';
 }
 
@@ -316,7 +314,7 @@ std::string print_safetensors_header(const std::vector<TensorToStore>& tensors,
   char before = '{';
   const auto add = [&](std::string_view key, const std::string& value) {
     text += before;
-    text += json_string(key) + ':' + value;
+    text += quoted_key(key) + ':' + value;
     before = ',';
   };
   bool has_metadata = metadata.empty();

@@ -14,6 +14,7 @@
 
 #include "reel/tests/failing_memory.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
@@ -298,6 +299,108 @@ TEST_P(MovedArgumentsTest, AreAsTheyWereIfAnyAllocationFails) {
 TEST_P(MovedArgumentsTest, AreAsTheyWereIfThereIsNoMemoryFromSomeAllocationOn) {
   expect_no_harm(
       "step", [&] { return step_in_place(GetParam(), true); }, Fails::for_good);
+}
+
+// ---- Files -------------------------------------------------------------------------------------
+
+struct Training {
+  Model model;
+  Tensor step;
+};
+Training training(double scale) {
+  return {{weight() * static_cast<float>(scale),
+           {full({8}, 0.5 * scale)},
+           {{"scale", scalar(0.9)}, {"\"bias\"\n", full({8}, 0.25 * scale)}}},
+          scalar(static_cast<std::int64_t>(7 * scale), i64)};
+}
+
+class FailedAllocationsInFilesTest : public InOwnFolder {
+ protected:
+  FailedAllocationsInFilesTest() : InOwnFolder("file") {}
+
+  /// The bytes of the file, and how many files there are beside it.
+  Tensors files_here() const {
+    const std::string bytes = bytes_of(path);
+    return {tensor(std::vector<std::int32_t>(bytes.begin(), bytes.end())),
+            scalar(static_cast<std::int64_t>(files().size()), i64)};
+  }
+  /// save() replaces the file of old() as a whole or not at all.
+  void expect_whole_or_old(const std::string& what, const std::function<void()>& old,
+                           const std::function<void()>& save) const {
+    const auto state = [this] { return files_here(); };
+    const auto make = [=] {
+      old();
+      return Attempt{save, state, state, true};
+    };
+    expect_no_harm(what, make);
+    expect_no_harm(what + ", for good", make, Fails::for_good);
+  }
+  /// load() fills `to` as a whole or not at all.
+  void expect_filled_or_old(const std::string& what, const std::function<Tensors()>& state,
+                            const std::function<void()>& reset,
+                            const std::function<void()>& load) const {
+    const auto make = [=] {
+      reset();
+      return Attempt{load, state, state, true};
+    };
+    expect_no_harm(what, make);
+    expect_no_harm(what + ", for good", make, Fails::for_good);
+  }
+};
+
+TEST_F(FailedAllocationsInFilesTest, SavedFilesAreNewOrOld) {
+  const Training before = training(1), after = training(2);
+  const Metadata metadata{{"run", "a \"b\"\n"}, {"more", std::string(100, 'x')}};
+  expect_whole_or_old(
+      "save_safetensors", [&] { save_safetensors(path, before); },
+      [&] { save_safetensors(path, after, metadata); });
+  expect_whole_or_old(
+      "save_checkpoint", [&] { save_checkpoint(path, before); },
+      [&] { save_checkpoint(path, after, metadata); });
+  expect_whole_or_old(
+      "save_npy", [&] { save_npy(path, weight()); }, [&] { save_npy(path, weight() * 2.f); });
+}
+
+TEST_F(FailedAllocationsInFilesTest, ANewFileIsThereOrNot) {
+  const Training after = training(2);
+  expect_whole_or_old(
+      "save_safetensors", [&] { std::filesystem::remove(path); },
+      [&] { save_safetensors(path, after); });
+}
+
+TEST_F(FailedAllocationsInFilesTest, LoadedTreesAreNewOrOld) {
+  save_checkpoint(path, training(2), {{"run", std::string(100, 'x')}});
+  const Tensor stream = random_state();
+  Training to;
+  const auto state = [&] {
+    Tensors all = tensors_of(flatten(to));
+    all.push_back(random_state());
+    return all;
+  };
+  const auto reset = [&] {
+    to = training(1);
+    set_random_state(stream * 0);
+  };
+  expect_filled_or_old("load_safetensors", state, reset, [&] { load_safetensors(path, to); });
+  expect_filled_or_old("load_checkpoint", state, reset, [&] { load_checkpoint(path, to); });
+}
+
+TEST_F(FailedAllocationsInFilesTest, TensorsOfFilesAndMetadata) {
+  save_safetensors(path, training(2), {{"run", std::string(100, 'x')}});
+  Tensors made;
+  const auto state = [] { return Tensors{}; };
+  expect_no_harm("SafetensorsFile", [&] {
+    return Attempt{[&] {
+                     const SafetensorsFile file(path);
+                     made = {file.tensor("model.weight"), file.tensor("step")};
+                     if (file.metadata().at("run").size() != 100) made.clear();
+                   },
+                   [&] { return made; }, state, true};
+  });
+  save_npy(path, weight());
+  expect_no_harm("load_npy", [&] {
+    return Attempt{[&] { made = {load_npy(path)}; }, [&] { return made; }, state, true};
+  });
 }
 
 // ---- Text ----------------------------------------------------------------------------
