@@ -46,10 +46,12 @@ class Ema {
   /// constructor's.
   void update(const Params& parameters) {
     TreeLeaves average = flatten(average_);
+    Tensor step = step_;
     detail::ema_update(
         average, [&] { return leaf_paths(average_); }, flatten(parameters),
-        [&] { return leaf_paths(parameters); }, step_, decay_);
+        [&] { return leaf_paths(parameters); }, step, decay_);
     average_ = unflatten(average_, average);
+    step_ = std::move(step);
   }
 
   const Params& average() const { return average_; }

@@ -85,8 +85,8 @@ const Tensor& StepScalar::in(DType dtype) {
   return in_f32_;
 }
 
-std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                              const UpdateRule& rule) {
+std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
+                                const UpdateRule& rule) {
   check_structures(optimiser, leaves);
   check_types(optimiser, leaves);
   // Check all indices before the first step, so that a plan can update arguments in place.
@@ -95,42 +95,61 @@ std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
     leaves.gradient[of.leaf].tensor = Tensor();
     once[of.leaf] = checked_rows(optimiser, leaves, of);
   }
-  std::vector<NewRows> result;
-  Tensors moments(leaves.moments.size());
+  std::vector<NewValues> result;
   for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
     if (!is_floating(leaves.parameters[i])) continue;
-    for (std::size_t m = 0; m < moments.size(); ++m)
-      moments[m] = leaves.moments[m].leaves[i].tensor;
-    if (!once[i].is_sparse()) {
-      rule(leaves.parameters[i].tensor, leaves.gradient[i].tensor, moments);
-      count_as(leaves.parameters[i].tensor, MemoryClass::parameters);
-      for (const Tensor& moment : moments) count_as(moment, MemoryClass::parameters);
-      for (std::size_t m = 0; m < moments.size(); ++m)
-        leaves.moments[m].leaves[i].tensor = moments[m];
-      continue;
+    NewValues made{i, {}, leaves.parameters[i].tensor, {}};
+    for (const MomentLeaves& moment : leaves.moments)
+      made.moments.push_back(moment.leaves[i].tensor);
+    if (once[i].is_sparse()) {
+      const IndexedSlices& slices = once[i].slices();
+      made.numbers = slices.indices;
+      made.parameter = take_rows(made.parameter, slices.indices);
+      for (Tensor& moment : made.moments) moment = take_rows(moment, slices.indices);
+      rule(made.parameter, slices.values, made.moments);
+    } else {
+      rule(made.parameter, leaves.gradient[i].tensor, made.moments);
+      count_as(made.parameter, MemoryClass::parameters);
+      for (const Tensor& moment : made.moments) count_as(moment, MemoryClass::parameters);
     }
-    const IndexedSlices& slices = once[i].slices();
-    NewRows rows{i, slices.indices, take_rows(leaves.parameters[i].tensor, slices.indices), {}};
-    for (const Tensor& moment : moments) rows.moments.push_back(take_rows(moment, slices.indices));
-    rule(rows.parameters, slices.values, rows.moments);
-    result.push_back(std::move(rows));
+    result.push_back(std::move(made));
   }
   return result;
 }
 
-void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows) {
-  const auto put = [](Tensor& table, const Tensor& numbers, const Tensor& values) {
-    // A shared table is copied, which may fail: it is kept until then.
-    const bool is_ours = table.ref().unique();
-    table =
-        is_ours ? put_rows(std::move(table), numbers, values) : put_rows(table, numbers, values);
-    count_as(table, MemoryClass::parameters);
-  };
-  for (const NewRows& of : rows) {
-    put(leaves.parameters[of.leaf].tensor, of.numbers, of.parameters);
+namespace {
+
+/// One tensor of a leaf, a parameter or a moment, and what becomes of it.
+struct NewValue {
+  Tensor* leaf;
+  const Tensor& numbers;
+  Tensor value;
+  bool are_rows_in_place = false;
+};
+
+}  // namespace
+
+void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
+  std::vector<NewValue> all;
+  for (NewValues& of : values) {
+    all.push_back({&leaves.parameters[of.leaf].tensor, of.numbers, std::move(of.parameter)});
     for (std::size_t m = 0; m < of.moments.size(); ++m)
-      put(leaves.moments[m].leaves[of.leaf].tensor, of.numbers, of.moments[m]);
+      all.push_back(
+          {&leaves.moments[m].leaves[of.leaf].tensor, of.numbers, std::move(of.moments[m])});
   }
+  // A copy of a table may find no memory: all are made before any leaf changes.
+  for (NewValue& of : all) {
+    if (!of.numbers.is_defined()) continue;
+    of.are_rows_in_place = may_overwrite_rows(*of.leaf, of.numbers, of.value);
+    if (of.are_rows_in_place) continue;
+    of.value = put_rows(*of.leaf, of.numbers, of.value);
+    count_as(of.value, MemoryClass::parameters);
+  }
+  for (NewValue& of : all)
+    if (of.are_rows_in_place)
+      overwrite_rows(*of.leaf, of.numbers, of.value);
+    else
+      *of.leaf = std::move(of.value);
 }
 
 TreeLeaves zero_moments(TreeLeaves parameters) {

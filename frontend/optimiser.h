@@ -57,20 +57,25 @@ class StepScalar {
   Tensor in_f64_, in_f32_;
 };
 
-/// Updated rows of a table and its moments, still to be written into them.
-struct NewRows {
+/// The results of the rule for one leaf and its moments: whole tensors, or rows to be written into
+/// them.
+struct NewValues {
   std::size_t leaf;
-  Tensor numbers, parameters;
+  Tensor numbers;  ///< of the rows; empty for whole tensors
+  Tensor parameter;
   Tensors moments;
+
+  bool are_rows() const { return numbers.is_defined(); }
 };
 
 /// Applies the rule to every floating tensor. If the gradient of a table is rows, applies it to
-/// these rows of the table and its moments, and returns them for put_new_rows. Throws before it
-/// changes anything if the trees differ in structure or types.
-std::vector<NewRows> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                              const UpdateRule& rule);
-/// Writes the rows into tables and moments: in place if the leaves hold the only reference.
-void put_new_rows(OptimiserLeaves& leaves, std::vector<NewRows> rows);
+/// these rows of the table and its moments. Returns the results and changes no leaf. Throws if the
+/// trees differ in structure or types.
+std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
+                                const UpdateRule& rule);
+/// Writes new values into the leaves; rows in place if the leaf holds the only reference to its
+/// table. Changes all leaves or, if it throws, none.
+void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values);
 /// Returns moments of zero for floating tensors; other leaves have no moments.
 TreeLeaves zero_moments(TreeLeaves parameters);
 
@@ -146,23 +151,23 @@ class Optimiser {
     for (const Moment& moment : moments)
       leaves.moments.push_back(
           {moment.name, flatten(*moment.tree), [tree = moment.tree] { return leaf_paths(*tree); }});
-    std::vector<detail::NewRows> rows = detail::optimise(name_, leaves, rule);
+    std::vector<detail::NewValues> values = detail::optimise(name_, leaves, rule);
     const Tensor step = next_step();
     const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
       put_leaves(parameters, leaves.parameters);
       for (std::size_t i = 0; i < moments.size(); ++i)
         put_leaves(*moments[i].tree, leaves.moments[i].leaves);
     };
-    if (!rows.empty()) {  // the leaves must hold the only references to the tables
-      detail::DropTensors drop;
+    if (std::any_of(values.begin(), values.end(), [](const auto& of) { return of.are_rows(); })) {
+      detail::DropTensors drop;  // the leaves must hold the only references to the tables
       detail::walk<false>(parameters, {}, drop);
       for (const Moment& moment : moments) detail::walk<false>(*moment.tree, {}, drop);
-      try {
-        detail::put_new_rows(leaves, std::move(rows));
-      } catch (...) {
-        give_back();
-        throw;
-      }
+    }
+    try {
+      detail::put_new_values(leaves, std::move(values));
+    } catch (...) {
+      give_back();
+      throw;
     }
     step_ = step;
     give_back();

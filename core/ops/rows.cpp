@@ -111,11 +111,7 @@ void take_rows_kernel(KernelArgs& a) {
 
 void put_rows_kernel(KernelArgs& a) {
   const Tensor numbers = a.input(1), values = a.input(2), &out = take_table(a);
-  const std::size_t bytes = bytes_of_row(out.type());
-  each_row(numbers, out.type().sizes()[0], [&](std::int64_t row, std::int64_t i) {
-    std::memcpy(out.data<char>() + static_cast<std::size_t>(row) * bytes,
-                values.data<char>() + static_cast<std::size_t>(i) * bytes, bytes);
-  });
+  overwrite_rows(out, numbers, values);
 }
 
 void add_rows_kernel(KernelArgs& a) {
@@ -329,6 +325,29 @@ Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
 }
 Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
   return bind(add_rows_op, {std::move(table), numbers, values});
+}
+
+bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) {
+  if (is_tracing() || thread_mode.entries) return false;
+  for (const Tensor* x : {&table, &numbers, &values}) {
+    const BlockKind kind = x->block()->kind;
+    if (kind != BlockKind::dense && (kind != BlockKind::view || x == &table)) return false;
+    for (const Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
+      if (tape->is_tracked(*x)) return false;
+  }
+  std::vector<std::int64_t> sizes = table.type().sizes();
+  if (!table.ref().unique() || table.type().is_ragged() || sizes.empty()) return false;
+  sizes[0] = numbers.type().numel();
+  return numbers.dtype() == i64 && values.dtype() == table.dtype() &&
+         values.type().sizes() == sizes;
+}
+
+void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept {
+  const std::size_t bytes = bytes_of_row(table.type());
+  each_row(numbers, table.type().sizes()[0], [&](std::int64_t row, std::int64_t i) {
+    std::memcpy(table.data<char>() + static_cast<std::size_t>(row) * bytes,
+                values.data<char>() + static_cast<std::size_t>(i) * bytes, bytes);
+  });
 }
 
 namespace {

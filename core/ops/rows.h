@@ -37,6 +37,12 @@ Tensor take_rows(const Tensor& table, const Tensor& numbers);
 /// The table with these rows in the place of its own; of equal numbers the last one counts. In
 /// place where the table is a temporary that nobody else holds.
 Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values);
+/// Returns true if overwrite_rows may do put_rows: in eager mode, nothing records it, nothing else
+/// holds the table or its memory, and the rows are those of such a table.
+bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values);
+/// Does put_rows in the table's own memory. It allocates nothing, and does not fail.
+/// Requires may_overwrite_rows(table, numbers, values).
+void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept;
 /// The table with the rows added to its own. In place as put_rows.
 Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values);
 

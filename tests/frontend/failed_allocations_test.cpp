@@ -301,6 +301,69 @@ TEST_P(MovedArgumentsTest, AreAsTheyWereIfThereIsNoMemoryFromSomeAllocationOn) {
       "step", [&] { return step_in_place(GetParam(), true); }, Fails::for_good);
 }
 
+// ---- Tables
+// --------------------------------------------------------------------------------------
+
+struct Tables {
+  EmbeddingTable words, letters;
+  Tensor scale;
+};
+
+/// An eager step of two tables and their moments in place. is_held: of one table by somebody else,
+/// so that it is copied.
+Attempt step_of_tables(bool is_held) {
+  struct State {
+    Tables tables{EmbeddingTable(weight()), EmbeddingTable(weight() * 3.f), scalar(0.9)};
+    Adam<Tables> adam{tables};
+    Tensor held;
+  };
+  const auto state = std::make_shared<State>();
+  if (is_held) state->held = state->tables.letters.dense();
+  const auto loss = [](const Tables& tables) {
+    return sum(square(gather(tables.words, tensor({1, 5, 1}))) * tables.scale) +
+           sum(gather(tables.letters, tensor({0, 7})));
+  };
+  const Tables gradient = grad(loss)(state->tables);
+  const auto leaves = [state] {
+    Tensors all = tensors_of(flatten(std::tie(state->tables, state->adam)));
+    if (state->held.is_defined()) all.push_back(state->held);
+    return all;
+  };
+  return {[=] { state->adam.update(state->tables, gradient); }, leaves, leaves, true};
+}
+
+TEST(FailedAllocationsOfTablesTest, AnEagerStepChangesAllTablesOrNone) {
+  for (const bool is_held : {false, true})
+    for (const Fails fails : {Fails::once, Fails::for_good})
+      expect_no_harm(
+          is_held ? "held" : "in place", [=] { return step_of_tables(is_held); }, fails);
+}
+
+/// An eager step of whole tensors.
+Attempt step_of_tensors() {
+  struct State {
+    Model model{weight(), {full({8}, 0.5)}, {{"scale", scalar(0.9)}, {"bias", full({8}, 0.25)}}};
+    Sgd<Model> sgd{model, {.momentum = 0.9}};
+  };
+  const auto state = std::make_shared<State>();
+  const Model gradient = tree_map([](const Tensor& x) { return x * 0.5f; }, state->model);
+  const auto leaves = [state] { return tensors_of(flatten(std::tie(state->model, state->sgd))); };
+  return {[=] { state->sgd.update(state->model, gradient); }, leaves, leaves, true};
+}
+/// Into an average.
+Attempt step_of_average() {
+  const auto state = std::make_shared<std::pair<Tables, Ema<Tables>>>(
+      Tables{EmbeddingTable(weight()), EmbeddingTable(weight() * 3.f), scalar(0.9)},
+      Ema<Tables>(Tables{EmbeddingTable(weight()), EmbeddingTable(weight()), scalar(0.5)}));
+  const auto leaves = [state] { return tensors_of(flatten(state->second)); };
+  return {[=] { state->second.update(state->first); }, leaves, leaves, true};
+}
+
+TEST(FailedAllocationsOfTablesTest, AnEagerStepChangesAllTensorsOrNone) {
+  expect_no_harm("Sgd", step_of_tensors);
+  expect_no_harm("Ema", step_of_average);
+}
+
 // ---- Files -------------------------------------------------------------------------------------
 
 struct Training {
