@@ -6,6 +6,7 @@
 
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/occurrences.h"
 
 namespace reel {
 namespace {
@@ -152,12 +153,15 @@ class PullbackTest : public InEveryMode {
       return sum(sin(place(pull, in[2]))) + sum(y);
     };
   }
+  /// The sum of the squares of f's gradient, and beside it f's value and its gradient: so that one
+  /// recording shows derivatives of three orders.
   template <class F>
   static auto squares_of_gradient(F f) {
     return [f](const In& in) {
+      const auto [value, first] = value_and_grad(f)(in);
       Tensor total = scalar(0, f64);
-      for (const Tensor& g : grad(f)(in)) total = total + sum(square(g));
-      return total;
+      for (const Tensor& g : first) total = total + sum(square(g));
+      return std::pair{total, std::pair{value, first}};
     };
   }
   static void expect_close(const In& actual, const In& expected, const char* what) {
@@ -165,29 +169,52 @@ class PullbackTest : public InEveryMode {
     for (std::size_t i = 0; i < expected.size(); ++i)
       expect_all_close(actual[i], expected[i], 1e-11);
   }
+  /// Most of the time goes into passes over graphs of second gradients. Each place has its second
+  /// gradient taken inside of what is jitted in every other mode, and around it in the rest; a
+  /// number of iterations in flight changes no graph, and is held inside alone.
+  bool is_inside(std::size_t place) const {
+    const auto mode = static_cast<std::size_t>(GetParam());
+    return (place + mode) % 2 == 0;
+  }
+  static bool is_one_of_many_numbers() {
+    return GetParam() == RunMode::dataflow1 || GetParam() == RunMode::dataflow2 ||
+           GetParam() == RunMode::dataflow32;
+  }
 
   void expect_as_in_place(const Function& f, const std::vector<Place>& places) const {
     const In in{x, w, cotangents};
     const auto plainly = total(f, in_place);
-    const Tensor value = plainly(in);
-    const In first = grad(plainly)(in), second = grad(squares_of_gradient(plainly))(in);
+    const auto [squares, second] = value_and_grad(squares_of_gradient(plainly))(in);
+    const auto& [value, first] = squares.second;
     expect_gradient_of(plainly, in, first, 1e-6);
     const auto [y, pull] = vjp([&](const Tensor& x) { return f(x, w); }, x);
     const Pullback made_before = pull;
     for (std::size_t k = 0; k < places.size(); ++k) {
       SCOPED_TRACE(str("place ", k));
       const auto here = total(f, places[k]);
-      expect_close({run(here)(in)}, {value}, "value");
-      expect_close(run(grad(here))(in), first, "gradient inside");
-      expect_close(grad(run(here))(in), first, "gradient around");
-      expect_close(run(grad(squares_of_gradient(here)))(in), second, "second gradient inside");
-      expect_close(grad(run(squares_of_gradient(here)))(in), second, "second gradient around");
       const auto of_cotangents = [&](const Tensor& c) {
         return sum(sin(places[k](made_before, c))) + sum(y);
       };
-      expect_close({run(of_cotangents)(cotangents)}, {value}, "made eagerly: value");
-      expect_close({run(grad(of_cotangents))(cotangents)}, {first[2]}, "made eagerly: inside");
-      expect_close({grad(run(of_cotangents))(cotangents)}, {first[2]}, "made eagerly: around");
+      if (is_inside(k)) {
+        const auto [inside, gradient] = run(value_and_grad(squares_of_gradient(here)))(in);
+        expect_close({inside.second.first}, {value}, "value");
+        expect_close(inside.second.second, first, "gradient inside");
+        expect_close(gradient, second, "second gradient inside");
+        const auto [value_of, gradient_of] = run(value_and_grad(of_cotangents))(cotangents);
+        expect_close({value_of}, {value}, "made eagerly: value");
+        expect_close({gradient_of}, {first[2]}, "made eagerly: inside");
+        if (!is_one_of_many_numbers()) expect_close(grad(run(here))(in), first, "gradient around");
+      } else if (is_one_of_many_numbers()) {
+        const auto [inside, gradient] = run(value_and_grad(here))(in);
+        expect_close({inside}, {value}, "value");
+        expect_close(gradient, first, "gradient inside");
+      } else {
+        const auto [around, gradient] = value_and_grad(run(squares_of_gradient(here)))(in);
+        expect_close({around.second.first}, {value}, "value");
+        expect_close(around.second.second, first, "gradient inside of one around");
+        expect_close(gradient, second, "second gradient around");
+        expect_close({grad(run(of_cotangents))(cotangents)}, {first[2]}, "made eagerly: around");
+      }
     }
   }
   void expect_right_everywhere(const Function& f) const {
@@ -379,9 +406,7 @@ TEST_P(PullbackTest, ALoopPrintsOnceHoweverOftenItsPullbackIsCalled) {
   testing::internal::CaptureStdout();
   expect_values(run(f)(scalar(2.)), {12, 24, 36});
   const std::string printed = testing::internal::GetCapturedStdout();
-  std::size_t lines = 0;
-  for (std::size_t at = 0; (at = printed.find("state", at)) != std::string::npos; ++at) ++lines;
-  EXPECT_EQ(lines, 2u) << printed;
+  EXPECT_EQ(occurrences("state", printed), 2) << printed;
 }
 
 REEL_IN_EVERY_MODE(PullbackTest);
@@ -394,9 +419,7 @@ TEST(PullbackGraphTest, ALoopRunsOnceHoweverOftenItsPullbackIsCalled) {
   f(tensor({1., 2.}), ones({4, 2}));
   // The forward loop, and the map with the loop that goes back.
   const std::string graph = str(f.graph());
-  std::size_t loops = 0;
-  for (std::size_t at = 0; (at = graph.find(" = loop(", at)) != std::string::npos; ++at) ++loops;
-  EXPECT_EQ(loops, 3u) << graph;
+  EXPECT_EQ(occurrences(" = loop(", graph), 3) << graph;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "reel/tests/modes.h"
+#include "reel/tests/occurrences.h"
 
 namespace reel {
 namespace {
@@ -110,9 +111,7 @@ TEST_P(TapeInsideTest, AnOpenTapePrintsALoopOnce) {
   testing::internal::CaptureStdout();
   expect_values(run(f)(scalar(2.)), {12, 24, 36});
   const std::string printed = testing::internal::GetCapturedStdout();
-  std::size_t lines = 0;
-  for (std::size_t at = 0; (at = printed.find("state", at)) != std::string::npos; ++at) ++lines;
-  EXPECT_EQ(lines, 2u) << printed;
+  EXPECT_EQ(occurrences("state", printed), 2) << printed;
 }
 
 REEL_IN_EVERY_MODE(TapeInsideTest);
