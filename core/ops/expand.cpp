@@ -14,9 +14,7 @@
 #include "reel/core/vjp.h"
 
 namespace reel {
-namespace {
 
-/// The elements stay where they are: nothing is repeated, nothing moves.
 bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out) {
   int last = -1;
   for (std::size_t i = 0; i < attrs.from.size(); ++i) {
@@ -26,6 +24,8 @@ bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out) {
   }
   return true;
 }
+
+namespace {
 
 Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added);
 

@@ -136,6 +136,13 @@ bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) 
   return Packing(b, dot.b_contract[0], panels_of(packed_dot)).has_panels;
 }
 
+bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x) {
+  const Panels& panels = &pack == &pack_small_op    ? kNarrow
+                         : &pack == &pack_turned_op ? kTurned
+                                                    : kPanels;
+  return Packing(x, get<PackAttrs>(attrs).contract, panels).has_panels;
+}
+
 SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
                       const TensorType& b) {
   const Packing packing(b, dot.b_contract[0], panels_of(packed_dot));

@@ -37,6 +37,9 @@ PackedOps packed_ops_of(const DotAttrs& dot, const TensorType& a, const TensorTy
 /// Whether the matrix is in another order: a small one may be as it was.
 bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b);
 
+/// Returns true if a pack op puts the elements of x into another order.
+bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x);
+
 /// dot_order() of such a product.
 SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
                       const TensorType& b);

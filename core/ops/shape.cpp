@@ -32,7 +32,14 @@ std::vector<int> inverse(const std::vector<int>& order) {
   return result;
 }
 
-/// Nothing moves but axes of one element.
+Tensors transpose_over_time(const OverTime& at) {
+  std::vector<int> order = behind_time(at.attr<TransposeAttrs>().order);
+  order.insert(order.begin(), 0);
+  return {bind(at.op, {at.in[0]}, make_attrs(TransposeAttrs{std::move(order)}))};
+}
+
+}  // namespace
+
 bool keeps_layout(const std::vector<int>& order, const TensorType& x) {
   int last = -1;
   for (int axis : order) {
@@ -42,14 +49,6 @@ bool keeps_layout(const std::vector<int>& order, const TensorType& x) {
   }
   return true;
 }
-
-Tensors transpose_over_time(const OverTime& at) {
-  std::vector<int> order = behind_time(at.attr<TransposeAttrs>().order);
-  order.insert(order.begin(), 0);
-  return {bind(at.op, {at.in[0]}, make_attrs(TransposeAttrs{std::move(order)}))};
-}
-
-}  // namespace
 
 const Op transpose_op{
     .name = "transpose",

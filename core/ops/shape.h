@@ -54,6 +54,11 @@ struct RenameAttrs {
   }
 };
 
+/// Returns true if a transpose to this order moves axes of one element only.
+bool keeps_layout(const std::vector<int>& order, const TensorType& x);
+/// Returns true if expand to `out` leaves the elements where they are: it repeats and moves none.
+bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out);
+
 /// rename of an axis by position, to a dim. It is for x alone: lengths that run over the axis do
 /// not go along.
 Tensor renamed(const Tensor& x, int axis, const Dim& to);

@@ -7,6 +7,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/views.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
@@ -92,6 +93,21 @@ TEST_P(EveryOp, ResultHasTheTypeOfTheTypeRule) {
     const Tensors results = apply(sample, inputs);
     ASSERT_EQ(results.size(), out.size());
     for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i].type(), out[i]);
+  }
+}
+
+TEST_P(EveryOp, MakesAViewIfItSaysSo) {
+  if (op().kernel_decides_types) return;  // plans run such ops through the door
+  for (const OpSample& sample : samples()) {
+    const Tensors inputs = draw(sample, false);
+    if (inputs.empty() || op().storage == OpStorage::any || inputs[0].type().is_list()) continue;
+    const Tensors results = apply(sample, inputs);
+    if (results.empty() || results[0].type().is_list() || !results[0].numel()) continue;
+    const char* const begin = inputs[0].data<char>();
+    const char* const at = results[0].data<char>();
+    const bool is_view = at >= begin && at < begin + inputs[0].type().bytes();
+    EXPECT_EQ(makes_view(op(), sample.attrs.get(), inputs[0].type(), results[0].type()), is_view)
+        << inputs[0].type() << " -> " << results[0].type();
   }
 }
 

@@ -20,7 +20,7 @@ Ref<Graph> squares(int count) {
   return builder.finish(outputs);
 }
 
-TEST(TileInputsTest, EachOutputTakesTheFirstInputThatIsReadByThen) {
+TEST(TileInputsTest, EachOutputTakesItsOwnInputOrTheFirstThatIsReadByThen) {
   const Ref<Graph> graph = squares(5);
   const std::vector<TensorType> types(5, TensorType(f64, {2}));
   TileProgram program(*graph, types, DimEnv());
@@ -29,6 +29,9 @@ TEST(TileInputsTest, EachOutputTakesTheFirstInputThatIsReadByThen) {
             (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_EQ(program.choose_inputs([](std::size_t k) { return k == 3; },
                                   [](std::size_t, std::size_t) { return true; }),
+            (std::vector<int>{-1, -1, -1, 3, -1}));
+  EXPECT_EQ(program.choose_inputs([](std::size_t k) { return k == 3; },
+                                  [](std::size_t i, std::size_t) { return i != 3; }),
             (std::vector<int>{-1, -1, -1, 0, -1}));
 }
 
@@ -46,6 +49,20 @@ TEST(TileInputsTest, EachInputIsAskedOnce) {
                           });
     EXPECT_EQ(asked, kCount);
   }
+}
+
+TEST(TileInputsTest, AnUpdateTakesItsOwnInput) {
+  GraphBuilder builder("updates");
+  const ModeScope scope(builder.scope());
+  const TensorType type(f64, {2});
+  const Tensor w = builder.add_input(type), m = builder.add_input(type),
+               g = builder.add_input(type);
+  const Tensor loss = square(w), moment = m * g + g;
+  const Ref<Graph> graph = builder.finish({loss, moment, w - moment});
+  TileProgram program(*graph, std::vector<TensorType>(3, type), DimEnv());
+  EXPECT_EQ(program.choose_inputs([](std::size_t k) { return k > 0; },
+                                  [](std::size_t i, std::size_t) { return i < 2; }),
+            (std::vector<int>{-1, 1, 0}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reel/core/ops/fused.h"
+#include "reel/core/ops/norm.h"
 #include "reel/core/ops/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape.h"
@@ -24,7 +25,8 @@ bool never_fails(const Op& op) {
 bool never_fails_once_placed(const Op& op, const Attrs* attrs) {
   if (!never_fails(op)) return false;
   if (op.pointwise) return op.storage == OpStorage::own;
-  if (&op == &fused_op || &op == &spread_op || op.kernel == same_elements) return true;
+  if (&op == &fused_op || &op == &spread_op || &op == &norm_op || op.kernel == same_elements)
+    return true;
   for (const Op* reduction : {&sum_op, &prod_op, &max_op, &min_op, &any_op, &all_op}) {
     if (&op != reduction) continue;
     const std::vector<int>& axes = get<ReduceAttrs>(attrs).axes;  // ascending

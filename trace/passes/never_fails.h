@@ -11,8 +11,8 @@ namespace reel {
 bool never_fails(const Op& op);
 
 /// Returns true if never_fails(), and the kernel allocates nothing when its outputs are placed:
-/// element-wise ops, gathers and updates of table rows, views, and reductions over neighbouring
-/// axes. Other kernels need scratch memory.
+/// element-wise ops, gathers and updates of table rows, views, norms, and reductions over
+/// neighbouring axes. Other kernels need scratch memory.
 ///
 /// attrs: the op's.
 bool never_fails_once_placed(const Op& op, const Attrs* attrs);

@@ -21,6 +21,7 @@
 #include "reel/trace/passes/multiply_tables.h"
 #include "reel/trace/passes/pack_weights.h"
 #include "reel/trace/passes/saved_of_ended.h"
+#include "reel/trace/passes/sink_updates.h"
 #include "reel/trace/passes/split_loops.h"
 
 namespace reel {
@@ -112,6 +113,7 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
        [&](const Graph& from) { return pack_weights(from, packs); });
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
   pass(chunks && passes.adjoin_loops, "adjoin_loops", adjoin_loops);
+  pass(true, "sink_updates", sink_updates);
   optimised.graph = std::move(result);
   return optimised;
 }

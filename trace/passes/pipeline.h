@@ -42,6 +42,7 @@ Optimised optimise_for_interpreter(const Graph& graph);
 ///   pack_weights                           pack_weights
 ///   fuse_pointwise                         fuse_pointwise
 ///   adjoin_loops                           batch_over_time, chunk_loops and adjoin_loops
+///   sink_updates
 ///
 /// Plan and LoopPlan read the other switches.
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes);

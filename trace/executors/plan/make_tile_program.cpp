@@ -31,6 +31,9 @@ class TileProgram::Builder {
     input_of_.assign(body.types.size(), -1);
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
       input_of_[body.inputs[i]] = static_cast<int>(i);
+    maker_.assign(body_.types.size(), 0);
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      for (const ValueId v : body_.outputs_of(body_.records[r])) maker_[v] = r;
     find_space();
     if (space_->numel == 0) return;
     for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
@@ -260,12 +263,29 @@ class TileProgram::Builder {
       to.pools_[p].last_reads = FirstBelow(last_reads[p]);
     for (std::size_t k = 0; k < written.size(); ++k) {
       OutputPlace place{.pool = out_pool[k]};
-      if (place.pool >= 0) place.made_by = cell(written[k][0]).made_by;
+      if (place.pool >= 0) {
+        place.made_by = cell(written[k][0]).made_by;
+        const int i = updated_input(body_.outputs[k]);
+        if (i >= 0 && in_pool[at(i)] == place.pool &&
+            cell(cells_of_input_[at(i)][0]).last_read <= place.made_by)
+          place.updated = i;
+      }
       for (std::size_t i = 0; i < in_pool.size(); ++i)
         if ((in_pool[i] < 0 || place.pool < 0) && may_replace(k, written[k], i))
           place.others.push_back(static_cast<std::uint32_t>(i));
       to.output_places_.push_back(std::move(place));
     }
+  }
+
+  /// Returns the input that a value is an update of, as in w - ..., or (m * a) + ...: the first
+  /// operand of the first operand, and so on; -1 if there is none near.
+  int updated_input(ValueId v) const {
+    constexpr int kMostSteps = 16;
+    for (int step = 0; step < kMostSteps; ++step) {
+      if (input_of_[v] >= 0) return input_of_[v];
+      v = body_.inputs_of(body_.records[maker_[v]])[0];
+    }
+    return -1;
   }
 
   /// Values of one cell that lies alike, whole, and of one type.
@@ -502,6 +522,7 @@ class TileProgram::Builder {
   const Graph& body_;
   PlannedTypes types_;
   std::vector<int> input_of_;                     ///< by value
+  std::vector<std::size_t> maker_;                ///< by value that is no input: its record
   std::vector<std::vector<int>> cells_of_;        ///< by value: one, or one for each part
   std::vector<std::vector<int>> cells_of_input_;  ///< by input: those that lie in it
   const TypeNode* space_ = nullptr;

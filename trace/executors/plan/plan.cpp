@@ -5,6 +5,7 @@
 #include "reel/core/ops/element_loop.h"
 #include "reel/core/ops/fused.h"
 #include "reel/core/ops/loop.h"
+#include "reel/core/ops/views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/placed.h"
@@ -48,6 +49,7 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     at.record = static_cast<std::uint32_t>(r);
     at.first_in = record.first;  // as in the graph, until the slots stand still
     at.in_count = record.input_count;
+    at.storage = storage_of(r);
     at.first_out = slots;
     at.out_count = record.output_count;
     bool has_list = false, all_known = true;
@@ -91,6 +93,19 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
   for (const Instruction& at : instructions_)
     if (at.kind == Kind::loop || at.kind == Kind::cond) has_untyped_ |= !at.attrs;
   find_loops_beside();
+}
+
+/// Returns OpStorage::own if an op that may make views makes none for these sizes: its inputs need
+/// not outlive its outputs.
+OpStorage Plan::storage_of(std::size_t record) const {
+  const OpRecord& at = graph_->records[record];
+  const OpStorage storage = at.op->storage;
+  if (storage != OpStorage::input || !types_.has_types[record]) return storage;
+  const ValueId x = graph_->inputs_of(at)[0], out = graph_->outputs_of(at)[0];
+  if (!types_.is_known[x] || !types_.is_known[out] || types_.types[x].is_list()) return storage;
+  return makes_view(*at.op, types_.attrs[record].get(), types_.types[x], types_.types[out])
+             ? storage
+             : OpStorage::own;
 }
 
 /// Its attributes have a dim whose lengths are others from run to run (chunks.h).
@@ -154,7 +169,7 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
       const bool may_be_outside =
           outputs_of_slot_[slot] >= 0 &&
           outputs[static_cast<std::size_t>(outputs_of_slot_[slot])] == Outputs::placed &&
-          (record.op->storage == OpStorage::own);
+          at.storage == OpStorage::own;
       const bool is_spilled = is_spilled_output(record, slot - at.first_out);
       if (at.kind == Kind::nothing)
         place = Place::constant;
@@ -166,7 +181,7 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
       ++slot;
     }
     if (at.kind == Kind::untyped ||
-        (at.kind == Kind::blocks && (record.op->storage != OpStorage::own || [&] {
+        (at.kind == Kind::blocks && (at.storage != OpStorage::own || [&] {
            for (const ValueId v : graph.inputs_of(record))
              if (types_.types[v].is_list()) return true;
            return types_.types[graph.outputs_of(record)[0]].is_list();
@@ -291,11 +306,7 @@ std::size_t Plan::first_that_cannot_fail() const {
   return first_with_only([&](const Instruction& at) {
     if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;
     // A block that is a view of another one is made by the kernel.
-    const bool may_be_view = at.kind == Kind::blocks && at.op->storage != OpStorage::own;
-    const auto in = graph_->inputs_of(graph_->records[at.record]);
-    if (may_be_view && !in.empty() &&
-        types_.types[in[0]].numel() == slot_types_[at.first_out].numel())
-      return false;
+    if (at.kind == Kind::blocks && at.storage != OpStorage::own) return false;
     return never_fails_once_placed(*at.op, at.attrs);
   });
 }
@@ -330,7 +341,7 @@ Plan::LastUses Plan::last_uses() const {
     for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
       last[s] = std::max(last[s], until);
       // A view that is a block holds on to what it is taken from.
-      if (at.kind == Kind::kernel && at.op->storage == OpStorage::input)
+      if (at.kind == Kind::kernel && at.storage == OpStorage::input)
         until = std::max(until, last[s]);
     }
     for (const ValueId v : graph.inputs_of(graph.records[at.record])) {

@@ -123,6 +123,7 @@ class Plan {
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots whose tensors are not needed any more
+    OpStorage storage;        ///< of the outputs, for these sizes
     std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
     bool adds = false;        ///< its result, to what is there
     std::uint32_t beside =
@@ -131,6 +132,7 @@ class Plan {
 
   void make_instructions(const std::vector<Outputs>& outputs);
   bool reads_shown_lengths(std::size_t record);
+  OpStorage storage_of(std::size_t record) const;
   void find_loops_beside();
   void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);

@@ -167,7 +167,7 @@ void Plan::run_all() {
     };
     switch (done ? Kind::nothing : at.kind) {
       case Kind::kernel: {
-        if (at.op->storage == OpStorage::input)
+        if (at.storage == OpStorage::input)
           for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
             slots_[s].block()->data = own_data_[s];
         KernelArgs args = args_of(false);

@@ -96,6 +96,7 @@ class TileProgram {
   struct OutputPlace {
     int pool = -1;                           ///< none: -1
     int made_by = 0;                         ///< if it has a pool: the step
+    int updated = -1;                        ///< the input that comes before all others, or -1
     std::vector<std::uint32_t> others = {};  ///< inputs of no pool; of an output of none, all
   };
 
@@ -127,10 +128,10 @@ class TileProgram {
   std::vector<Pool> pools_;
   std::vector<OutputPlace> output_places_;  ///< by output
   std::vector<int> chosen_;                 ///< by output, of choose_inputs
-  std::vector<std::uint8_t> is_chosen_;     ///< by input
+  std::vector<std::uint8_t> is_chosen_;     ///< by input: chosen, or it refused
 };
 
-/// The first input that will do.
+/// The first input that will do; outputs that update one have chosen it before.
 template <class Gives>
 int TileProgram::choose_input(std::size_t k, const Gives& gives) {
   const OutputPlace& place = output_places_[k];
@@ -159,8 +160,15 @@ const std::vector<int>& TileProgram::choose_inputs(const Wanted& is_wanted, cons
   for (Pool& pool : pools_) pool.last_reads.begin();
   chosen_.assign(output_places_.size(), -1);
   is_chosen_.assign(inputs_.size(), 0);
+  for (std::size_t k = 0; k < output_places_.size(); ++k) {
+    const int updated = output_places_[k].updated;
+    const auto i = static_cast<std::size_t>(updated);
+    if (updated < 0 || is_chosen_[i] || !is_wanted(k)) continue;
+    if (gives(i, k)) chosen_[k] = updated;
+    is_chosen_[i] = 1;  // what refuses one output refuses all of its type
+  }
   for (std::size_t k = 0; k < output_places_.size(); ++k)
-    if (is_wanted(k)) chosen_[k] = choose_input(k, gives);
+    if (chosen_[k] < 0 && is_wanted(k)) chosen_[k] = choose_input(k, gives);
   return chosen_;
 }
 
