@@ -107,14 +107,20 @@ class GatherWalk {
   template <class Fn>
   void walk(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, const Places& places,
             Fn& fn) const {
-    if (depth == axes_.size()) {
+    const auto visit_run = [&] {
       const std::int64_t at = places[static_cast<std::size_t>(in_indices)];
       fn(at == kNoPlace ? kNoPlace : in_x + at * axis_step_);
-      return;
-    }
+    };
+    if (depth == axes_.size()) return visit_run();
     const Axis& axis = axes_[depth];
-    for (std::int64_t i = 0; i < axis.size; ++i, in_x += axis.in_x, in_indices += axis.in_indices)
-      walk(depth + 1, in_x, in_indices, places, fn);
+    const auto each = [&](const auto& visit_one) {
+      for (std::int64_t i = 0; i < axis.size; ++i, in_x += axis.in_x, in_indices += axis.in_indices)
+        visit_one();
+    };
+    if (depth + 1 == axes_.size())
+      each(visit_run);
+    else
+      each([&] { walk(depth + 1, in_x, in_indices, places, fn); });
   }
 
   boost::container::small_vector<Axis, 8> axes_;

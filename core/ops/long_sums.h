@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -63,6 +64,50 @@ class RowSlots {
   int shift_ = 0;
 };
 
+/// Which rows of a buffer may get more than kPlainTerms terms: found by a first pass over the rows
+/// of all terms. Many rows share counters, so that some with fewer terms are named too,
+/// but none with more is missed.
+class LongRows {
+ public:
+  /// rows: how many there are, of `size` elements; terms: at most how many there are.
+  LongRows(std::int64_t rows, std::int64_t size, std::int64_t terms)
+      : row_of_(size),
+        counts_(terms > kPlainTerms && terms / kPlainTerms <= rows),
+        is_shared_(rows > std::max(terms, kFewRows)),
+        has_any_(terms / kPlainTerms > rows) {
+    if (!counts_) return;
+    const std::uint64_t shared = std::bit_ceil(static_cast<std::uint64_t>(terms));
+    shift_ = 64 - std::countr_zero(shared);
+    counters_.resize(is_shared_ ? shared : static_cast<std::size_t>(rows));
+  }
+  /// Returns false if it is known without a first pass, from the numbers of rows and terms.
+  bool counts() const { return counts_; }
+  /// first: the place of the row's first element.
+  [[gnu::always_inline]] void count(std::int64_t first) {
+    Counter& counter = counters_[place(first)];
+    counter = static_cast<Counter>(counter + (counter <= kPlainTerms));
+    has_any_ |= counter > kPlainTerms;
+  }
+  bool has_any() const { return has_any_; }
+  [[gnu::always_inline]] bool has(std::int64_t first) const {
+    return !counts_ || counters_[place(first)] > kPlainTerms;
+  }
+
+ private:
+  using Counter = std::uint16_t;  // a write to a byte may be one to any member
+  static constexpr std::int64_t kFewRows = 4096;
+  std::size_t place(std::int64_t first) const {
+    const std::int64_t row = row_of_(first);
+    if (!is_shared_) return static_cast<std::size_t>(row);
+    return static_cast<std::uint64_t>(row) * 0x9E3779B97F4A7C15ull >> shift_;
+  }
+
+  ExactDivision row_of_;
+  bool counts_, is_shared_, has_any_;
+  int shift_ = 0;
+  boost::container::small_vector<Counter, 256> counters_;
+};
+
 /// Sums in the rows of a buffer, each of `size` elements.
 ///
 /// The first kPlainTerms terms of a row of f32 are added in f32, in order. From then on the row's
@@ -104,8 +149,16 @@ class LongSums {
     wide_.insert(wide_.end(), to_ + row * size_, to_ + (row + 1) * size_);
     return -static_cast<std::int32_t>(wide_rows_.size());
   }
-  void add_wide(double* to, const T* term) {
-    for (std::int64_t i = 0; i < size_; ++i) to[i] += static_cast<double>(term[i]);
+  [[gnu::always_inline]] void add_wide(double* to, const T* term) {
+    if (size_ == 1)
+      *to += static_cast<double>(*term);
+    else
+      add_wide_row(to, term, size_);
+  }
+  [[gnu::noinline, gnu::optimize("O3")]] static void add_wide_row(double* __restrict to,
+                                                                  const T* __restrict term,
+                                                                  std::int64_t size) {
+    for (std::int64_t i = 0; i < size; ++i) to[i] += static_cast<double>(term[i]);
   }
 
   T* to_;

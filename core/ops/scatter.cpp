@@ -50,6 +50,31 @@ struct Largest {
   }
 };
 
+/// Adds runs of updates to places of a buffer of `elements`. each(join) calls join(first element of
+/// a place) for each run that has one, with `update` at the run.
+template <class T, class Each>
+void add_all(T* to, std::int64_t elements, std::int64_t updates, std::int64_t run, const T*& update,
+             const Each& each) {
+  if (run == 0) return;
+  const T* const first_update = update;
+  const auto add_plainly = [&](std::int64_t first) { Sum::join(to + first, update, run); };
+  constexpr bool kMayBeLong = std::is_same_v<T, float>;
+  LongRows long_rows(elements / run, run, kMayBeLong ? updates / run : 0);
+  if (long_rows.counts()) {
+    each([&](std::int64_t first) { long_rows.count(first); });
+    update = first_update;
+  }
+  if (!long_rows.has_any()) return each(add_plainly);
+  const ExactDivision row_of(run);
+  LongSums<T> sums(to, elements / run, run, updates / run);
+  each([&](std::int64_t first) {
+    if (!long_rows.has(first)) return add_plainly(first);
+    sums.add(row_of(first), update,
+             [](T* row, const T* term, std::int64_t size) { Sum::join(row, term, size); });
+  });
+  sums.finish();
+}
+
 template <class Join>
 void scatter_kernel(KernelArgs& a) {
   const GatherAttrs& attrs = a.attr<GatherAttrs>();
@@ -77,14 +102,7 @@ void scatter_kernel(KernelArgs& a) {
         });
       };
       if constexpr (std::is_same_v<Join, Sum>) {
-        const ExactDivision row_of(std::max<std::int64_t>(run, 1));
-        LongSums<T> sums(to, run ? type.numel() / run : 0, run,
-                         run ? updates.type().numel() / run : 0);
-        each([&](std::int64_t first) {
-          sums.add(row_of(first), update,
-                   [](T* row, const T* term, std::int64_t size) { Join::join(row, term, size); });
-        });
-        sums.finish();
+        add_all(to, type.numel(), updates.type().numel(), run, update, each);
       } else {
         each([&](std::int64_t first) { Join::join(to + first, update, run); });
       }
