@@ -22,8 +22,30 @@ namespace {
 
 }  // namespace
 
-inline void Backward::add_into(Tensor& sum, Tensor&& term) {
-  sum = sum.is_defined() ? sum_of(std::move(sum), std::move(term)) : std::move(term);
+inline void Backward::add_into(ValueId number, Tensor&& term) {
+  Tensor& sum = cotangents_[number];
+  if (!sum.is_defined())
+    sum = std::move(term);
+  else if (sum.dtype() != f32 || ++added_[number] < kPlainTerms)
+    sum = sum_of(std::move(sum), std::move(term));
+  else
+    begin_block(number, std::move(term));
+}
+
+[[gnu::noinline]] void Backward::begin_block(ValueId number, Tensor&& term) {
+  TermSum& blocks = blocks_[number];
+  blocks.add(std::exchange(cotangents_[number], std::move(term)));
+  blocks.end_block();
+  added_[number] = 0;
+}
+
+void Backward::add_blocks(ValueId number) {
+  const auto found = blocks_.find(number);
+  if (found == blocks_.end()) return;
+  found->second.add(std::move(cotangents_[number]));
+  cotangents_[number] = found->second.take();
+  blocks_.erase(found);
+  added_[number] = 0;
 }
 
 void Backward::accumulate(ValueId number, Tensor cotangent) {
@@ -33,7 +55,7 @@ void Backward::accumulate(ValueId number, Tensor cotangent) {
     presences_.erase(number);
   }
   if (!loops_.empty()) return accumulate_in_loop(number, std::move(cotangent));
-  add_into(cotangents_[number], std::move(cotangent));
+  add_into(number, std::move(cotangent));
 }
 
 /// The number that tells before which loops and iterations a value was made.
@@ -47,17 +69,18 @@ void Backward::accumulate_in_loop(ValueId number, Tensor cotangent) {
   Loop& loop = loops_.back();
   const ValueId place = place_of(number);
   if (place <= loop.values_before)
-    add_into(loop.iteration[number], std::move(cotangent));
+    loop.iteration[number].add(std::move(cotangent));
   else if (place <= loop.values_before_iteration)
-    add_into(loop.carried[number], std::move(cotangent));
+    loop.carried[number].add(std::move(cotangent));
   else
-    add_into(cotangents_[number], std::move(cotangent));
+    add_into(number, std::move(cotangent));
 }
 
 /// Makes of a cotangent that a run may not have one that is zeros then.
 void Backward::settle(ValueId number) {
   const auto found = presences_.find(number);
   if (found == presences_.end() || found->second.is_exact) return;
+  finish_sum(number);
   cotangents_[number] = only_if(found->second.present, std::move(cotangents_[number]));
   found->second.is_exact = true;
 }
@@ -208,6 +231,7 @@ Backward::Backward(RecordingTape& tape, bool let_go, bool is_elsewhere)
       let_go_(let_go),
       is_elsewhere_(is_elsewhere),
       cotangents_(tape.count_ + 1),
+      added_(tape.count_ + 1, 0),
       is_needed_(tape.count_ + 1, 0),
       is_source_(tape.count_ + 1, 0) {}
 
@@ -253,11 +277,10 @@ Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
 void Backward::leave_iteration(Loop& loop, std::int64_t next) {
   if (begins_block(loop.iterations++))
     for (auto& [number, total] : loop.total) total.end_block();
-  for (auto& [number, cotangent] : loop.iteration) loop.total[number].add(std::move(cotangent));
+  for (auto& [number, sum] : loop.iteration) loop.total[number].add(sum.take());
   loop.iteration.clear();
   mark_tapes(Recorder::Mark::iteration_begins, {}, next);
-  for (auto& [number, cotangent] : loop.carried)
-    add_into(cotangents_[number], std::move(cotangent));
+  for (auto& [number, sum] : loop.carried) add_into(number, sum.take());
   loop.carried.clear();
 }
 
@@ -319,6 +342,7 @@ inline void Backward::visit(const OpRecord& record, const TapeOperand* operands)
   for (const TapeOperand& output : outputs)
     has_cotangent |= cotangents_[output.number].is_defined();
   if (!has_cotangent) return;
+  for (const TapeOperand& output : outputs) finish_sum(output.number);
   if (is_needed(inputs)) {
     if (!presences_.empty()) find_arriving(outputs);
     if (is_elsewhere_)

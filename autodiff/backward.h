@@ -48,6 +48,7 @@ class Backward {
   void run();
   const Tensor& cotangent(ValueId number) {
     if (!presences_.empty()) settle(number);
+    finish_sum(number);
     return cotangents_[number];
   }
   /// The rows that have come for a value, in the order in which they were read, as its cotangent,
@@ -74,11 +75,11 @@ class Backward {
   };
   struct Loop {
     ValueId values_before, values_before_iteration;
-    std::unordered_map<ValueId, Tensor> iteration;  ///< of values from before the loop
-    std::unordered_map<ValueId, TermSum> total;     ///< of the same, over iterations
-    std::unordered_map<ValueId, Tensor> carried;    ///< of values from the iteration before
-    std::vector<MovedRecord> moved;                 ///< out of the loop
-    std::int64_t iterations = 0;                    ///< that this walk has left
+    std::unordered_map<ValueId, CountedTermSum> iteration;  ///< of values from before the loop
+    std::unordered_map<ValueId, TermSum> total;             ///< of the same, over iterations
+    std::unordered_map<ValueId, CountedTermSum> carried;    ///< of values from the iteration before
+    std::vector<MovedRecord> moved;                         ///< out of the loop
+    std::int64_t iterations = 0;                            ///< that this walk has left
   };
   /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
   /// such zeros may be NaN.
@@ -107,7 +108,14 @@ class Backward {
   void settle(ValueId number);
   void find_arriving(std::span<const TapeOperand> outputs);
   ValueId place_of(ValueId number) const;
-  static void add_into(Tensor& sum, Tensor&& term);
+  /// Adds a term to cotangents_, as CountedTermSum does.
+  void add_into(ValueId number, Tensor&& term);
+  void begin_block(ValueId number, Tensor&& term);
+  /// Adds to cotangents_ the blocks of terms before the last one.
+  void finish_sum(ValueId number) {
+    if (!blocks_.empty()) add_blocks(number);
+  }
+  void add_blocks(ValueId number);
 
   RecordingTape& tape_;
   bool let_go_, is_elsewhere_;
@@ -117,6 +125,9 @@ class Backward {
   };
   std::unordered_map<std::uint64_t, Constant> constants_;  ///< by block id of the original
   Tensors cotangents_;
+  std::vector<std::uint8_t>
+      added_;  ///< terms that cotangents_ has got in this block, but the first
+  std::unordered_map<ValueId, TermSum> blocks_;  ///< what cotangents_ lacks: the blocks before
   std::vector<std::uint8_t> is_needed_, is_source_;
   std::unordered_map<ValueId, ValueId> tables_;          ///< what may be rows: of which source
   std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by source: the last ones read first

@@ -253,9 +253,9 @@ void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// Its order is said, and is none of parts.
+/// Of at most kLongestSum terms an element, or in another dtype than f32.
 template <class T>
-void product(MatrixSizes s, const T* a, const T* b, T* c) {
+void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
   if (s.k == 1) s.a_step = 1;
   if constexpr (std::is_floating_point_v<T>) {
     if (s.order == SumOrder::runs && can_be_of_runs(s)) {
@@ -269,6 +269,43 @@ void product(MatrixSizes s, const T* a, const T* b, T* c) {
     rows_product(s, a, b, c);
   else
     copied_product(s, a, b, c);
+}
+
+/// So many products are added up in f32. A chain of a million would be off by a percent, and stuck
+/// at 2^24 terms: of longer ones, blocks of so many are added up in f64.
+constexpr std::int64_t kLongestSum = 16384;
+
+/// c = the blocks of a product, for so few rows at a time that these stay in the cache.
+void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  constexpr std::int64_t kMostElements = 256 * 1024;
+  const std::int64_t most_rows = std::clamp<std::int64_t>(kMostElements / s.n, 1, s.m);
+  const Scratch<float> made(most_rows * s.n);
+  const Scratch<double> sums(most_rows * s.n);
+  MatrixSizes block = s;
+  block.add = false;
+  block.c_row = s.n;
+  for (std::int64_t row = 0; row < s.m; row += block.m) {
+    block.m = std::min(most_rows, s.m - row);
+    float* const to = c + row * s.c_row;
+    for (std::int64_t i = 0; i < block.m * s.n; ++i)
+      sums.get()[i] = s.add ? static_cast<double>(to[i / s.n * s.c_row + i % s.n]) : 0;
+    for (std::int64_t k = 0; k < s.k; k += block.k) {
+      block.k = std::min(kLongestSum, s.k - k);
+      short_product(block, a + row * s.a_row + k * s.a_step, b + k * s.b_row, made.get());
+      for (std::int64_t i = 0; i < block.m * s.n; ++i)
+        sums.get()[i] += static_cast<double>(made.get()[i]);
+    }
+    for (std::int64_t i = 0; i < block.m; ++i)
+      std::copy_n(sums.get() + i * s.n, s.n, to + i * s.c_row);
+  }
+}
+
+/// Its order is said, and is none of parts.
+template <class T>
+void product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if constexpr (std::is_same_v<T, float>)
+    if (s.k > kLongestSum) return product_in_blocks(s, a, b, c);
+  short_product(s, a, b, c);
 }
 
 /// Of a product in one part; not turned.

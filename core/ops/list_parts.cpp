@@ -1,6 +1,7 @@
 // Ops on many elements of a list at once: gather and scatter, extend, concat and split.
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "reel/core/bind.h"
@@ -11,6 +12,7 @@
 #include "reel/core/ops/list_data.h"
 #include "reel/core/ops/new_dims.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/term_sum.h"
 #include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
@@ -162,11 +164,16 @@ const Op list_spread_op{
           const ModeScope plain({});
           const bool last_only = a.attr<SpreadAttrs>().last_only;
           Ref<ListData> data(new ListData);
+          std::unordered_map<std::int64_t, CountedTermSum> sums;  // by index that is repeated
           each_slice(a.input(0), [&](std::int64_t i, Tensor slice) {
             const std::int64_t index = index_at(a.input(1), i);
-            const Tensor& before = data->items.get(index);
-            data->items.set(index, before.is_defined() && !last_only ? add(before, slice) : slice);
+            const Tensor before = data->items.get(index);
+            if (last_only || !before.is_defined()) return data->items.set(index, slice);
+            const auto [sum, is_first] = sums.try_emplace(index);
+            if (is_first) sum->second.add(Tensor(before));
+            sum->second.add(std::move(slice));
           });
+          for (auto& [index, sum] : sums) data->items.set(index, sum.take());
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .vjp =

@@ -5,8 +5,22 @@
 
 namespace reel {
 
+namespace {
+
+/// Adds one to a binary number whose digits are sums.
+void carry(Tensors& digits, Tensor block) {
+  std::size_t i = 0;
+  for (; i < digits.size() && digits[i].is_defined(); ++i)
+    block = list_add(std::exchange(digits[i], Tensor()), std::move(block));
+  if (i == digits.size()) digits.emplace_back();
+  digits[i] = std::move(block);
+}
+
+}  // namespace
+
 void TermSum::end_block() {
-  if (!block_.is_defined() || block_.dtype() != f32 || block_.type().is_list()) return;
+  if (!block_.is_defined() || block_.dtype() != f32) return;
+  if (block_.type().is_list()) return carry(list_blocks_, std::exchange(block_, Tensor()));
   const Tensor block = cast(block_, f64);
   block_ = Tensor();
   blocks_ = blocks_.is_defined() ? reel::add(std::move(blocks_), block) : block;
@@ -22,7 +36,11 @@ void TermSum::add(Tensor&& term) {
 }
 
 Tensor TermSum::take() {
-  if (!blocks_.is_defined()) return std::move(block_);
+  for (Tensor& before : std::exchange(list_blocks_, Tensors()))
+    if (before.is_defined())
+      block_ =
+          block_.is_defined() ? list_add(std::move(before), std::move(block_)) : std::move(before);
+  if (!blocks_.is_defined()) return std::exchange(block_, Tensor());
   end_block();
   return cast(std::exchange(blocks_, Tensor()), f32);
 }

@@ -1,6 +1,8 @@
 // core/ops/term_sum.h — TermSum, the sum of the terms that the iterations of a loop give.
 #pragma once
 
+#include <utility>
+
 #include "reel/core/ops/long_sums.h"
 #include "reel/core/tensor.h"
 
@@ -13,8 +15,8 @@ inline bool begins_block(std::int64_t iteration) {
 }
 
 /// Terms of f32 are added in f32 within a block, and blocks in f64: after millions of iterations no
-/// term is lost. A loop of at most kPlainTerms iterations adds its terms as they come. Other dtypes
-/// and lists are always added as they come.
+/// term is lost. Blocks of lists are added in pairs, and pairs in pairs. A loop of at most
+/// kPlainTerms iterations adds its terms as they come. Other dtypes are always added as they come.
 ///
 /// Made of ops, so that a tape sees each addition. Eager mode, the interpreter and the dataflow
 /// executor share it; plans do the same in place (loop_run.cpp).
@@ -29,6 +31,24 @@ class TermSum {
 
  private:
   Tensor block_, blocks_;  ///< of this block; of all before it, in f64
+  Tensors list_blocks_;    ///< of lists: place i is empty or the sum of 2^i blocks before this one
+};
+
+/// A TermSum that ends its blocks itself, after every kPlainTerms terms.
+class CountedTermSum {
+ public:
+  void add(Tensor&& term) {
+    if (begins_block(count_++)) sum_.end_block();
+    sum_.add(std::move(term));
+  }
+  Tensor take() {
+    count_ = 0;
+    return sum_.take();
+  }
+
+ private:
+  TermSum sum_;
+  std::int64_t count_ = 0;
 };
 
 }  // namespace reel

@@ -104,6 +104,95 @@ TEST_P(LongSumsTest, AStateThatIsHandedOnHasTheBitsOfEagerMode) {
   expect_same_bits(run(grad(loss))(w, xs), grad(loss)(w, xs));
 }
 
+// The cotangent that comes first is so large that a one added to it in f32 is lost.
+constexpr double kLarge = 1 << 24;
+constexpr int kReads = 320;
+void expect_ones_count(const Tensor& got) { expect_values(got, {kLarge + kReads}, 40 / kLarge); }
+
+/// Reads w many times, once with a large factor: what reads it last gives the first cotangent.
+Tensor read_often(const Tensor& w) {
+  Tensor result = w * 1.0;
+  for (int i = 1; i < kReads; ++i) result = result + w * 1.0;
+  return result + w * kLarge;
+}
+
+TEST_P(LongSumsTest, AParameterThatAPlainLoopReads) {
+  expect_ones_count(run(grad(read_often))(scalar(1.f)));
+}
+
+TEST_P(LongSumsTest, AParameterThatAPlainLoopInABodyReads) {
+  const auto loss = [](const Tensor& w) {
+    const auto body = [&](const Tensor&, const Tensor& s) { return s + read_often(w); };
+    return fori_loop(0, 1, body, scalar(0.f));
+  };
+  expect_ones_count(run(grad(loss))(scalar(1.f)));
+}
+
+TEST_P(LongSumsTest, AStateThatAPlainLoopInABodyReads) {
+  const auto loss = [](const Tensor& w) {
+    const auto body = [](const Tensor&, const Tensor& s) { return read_often(s * 1.0); };
+    return fori_loop(0, 1, body, w);
+  };
+  expect_ones_count(run(grad(loss))(scalar(1.f)));
+}
+
+TEST_P(LongSumsTest, FewReadsHaveTheBitsOfFloatsInOrder) {
+  const std::vector<float> factors = uneven(32).to_vector<float>();
+  const auto loss = [&](const Tensor& w) {
+    Tensor total = w * factors[31];
+    for (int i = 30; i >= 0; --i) total = total + w * factors[static_cast<std::size_t>(i)];
+    return total;
+  };
+  float sum = 0;
+  for (const float factor : factors) sum += factor;
+  expect_same_bits(run(grad(loss))(scalar(1.f)), scalar(sum));
+}
+
+TEST_P(LongSumsTest, ReadsOfF64HaveTheBitsOfDoublesInOrder) {
+  const auto loss = [](const Tensor& w) {
+    Tensor total = w * 0.1;
+    for (int i = 1; i < 100; ++i) total = total + w * 0.1;
+    return total;
+  };
+  double sum = 0;
+  for (int i = 0; i < 100; ++i) sum += 0.1;
+  expect_same_bits(run(grad(loss))(scalar(1., f64)), scalar(sum, f64));
+}
+
+TEST_P(LongSumsTest, SecondGradientsOfManyReads) {
+  const auto loss = [](const Tensor& w) {
+    Tensor total = w;
+    for (int i = 0; i < 100; ++i) total = total + w * w * w * 0.1;
+    return total;
+  };
+  expect_values(run(grad(grad(loss)))(scalar(0.7f)), {100 * 0.6 * 0.7}, 1e-5);
+}
+
+/// 1, 1, ..., and the large one, last or first.
+Tensor ones_and_large(bool is_last) {
+  const Tensor large = full({1}, kLarge), rest = ones({kReads});
+  return is_last ? concat({rest, large}, 0) : concat({large, rest}, 0);
+}
+
+TEST_P(LongSumsTest, AnElementOfAListThatIterationsRead) {
+  const auto loss = [](const Tensor& w, const Tensor& xs) {
+    const TensorArray list = TensorArray(w.type()).push_back(w);
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      return std::pair{None{}, s + x * list.read(0)};
+    };
+    return scan(Scan{.initial = scalar(0.f), .xs = xs, .body = body}).state;
+  };
+  expect_ones_count(run(grad(loss))(scalar(1.f), ones_and_large(true)));
+}
+
+TEST_P(LongSumsTest, AnElementOfAListAtManyIndices) {
+  const auto loss = [](const Tensor& w, const Tensor& xs) {
+    const TensorArray list = TensorArray(w.type()).push_back(w);
+    return sum(list.gather(zeros({kReads + 1}, i32)) * xs);
+  };
+  expect_ones_count(run(grad(loss))(scalar(1.f), ones_and_large(false)));
+}
+
 TEST_P(LongSumsTest, SecondGradientsOfManyIterations) {
   const auto loss = [](const Tensor& w) {
     const auto body = [&](const Tensor&, const Tensor& s) { return s + w * w * w * 0.1; };

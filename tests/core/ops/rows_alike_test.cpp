@@ -71,6 +71,11 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
   EXPECT_EQ(unsliced.alike, 0);
   look_at(unsliced, 120, 1000, 20000, 60, false, product, dot_rows_are_alike);
   EXPECT_EQ(unsliced.alike, 1);
+  // Sums that are added up in blocks.
+  Found long_sums;
+  look_at(long_sums, 8, 20000, 8, 2, false, product, dot_rows_are_alike);
+  look_at(long_sums, 8, 40000, 8, 3, true, product, dot_rows_are_alike);
+  EXPECT_EQ(long_sums.alike, 2);
 }
 
 /// Multiplies all rows at once, and some rows at a time.

@@ -106,12 +106,13 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
 void LoopRun::finish_sum(int i) {
   const std::size_t k = first_sum() + i;
   Tensor& out = out_[attrs_.first_sum() + i];
-  if (is_list(k))
-    out = sums_[i].is_defined() ? owned(sums_[i])
-                                : empty_list(type_without_iterations(
-                                      attrs_, loop_.input_types,
-                                      attrs_.body.graph->types[attrs_.body.graph->outputs[k]]));
-  else if (!iterations_.count())
+  if (is_list(k)) {
+    const Tensor sum = sums_[i].take();
+    out = sum.is_defined() ? owned(sum)
+                           : empty_list(type_without_iterations(
+                                 attrs_, loop_.input_types,
+                                 attrs_.body.graph->types[attrs_.body.graph->outputs[k]]));
+  } else if (!iterations_.count())
     clear(out.data<char>(), 0, out.type().bytes());
   else if (!wide_.empty() && wide_[static_cast<std::size_t>(i)].is_defined())
     round_blocks(wide_[static_cast<std::size_t>(i)], out);

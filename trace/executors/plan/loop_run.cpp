@@ -75,7 +75,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(static_cast<std::size_t>(j)));
     find_stack(j);
   }
-  sums_.resize(attrs_.sums);
+  sums_.resize(static_cast<std::size_t>(attrs_.sums));
   for (int i = 0; i < attrs_.sums; ++i) {
     const std::size_t k = first_sum() + i;
     Tensor& total = out_[attrs_.first_sum() + i];
@@ -330,7 +330,7 @@ void LoopRun::step_with_all() {
     const std::size_t k = first_sum() + i;
     const Tensor& term = body.output(k);
     if (is_list(k))
-      sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
+      sums_[i].add(Tensor(term));
     else if (!body.output_can_add(k))
       add_term(i, term, body.output_is_placed(k));
   }
@@ -394,7 +394,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
     const std::size_t k = first_sum() + i;
     const Tensor term = ended_->term(made[k], k);
     if (is_list(k))
-      sums_[i] = sums_[i].is_defined() ? list_add(std::move(sums_[i]), term) : term;
+      sums_[i].add(Tensor(term));
     else
       add_term(i, term, false);
   }
@@ -488,7 +488,9 @@ void LoopRun::put_made_checkpoint(int j, const Tensor& term) {
 void LoopRun::end_blocks() {
   wide_.resize(static_cast<std::size_t>(attrs_.sums));
   for (int i = 0; i < attrs_.sums; ++i)
-    if (!is_list(first_sum() + i) && is_in_blocks(i))
+    if (is_list(first_sum() + i))
+      sums_[i].end_block();
+    else if (is_in_blocks(i))
       add_block(wide_[i], out_[attrs_.first_sum() + i]);
 }
 

@@ -149,7 +149,7 @@ class LoopRun {
   std::vector<StackList> lists_;
   CheckpointTimes times_;
   Spills spills_;
-  Tensors sums_;  ///< those that are lists
+  std::vector<TermSum> sums_;  ///< those that are lists
   Tensors wide_;  ///< sums of f32: of the blocks before this one, in f64, if there are any
   Tensor condition_;
   std::optional<EndedEntries> ended_;
