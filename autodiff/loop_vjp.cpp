@@ -91,6 +91,7 @@ class LoopReversal {
         attrs_(at.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         active_(active_carries(attrs_, at)),
+        is_changing_(carries_with_changing_dims(attrs_)),
         reversed_(reverse_graph(body_, spec(attrs_.keeps.get(), has_policy()))) {}
 
   void run() {
@@ -116,7 +117,7 @@ class LoopReversal {
       spec.is_free[1 + i] = 0;
     }
     spec.is_varying.assign(body_.inputs.size(), 0);
-    for (int i = 0; i < attrs_.carries; ++i) spec.is_varying[1 + i] = changes_dims(attrs_, i);
+    std::copy(is_changing_.begin(), is_changing_.end(), spec.is_varying.begin() + 1);
     for (int i = 0; i < attrs_.slices; ++i) {
       spec.is_wanted[1 + attrs_.carries + i] = at_.needs(attrs_.first_slice() + i);
       spec.is_varying[1 + attrs_.carries + i] = at_.input_type(attrs_.first_slice() + i).is_list();
@@ -262,7 +263,7 @@ class LoopReversal {
       }
       back_inputs_.push_back(std::move(cotangent));
       back_.fills.push_back(cotangent_fill(output));
-      back_.last_dims.push_back(changes_dims(attrs_, output)
+      back_.last_dims.push_back(is_changing_[static_cast<std::size_t>(output)]
                                     ? at_.input_type(attrs_.first_carry() + output).dims()
                                     : Dims{});
     } else if (output < attrs_.carries + attrs_.stacks) {
@@ -482,7 +483,8 @@ class LoopReversal {
   Vjp& at_;
   const LoopAttrs& attrs_;
   const Graph& body_;
-  const std::vector<std::uint8_t> active_;  // by carry
+  const std::vector<std::uint8_t> active_;       // by carry
+  const std::vector<std::uint8_t> is_changing_;  // by carry: its dims change from step to step
   const ReversedGraph reversed_;
 
   DimEnv env_;         // what dims of the body are called where the loop stands

@@ -3,18 +3,10 @@
 #include <vector>
 
 #include "harness.h"
-#include "reel/reel.h"
+#include "reel/tests/trace/recorded_models.h"
 
 namespace reel::bench {
 namespace {
-
-using List = std::vector<Tensor>;
-
-List scalars(int n) {
-  List result;
-  for (int i = 0; i < n; ++i) result.push_back(scalar(0.5 * i));
-  return result;
-}
 
 template <class F, class... Args>
 void first_call(Group& group, const std::string& what, int n, const F& f, const Args&... args) {
@@ -31,51 +23,18 @@ void first_call(Group& group, const std::string& what, int n, const F& f, const 
 }
 
 void first_calls(Group& group, int n) {
-  first_call(
-      group, "scalar outputs", n,
-      [n](const Tensor& x) {
-        List result;
-        for (int i = 0; i < n; ++i) result.push_back(x * double(i) + 1.);
-        return result;
-      },
-      scalar(1.));
-  const List parameters = scalars(n);
-  first_call(
-      group, "adam over scalars", n,
-      [](List parameters, Adam<List> adam, const List& gradient) {
-        adam.update(parameters, gradient);
-        return std::pair{parameters, adam};
-      },
-      parameters, Adam<List>(parameters), parameters);
-  first_call(
-      group, "one chain", n,
-      [n](Tensor x) {
-        for (int i = 0; i < n; ++i) x = x * 1.01 + double(i);
-        return x;
-      },
-      scalar(1.));
-  first_call(
-      group, "captures", n,
-      [&parameters](Tensor x) {
-        for (const Tensor& y : parameters) x = x + y;
-        return x;
-      },
-      scalar(1.));
-  first_call(
-      group, "loops", n / 10,
-      [n](const Tensor& xs) {
-        List result;
-        for (int i = 0; i < n / 10; ++i)
-          result.push_back(scan(Scan{.initial = zeros({2}) + double(i),
-                                     .xs = xs,
-                                     .body =
-                                         [](const Tensor& x, const Tensor& h) {
-                                           return std::pair{None{}, tanh(h + x)};
-                                         }})
-                               .state);
-        return result;
-      },
-      ones({5, 2}));
+  const auto named = [&group](const char* what, int size) {
+    return [&group, what, size](const auto& f, const auto&... args) {
+      first_call(group, what, size, f, args...);
+    };
+  };
+  recorded::scalar_outputs(n, named("scalar outputs", n));
+  recorded::adam_over_scalars(n, named("adam over scalars", n));
+  recorded::one_chain(n, named("one chain", n));
+  recorded::captures(n, named("captures", n));
+  recorded::loops(n / 10, named("loops", n / 10));
+  recorded::captures_of_a_loop(n, named("captures of a loop", n));
+  recorded::chain_of_carries(n / 4, named("chain of carries", n / 4));
 }
 
 /// What comes before the graph runs: the leaves of the arguments, and the search for the trace.
@@ -83,8 +42,8 @@ void later_calls(Group& group) {
   for (const int n : {1, 100}) {
     const std::string name = "later call, tensors=" + std::to_string(n);
     if (!group.wants(name)) continue;
-    const List list(static_cast<std::size_t>(n), ones({2}));
-    const auto f = jit([](const List& list) { return list[0] + 1.f; });
+    const recorded::List list(static_cast<std::size_t>(n), ones({2}));
+    const auto f = jit([](const recorded::List& list) { return list[0] + 1.f; });
     group.compare(name, nanoseconds_per_op(1), {{"plan", [&] { f(list); }}}, Clock::processor);
   }
 }

@@ -1,6 +1,7 @@
 // The blocks of the ops with sub-graphs: loop and cond.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "reel/core/functions/creation.h"
 #include "reel/core/graph_builder.h"
@@ -320,13 +321,14 @@ bool makes_dim(const Graph& graph, const Dim& dim) {
 Dims changing_dims(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
   Dims result;
+  std::unordered_set<const DimNode*> found;
   for (int i = 0; i < attrs.carries; ++i) {
     const Dims &in = body.types[body.inputs[1 + i]].dims(),
                &out = body.types[body.outputs[i]].dims();
     for (std::size_t axis = 0; axis < in.size() && axis < out.size(); ++axis)
       if (in[axis].is_symbol() && in[axis].is_named() && !(in[axis] == out[axis]))
         each_atom(in[axis], [&](const Dim& dim) {
-          if (dim.is_symbol() && !contains(result, dim)) result.push_back(dim);
+          if (dim.is_symbol() && found.insert(dim.node()).second) result.push_back(dim);
         });
   }
   // Lengths of one may run over another: that one first.
@@ -336,13 +338,14 @@ Dims changing_dims(const LoopAttrs& attrs) {
   return result;
 }
 
-bool changes_dims(const LoopAttrs& attrs, int carry) {
+std::vector<std::uint8_t> carries_with_changing_dims(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
-  if (!body.types[body.inputs[1 + carry]].node()->has_symbols) return false;
-  const Dims changing = changing_dims(attrs);
-  bool result = false;
-  for_each_symbol(attrs.body.graph->types[attrs.body.graph->inputs[1 + carry]],
-                  [&](const Dim& dim) { result = result || contains(changing, dim); });
+  std::unordered_set<const DimNode*> changing;
+  for (const Dim& dim : changing_dims(attrs)) changing.insert(dim.node());
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(attrs.carries));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for_each_symbol(body.types[body.inputs[1 + i]],
+                    [&](const Dim& dim) { result[i] |= changing.count(dim.node()) != 0; });
   return result;
 }
 

@@ -287,8 +287,8 @@ LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
 
 /// The dims of the body's carries that are others when they come back.
 Dims changing_dims(const LoopAttrs& attrs);
-/// Whether a carry has one of them.
-bool changes_dims(const LoopAttrs& attrs, int carry);
+/// Returns, by carry, true if the carry has one of the changing_dims().
+std::vector<std::uint8_t> carries_with_changing_dims(const LoopAttrs& attrs);
 
 /// Which slice is the first that is no list: the loop goes along its dim. Nothing where all are.
 std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,

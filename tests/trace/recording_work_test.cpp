@@ -10,7 +10,7 @@
 #include <functional>
 #include <new>
 
-#include "reel/reel.h"
+#include "reel/tests/trace/recorded_models.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCounts = false;
@@ -35,14 +35,8 @@ std::atomic<std::size_t> bytes_asked_for{0};
 namespace reel {
 namespace {
 
-using List = std::vector<Tensor>;
-
-/// n values that do not depend on each other.
-List scalars(int n) {
-  List result;
-  for (int i = 0; i < n; ++i) result.push_back(scalar(0.5 * i));
-  return result;
-}
+using recorded::List;
+using recorded::scalars;
 
 struct Case {
   const char* name;
@@ -53,29 +47,28 @@ template <class F, class... Args>
 void record(F f, Executor executor, const Args&... args) {
   jit(f, {.executor = executor})(args...);
 }
+auto recording_by(Executor executor) {
+  return [executor](const auto& f, const auto&... args) { record(f, executor, args...); };
+}
+/// Records the gradient of f's result with respect to its first argument.
+auto gradient_by(Executor executor) {
+  return [executor](const auto& f, const auto&... args) { record(grad(f), executor, args...); };
+}
+/// Asks for the explanation, too.
+auto explaining_by(Executor executor) {
+  return [executor](const auto& f, const auto&... args) {
+    const auto jitted = jit(f, {.executor = executor});
+    jitted(args...);
+    jitted.explain();
+  };
+}
 
 // All but the last are one graph of fewer records than fuse_pointwise takes at a time.
 const Case kCases[] = {
     {"ScalarOutputs", 100,
-     [](int n, Executor executor) {
-       record(
-           [n](const Tensor& x) {
-             List result;
-             for (int i = 0; i < n; ++i) result.push_back(x * double(i) + 1.);
-             return result;
-           },
-           executor, scalar(1.));
-     }},
+     [](int n, Executor executor) { recorded::scalar_outputs(n, recording_by(executor)); }},
     {"AdamOverScalars", 18,
-     [](int n, Executor executor) {
-       const List parameters = scalars(n);
-       record(
-           [](List parameters, Adam<List> adam, const List& gradient) {
-             adam.update(parameters, gradient);
-             return std::pair{parameters, adam};
-           },
-           executor, parameters, Adam<List>(parameters), parameters);
-     }},
+     [](int n, Executor executor) { recorded::adam_over_scalars(n, recording_by(executor)); }},
     {"Chains", 100,
      [](int n, Executor executor) {
        record(
@@ -87,24 +80,9 @@ const Case kCases[] = {
            executor, scalars(n));
      }},
     {"OneChain", 100,
-     [](int n, Executor executor) {
-       record(
-           [n](Tensor x) {
-             for (int i = 0; i < n; ++i) x = x * 1.5 + double(i);
-             return x;
-           },
-           executor, scalar(1.));
-     }},
+     [](int n, Executor executor) { recorded::one_chain(n, recording_by(executor)); }},
     {"Captures", 200,
-     [](int n, Executor executor) {
-       const List captured = scalars(n);
-       record(
-           [&](Tensor x) {
-             for (const Tensor& y : captured) x = x + y;
-             return x;
-           },
-           executor, scalar(1.));
-     }},
+     [](int n, Executor executor) { recorded::captures(n, recording_by(executor)); }},
     {"NamedDims", 100,
      [](int n, Executor executor) {
        List list;
@@ -137,23 +115,19 @@ const Case kCases[] = {
               }),
               executor, scalars(n));
      }},
-    {"ManyLoops", 30,
+    {"ManyLoops", 30, [](int n, Executor executor) { recorded::loops(n, recording_by(executor)); }},
+    {"LoopsInARow", 30,
+     [](int n, Executor executor) { recorded::loops_in_a_row(n, recording_by(executor)); }},
+    {"CapturesOfALoop", 100,
+     [](int n, Executor executor) { recorded::captures_of_a_loop(n, explaining_by(executor)); }},
+    {"ChainOfCarries", 60,
+     [](int n, Executor executor) { recorded::chain_of_carries(n, recording_by(executor)); }},
+    {"ChainThroughLoopsInside", 60,
      [](int n, Executor executor) {
-       record(
-           [n](const Tensor& xs) {
-             List result;
-             for (int i = 0; i < n; ++i)
-               result.push_back(scan(Scan{.initial = zeros({2}) + double(i),
-                                          .xs = xs,
-                                          .body =
-                                              [](const Tensor& x, const Tensor& h) {
-                                                return std::pair{None{}, tanh(h + x)};
-                                              }})
-                                    .state);
-             return result;
-           },
-           executor, ones({5, 2}));
+       recorded::chain_through_loops_inside(n, recording_by(executor));
      }},
+    {"GradientOfAChainOfCarries", 60,
+     [](int n, Executor executor) { recorded::chain_of_carries(n, gradient_by(executor)); }},
     {"ManyPieces", 1000,
      [](int n, Executor executor) {
        record(

@@ -88,12 +88,12 @@ Ref<Graph> SegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   add_input(TensorType(i64, {2}));
   const std::size_t first_token = graph->inputs.size();
   for (const Dim& symbol : symbols_) add_input(token_type(symbol));
+  const std::vector<std::uint8_t> is_changing = carries_with_changing_dims(loop);
   for (std::size_t i = loop.first_carry(); i < types_.size(); ++i) {
     const TensorType& type = types_[i];
-    const auto carry = static_cast<int>(i - loop.first_carry());
-    if (carry < loop.carries && changes_dims(loop, carry))
-      add_input(
-          loop.body.graph->types[loop.body.graph->inputs[1 + static_cast<std::size_t>(carry)]]);
+    const std::size_t carry = i - loop.first_carry();
+    if (carry < is_changing.size() && is_changing[carry])
+      add_input(loop.body.graph->types[loop.body.graph->inputs[1 + carry]]);
     else
       add_input(i >= loop.first_slice() && i < loop.first_capture() && !type.is_list()
                     ? chunk_type(type, chunk)

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace reel {
 
@@ -113,26 +116,123 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
   }
 }
 
-/// Marks one more carry as live if it alone binds a dim that iterations change and the body
-/// mentions. Returns true if it did.
-bool keeps_changing_dim(const LoopAttrs& attrs, const Liveness& live,
-                        std::vector<std::uint8_t>& carry) {
-  const Graph& body = *attrs.body.graph;
-  for (const Dim& dim : changing_dims(attrs)) {
-    int first = -1;
-    bool is_kept = !live.symbols.count(dim.node());
-    for (int i = 0; i < attrs.carries && !is_kept; ++i)
+/// Dims that iterations change, each with the carries that bind it.
+class ChangingDims {
+ public:
+  explicit ChangingDims(const LoopAttrs& attrs)
+      : dims_(changing_dims(attrs)), carries_(dims_.size()) {
+    if (dims_.empty()) return;
+    std::unordered_map<const DimNode*, std::size_t> places;
+    for (std::size_t k = 0; k < dims_.size(); ++k) places.emplace(dims_[k].node(), k);
+    const Graph& body = *attrs.body.graph;
+    for (int i = 0; i < attrs.carries; ++i)
       for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
-        if (bound.node() != dim.node()) return;
-        is_kept = is_kept || carry[i];
-        if (first < 0) first = i;
+        if (const auto place = places.find(bound.node()); place != places.end())
+          carries_[place->second].push_back(static_cast<std::size_t>(i));
       });
-    if (is_kept || first < 0) continue;
-    carry[first] = 1;
-    return true;
   }
-  return false;
-}
+  /// Marks one more carry as live if it alone binds a dim that iterations change and the body
+  /// mentions. Returns true if it did.
+  bool keep_one(const Liveness& live, std::vector<std::uint8_t>& carry) const {
+    for (std::size_t k = 0; k < dims_.size(); ++k) {
+      if (carries_[k].empty() || !live.symbols.count(dims_[k].node())) continue;
+      if (std::any_of(carries_[k].begin(), carries_[k].end(),
+                      [&](std::size_t i) { return carry[i]; }))
+        continue;
+      carry[carries_[k].front()] = 1;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  Dims dims_;
+  std::vector<std::vector<std::size_t>> carries_;  ///< by dim
+};
+
+/// Follows what outputs of a loop need, through its body and loops inside, from iteration to
+/// iteration: one walk for a whole chain of carries. Finds a subset of what liveness() finds: dims
+/// and conditions may need more.
+class LoopNeeds {
+ public:
+  explicit LoopNeeds(const LoopAttrs& attrs)
+      : attrs_(attrs),
+        body_(*attrs.body.graph),
+        made_(body_.types.size()),
+        input_of_(body_.types.size(), kNone),
+        is_live_(body_.types.size()),
+        carry_(static_cast<std::size_t>(attrs.carries)) {
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const auto out = body_.outputs_of(body_.records[r]);
+      for (std::size_t k = 0; k < out.size(); ++k) made_[out[k]] = {r, k};
+    }
+    for (std::size_t i = 0; i < body_.inputs.size(); ++i) input_of_[body_.inputs[i]] = i;
+  }
+  /// By carry: whether an output that was asked for needs it.
+  const std::vector<std::uint8_t>& carries() const { return carry_; }
+
+  /// Calls found(i) for each input i of the loop that output k needs and none before it did.
+  template <class Found>
+  void need_output(std::size_t k, const Found& found) {
+    if (k >= body_.outputs.size()) return;
+    if (k < carry_.size()) need_carry(k, found);
+    need(body_.outputs[k]);
+    while (!waiting_.empty()) {
+      const ValueId v = waiting_.back();
+      waiting_.pop_back();
+      if (input_of_[v] != kNone)
+        need_input(input_of_[v], found);
+      else if (made_[v].record != kNone)
+        need_made(made_[v]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  struct Made {
+    std::size_t record = kNone, output = 0;
+  };
+
+  void need(ValueId v) {
+    if (!std::exchange(is_live_[v], 1)) waiting_.push_back(v);
+  }
+  template <class Found>
+  void need_carry(std::size_t i, const Found& found) {
+    if (std::exchange(carry_[i], 1)) return;
+    found(attrs_.first_carry() + i);
+    need(body_.outputs[i]);
+  }
+  /// i: among the inputs of the body.
+  template <class Found>
+  void need_input(std::size_t i, const Found& found) {
+    if (i == 0) return;  // the number of the iteration
+    if (i <= carry_.size()) return need_carry(i - 1, found);
+    if (i < body_.formal_count) return found(attrs_.first_slice() + (i - 1 - carry_.size()));
+    found(attrs_.first_capture() +
+          static_cast<std::size_t>(attrs_.body_captures[i - body_.formal_count]));
+  }
+  void need_made(const Made& made) {
+    const OpRecord& record = body_.records[made.record];
+    const auto in = body_.inputs_of(record);
+    if (record.op != &loop_op) {
+      for (const ValueId v : in) need(v);
+      return;
+    }
+    std::unique_ptr<LoopNeeds>& inside = inside_[made.record];
+    if (!inside) inside = std::make_unique<LoopNeeds>(get<LoopAttrs>(record.attrs.get()));
+    const std::function<void(std::size_t)> found = [&](std::size_t i) { need(in[i]); };
+    inside->need_output(made.output, found);
+  }
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<Made> made_;             ///< by value: where it is made
+  std::vector<std::size_t> input_of_;  ///< by value: its place among the body's inputs
+  std::vector<std::uint8_t> is_live_;  ///< by value
+  std::vector<std::uint8_t> carry_;    ///< by carry
+  std::vector<ValueId> waiting_;       ///< live, and not followed yet
+  std::unordered_map<std::size_t, std::unique_ptr<LoopNeeds>> inside_;  ///< by record
+};
 
 }  // namespace
 
@@ -149,6 +249,7 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   LoopLiveness result;
   std::vector<std::uint8_t>& carry = result.carry;
   carry.assign(is_used.begin(), is_used.begin() + attrs.carries);
+  const ChangingDims changing(attrs);
   if (attrs.cond) {
     const Graph& cond = *attrs.cond.graph;
     const Liveness asked = liveness(cond, {1});
@@ -157,13 +258,20 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
       const ValueId v = cond.inputs[1 + i];
       carry[i] = carry[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
     }
-    while (keeps_changing_dim(attrs, asked, carry)) {
+    while (changing.keep_one(asked, carry)) {
     }
     add_outside(asked.symbols, cond_env(attrs, input_types), result.symbols);
   }
   Liveness& live = result.body;
+  LoopNeeds needs(attrs);
+  const auto ignore = [](std::size_t) {};
+  for (std::size_t k = carry.size(); k < body.outputs.size(); ++k)
+    if (is_used[k]) needs.need_output(k, ignore);
   for (bool changed = true; changed;) {
     changed = false;
+    for (std::size_t i = 0; i < carry.size(); ++i)
+      if (carry[i]) needs.need_output(i, ignore);
+    for (std::size_t i = 0; i < carry.size(); ++i) carry[i] = carry[i] || needs.carries()[i];
     std::vector<std::uint8_t> wanted(carry);
     for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
       wanted.push_back(is_used[attrs.carries + i]);
@@ -173,7 +281,7 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
       if (!carry[i] && (live.values[v] || says_live_size(live, body.types[v])))
         carry[i] = changed = true;
     }
-    if (!changed) changed = keeps_changing_dim(attrs, live, carry);
+    if (!changed) changed = changing.keep_one(live, carry);
   }
   add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
   keep_dims(live, attrs, input_types);

@@ -9,6 +9,7 @@
 #include "reel/core/ops/products.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/chunks.h"
+#include "reel/trace/passes/carry_layers.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 #include "reel/trace/passes/time_split.h"
@@ -16,24 +17,13 @@
 namespace reel {
 namespace {
 
-using Flags = std::vector<std::uint8_t>;
-
-bool meet(const Flags& a, const Flags& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i] && b[i]) return true;
-  return false;
-}
-void join(Flags& to, const Flags& from) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
-}
-
 /// Assigns the records and carries of a loop's body to layers, numbered from 0; each layer becomes
 /// a loop.
 class Layers {
  public:
   explicit Layers(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
-    find_dependences();
-    find_layers_of_carries();
+    carry_ = layers_of_carries(attrs);
+    for (const int layer : carry_) count_ = std::max(count_, layer + 1);
     if (count_ == 1) return;
     find_layers_of_records();
     bring_products_to_what_they_multiply();
@@ -46,60 +36,6 @@ class Layers {
   int of_value(ValueId v) const { return value_[v]; }
 
  private:
-  /// Finds, by value, the carries that it depends on within an iteration, and the carries that
-  /// depend on it.
-  void find_dependences() {
-    const auto none = Flags(static_cast<std::size_t>(attrs_.carries));
-    made_of_.assign(body_.types.size(), none);
-    needed_by_.assign(body_.types.size(), none);
-    for (std::size_t i = 0; i < none.size(); ++i) {
-      made_of_[body_.inputs[1 + i]][i] = 1;
-      needed_by_[body_.outputs[i]][i] = 1;
-    }
-    for (const OpRecord& record : body_.records)
-      for (const ValueId out : body_.outputs_of(record))
-        for (const ValueId in : body_.inputs_of(record)) join(made_of_[out], made_of_[in]);
-    for (std::size_t r = body_.records.size(); r-- > 0;)
-      for (const ValueId out : body_.outputs_of(body_.records[r]))
-        for (const ValueId in : body_.inputs_of(body_.records[r]))
-          join(needed_by_[in], needed_by_[out]);
-  }
-
-  /// Carries that depend on each other form one recurrence. Its layer is the number of recurrences
-  /// with products before it.
-  void find_layers_of_carries() {
-    const auto n = static_cast<std::size_t>(attrs_.carries);
-    std::vector<Flags> waits;  // by carry: the carries it depends on, over any number of iterations
-    for (std::size_t j = 0; j < n; ++j) waits.push_back(made_of_[body_.outputs[j]]);
-    for (std::size_t k = 0; k < n; ++k)
-      for (std::size_t j = 0; j < n; ++j)
-        if (waits[j][k]) join(waits[j], waits[k]);
-    const auto together = [&](std::size_t i) {  // the recurrence of carry i
-      Flags result(n);
-      for (std::size_t j = 0; j < n; ++j) result[j] = i == j || (waits[i][j] && waits[j][i]);
-      return result;
-    };
-    Flags has_product(n);
-    for (std::size_t i = 0; i < n; ++i)
-      for (const OpRecord& record : body_.records) {
-        if (record.op != &dot_op) continue;
-        const ValueId out = body_.outputs_of(record)[0];
-        const Flags all = together(i);
-        if (meet(made_of_[out], all) && meet(needed_by_[out], all)) has_product[i] = 1;
-      }
-    carry_.assign(n, 0);
-    for (std::size_t round = 0; round < n; ++round)  // a path has at most n recurrences
-      for (std::size_t j = 0; j < n; ++j) {
-        const Flags own = together(j);
-        for (std::size_t i = 0; i < n; ++i)
-          if (waits[j][i] && !own[i])
-            carry_[j] = std::max(carry_[j], carry_[i] + (has_product[i] && has_product[j]));
-        for (std::size_t i = 0; i < n; ++i)
-          if (own[i]) carry_[j] = std::max(carry_[j], carry_[i]);
-      }
-    for (const int layer : carry_) count_ = std::max(count_, layer + 1);
-  }
-
   /// Places records as late as their readers allow, so that few values cross between layers.
   void find_layers_of_records() {
     record_.assign(body_.records.size(), -1);
@@ -148,7 +84,6 @@ class Layers {
 
   const LoopAttrs& attrs_;
   const Graph& body_;
-  std::vector<Flags> made_of_, needed_by_;  // by value, by carry
   std::vector<int> carry_, record_, value_;
   int count_ = 1;
 };

@@ -57,10 +57,12 @@ LoopTypes types_of(const LoopAttrs& attrs, const std::vector<TensorType>& in,
   };
   std::vector<TensorType> captures;
   const Graph& body = *attrs.body.graph;
+  std::vector<std::uint8_t> is_read(body.types.size());
+  for (const OpRecord& record : body.records)
+    for (const ValueId v : body.inputs_of(record)) is_read[v] = 1;
+  for (const ValueId v : body.outputs) is_read[v] = 1;
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
-    const ValueId v = body.inputs[body.formal_count + i];
-    if (std::count(body.operands.begin(), body.operands.end(), v) ||
-        std::count(body.outputs.begin(), body.outputs.end(), v))
+    if (is_read[body.inputs[body.formal_count + i]])
       captures.push_back(
           in[attrs.first_capture() + static_cast<std::size_t>(attrs.body_captures[i])]);
   }
