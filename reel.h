@@ -1,4 +1,4 @@
-// reel.h — all public headers of Reel.
+// reel.h — includes all public headers of Reel.
 #pragma once
 
 #include "reel/core/cancellation.h"

@@ -1,5 +1,5 @@
-// core/attrs.h — the typed attributes of an op: hashable, printable, and closed under renaming of
-// dims.
+// core/attrs.h — typed attributes of ops, which can be hashed, compared and printed, and whose dims
+// can be substituted.
 #pragma once
 
 #include <bit>
@@ -18,13 +18,13 @@
 
 namespace reel {
 
-/// Attributes of one application of an op, immutable and shared.
+/// Attributes of one application of an op. Immutable and shared; owned by reference counts.
 struct Attrs : RefCounted {
   virtual ~Attrs() = default;
   virtual std::size_t hash() const = 0;
   virtual bool equals(const Attrs& other) const = 0;
   virtual void print(std::ostream& out) const = 0;
-  /// The same attributes with every symbol replaced by what it stands for.
+  /// Returns these attributes with every symbol replaced by the dim that it stands for.
   virtual Ref<const Attrs> resolve(DimEnv& env) const = 0;
   virtual void each_symbol(const std::function<void(const Dim&)>& fn) const = 0;
   static void destroy(const Attrs* attrs) { delete attrs; }
@@ -33,7 +33,7 @@ using AttrsRef = Ref<const Attrs>;
 
 namespace attr {
 
-// Of attributes that are a field of others.
+// Functions for fields that are attributes themselves.
 inline std::size_t hash_of(const AttrsRef& attrs) { return attrs->hash(); }
 inline bool same(const AttrsRef& a, const AttrsRef& b) { return a->equals(*b); }
 inline void print(std::ostream& out, const AttrsRef& attrs) { attrs->print(out); }
@@ -46,13 +46,13 @@ inline std::size_t mix(std::size_t seed, std::size_t value) {
   return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29);
 }
 
-// What a field type needs: hash_of, print, resolve, each_symbol. Overloads below; SubGraph adds its
-// own.
+// A field type needs hash_of, print, resolve and each_symbol. Overloads for common types follow;
+// SubGraph defines its own.
 template <class T>
 requires std::is_arithmetic_v<T> || std::is_enum_v<T> std::size_t hash_of(T value) {
   return std::hash<T>{}(value);
 }
-// Numbers by their bits: zeros of either sign are two, and NaN equals itself.
+// Numbers are compared by their bits: zeros of different sign differ, and NaN equals itself.
 inline std::size_t hash_of(double number) {
   return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(number));
 }
@@ -145,6 +145,7 @@ void each_symbol(const std::optional<T>& item, const SymbolFn& fn) {
 }  // namespace attr
 
 /// Attributes stored as a plain struct T, which lists its fields:
+///
 ///   template <class F> static void fields(F&& f) { f("axes", &SumAttrs::axes); }
 template <class T>
 struct AttrsOf final : Attrs {
@@ -152,7 +153,7 @@ struct AttrsOf final : Attrs {
   explicit AttrsOf(T value) : value(std::move(value)) {}
 
   std::size_t hash() const override {
-    using attr::hash_of;  // and what stands beside a field's type
+    using attr::hash_of;  // and, by argument-dependent lookup, the overloads next to a field's type
     std::size_t result = 17;
     T::fields(
         [&](const char*, auto member) { result = attr::mix(result, hash_of(value.*member)); });

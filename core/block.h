@@ -1,4 +1,5 @@
-// core/block.h — Block, what a Tensor points to: header and data in one allocation.
+// core/block.h — TensorBlock, the object that a Tensor points to: header and data in one
+// allocation.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,8 @@
 
 namespace reel {
 
-/// Something that hangs on a block and dies with it: the elements of a TensorArray, a packed copy
-/// of a weight, the container of another library that data lie in.
+/// An object owned by a block: the elements of a TensorArray, a packed copy of a weight, or the
+/// container of another library that holds the data.
 struct BlockAttachment : RefCounted {
   virtual ~BlockAttachment() = default;
   static void destroy(const BlockAttachment* attachment) { delete attachment; }
@@ -31,22 +32,22 @@ enum class BlockKind : std::uint8_t {
   view,     ///< data lies in another block
   list,     ///< a TensorArray; its elements are the attachment
   promise,  ///< a value of a graph that is being recorded
-  steps,    ///< what a loop saved of all its steps, of which few are in memory (core/saved_steps.h)
+  steps,  ///< residuals of a loop for all iterations; few are in memory (core/saved_steps.h)
 };
 
-/// What a block's data are for, as memory() counts them (core/memory.h).
+/// The purpose of a block's data, as memory() counts them (core/memory.h).
 enum class MemoryClass : std::uint8_t { values, saved, checkpoints, buffers, parameters };
 
-/// One cache line of header. Allocated and freed by eager/storage.cpp.
+/// The header of a tensor, one cache line. Allocated and freed by eager/storage.cpp.
 struct alignas(64) TensorBlock : RefCounted {
   BlockKind kind = BlockKind::dense;
-  std::uint8_t pool = 0;  ///< the size class it came from
+  std::uint8_t pool = 0;  ///< the allocator's size class
   std::atomic<MemoryClass> memory_class = MemoryClass::values;
-  std::uint32_t value = 0;  ///< promise: its number in the graph
+  std::uint32_t value = 0;  ///< promise: its value number in the graph
   TensorType type;
-  void* data = nullptr;                   ///< promise: the op that made it, if one did
+  void* data = nullptr;  ///< promise: the op that made it; null for an input
   std::uint64_t id = 0;                   ///< unique over all blocks and threads; never reused
-  Ref<TensorBlock> storage;               ///< view: who owns the data
+  Ref<TensorBlock> storage;  ///< view: the block that owns the data
   Ref<const BlockAttachment> attachment;  ///< promise: its Recording
   std::uint64_t builder = 0;              ///< promise: serial number of the GraphBuilder
 
@@ -55,31 +56,33 @@ struct alignas(64) TensorBlock : RefCounted {
 };
 static_assert(sizeof(TensorBlock) == 64);
 
-/// A block for a tensor of a known type, its data 64-byte aligned and uninitialised.
+/// Returns a block with uninitialised data, aligned to 64 bytes. Requires a type with known sizes.
+/// Throws MemoryError.
 Ref<TensorBlock> allocate_block(const TensorType& type);
-/// A block that shares storage, starting at `data`.
+/// Returns a block that shares `storage`; its data start at `data`.
 Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage, void* data);
-/// A block whose data, elements in row-major order, belong to `owner`. They are aligned as single
-/// elements must be, no more.
+/// Returns a block whose data belong to `owner`, with elements in row-major order. Requires only
+/// the alignment of single elements.
 Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
                                   Ref<const BlockAttachment> owner);
-/// A block whose data lie where a plan says, and may say anew: nobody else may keep it
-/// (lies_in_plan tells).
+/// Returns a block whose data lie in a plan's memory, which the plan may overwrite. Code outside
+/// the plan must not keep it (lies_in_plan() detects such tensors).
 Ref<TensorBlock> allocate_placed(const TensorType& type, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
-/// A block without data: who reads steps of it asks the attachment for them.
+/// Returns a block without data; iterations are read through the attachment.
 Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachment> steps);
-/// maker: the op whose output it is, null for an input of the recording.
+/// Returns a promise, a value of a recording. maker: the op whose output it is; null for an input
+/// of the recording.
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value, Ref<const Recording> recording,
                                   const Op* maker);
-/// Returns a sentence about a promise outside of its recording: the op that made it, and where.
+/// Returns a sentence about a promise used outside its recording: the op that made it, and where.
 std::string leak_text(const TensorBlock& promise);
-/// The next id of this thread: ids made by one thread grow by one, and no two threads share any.
+/// Returns the next id of this thread. Ids of one thread grow by one; no two threads share an id.
 std::uint64_t next_block_id();
-/// The id is of a block that was made on this thread after the one with the id `begin`.
+/// Returns true if block `id` was made on this thread after the block with the id `begin`.
 inline bool is_id_since(std::uint64_t id, std::uint64_t begin) {
-  return id > begin && id - begin < std::uint64_t{1} << 43;  // other threads' are further away
+  return id > begin && id - begin < std::uint64_t{1} << 43;  // ids of other threads are further away
 }
 
 }  // namespace reel

@@ -9,7 +9,7 @@ namespace {
 constinit thread_local const std::stop_token* innermost = nullptr;
 }
 
-/// Asked to stop as soon as one of two tokens is.
+/// A stop source that is stopped as soon as either of two tokens is.
 struct CancellationScope::Both {
   struct Ask {
     std::stop_source& source;

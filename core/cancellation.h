@@ -1,4 +1,4 @@
-// core/cancellation.h — CancellationScope, calls that another thread can end.
+// core/cancellation.h — CancellationScope, which lets another thread end calls.
 #pragma once
 
 #include <exception>
@@ -9,20 +9,21 @@
 
 namespace reel {
 
-/// A call that another thread asked to end.
+/// Thrown by a call that another thread cancelled.
 class CancelledError : public Error {
  public:
   using Error::Error;
 };
 
-/// While it lives, loops that this thread runs end with a CancelledError soon after the token is
-/// asked to stop, endless ones too: by every executor, eagerly, and on the way back through them.
+/// Ends the loops that this thread runs with a CancelledError soon after a stop is requested of the
+/// token. Applies during the scope's lifetime to endless loops too, in eager mode and every
+/// executor, and to gradient loops.
 ///
 ///   std::stop_source source;  // given to another thread, which calls source.request_stop()
 ///   const CancellationScope scope(source.get_token());
 ///   y = f(x);
 ///
-/// A deadline is a thread that waits for it:
+/// A waiting thread serves as a deadline:
 ///
 ///   std::jthread deadline([&](std::stop_token over) {
 ///     std::mutex mutex;
@@ -31,10 +32,9 @@ class CancelledError : public Error {
 ///     source.request_stop();  // no harm where the call is over
 ///   });
 ///
-/// A loop looks at the token in every iteration; the dataflow executor at every op, of graphs
-/// without loops, too. Ops that run already run to their end. The function can be called again
-/// afterwards. Scopes nest, and each counts: inside of a helper's own deadline, a loop ends with
-/// the caller's token too.
+/// Loops check the token in every iteration. The dataflow executor checks it at every op, also in
+/// graphs without loops. Running ops finish. The function can be called again afterwards. Scopes
+/// nest, and each counts: a loop inside a nested scope also ends with the outer scope's token.
 class CancellationScope {
  public:
   explicit CancellationScope(std::stop_token token);
@@ -44,16 +44,18 @@ class CancellationScope {
 
  private:
   struct Both;
-  std::unique_ptr<Both> both_;  ///< where the scope around it can stop, too
+  std::unique_ptr<Both> both_;  ///< set if the outer scope can stop too
   std::stop_token token_;
   const std::stop_token* outer_;
 };
 
-/// Asked to stop with any of the tokens of this thread's scopes; never where there is none.
+/// Returns a token that is stopped by any token of this thread's scopes. Without a scope it never
+/// stops.
 std::stop_token cancellation_token();
-/// Throws CancelledError where one of those tokens was asked to stop.
+/// Throws CancelledError if a stop was requested of one of those tokens.
 void check_cancellation();
-/// failure: of an op, which the call would have thrown later; the message has it, too.
+/// Throws CancelledError. failure: an op's exception that the call would have thrown later; its
+/// text is added to the message.
 [[noreturn]] void throw_cancelled(std::exception_ptr failure = {});
 
 }  // namespace reel

@@ -1,5 +1,4 @@
-// core/checkpoint_policy.h — Checkpoint and SwapMemory, what of a loop is kept for its gradient,
-// and where.
+// core/checkpoint_policy.h — Checkpoint and SwapMemory, the policies for a loop's residuals.
 #pragma once
 
 #include <concepts>
@@ -15,59 +14,76 @@
 
 namespace reel {
 
-/// What is done about a value of a loop's step that its gradient reads.
+/// Decision about a value of an iteration that the gradient reads.
 enum class Saving : std::uint8_t {
-  by_default,  ///< kept, unless it is element-wise from what is kept
+  by_default,  ///< saved, unless it can be computed element-wise from saved values
   keep,
-  recompute,  ///< computed again from what is kept
-  spill,      ///< kept as SwapMemory does; in memory, of steps that checkpoints have run again
+  recompute,  ///< computed again from saved values
+  spill,      ///< saved to SwapMemory's file; if iterations run again from checkpoints, in memory
 };
 
-/// A value that an op of a step makes.
+/// A value that an op of an iteration makes.
 struct StepValue {
   std::string_view op;    ///< the op's name: "dot", "tanh"
-  std::string_view name;  ///< that checkpoint_name gave it; else empty
+  std::string_view name;  ///< given by checkpoint_name; else empty
   TensorType type;
 };
 using SavingRule = std::function<Saving(const StepValue&)>;
 
-/// What a loop keeps of its steps for its gradient. By default, of each step all that the gradient
-/// reads and cannot have more cheaply. Otherwise the state before some of the steps, the
-/// checkpoints: on the way back the steps behind one are run once more. In each mode gradients have
-/// the bits of keeping all; but up to rounding in plans, of some large products and under some
-/// rules, and of second gradients, which keep all steps (docs/semantics.md, "What equals what").
+/// The residuals that a loop saves for its gradient. By default, each iteration saves the values
+/// that the gradient reads and that cannot be recomputed more cheaply. Otherwise the loop saves
+/// only the state before some of the iterations: these states are the checkpoints. The gradient
+/// runs the iterations behind a checkpoint again.
+///
+/// Ensures: gradients have the bits of saving everything, in each mode. The exceptions are equal up
+/// to rounding: in plans, some large products and some rules; second gradients, for which all
+/// iterations are saved (docs/semantics.md, "What equals what").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
-/// Source: Griewank & Walther (2000), "Algorithm 799: revolve", for steps behind a checkpoint;
-/// Stumm & Walther (2010), "New algorithms for optimal online checkpointing", for loops whose
-/// length nobody knows beforehand, which keep fewer checkpoints the longer they run.
+/// Source: Griewank & Walther (2000), "Algorithm 799: revolve", for the iterations behind a
+/// checkpoint; Stumm & Walther (2010), "New algorithms for optimal online checkpointing", for loops
+/// of unknown length: the longer they run, the sparser their checkpoints.
 class Checkpoint {
  public:
-  /// Keeps all.
+  /// Saves the residuals of all iterations.
   Checkpoint() = default;
-  /// A checkpoint every so many steps, at least 1: memory for steps / `steps` states, and for what
-  /// `steps` steps save, in a plan that goes back in chunks a chunk besides; each step runs twice.
+  /// Returns a policy with a checkpoint every `steps` iterations. Each iteration runs twice.
+  /// Memory: one state for every `steps` iterations, and the residuals of `steps` iterations. A
+  /// plan that runs the gradient in chunks needs the residuals of one chunk in addition. Throws
+  /// ArgumentError if steps < 1.
   static Checkpoint every(std::int64_t steps);
-  /// As many checkpoints as fit into so many bytes, at least 1, beside what some steps save:
-  /// however long the loop runs, it takes no more, but for one state and what a few steps save, in
-  /// a plan what two chunks of steps save: where a step saves a MiB that is far more than a small
-  /// budget, and jit's explain() says so. Each run of a loop inside of another one has its own.
-  /// Counted is the state at its largest so far, with 16 bytes that say which step it is; a
-  /// TensorArray as it was before the first step, since checkpoints share its elements.
+  /// Returns a policy with as many checkpoints as fit into `bytes`, besides the residuals of some
+  /// iterations. Throws ArgumentError if bytes < 1.
   ///
-  /// A small budget costs time. Of its half that is for states, n fit, of the other half m steps
-  /// (at least one of each). Of T steps, every s-th has a checkpoint at the end, with s the least
-  /// power of two for which T / s is at most 3n/4. Where s is not more than m, each step runs
-  /// twice; else up to 2 + r times, with r the least number for which C(n/4 + 1 + r, r) >= s / m: r
-  /// = 1 where s / m is at most n/4 + 2, but T / 2m where n is 1. saved_values and explain() say
-  /// how often that is. An LSTM with states of 16 KiB that saves 48 KiB a step, over 100,000
-  /// steps: 2.0 times within 64 MiB, 5.8 within 1 MiB, 35 within 256 KiB, 50,001 within 64 KiB. In
-  /// a plan that runs in chunks of steps, T and m count chunks.
+  /// Ensures: memory does not grow with the number of iterations. It exceeds `bytes` by at most one
+  /// state and the residuals of a few iterations, in a plan of two chunks. If an iteration has
+  /// residuals of 1 MiB, that is far more than a small budget, and jit's explain() says so. Each
+  /// run of an inner loop has its own budget. A state counts with its largest size so far, plus 16
+  /// bytes for the number of its iteration. A TensorArray counts as it was before the first
+  /// iteration, because checkpoints share its elements.
+  ///
+  /// A small budget costs time. Let n be the number of states that fit into one half of the budget,
+  /// and m the number of iterations whose residuals fit into the other half; both are at least 1.
+  /// At the end of T iterations every s-th has a checkpoint, where s is the smallest power of two
+  /// with T / s <= 3n/4.
+  /// - If s <= m, each iteration runs twice.
+  /// - Otherwise, each runs up to 2 + r times, where r is the smallest number with C(n/4 + 1 + r,
+  ///   r) >= s / m. If s / m <= n/4 + 2, then r = 1.
+  /// - If n = 1, each runs about T / 2m times.
+  ///
+  /// saved_values and explain() report how often. For an LSTM with states of 16 KiB and residuals
+  /// of 48 KiB per iteration, over 100,000 iterations:
+  ///
+  ///   budget   64 MiB   1 MiB   256 KiB   64 KiB
+  ///   runs        2.0     5.8        35   50,001
+  ///
+  /// In a plan that runs in chunks, T and m count chunks.
   static Checkpoint budget(std::int64_t bytes);
 
-  /// The same, where a rule says what is kept of a step: asked of every value that an op makes,
-  /// when the gradient is made. Under checkpoints it is about the steps that are run again.
+  /// Returns this policy with a rule that selects the values to save. The rule is called for every
+  /// value that an op of the body makes, when the gradient is made. With checkpoints it applies to
+  /// iterations that run again. Throws ArgumentError if the rule is empty.
   ///
   ///   Checkpoint().where([](const StepValue& v) {
   ///     return v.op == "dot" ? Saving::keep : Saving::recompute;
@@ -75,9 +91,11 @@ class Checkpoint {
   Checkpoint where(SavingRule rule) const;
 
   bool keeps_all() const { return !steps_ && !bytes_ && !rule_; }
-  const std::shared_ptr<const SavingRule>& rule() const { return rule_; }  ///< null: by default
-  std::int64_t steps() const { return steps_; }                            ///< 0: not by steps
-  std::int64_t bytes() const { return bytes_; }                            ///< 0: not by bytes
+  const std::shared_ptr<const SavingRule>& rule() const {
+    return rule_;
+  }                                              ///< null: the default rule
+  std::int64_t steps() const { return steps_; }  ///< 0: not given by iterations
+  std::int64_t bytes() const { return bytes_; }  ///< 0: not given by bytes
 
   bool operator==(const Checkpoint&) const = default;
 
@@ -86,36 +104,39 @@ class Checkpoint {
   std::shared_ptr<const SavingRule> rule_;
 };
 
-/// Where what a loop keeps goes when it is more than so many bytes.
+/// Where residuals go if they exceed `bytes_in_memory`.
 struct Spill {
-  /// The file is made there; empty: that of the system for temporary files, TMPDIR or /tmp. A
-  /// folder that the system keeps in memory (tmpfs, as /tmp often is) saves none.
+  /// Folder of the file. Empty: the system's folder for temporary files, TMPDIR or /tmp. A folder
+  /// that the system keeps in memory (tmpfs, as /tmp often is) saves no memory.
   std::string folder = {};
   std::int64_t bytes_in_memory = std::int64_t{64} << 20;
 };
 
-/// Whether what a loop keeps for its gradient may leave memory: true, or a Spill. What was kept
-/// last stays; the rest is written to a file in blocks of a MiB and more, by a thread of its own,
-/// and read ahead on the way back. The file has no name: nothing stays behind, whatever happens.
-/// Values are the same; gradients as under a Checkpoint. Of each value some five blocks are in
-/// memory at least, in a plan a copy of the chunk of steps that the gradient reads; steps whose
-/// sizes differ from the first one's stay there, and arrays of the state. So checkpoints under a
-/// budget go to the file only where these blocks and the window take less than the budget does
-/// without one: of a state of two tensors and the default window from some 180 MiB on.
+/// Whether residuals of a loop may be swapped to a file: true, or a Spill. The latest residuals
+/// stay in memory. A thread writes the others to a file in blocks of at least 1 MiB, and reads them
+/// ahead for the gradient. The file has no name, so it never outlives the process. Values do not
+/// change; gradients are as under a Checkpoint.
 ///
-/// It is for the outermost loop that is recorded. One inside of another one, of a branch or of
-/// checkpoint(f) writes nothing: what it saved, the outer loop puts into its file if it swaps
-/// itself, and keeps in memory if not; explain() says so. Recorded is all of a trace, and in eager
-/// mode what a loop under a Checkpoint or SwapMemory runs. So in eager mode, inside of a loop that
-/// has neither, or of a branch outside of any, a loop that swaps writes: each of its runs has a
-/// file, a window and a thread of its own, until the gradient is done.
+/// Memory: at least some five blocks of each value, and in a plan a copy of the chunk that the
+/// gradient reads. Iterations whose sizes differ from the first one's stay in memory, and so do
+/// arrays of the state. Checkpoints under a budget therefore go to the file only if these blocks
+/// and the window take less than the budget alone. With a state of two tensors and the default
+/// window, that holds from some 180 MiB on.
 ///
-/// Loops throw IoError before their first step where the folder takes no file, and where the file
-/// cannot be written or read. Throws ArgumentError for a window of less than nothing.
+/// Applies to the outermost recorded loop. A loop inside another loop, a branch or checkpoint(f)
+/// writes no file. Its residuals go to the outer loop's file if the outer loop swaps, and otherwise
+/// stay in memory; explain() says so. In a trace all loops are recorded. In eager mode, the loops
+/// inside a loop under a Checkpoint or SwapMemory are recorded. An eager loop therefore writes its
+/// own file if it stands in a loop without such a policy, or in a branch outside all loops. Each of
+/// its runs then has its own file, window and thread until the gradient is done.
+///
+/// Loops throw IoError: before their first iteration if the folder takes no file, and later if the
+/// file cannot be written or read. The constructor throws ArgumentError if `bytes_in_memory` is
+/// negative.
 class SwapMemory {
  public:
   SwapMemory() = default;
-  /// Of a truth value only: a folder's name or a number of bytes is no Spill.
+  /// Accepts bool only: a folder's name or a number of bytes does not convert to a Spill.
   template <std::same_as<bool> B>
   SwapMemory(B swaps) {
     if (swaps) spill_.emplace();

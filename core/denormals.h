@@ -1,4 +1,4 @@
-// core/denormals.h — DenormalMode, whether numbers too small to be normal count as zero.
+// core/denormals.h — DenormalMode, whether a thread flushes denormal numbers to zero.
 #pragma once
 
 #if defined(__SSE2__)
@@ -9,9 +9,9 @@
 
 namespace reel {
 
-/// How this thread's processor treats denormal numbers (of f32 below 1.2e-38): x86 needs some 150
-/// cycles for every operation that reads or makes one. Cotangents of long sequences become so
-/// small, and stay so for all the steps before.
+/// How this thread's processor treats denormal numbers (f32 below 1.2e-38). An x86 processor takes
+/// some 150 cycles for an operation that reads or makes one. Cotangents of long sequences become
+/// that small, and stay so for all earlier time steps.
 class DenormalMode {
  public:
 #if defined(__SSE2__)
@@ -21,7 +21,7 @@ class DenormalMode {
   bool operator==(const DenormalMode&) const = default;
 
  private:
-  static constexpr unsigned kFlush = 0x8040;  ///< results (FTZ), and what is read (DAZ)
+  static constexpr unsigned kFlush = 0x8040;  ///< results (FTZ) and operands (DAZ)
   explicit DenormalMode(unsigned bits) : bits_(bits) {}
   unsigned bits_;
 #elif defined(__aarch64__)
@@ -50,7 +50,7 @@ class DenormalMode {
 #endif
 };
 
-/// A mode of this thread while it lives.
+/// Sets a mode for this thread; the destructor restores the previous mode.
 class DenormalScope {
  public:
   explicit DenormalScope(const DenormalMode& mode) : before_(DenormalMode::now()) {

@@ -1,4 +1,4 @@
-// core/dim_changes.h — DimChanges, Dims and what stands in their place.
+// core/dim_changes.h — DimChanges, a substitution of Dims.
 #pragma once
 
 #include <utility>
@@ -8,20 +8,20 @@
 
 namespace reel {
 
-/// Some Dims, and another one for each.
+/// A list of substitutions of one Dim by another.
 class DimChanges {
  public:
-  /// Nothing for equal dims.
+  /// Adds a substitution. Does nothing if the dims are equal.
   void add(const Dim& from, const Dim& to);
   bool empty() const { return changes_.empty(); }
 
-  /// It is one of them, or computed from one (time + 1).
+  /// Returns true if the dim is substituted, or is computed from a substituted one (time + 1).
   bool affects(const Dim& dim) const;
   bool affects(const TensorType& type) const;
-  /// What stands in its place; itself where nothing does.
+  /// Returns the substitute for the dim; the dim itself if it is not affected.
   Dim operator()(const Dim& dim) const;
   Dims operator()(const Dims& dims) const;
-  /// Of a list, too.
+  /// Substitutes the dims of a type, also of a list's elements.
   TensorType operator()(const TensorType& type) const;
 
  private:

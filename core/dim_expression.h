@@ -1,4 +1,4 @@
-// core/dim_expression.h — DimExpression, what a dim made by arithmetic was made from.
+// core/dim_expression.h — DimExpression, the formula of a dim made by arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,28 @@
 
 namespace reel {
 
-/// sum: operands + number, which is not negative; difference: operand - number, at least 0;
-/// product, floor and ceil: operand * number, operand / number.
+/// sum: operands + number, number >= 0; difference: max(operand - number, 0); product: operand *
+/// number; floor and ceil: operand / number, rounded down and up.
 enum class DimOperation : std::uint8_t { sum, difference, product, floor, ceil };
 
 /// In normal form: no operand of a sum is a sum, and so on (dim_arithmetic.cpp).
 struct DimExpression {
   DimOperation operation;
-  Dims operands;  ///< several of a sum only
+  Dims operands;  ///< more than one only for a sum
   std::int64_t number = 0;
 };
 
-/// The expression, or null for dims that were not computed.
+/// Returns the expression, or null if the dim was not computed.
 inline const DimExpression* expression_of(const Dim& dim) {
   return dim.node() ? dim.node()->expression.get() : nullptr;
 }
-/// As it prints: (time+1)*2.
+/// Returns the expression as it prints: (time+1)*2.
 std::string text_of(const DimExpression& expression);
-/// The same expression of other operands; in normal form again, and found again.
+/// Returns the dim of the same expression over other operands, in normal form. Equal expressions
+/// give the same dim.
 Dim recompute(const DimExpression& expression, const Dims& operands);
-/// For DimNode: the node is about to be freed, and is found no more.
+/// Removes a node that is about to be freed from the table of computed dims. Called by DimNode
+/// only.
 void forget_computed(const DimNode* node);
 
 }  // namespace reel

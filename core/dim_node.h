@@ -1,4 +1,4 @@
-// core/dim_node.h — DimNode, what a Dim with an identity points to.
+// core/dim_node.h — DimNode, the object behind a Dim that has an identity.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ struct TensorBlock;
 
 enum class DimKind : std::uint8_t { plain, fixed, dynamic, ragged, undefined };
 
-/// Complete wherever Dim is, because who copies a Dim counts its nodes; hence a block and not a
-/// Tensor, which needs Dim itself.
+/// Complete wherever Dim is, because copying a Dim counts references to its node. It holds a
+/// TensorBlock, not a Tensor, because Tensor needs Dim to be complete.
 struct DimNode : RefCounted {
   std::string name;
   DimKind kind = DimKind::plain;
   bool is_symbol = false;    ///< belongs to a trace
-  std::int64_t size = -1;    ///< extent; -1 where only a run knows it
+  std::int64_t size = -1;    ///< extent; -1 if only a run knows it
   Ref<TensorBlock> lengths;  ///< i32; null for static dims and symbols
   std::vector<Dim> length_dims;
-  bool is_full = true;  ///< every entry is as long as the extent: there is no padding
-  std::unique_ptr<const DimExpression> expression;  ///< of a dim made by arithmetic
+  bool is_full = true;  ///< every length equals the extent: there is no padding
+  std::unique_ptr<const DimExpression> expression;  ///< for dims made by arithmetic
 
-  /// Computed dims are found by who does not hold them (dim_arithmetic.cpp): see Ref.
+  /// A table without references finds computed dims (dim_arithmetic.cpp): see RefCounted.
   static constexpr bool kIsFoundAgain = true;
 
   DimNode();

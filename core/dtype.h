@@ -16,7 +16,7 @@ inline constexpr DType i32 = DType::i32;
 inline constexpr DType i64 = DType::i64;
 inline constexpr DType boolean = DType::boolean;
 
-// Not inside the functions, where GCC would make them anew at every call.
+// Not inside the functions, where GCC would initialise them at every call.
 inline constexpr std::uint8_t kSizesOfDTypes[] = {4, 8, 4, 8, 1};
 inline constexpr const char* kNamesOfDTypes[] = {"f32", "f64", "i32", "i64", "boolean"};
 
@@ -26,7 +26,7 @@ constexpr bool is_float(DType dtype) { return dtype == f32 || dtype == f64; }
 constexpr bool is_integer(DType dtype) { return dtype == i32 || dtype == i64; }
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
-/// The DType whose elements are stored as T.
+/// Returns the DType whose elements are stored as T.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return f32;
@@ -36,8 +36,9 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) return boolean;
 }
 
-/// Calls fn with a value-initialised element of the dtype's C++ type: visit(d, [](auto zero) {
-/// using T = decltype(zero); }).
+/// Returns fn(zero), where zero is an element of the dtype's C++ type:
+///
+///   visit(d, [](auto zero) { using T = decltype(zero); })
 template <class Fn>
 decltype(auto) visit(DType dtype, Fn&& fn) {
   switch (dtype) {

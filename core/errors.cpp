@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Returns where the function's name ends that a message begins with; npos if there is none.
+/// Returns the end of the function name at the start of a message; npos if there is none.
 std::size_t function_end(std::string_view text) {
   const std::size_t end = text.find(": ");
   const auto is_in_names = [](char c) {
@@ -21,7 +21,7 @@ std::size_t function_end(std::string_view text) {
   return is_name ? end : std::string_view::npos;
 }
 
-/// Returns the place of the caller; none if there is no memory to keep it in.
+/// Returns the caller's place; kNoSource if there is no memory for it.
 SourceId place_of_caller() noexcept {
   try {
     return source_here();
@@ -37,7 +37,8 @@ struct Error::Text {
   SourceId source = kNoSource;
   bool is_of_recorded_op = false;
   std::once_flag once;
-  std::string with_place;  // made by the first what(): lines are read from debug information
+  std::string
+      with_place;  // made by the first what(), because reading lines from debug information is slow
 
   Text(std::string message, SourceId source, bool is_of_recorded_op)
       : message(std::move(message)), source(source), is_of_recorded_op(is_of_recorded_op) {}

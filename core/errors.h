@@ -1,5 +1,5 @@
-// core/errors.h — what Reel throws; every message names the op or loop, the argument, what was
-// expected, what came.
+// core/errors.h — the exceptions that Reel throws. A message names the op or loop, the argument,
+// the expected value and the value received.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace reel {
 
 /// Base of all errors that a caller can cause.
 ///
-/// Every error keeps the place in the user's program that it is about: of an op that a graph runs,
-/// the line that recorded it. Copies share their text and do not throw.
+/// Every error keeps its place in the user's program; for an op run by a graph, the line that
+/// recorded it. Copies share their text; copying does not throw.
 class Error : public std::runtime_error {
  public:
   /// Walks the stack of this thread, which takes some microseconds.
@@ -29,15 +29,15 @@ class Error : public std::runtime_error {
   /// empty if the program was built without debug information (-g1 is enough).
   std::string where() const;
 
-  /// Adds a line to the message: the loop, the iteration, the caller that the error passed.
+  /// Adds a line to the message: a loop, iteration or caller that the error passed through.
   void add_line(const std::string& line);
   /// True if the message begins with the name of a function, as in "gather: ...".
   bool names_function() const;
-  /// Puts the name of the function that the user called in front of the message, in place of the
-  /// name that stands there.
+  /// Puts the name of the function that the user called in front of the message. Replaces a name
+  /// that stands there.
   void name_function(std::string_view function);
-  /// Sets the place to the one of a recorded op, unless an op that runs inside of it has done so.
-  /// Without effect for kNoSource.
+  /// Sets the place to the place of a recorded op, unless an op inside it has done so before. Does
+  /// nothing for kNoSource.
   void came_from(SourceId source);
 
  private:
@@ -47,43 +47,43 @@ class Error : public std::runtime_error {
   std::shared_ptr<Text> text_;
 };
 
-/// Dims or sizes that do not fit.
+/// Dims or sizes do not match.
 class ShapeError : public Error {
  public:
   using Error::Error;
 };
-/// dtypes that do not fit.
+/// A dtype is not allowed, or two dtypes differ.
 class DTypeError : public Error {
  public:
   using Error::Error;
 };
-/// A tree that has another structure than expected.
+/// A tree has another structure than expected.
 class StructureError : public Error {
  public:
   using Error::Error;
 };
-/// An index outside its range.
+/// An index is out of range.
 class IndexError : public Error {
  public:
   using Error::Error;
 };
-/// An option or argument with a value it cannot have.
+/// An option or argument has a value that is not allowed.
 class ArgumentError : public Error {
  public:
   using Error::Error;
 };
-/// Something that a trace cannot know or must not hold.
+/// A trace does not know a value, or must not contain an operation.
 class TraceError : public Error {
  public:
   using Error::Error;
 };
-/// A file or stream that could not be read or written.
+/// A file or stream could not be read or written.
 class IoError : public Error {
  public:
   using Error::Error;
 };
 
-/// fn(); its errors are those of the function that the user called.
+/// Returns fn(). Errors of fn carry the name of the function that the user called.
 template <class Fn>
 decltype(auto) as_function(std::string_view function, Fn&& fn) {
   try {
@@ -94,7 +94,7 @@ decltype(auto) as_function(std::string_view function, Fn&& fn) {
   }
 }
 
-/// A promise of the library to itself that was broken: a defect of Reel, not of its caller.
+/// A broken invariant of the library: a defect of Reel, not of the calling program.
 class InternalError : public std::logic_error {
  public:
   explicit InternalError(const std::string& what)

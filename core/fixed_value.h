@@ -14,9 +14,10 @@ namespace reel {
 
 /// A number, an enumerator or a text in a tree; or the size or a key of a container.
 ///
-/// Two are equal if they are of one kind and have the same bits: NaN equals NaN, and zeros of
-/// either sign are two values. No text can make a value equal to one of another kind. The C++ type
-/// is not part of it: whatever compares values of several types has to hold the types as well.
+/// Two values are equal if they have the same kind and the same bits: NaN equals NaN, and zeros of
+/// different sign differ. Values of different kinds are never equal, whatever their text. The C++
+/// type is not part of the value: code that compares values of several types must compare the types
+/// as well.
 class FixedValue {
  public:
   enum class Kind : char {
@@ -56,13 +57,13 @@ class FixedValue {
   bool is_key(std::string_view key) const {
     return kind() == Kind::key && std::string_view(bytes_).substr(1) == key;
   }
-  /// The kind and the exact value.
+  /// Returns the kind and the exact value as bytes.
   const std::string& bytes() const { return bytes_; }
   /// Returns the value as messages print it: 3, 0.5, of size 2, key name.
   std::string text() const;
 
   bool operator==(const FixedValue&) const = default;
-  /// True if it is printed so.
+  /// Returns true if text() equals `text`.
   bool operator==(std::string_view text) const { return this->text() == text; }
 
  private:
@@ -85,13 +86,13 @@ class FixedValue {
                                                     : Kind::integer;
     return of_bits(kind, static_cast<std::uint64_t>(value));
   }
-  /// Counted as an integer, whatever it is an enumeration of.
+  /// Stores an enumerator as an integer, whatever its enumeration.
   template <class T>
   static FixedValue of_enumerator(T value) {
     return of_bits(std::is_signed_v<T> ? Kind::integer : Kind::natural,
                    static_cast<std::uint64_t>(value));
   }
-  /// Without the bytes that pad an x87 number, which may be anything.
+  /// Omits the padding bytes of an x87 number, which are undefined.
   static FixedValue of_long_double(long double value) {
     constexpr std::size_t kBytes =
         std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);

@@ -1,4 +1,4 @@
-// core/fwd.h — forward declarations of what core gives.
+// core/fwd.h — forward declarations of types in core.
 #pragma once
 
 #include <cstdint>
