@@ -33,7 +33,7 @@ void Graph::seal() {
   Schedule s;
   s.last_use.assign(operands.size(), 0);
   std::vector<std::uint8_t> used_later(types.size(), 0);
-  std::vector<std::uint32_t> times_in(types.size(), 0);  // among the inputs of one record
+  std::vector<std::uint32_t> times_in(types.size(), 0);  // as an input of one record
   for (ValueId v : outputs) used_later[v] = 1;
   for (std::size_t r = records.size(); r-- > 0;) {
     const OpRecord& record = records[r];
@@ -63,8 +63,8 @@ void Graph::seal() {
     s.attrs_have_symbols.push_back(any);
     bool makes = false;
     for (ValueId v : outputs_of(record)) {
-      // A size that only a run knows is born with the value; a static dim is asked of whoever
-      // encloses the graph, and at the top is made where it is first asked for.
+      // A size that only a run knows is bound by this value. A static dim is bound by an enclosing
+      // graph; in the outermost graph, it is made when it is first needed.
       for_each_symbol(types[v], [&](const Dim& d) {
         makes = true;
         if (d.has_size()) note(d);
@@ -162,7 +162,7 @@ void verify(const Graph& graph, const char* after) {
   };
   for (const Dim& d : graph.schedule().free_symbols) bound.insert(d.node());
   for (ValueId v : graph.inputs) make(v);
-  // A dim that the function names itself is a symbol where it was recorded, and not here.
+  // An argument's dim that the function names itself is a symbol in the recording, but not here.
   DimEnv names;
   for (const auto& [actual, symbol] : graph.renames) names.bind(symbol, actual);
   const auto are_same = [&](const TensorType& a, const TensorType& b) {
@@ -220,7 +220,7 @@ std::ostream& operator<<(std::ostream& out, const SubGraph& sub) {
 }
 
 std::size_t hash_of(const SubGraph& sub) {
-  // Equality is identity of the graph: structural merging compares records
+  // Sub-graphs are equal if they are the same object. merge_equal compares loops by their records
   // (core/merge_equal.cpp).
   return reinterpret_cast<std::size_t>(sub.graph.get()) >> 4;
 }

@@ -1,4 +1,4 @@
-// core/graph.h — Records, the list of applied ops that is both tape and graph; Graph, such a list
+// core/graph.h — OpRecords, the list of applied ops that is both tape and graph; Graph, such a list
 // with inputs and outputs.
 #pragma once
 
@@ -15,18 +15,20 @@
 
 namespace reel {
 
-/// Whether a record computes again, for a gradient, what another one computed and nobody kept: it
-/// is there under some policies and rules only, and nothing about the others may depend on it.
+/// Whether a record recomputes, for a gradient, a value that was computed before and not saved.
+/// Such records exist under some policies and rules only; decisions about other records must not
+/// depend on them.
 enum class Again : std::uint8_t {
   no,
   yes,
-  in_steps,  ///< a step of the loop waits for it that the loop did not do for all steps at once
+  in_steps,  ///< part of the loop-carried dependency: the loop did not compute it for all
+             ///< iterations at once
 };
 namespace detail {
 inline constinit thread_local Again open_again = Again::no;
 }  // namespace detail
 
-/// What is recorded on this thread while it is open computes again what was computed before.
+/// Marks records that this thread makes during its lifetime as recomputed (Again::yes).
 class AgainScope {
  public:
   AgainScope() : before_(detail::open_again) { detail::open_again = Again::yes; }
@@ -38,18 +40,18 @@ class AgainScope {
   Again before_;
 };
 
-/// "This op was applied to these values, and gave those."
+/// One application of an op: the op, its attributes, and the values that it reads and makes.
 struct OpRecord {
   const Op* op;
   AttrsRef attrs;
-  std::uint32_t first;  ///< of its operands in Records::operands: inputs, then outputs
+  std::uint32_t first;  ///< index of its operands in OpRecords::operands: inputs, then outputs
   std::uint32_t input_count, output_count;
-  SourceId source = kNoSource;  ///< of what was recorded
+  SourceId source = kNoSource;  ///< the place in the user's program
   Again again = Again::no;
 };
 
-/// What is recorded while it is open stands for the record: it comes from where that does, and
-/// computes again what that does.
+/// Records made on this thread during its lifetime replace `record`: they inherit its source and
+/// its Again.
 class InPlaceOf {
  public:
   explicit InPlaceOf(const OpRecord& record)
@@ -80,11 +82,11 @@ struct OpRecords {
   std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  /// source, again: by default what the scopes say that are open, if some are.
+  /// Appends a record. source, again: default to the open scopes (SourceScope, AgainScope).
   void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
               std::span<const ValueId> out, SourceId source = detail::open_source,
               Again again = detail::open_again);
-  /// A record of the same op, from the same place.
+  /// Appends a record with the op, source and Again of `as`.
   void append(const OpRecord& as, AttrsRef attrs, std::span<const ValueId> in,
               std::span<const ValueId> out) {
     append(*as.op, std::move(attrs), in, out, as.source, as.again);
@@ -93,9 +95,9 @@ struct OpRecords {
 
 using DimRenames = std::vector<std::pair<Dim, Dim>>;
 
-/// A tape without values: a recorded function from inputs (formal ones, then captures) to outputs.
+/// A recorded function from inputs (formal ones, then captures) to outputs: a tape without values.
 ///
-/// Immutable once shared. Each value is made once: by being an input, or by one record.
+/// Immutable once shared. Each value is made once: as an input, or by one record.
 class Graph : public RefCounted, public OpRecords {
  public:
   std::string name;
@@ -103,28 +105,30 @@ class Graph : public RefCounted, public OpRecords {
   std::vector<ValueId> inputs;
   std::size_t formal_count = 0;  ///< inputs[formal_count..] are captures
   std::vector<ValueId> outputs;
-  /// At the top: dims of arguments that the traced code named itself, and their symbols. Recording
-  /// the graph again, or parts of it, has to know them: what is captured has those dims.
+  /// Outermost graph only: dims of arguments that the traced code named itself, with their symbols.
+  /// Recording the graph or parts of it again requires them, because captures have those dims.
   DimRenames renames;
-  /// At the top: what pictures call formal inputs and outputs, by place, such as "argument
-  /// 0.cell.w"; empty where nobody has said.
+  /// Outermost graph only: names of formal inputs and outputs for pictures, by position, such as
+  /// "argument 0.cell.w"; empty if none were given.
   std::vector<std::string> input_names, output_names;
 
+  /// Adds a value and returns its number.
   ValueId add_value(const TensorType& type);
   std::vector<TensorType> types_of(std::span<const ValueId> values) const;
   std::size_t capture_count() const { return inputs.size() - formal_count; }
 
-  /// What a run needs and the records do not say; computed once, by seal().
+  /// Facts for a run that follow from the records. Computed by seal().
   struct Schedule {
-    std::vector<std::uint8_t> last_use;  ///< by operand: a run may drop the value after this record
+    std::vector<std::uint8_t> last_use;  ///< by operand: 1 if the value may be dropped afterwards
     std::vector<std::uint8_t> attrs_have_symbols, outputs_have_symbols;  ///< by record
-    std::vector<Dim> free_symbols;  ///< mentioned here, bound by an enclosing graph
+    std::vector<Dim> free_symbols;  ///< mentioned in this graph, bound by an enclosing one
   };
+  /// Computes the schedule. Must be called after the last change, and before the graph is shared.
   void seal();
   const Schedule& schedule() const { return schedule_; }
 
-  /// Something derived from this graph that is costly to make, kept with it (autodiff/call.cpp
-  /// keeps its reversal).
+  /// A value derived from this graph that is costly to compute, cached with it (autodiff/call.cpp
+  /// caches its reversal). Lock `mutex` for access.
   struct Derived {
     std::mutex mutex;
     std::shared_ptr<const void> value;
@@ -133,20 +137,21 @@ class Graph : public RefCounted, public OpRecords {
     Derived& operator=(const Derived&) { return *this; }
   };
   mutable Derived derived;
-  /// The same for executors: what they run instead, and prepare for inputs of some sizes.
+  /// Caches of executors: rewritten graphs, and plans for inputs of certain sizes.
   mutable Derived interpreted, plans, lowered;
 
   static void destroy(const Graph* graph) { delete graph; }
 
-  /// A picture in Graphviz's language: loops, conds and branches are clusters, types stand on
-  /// edges, captures are dashed, what is handed to the next iteration is bold.
+  /// Returns a picture in Graphviz's language. Loops, conds and branches are clusters; edges show
+  /// types; captures are dashed; values carried to the next iteration are bold.
   std::string to_dot() const;
-  /// Writes a page with a picture that can be searched and whose boxes (loops, conds, branches)
-  /// fold and unfold; it needs no network. Where a plan has run the graph (jit), the page shows
-  /// what that runs too, and what gradients of calls under a tape run, with times and counts if
-  /// they were taken (JitOptions::profile). docs/pictures.md shows how to read it.
+  /// Writes a page with a picture that can be searched, in which boxes (loops, conds, branches)
+  /// fold and unfold. It needs no network. If a plan has run the graph (jit), the page also shows
+  /// the graph that the plan runs, and the graphs run by gradients of calls under a tape. It shows
+  /// times and counts if they were taken (JitOptions::profile). docs/pictures.md explains how to
+  /// read it.
   ///
-  /// Throws IoError when the file cannot be written; it is then as it was.
+  /// Throws IoError if the file cannot be written; the file is then unchanged.
   void write_html(const std::string& path) const;
 
  private:
@@ -154,15 +159,16 @@ class Graph : public RefCounted, public OpRecords {
 };
 using GraphRef = Ref<const Graph>;
 
-/// The text dump: one line per record, sub-graphs indented, values numbered in order of appearance.
+/// Prints the graph: one line per record, sub-graphs indented, values numbered in order of
+/// appearance.
 std::ostream& operator<<(std::ostream& out, const Graph& graph);
 
-/// Throws InternalError when a record reads what is not made before it, a type differs from its
-/// op's rule, or a symbol is mentioned that nothing binds. `after` names the transformation to
-/// blame.
+/// Checks a graph. Throws InternalError if a record reads a value before it is made, if a type
+/// differs from the op's type rule, or if a symbol is mentioned without a binding. `after` names
+/// the transformation in the message.
 void verify(const Graph& graph, const char* after);
 
-/// A graph as an attribute, with what its free symbols stand for where it is used.
+/// A graph as an attribute, with the dims that its free symbols stand for at the place of use.
 struct SubGraph {
   GraphRef graph;
   std::vector<std::pair<Dim, Dim>> bindings;
@@ -170,15 +176,17 @@ struct SubGraph {
   bool operator==(const SubGraph& other) const {
     return graph == other.graph && bindings == other.bindings;
   }
-  /// An environment for a run of the graph, the bindings in place.
+  /// Returns an environment for a run of the graph that holds the bindings.
   DimEnv env() const;
 };
 std::ostream& operator<<(std::ostream& out, const SubGraph& sub);
+/// Returns the graph with each free symbol bound to itself.
 SubGraph make_sub_graph(GraphRef graph);
-/// The same where the graph's free symbols are known under other names, which `env` gives.
+/// Returns the graph with each free symbol bound to its dim in `env`, or to itself if `env` lacks
+/// it.
 SubGraph make_sub_graph(GraphRef graph, DimEnv& env);
 
-// As a field of attributes (core/attrs.h).
+// Functions for a SubGraph as a field of attributes (core/attrs.h).
 std::size_t hash_of(const SubGraph& sub);
 SubGraph resolve(const SubGraph& sub, DimEnv& env);
 void each_symbol(const SubGraph& sub, const attr::SymbolFn& fn);

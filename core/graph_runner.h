@@ -1,4 +1,4 @@
-// core/graph_runner.h — GraphRunner, an executor as others know it.
+// core/graph_runner.h — GraphRunner, the interface of an executor.
 #pragma once
 
 #include <utility>
@@ -8,15 +8,15 @@
 
 namespace reel {
 
-/// How an executor runs a graph; each reads what is its own.
+/// Options for running a graph; each executor reads those that it supports.
 struct RunOptions {
-  Passes passes = {};           ///< of the plan
-  int parallel_iterations = 0;  ///< of every loop, by tokens; 0: as many as each says
+  Passes passes = {};           ///< passes of the plan
+  int parallel_iterations = 0;  ///< of every loop, dataflow executor; 0: as each loop says
 };
 
-/// Runs a graph on its inputs (formal ones, then captures). It may use up those whose reference
-/// count is one. If it throws, `inputs` holds what it held before, with the same values.
-/// trace/executors has several.
+/// Runs a graph on its inputs (formal ones, then captures). May overwrite inputs with a reference
+/// count of one. If it throws, `inputs` holds the same values as before. Executors are in
+/// trace/executors.
 struct GraphRunner {
   Tensors (*run)(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
   RunOptions options = {};

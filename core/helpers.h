@@ -1,30 +1,30 @@
-// core/helpers.h — Helpers, threads for work that finds out while it runs how many it can use.
+// core/helpers.h — Helpers, threads for work whose parallelism is known only while it runs.
 #pragma once
 
 #include <memory>
 
 namespace reel {
 
-/// Threads beside the caller's, of those that parallel_for uses, asked for one by one.
+/// Threads beside the caller's, from the threads of parallel_for, called one by one.
 ///
-/// They work as parts of parallel_for do, in an eager mode of their own. A call of parallel_for
-/// inside the work stays among the same threads.
+/// They run as parts of parallel_for do, each in its own eager mode. A call of parallel_for inside
+/// the work uses the same threads.
 class Helpers {
  public:
-  /// work(context) is what each of them does, several at once; it must not throw.
+  /// work(context) is run by each helper, by several at once. Requires: it does not throw.
   Helpers(void (*work)(void*), void* context);
   ~Helpers();
   Helpers(const Helpers&) = delete;
   Helpers& operator=(const Helpers&) = delete;
 
-  /// How many can run at once.
+  /// Returns the largest number of helpers that run at once.
   int most() const;
-  /// Calls lead(context), which must not throw, on this thread: while it runs, helpers can be
-  /// called. Returns when they have returned.
+  /// Calls lead(context) on this thread; meanwhile call() may be used. Returns when lead and all
+  /// helpers have returned. Requires: lead does not throw.
   void lead(void (*lead)(void*));
-  /// One more calls work as soon as it is free; where none is before lead() returns, the caller's
-  /// thread does then. From any thread that works here. Returns false, and calls none, if there is
-  /// no memory for the call.
+  /// Lets one more helper run work as soon as a thread is free; if none is free before lead()
+  /// returns, the caller's thread runs it then. May be called from any thread that works here.
+  /// Returns false and runs nothing if there is no memory for the call.
   bool call();
 
  private:

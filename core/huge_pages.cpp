@@ -12,7 +12,8 @@ void ask_for_huge_pages(void* block, std::size_t bytes) {
 }
 
 void* map_huge_pages(std::size_t bytes) {
-  // The system chooses an address at any page; what lies before and behind is given back.
+  // The system chooses an address at any page; the parts before and behind the aligned range are
+  // released.
   void* mapped =
       mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;

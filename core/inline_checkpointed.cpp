@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-/// In bodies and branches, too.
+/// Returns true if the graph has the op, also in bodies and branches.
 bool has_record(const Graph& graph, const Op& op) {
   return std::any_of(graph.records.begin(), graph.records.end(), [&](const OpRecord& record) {
     if (record.op == &op) return true;
@@ -30,7 +30,7 @@ Ref<Graph> inlined(const Graph& graph, bool is_gradient);
 
 class Inlining {
  public:
-  /// is_gradient: the graph is the body of a loop's gradient, or part of it.
+  /// is_gradient: the graph is the body of a gradient loop, or part of one.
   Inlining(const Graph& from, bool is_gradient) : is_gradient_(is_gradient), to_(new Graph(from)) {
     to_->records.clear();
     to_->operands.clear();
@@ -61,8 +61,8 @@ class Inlining {
     for (const ValueId v : values) result.push_back(now_[v]);
     return result;
   }
-  /// The records of a part, with nothing checkpointed in it -> its outputs. called: what they are
-  /// where the part is called.
+  /// Appends the records of the called function, with nested calls inlined, and returns its
+  /// outputs. called: the outputs of the call.
   std::vector<ValueId> put(const OpRecord& call, const std::vector<ValueId>& inputs,
                            std::span<const ValueId> called) {
     const SubGraph& body = get<CheckpointedAttrs>(call.attrs.get()).body;
@@ -88,8 +88,9 @@ class Inlining {
     }
     return here(part->outputs);
   }
-  /// Dims that a part makes, sizes of plain axes that only a run knows too: as its outputs have
-  /// them outside, or new ones. A part may be called more than once.
+  /// Binds dims that the function makes, including unknown sizes of plain axes: to the dims of the
+  /// call's outputs, or to new ones. New ones are needed because a function may be called more than
+  /// once.
   void name_made_dims(const Graph& part, std::span<const ValueId> called, DimEnv& env) const {
     for (std::size_t k = 0; k < called.size(); ++k)
       bind_made(part.types[part.outputs[k]].dims(), to_->types[called[k]].dims(), env);

@@ -1,17 +1,21 @@
-// core/inline_checkpointed.h — the pass that takes the records of checkpointed functions
-// out of their graphs.
+// core/inline_checkpointed.h — inlines checkpointed functions.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// A checkpointed function's records stand where it is called, in bodies and branches too, so that
-/// other passes see them. Behind it gradients have been taken: they compute again what they need,
-/// of values that are made afresh. In the gradient of a loop, where nothing else has been computed
-/// from them, these are the values themselves.
+/// Replaces each call of a checkpointed function by its records, also in bodies and branches, so
+/// that other passes can see them.
+///
+///   Before: %1 = checkpointed(%0) {body: %a = exp(%x); return %a}
+///   After:  %1 = exp(%0)
+///
+/// Runs: after gradients were taken, and before other passes of a plan. Gradients recompute values
+/// from copies with a new identity (afresh_op). In the body of a gradient loop the copies become
+/// the values themselves, because nothing else there was computed from them.
 Ref<Graph> inline_checkpointed(const Graph& graph);
-/// There are such records, in bodies and branches, too.
+/// Returns true if the graph has checkpointed functions, also in bodies and branches.
 bool has_checkpointed(const Graph& graph);
 
 }  // namespace reel

@@ -16,8 +16,7 @@ namespace {
 
 constexpr const char* kVariable = "REEL_MAX_ISA";
 
-/// A set, and the one of oneDNN's that has no instructions beyond it. Each has those of the sets
-/// before it.
+/// A set, and oneDNN's set that has no further instructions. Each includes the sets before it.
 struct Set {
   const char* name;
   dnnl_cpu_isa_t onednn;
@@ -28,7 +27,7 @@ constexpr Set kSets[] = {{"sse42", dnnl_cpu_isa_sse41, "SSE41"},
                          {"avx512", dnnl_cpu_isa_avx512_core, "AVX512_CORE"}};
 
 const Set& set_of_processor() {
-  __builtin_cpu_init();  // also asks whether the operating system saves the registers
+  __builtin_cpu_init();  // also checks whether the operating system saves the registers
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -38,7 +37,7 @@ const Set& set_of_processor() {
   throw Error("Reel needs a processor with SSE4.2");
 }
 
-/// Returns the set that the environment allows at most, or null if it says nothing.
+/// Returns the highest set that the environment allows; null if it sets no limit.
 const Set* set_of_environment() {
   const char* const given = std::getenv(kVariable);
   if (!given || !*given) return nullptr;
@@ -50,8 +49,8 @@ const Set* set_of_environment() {
   throw Error(str(kVariable, '=', given, " is no instruction set of Reel: there are ", names));
 }
 
-/// True if the environment limits oneDNN to `set` or less. oneDNN forgets that limit if it is given
-/// another one.
+/// Returns true if the environment limits oneDNN to `set` or less. oneDNN forgets this limit if
+/// another is set by a call.
 bool is_limited_by_environment(const Set& set) {
   const char* given = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (!given) given = std::getenv("DNNL_MAX_CPU_ISA");

@@ -1,4 +1,4 @@
-// core/known_number.h — what a graph tells of integers before it runs.
+// core/known_number.h — known_number, integers of a graph that are known before it runs.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace reel {
 
-/// The record that makes a value; null of an input.
+/// Returns the record that makes a value; null for an input. Takes time linear in the graph's size.
 const OpRecord* record_of(const Graph& graph, ValueId v);
 
-/// Integers that are known of inputs of a graph.
+/// Known integer values of a graph's inputs.
 using KnownNumbers = std::unordered_map<ValueId, std::int64_t>;
 
-/// The integer that a value is in every run: a constant, or what is made of such by casts, minimum
-/// and maximum.
+/// Returns the integer that a value has in every run, or nothing if it is not known. Known are
+/// constants, entries of `numbers`, and casts, minima and maxima of them.
 std::optional<std::int64_t> known_number(const Graph& graph, ValueId v,
                                          const KnownNumbers& numbers = {});
 

@@ -1,4 +1,4 @@
-// core/leaf.h — Leaf, one end of a tree: what trees are flattened to, and traced functions work on.
+// core/leaf.h — TreeLeaf, one leaf of a flattened tree, and the unit that traced functions work on.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// A Tensor (a TensorArray is one, of list type), a Dim, nothing, or a value that is the same for
-/// every run of a trace.
+/// A leaf: a Tensor (a TensorArray is a Tensor of list type), a Dim, nothing, or a value that is
+/// fixed in a trace.
 struct TreeLeaf {
   enum class Kind : std::uint8_t { tensor, dim, none, fixed };
   Kind kind = Kind::none;

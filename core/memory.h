@@ -1,4 +1,4 @@
-// core/memory.h — memory, how many bytes tensors take, by what they are for; MemoryError.
+// core/memory.h — memory, the bytes that tensors take, by purpose; MemoryError.
 #pragma once
 
 #include <cstdint>
@@ -10,51 +10,51 @@
 
 namespace reel {
 
-/// There is no memory for a tensor, or for what a plan works in.
+/// There is no memory for a tensor or for a plan's buffers.
 class MemoryError : public Error {
  public:
   using Error::Error;
 };
-/// bytes: of all that was asked for at once.
+/// Throws MemoryError. bytes: the size of the failed allocation.
 [[noreturn]] void throw_no_memory(std::int64_t bytes);
 
-/// Bytes of data: now, and the most there were at a time since reset_peak_memory.
+/// Bytes of data: now, and the maximum since reset_peak_memory().
 struct MemoryUse {
   std::int64_t current = 0, peak = 0;
 };
 
-/// What the data of tensors take, by what they are for. Each byte is counted once; what lies in the
-/// memory of another library, or in a file, is not.
+/// Bytes of tensors' data, by purpose. Each byte is counted once. Data in the memory of another
+/// library, or in a file, are not counted.
 struct Memory {
-  MemoryUse values;       ///< arguments, results, and what no other line has
-  MemoryUse saved;        ///< kept for a gradient, by a tape or a loop
-  MemoryUse checkpoints;  ///< states of loops that a Checkpoint keeps
-  MemoryUse buffers;  ///< of plans, those held for the next call too; but for what is saved there
-  MemoryUse parameters;  ///< what an optimiser has updated or was made for, and its moments
+  MemoryUse values;       ///< arguments, results, and all that has no other class
+  MemoryUse saved;        ///< saved for a gradient, by a tape or a loop
+  MemoryUse checkpoints;  ///< states of loops that a Checkpoint saves
+  MemoryUse buffers;      ///< of plans, also between calls; without residuals in them
+  MemoryUse parameters;   ///< optimisers' parameters and moments
   MemoryUse all;
 };
 
-/// What this thread has allocated and freed is in it to the byte, of other threads all but the last
-/// 64 KiB of each. A tensor counts with its elements; headers of 64 bytes, the rounding of sizes to
-/// those that memory comes in, and freed blocks that wait for the next tensor come on top of it.
+/// Returns the bytes in use. Exact for this thread; for each other thread the last 64 KiB of
+/// changes may be missing. Elements of tensors count; headers of 64 bytes, rounding up to size
+/// classes, and freed allocations that wait for reuse are not counted.
 ///
 ///   reset_peak_memory();
 ///   step(model, batch);
 ///   std::cout << memory();
 Memory memory();
-/// Peaks are what is there now.
+/// Sets each peak to the current value.
 void reset_peak_memory();
-/// A line for each class.
+/// Prints a line for each class.
 std::ostream& operator<<(std::ostream& out, const Memory& memory);
 
-// ---- For those who keep tensors -----------------------------------------------------------------
+// ---- For code that retains tensors --------------------------------------------------------------
 
-/// From here on the tensor's data, those that it is a view of, and a list's elements are of this
-/// class. A promise hands it to the value that it stands for, where that is a result.
+/// Assigns a class to the tensor's data, also to the data that it is a view of, and to the elements
+/// of a list. A promise passes the class to the value that it stands for, if that is a result.
 void count_as(const Tensor& tensor, MemoryClass what);
 void count_elements_made_since(std::uint64_t begin, const Tensor& list, MemoryClass what);
-/// The same for what has no class yet, and was made on this thread since a block had the id
-/// `begin`: what somebody handed in stays what it was. Of a list, element by element.
+/// Assigns a class to data that have none yet and were made on this thread after the block with the
+/// id `begin`. Data from outside keep their class. For a list, applies to each element.
 inline void count_as_made_since(std::uint64_t begin, const Tensor& tensor, MemoryClass what) {
   const TensorBlock& block = *tensor.block();
   if (block.kind == BlockKind::list) return count_elements_made_since(begin, tensor, what);
@@ -63,9 +63,9 @@ inline void count_as_made_since(std::uint64_t begin, const Tensor& tensor, Memor
       is_id_since(owner.id, begin))
     count_as(tensor, what);
 }
-/// Memory that is no tensor's: so many more bytes, fewer where negative.
+/// Counts memory outside of tensors. bytes: the change; negative if memory was freed.
 void count_bytes(MemoryClass what, std::int64_t bytes);
-/// So many bytes that were counted as one class are of another one from here on.
+/// Moves `bytes` from one class to another.
 void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes);
 
 }  // namespace reel

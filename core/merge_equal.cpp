@@ -17,7 +17,8 @@ struct Emitted {
   Again again;
 };
 
-/// What a body or branch calls a dim of the graph around it; nothing where the name is another's.
+/// Returns the dim's name inside a body or branch; nothing if the name belongs to another dim
+/// there.
 std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
   for (const auto& [symbol, outside] : sub.bindings)
     if (outside == dim) return symbol;
@@ -26,7 +27,7 @@ std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
   return dim;
 }
 
-/// Some value of the graph, or of a body or branch in it, has both dims.
+/// Returns true if a value of the graph, or of a body or branch in it, has both dims.
 bool meet(const Graph& graph, const Dim& a, const Dim& b) {
   const auto has_both = [&](const TensorType& type) {
     return contains(type.dims(), a) && contains(type.dims(), b);
@@ -116,7 +117,8 @@ class Merger {
     emitted_.push_back(std::move(next));
   }
 
-  /// The values were born with dims that are not to become one: a tensor has both.
+  /// Returns true if the values have different dims that must not become one, because a tensor has
+  /// both.
   bool dims_meet(std::span<const ValueId> out, const std::vector<ValueId>& same) const {
     for (std::size_t k = 0; k < out.size(); ++k) {
       const TensorType &type = from_.types[out[k]], &other = to_->types[same[k]];
@@ -131,7 +133,7 @@ class Merger {
     return false;
   }
 
-  /// `v` is the value `same`; dims that were born with it are those born with the other.
+  /// Replaces value `v` by `same`, and the dims that `v` made by those of `same`.
   void alias(ValueId v, ValueId same) {
     value_[v] = same;
     if (!from_.types[v].node()->has_symbols || from_.types[v] == to_->types[same]) return;
@@ -160,7 +162,7 @@ class Merger {
       return first.in == next.in && origin(a) == origin(b) && a.cond.graph == b.cond.graph &&
              a.is_reverse == b.is_reverse;
     };
-    std::size_t found = emitted_.size();  // the first one of several
+    std::size_t found = emitted_.size();  // the first of several
     const auto [begin, end] = loops_.equal_range(hash_of_loop(next));
     for (auto it = begin; it != end; ++it)
       if (it->second < found && is_same(emitted_[it->second])) found = it->second;
@@ -169,7 +171,7 @@ class Merger {
     unite(first, record, get<LoopAttrs>(first.attrs.get()), b);
     return true;
   }
-  /// Of what loops have in common that are merged.
+  /// Hashes the properties that merged loops have in common.
   static std::size_t hash_of_loop(const Emitted& loop) {
     std::size_t result =
         reinterpret_cast<std::size_t>(origin(get<LoopAttrs>(loop.attrs.get()))) >> 4;
@@ -177,8 +179,8 @@ class Merger {
     return result;
   }
 
-  /// The first loop computes what the second one does as well: both bodies over the same inputs,
-  /// equal things once.
+  /// Makes the first loop compute the second one's outputs too: concatenates both bodies over the
+  /// same inputs and merges equal records.
   void unite(Emitted& first, const OpRecord& record, const LoopAttrs a, const LoopAttrs& b) {
     const Graph &left = *a.body.graph, &right = *b.body.graph;
     Graph both(left);
@@ -194,7 +196,7 @@ class Merger {
     for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
     both.seal();
     const Ref<Graph> merged = merge_equal(both, nullptr, nullptr, left.records.size());
-    // merged->outputs: carries, stacks and sums of the left body, then those of the right one.
+    // merged->outputs: carries, stacks and sums of the left body, then of the right one.
     const std::vector<ValueId> outs = merged->outputs;
     const std::size_t left_count = left.outputs.size();
     const auto term = [&](bool is_right, int i) { return outs[(is_right ? left_count : 0) + i]; };
@@ -202,7 +204,7 @@ class Merger {
     LoopAttrs united = a;
     united.origin = Ref<const Graph>(origin(a));
     std::vector<ValueId> stacks, sums;
-    std::vector<std::size_t> stack_place, sum_place;  // of b's, among the united ones
+    std::vector<std::size_t> stack_place, sum_place;  // places of b's outputs among the united ones
     std::vector<std::uint8_t> collect_stacks, collect_sums;
     for (int i = 0; i < a.stacks; ++i) collect_stacks.push_back(a.collects_output(a.carries + i));
     for (int i = 0; i < a.sums; ++i)
@@ -213,7 +215,8 @@ class Merger {
       const ValueId v = term(true, b.carries + i);
       std::size_t at = 0;
       const bool collects = b.collects_output(b.carries + i);
-      // One value may be stacked along two dims: that of xs, and a shorter one that the loop makes.
+      // One value may be stacked along two dims: the dim of xs, and a shorter one that the loop
+      // makes.
       const auto is_same = [&](std::size_t k) {
         return stacks[k] == v && united.stack_kinds[k] == b.stack_kinds[i] &&
                collect_stacks[k] == collects &&
@@ -253,7 +256,8 @@ class Merger {
     for (const auto& [symbol, actual] : b.body.bindings) names.bind(symbol, actual);
     united.body = make_sub_graph(merged, names);
 
-    // The outputs of the first loop keep their values; new ones stand for what only the second had.
+    // Outputs of the first loop keep their values; new values are added for the second loop's
+    // others.
     const std::vector<ValueId> had = first.out;
     const auto second = from_.outputs_of(record);
     std::vector<ValueId> out(had.begin(), had.begin() + a.carries + a.stacks);
@@ -286,7 +290,7 @@ class Merger {
   std::unordered_multimap<std::size_t, std::size_t> loops_;  ///< emitted ones, by hash_of_loop
   std::unordered_multimap<std::size_t, std::size_t> known_;
   DimEnv renamed_ = DimEnv::renaming();
-  std::vector<std::pair<Dim, Dim>> merged_;  // a dim of from_, and which one of *to_ it became
+  std::vector<std::pair<Dim, Dim>> merged_;  // a dim of from_, and the dim of *to_ that replaces it
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// core/merge_equal.h — the pass that computes equal things once.
+// core/merge_equal.h — merges records that compute the same values.
 #pragma once
 
 #include <vector>
@@ -7,20 +7,23 @@
 
 namespace reel {
 
-/// A graph in which no two records apply one op with equal attributes to the same values:
+/// Merges records that apply the same op with equal attributes to the same values.
 ///
-///   %1 = mul(%0, %0); %2 = mul(%0, %0); return %1, %2      becomes      %1 = mul(%0, %0); return
-///   %1, %1
+///   Before: %1 = mul(%0, %0); %2 = mul(%0, %0); return %1, %2
+///   After:  %1 = mul(%0, %0); return %1, %1
 ///
-/// Two loops that run the same recorded body on the same inputs become one with the outputs of
-/// both. That is how the forward loop that a vjp asks for, which is the recorded one with more to
-/// save, and the recorded one become the same (autodiff/loop_vjp.cpp); so this pass stands first in
-/// the pipeline, and reverse_graph() uses it on what it cuts. Records with an effect are merged
-/// only as part of such loops, whose bodies are the same program recorded once: those from
-/// `same_program_from` on. Bodies and branches are not entered otherwise.
+/// Two loops that run the same recorded body on the same inputs become one loop with the outputs of
+/// both. A vjp adds a forward loop that also saves residuals; so it merges with the recorded loop
+/// (autodiff/loop_vjp.cpp). Bodies and branches are not rewritten otherwise.
 ///
-/// `values`, if given, receives the new number of each value. `boundary`, if given, is a count of
-/// records: it becomes how many records stand for the first so many.
+/// values: if given, receives the new number of each value.
+/// boundary: if given, a number of records; set to the number of records that replace the first
+/// `boundary` ones.
+/// same_program_from: records with an effect are merged only from this index on. There they are the
+/// same program recorded again, as in the bodies of merged loops.
+///
+/// Preserves: bits.   Runs: in optimise(), behind fold_constants() and before the passes on loops;
+/// also in reverse_graph(), on the forward and backward records together.
 Ref<Graph> merge_equal(const Graph& graph, std::vector<ValueId>* values = nullptr,
                        std::size_t* boundary = nullptr,
                        std::size_t same_program_from = ~std::size_t{0});

@@ -1,4 +1,5 @@
-// core/mode.h — what is active on this thread: a trace, tapes, a scan with ended entries.
+// core/mode.h — ThreadMode, the active context of this thread: trace, tapes, and a scan with
+// finished entries.
 #pragma once
 
 #include <cstdint>
@@ -9,50 +10,51 @@
 
 namespace reel {
 
-/// A tape, as the door sees it: told of every op that is applied while it is active.
+/// A tape as bind() sees it: informed of every op that is applied while it is active.
 class Recorder {
  public:
   virtual ~Recorder() = default;
+  /// Records an application of an op. Called after the op has run.
   virtual void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                       std::span<const Tensor> outputs) = 0;
-  /// Cotangents of the tensor would lead to something that is watched.
+  /// Returns true if cotangents of the tensor would reach a watched tensor.
   virtual bool is_tracked(const Tensor& tensor) const = 0;
-  /// Its cotangent may be given as rows (Vjp::takes_rows).
+  /// Returns true if the cotangent may be given as table rows (Vjp::takes_rows).
   virtual bool takes_rows(const Tensor& tensor) const = 0;
-  /// Marks where a loop of eager mode begins, where each iteration begins, and where the loop ends.
+  /// Marks the begin of an eager loop, the begin of each iteration, and the end of the loop.
   enum class Mark { loop_begins, iteration_begins, loop_ends };
-  /// loop: of one that begins, what errors of its gradient call it; empty: nothing. iteration: of
-  /// one that begins, its number.
+  /// loop: for loop_begins, the loop's name in errors of its gradient; may be empty. iteration: for
+  /// iteration_begins, its number.
   virtual void mark(Mark what, const std::string& loop, std::int64_t iteration) = 0;
 
   Recorder* outer = nullptr;  ///< the tape that was active before this one
 };
 
-/// Replaces what an op of a scan's body reads from outside, for entries that have ended (eager mode
-/// only).
+/// Replaces tensors and dims from outside that ops in a scan's body read, if entries have finished.
+/// Eager mode only.
 class EntryScope {
  public:
   virtual ~EntryScope() = default;
   virtual Tensor visible(const Tensor& input) = 0;
-  /// The dim that stands in the body for one from outside: it is the same to who compares them.
+  /// Returns the dim that stands in the body for a dim from outside. Both compare equal.
   virtual Dim visible(const Dim& dim) = 0;
-  /// It is such a dim.
+  /// Returns true if the dim stands for one from outside.
   virtual bool shows(const Dim& dim) const = 0;
 };
 
 struct ThreadMode {
   GraphBuilder* builder = nullptr;  ///< the innermost trace; null in eager mode
-  Recorder* tape = nullptr;         ///< the innermost tape that was opened inside it
+  Recorder* tape = nullptr;         ///< the innermost tape opened inside that trace
   EntryScope* entries = nullptr;
-  /// Where not 0, what is recorded belongs where this was the newest block id, before loops and
-  /// branches that began since then.
+  /// If not 0, recorded ops belong to the moment when this was the newest block id, before loops
+  /// and branches that began later.
   std::uint64_t belongs_at = 0;
 };
 inline constinit thread_local ThreadMode thread_mode;
 
 inline bool is_tracing() { return thread_mode.builder != nullptr; }
 
-/// Sets the mode for a scope, and sets it back however the scope is left.
+/// Sets this thread's mode; the destructor restores the previous mode.
 class ModeScope {
  public:
   explicit ModeScope(ThreadMode next) : before_(thread_mode) { thread_mode = next; }

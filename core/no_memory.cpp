@@ -10,14 +10,14 @@
 namespace reel {
 namespace {
 
-/// Made when the program starts, and never destroyed: to copy it takes no memory.
+/// Made at program start and never destroyed. Copying it takes no memory.
 const MemoryError& error_without_words() {
   static const MemoryError& error = *new MemoryError("there is no memory");
   return error;
 }
 [[maybe_unused]] const MemoryError& made_at_start = error_without_words();
 
-/// Without a value where there is no memory for the text.
+/// Returns nothing if there is no memory for the text.
 template <class Text>
 std::optional<MemoryError> error_of(const Text& text) {
   try {

@@ -1,4 +1,4 @@
-// core/no_memory.h — as_memory_error, which makes a MemoryError of std::bad_alloc.
+// core/no_memory.h — as_memory_error, which turns std::bad_alloc into a MemoryError.
 #pragma once
 
 #include <new>
@@ -7,12 +7,12 @@
 
 namespace reel {
 
-/// In a handler of std::bad_alloc: throws a MemoryError in which it is nested, and which says that
-/// `function` found no memory. Where there is none for the message either, the MemoryError is one
-/// without a name.
+/// Throws a MemoryError saying that `function` found no memory, nested with the current exception.
+/// Requires: called in a handler of std::bad_alloc. If there is no memory for the message either,
+/// the MemoryError has a general one.
 [[noreturn]] void throw_no_memory_in(std::string_view function);
 
-/// Returns fn(). Throws MemoryError where fn throws std::bad_alloc.
+/// Returns fn(). Throws MemoryError if fn throws std::bad_alloc.
 template <class Fn>
 decltype(auto) as_memory_error(std::string_view function, Fn&& fn) {
   try {

@@ -15,7 +15,8 @@
 namespace reel {
 namespace {
 
-/// As messages of the library do, which begin with a function's name; or a line was added already.
+/// Returns true if a message begins with a function's name, as messages of the library do, or if a
+/// line was added to it.
 bool names_anything(std::string_view message) {
   return message.find(": ") != std::string_view::npos ||
          message.find('\n') != std::string_view::npos;
@@ -34,7 +35,7 @@ void rethrow_of(const Op& op, SourceId source) {
     error.came_from(source);
     try {
       if (!error.names_function()) error.name_function(op.name);
-    } catch (const std::bad_alloc&) {  // then it stays without a name
+    } catch (const std::bad_alloc&) {  // the message stays without a name
     }
     throw;
   } catch (const CancelledError&) {

@@ -1,4 +1,4 @@
-// core/op_errors.h — as_op, whatever a kernel throws is an Error that names its op.
+// core/op_errors.h — as_op, which turns exceptions of kernels into Errors that name the op.
 #pragma once
 
 #include <string_view>
@@ -14,13 +14,18 @@ struct Op;
 /// Throws ArgumentError in the name of the function if x is empty.
 void check_defined(std::string_view function, const Tensor& x);
 
-/// In a handler: throws on what it handles, with the op's name. An Error that begins with a name,
-/// as those of the library do ("gather: ..."), stays what it is; any other std::exception is nested
-/// in an Error (std::bad_alloc in a MemoryError). Loops then add in which iteration it was. Broken
-/// promises of the library, and what is no std::exception, stay.
+/// Rethrows the current exception with the op's name. Requires: called in a handler.
+/// - An Error keeps its type. Its message gets a line with the op's name, unless it names a
+/// function
+///   ("gather: ...") already.
+/// - Any other std::exception is nested in an Error, std::bad_alloc in a MemoryError.
+/// - CancelledError, InternalError, and objects that are no std::exception are rethrown unchanged.
+///
+/// Loops then add the iteration to the message.
 [[noreturn]] void rethrow_of(const Op& op, SourceId source = kNoSource);
 
-/// Returns fn(), which computes the op. source: where a graph that runs it has it from.
+/// Returns fn(), which computes the op. Throws as rethrow_of(). source: the place where a graph's
+/// op was recorded.
 template <class Fn>
 decltype(auto) as_op(const Op& op, Fn&& fn, SourceId source = kNoSource) {
   try {

@@ -1,10 +1,10 @@
 // core/ops.h — the functions on tensors that users call. Each works in eager mode, in a trace and
 // on a tape.
 //
-// Shapes: "x: any" means any dims; where two operands meet, named dims are matched by identity and
-// missing ones are broadcast if one operand has all dims of the result, plain dims follow NumPy.
-// Errors: ShapeError where dims do not fit, DTypeError where dtypes do not, and never a silent
-// conversion.
+// Shapes: "x: any" means any dims. If operands have named dims, these are matched by identity.
+// Missing ones are broadcast if one operand has all dims of the result. Plain dims follow NumPy.
+// Errors: ShapeError if dims do not fit, DTypeError if dtypes do not fit. There are no implicit
+// conversions between tensors.
 #pragma once
 
 #include "reel/core/functions/creation.h"
