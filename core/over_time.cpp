@@ -30,7 +30,7 @@ std::vector<int> behind_time(std::vector<int> axes) {
 
 namespace {
 
-/// Named operands meet by their dims: one of them needs to have all.
+/// Named operands are matched by their dims: one of them must have all dims.
 Tensors broadcast_named(const OverTime& at) {
   const Dims wanted = at.with_time(at.step_out[0].dims());
   Tensors in(at.in.begin(), at.in.end());
@@ -45,7 +45,8 @@ Tensors broadcast_named(const OverTime& at) {
   return {result.dims() == wanted ? result : transpose(result, Axes(wanted))};
 }
 
-/// Plain ones by position from the end: axes that a step's operand lacks come between.
+/// Plain operands are matched from the end: axes that an iteration's operand lacks are inserted
+/// behind the loop's dim.
 Tensors broadcast_plain(const OverTime& at) {
   const int rank = at.step_out[0].rank();
   Tensors in;

@@ -1,4 +1,4 @@
-// core/over_time.h — OverTime, an op of a loop's body applied to all steps at once.
+// core/over_time.h — OverTime, an op of a loop's body applied to all iterations at once.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace reel {
 
-/// What a rule sees that says how an op is done for many steps of a loop at once.
+/// Arguments of a rule that applies an op to many iterations of a loop at once.
 ///
-/// The rule applies ops (while a graph is being recorded) and returns the outputs with the dim of
-/// the steps in front, then the dims of one step in their order; or, where is_summed, their sums
-/// over the steps. It returns nothing where the op cannot be done so.
+/// The rule applies ops while a graph is being recorded. It returns the outputs with the loop's dim
+/// in front, then the dims of one iteration in their order; if is_summed, their sums over the
+/// iterations. It returns nothing if the op cannot be applied so.
 struct OverTime {
   const Op& op;
   const AttrsRef& attrs;
-  std::span<const Tensor> in;             ///< with the dim of the steps in front where is_many
-  std::span<const std::uint8_t> is_many;  ///< by input: another one in every step
-  std::span<const TensorType> step_out;   ///< the types of the outputs of one step
+  std::span<const Tensor> in;             ///< with the loop's dim in front if is_many
+  std::span<const std::uint8_t> is_many;  ///< by input: differs between iterations
+  std::span<const TensorType> step_out;   ///< the types of the outputs of one iteration
   Dim time;
   bool is_summed = false;
 
@@ -27,20 +27,20 @@ struct OverTime {
   const T& attr() const {
     return get<T>(attrs.get());
   }
+  /// Returns the dims of one iteration with the loop's dim in front.
   Dims with_time(const Dims& step) const;
-  /// Input i with the dim of the steps in front, repeated if it is the same in every step.
+  /// Returns input i with the loop's dim in front; repeated if it is equal in all iterations.
   Tensor many(std::size_t i) const;
   bool only_first_is_many() const;
 };
 
-/// Axes of one step as they are counted behind the dim of the steps.
+/// Returns axes of one iteration as axes behind the loop's dim.
 std::vector<int> behind_time(std::vector<int> axes);
 
-/// The rule of pointwise ops: operands are broadcast as in each step.
+/// The rule of pointwise ops. Broadcasts operands as each iteration does.
 Tensors pointwise_over_time(const OverTime& at);
 
-/// How the op of a record is done over time: its own rule, or that of pointwise ops; null if it
-/// cannot.
+/// Returns the op's own rule, or the rule of pointwise ops; null if there is none.
 inline OverTimeRule over_time_rule(const Op& op) {
   return op.over_time ? op.over_time : op.pointwise ? pointwise_over_time : nullptr;
 }

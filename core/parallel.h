@@ -1,4 +1,4 @@
-// core/parallel.h — parallel_for, the one place where the library uses several threads.
+// core/parallel.h — parallel_for, the only way by which the library uses several threads.
 #pragma once
 
 #include <concepts>
@@ -7,32 +7,32 @@
 
 namespace reel {
 
-/// How many threads parallel_for uses at most, the caller's included, for the whole program; by
-/// default as many as there are processors, and more than those never run at once. 1: all parts run
-/// on the caller's. Calls that run already keep what they began with.
+/// Sets the number of threads that parallel_for uses, the caller's included, for the whole program.
+/// Default: the number of processors; more threads than processors never run at once. With 1, all
+/// parts run on the caller's thread. Running calls keep their number.
 ///
-/// Throws ArgumentError unless 1 <= threads <= 1024. May be called from any thread.
+/// Throws ArgumentError unless 1 <= threads <= 1024. Thread-safe.
 void set_threads(int threads);
 int threads();
 
-/// Calls part(i, context) once for every i in [0, count), several of them at once. They begin in
-/// their order: of parts that take different times the longest had better be the first.
+/// Calls part(i, context) once for every i in [0, count), several at once. Parts begin in order of
+/// i: if their times differ, put the longest first.
 ///
-/// A part begins as a new thread would: the caller's trace does not record it, the caller's tapes
-/// do not see it, so that no gradient flows through what it computes; traces and tapes of its own
-/// are its own. It draws from a stream of its own, which depends on the caller's stream and on i:
-/// like all that a part computes, not on the number of threads. Ops use one thread each, but for
-/// products of large matrices, softmax and its relatives, and the element-wise ops that a plan
-/// joins, where they are large too. Parts may call parallel_for. The caller's CancellationScope
-/// counts for them, too.
+/// A part runs as on a new thread. The caller's trace does not record it, and the caller's tapes do
+/// not see it, so that no gradient flows through it. It may have its own traces and tapes. It draws
+/// random numbers from its own stream, which depends on the caller's stream and on i. Results do
+/// not depend on the number of threads. Ops in a part use one thread each, except large products,
+/// large softmax and its relatives, and large element-wise ops that a plan has fused. Parts may
+/// call parallel_for. The caller's CancellationScope applies to them.
 ///
-/// What a part throws is thrown here: that of the smallest i, as from a loop. Parts before it have
-/// run then, of those behind it none begins any more, and none runs any more when this returns.
-/// Throws ArgumentError when count is negative.
-/// Cost: a task per part, about a microsecond; a part is worth it from some ten of them on.
+/// If parts throw, rethrows the exception of the smallest i, as a loop would. All parts before it
+/// have then run; parts behind it that have not begun are skipped; none runs any more on return.
+/// Throws ArgumentError if count is negative. Cost: a task per part, about a microsecond. A part
+/// should take at least some ten microseconds.
 void parallel_for(int count, void (*part)(int, void*), void* context);
 
-/// The same for anything that can be called with an index: part(i), from several threads at once.
+/// Calls part(i) as above, for any callable. Requires: part may be called from several threads at
+/// once.
 template <std::invocable<int> F>
 void parallel_for(int count, F&& part) {
   using Part = std::remove_reference_t<F>;

@@ -1,4 +1,4 @@
-// core/partial_shape.h — PartialShape, a shape of which some sizes, or the rank, may be unknown.
+// core/partial_shape.h — PartialShape, a shape with unknown sizes or unknown rank.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// Dims of which some are `unknown`: what a state of a loop promises about its shape (TensorFlow's
-/// TensorShape).
+/// Dims, some of which may be `unknown`: the shape that a loop's state is required to keep
+/// (TensorFlow's TensorShape).
 class PartialShape {
  public:
   PartialShape() = default;
@@ -23,8 +23,7 @@ class PartialShape {
 
   bool has_rank() const { return has_rank_; }
   const Dims& dims() const { return dims_; }
-  /// Whether dims are at least as specific: of equal rank, and equal wherever this shape says
-  /// something.
+  /// Returns true if the dims have the same rank and equal every known dim of this shape.
   bool allows(const Dims& dims) const;
 
  private:
@@ -33,12 +32,13 @@ class PartialShape {
 };
 std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 
-/// x, of which the caller knows that it has this shape. Where a trace knows less, the result's type
-/// says so from there on; a run checks. Throws ShapeError when x has another shape.
+/// Returns x and asserts its shape. In a trace, the result's type has these dims, and each run
+/// checks them. Throws ShapeError if x has another shape.
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape);
 
 // Below: for the library itself.
-/// x, of which a trace forgets the sizes that the shape does not say: the opposite of ensure_shape.
+/// Returns x with the sizes forgotten, in a trace, that the shape leaves unknown: the opposite of
+/// ensure_shape.
 Tensor relax_shape(const Tensor& x, const PartialShape& shape);
 
 }  // namespace reel

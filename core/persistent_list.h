@@ -1,5 +1,5 @@
-// core/persistent_list.h — PersistentList, the elements of a TensorArray: a sparse list that shares
-// what did not change.
+// core/persistent_list.h — PersistentList, the elements of a TensorArray: a sparse list whose
+// versions share unchanged elements.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace reel {
 
-/// A radix tree of 32 children per node (Bagwell & Rompf 2011, without the relaxed part), where an
-/// absent subtree stands for elements never written.
+/// A radix tree of 32 children per node (Bagwell & Rompf 2011, without the relaxed part). An absent
+/// subtree stands for elements never written.
 ///
-/// set() copies the path to the element, at most a handful of nodes, and nothing that nobody else
-/// holds: a list that is written while an older version is alive costs O(log N), and one that has a
-/// single owner is written in place.
+/// set() copies the nodes on the path to the element that other lists share, at most a handful.
+/// Writing costs O(log N) while an older version is alive; a list with a single owner is written in
+/// place. Not thread-safe for writing.
 class PersistentList {
  public:
   static constexpr int kBits = 5;
@@ -22,9 +22,9 @@ class PersistentList {
 
   std::int64_t size() const { return size_; }
   void resize(std::int64_t size) { size_ = size; }
-  /// How many elements were written.
+  /// Returns the number of written elements.
   std::int64_t written() const { return written_; }
-  /// The element, or an empty Tensor where none was written. 0 <= index.
+  /// Returns the element, or an empty Tensor if none was written. Requires: index >= 0.
   const Tensor& get(std::int64_t index) const {
     if (index >> (kBits * height_) || !root_) return kNothing;
     const Node* node = root_.get();
@@ -34,6 +34,7 @@ class PersistentList {
     }
     return node->elements[index & (kWidth - 1)];
   }
+  /// Writes an element, and extends size() to include it. Requires: index >= 0.
   void set(std::int64_t index, Tensor element) {
     while (!height_ || index >> (kBits * height_)) {
       Ref<Node> above(new Node(height_ > 0));
@@ -45,8 +46,8 @@ class PersistentList {
     set_in(root_, height_ - 1, index, std::move(element));
     if (index >= size_) size_ = index + 1;
   }
-  /// Element by element where both have one: combine(mine, theirs); elements that only one has are
-  /// taken over.
+  /// Merges another list: combine(mine, theirs) for elements that both have; elements that only one
+  /// has are taken over.
   template <class Fn>
   void merge(const PersistentList& other, Fn&& combine) {
     if (other.root_)
@@ -56,7 +57,7 @@ class PersistentList {
       });
     if (other.size_ > size_) size_ = other.size_;
   }
-  /// The written elements, in order.
+  /// Calls fn(index, element) for the written elements, in order.
   template <class Fn>
   void each(Fn&& fn) const {
     if (root_) each_in(*root_, height_ - 1, 0, fn);

@@ -1,4 +1,4 @@
-// Printing tensors, as NumPy's str() does with its default options.
+// Prints tensors as NumPy's str() does with its default options.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace reel {
 namespace {
 
-constexpr std::int64_t kMostShown = 1000;  // elements; of larger tensors the edges of each axis
+constexpr std::int64_t kMostShown = 1000;  // elements; larger tensors print only the edges
 constexpr std::int64_t kEdge = 3;
 constexpr std::size_t kLineWidth = 75;
 constexpr int kMostDigits = 8;  // behind the point
@@ -36,7 +36,7 @@ struct Decimal {
   std::string integer, fraction, exponent;
 };
 
-/// The parts of a number as to_chars writes it.
+/// Splits the text of to_chars.
 Decimal split(const std::string& text) {
   const std::size_t point = std::min(text.find('.'), text.size());
   const std::size_t e = std::min(text.find('e'), text.size());
@@ -47,7 +47,7 @@ Decimal split(const std::string& text) {
   return result;
 }
 
-/// In scientific notation, with so many digits behind the point.
+/// Returns scientific notation with `digits` digits behind the point.
 Decimal with_digits(double number, std::size_t digits) {
   char text[400];
   return split(
@@ -56,8 +56,8 @@ Decimal with_digits(double number, std::size_t digits) {
                             .ptr));
 }
 
-/// The fewest digits that tell the number from others of its type, but at most `most_digits` behind
-/// the point, without zeros at the end.
+/// Returns the fewest digits that distinguish the number from others of its type, without zeros at
+/// the end; at most `most_digits` behind the point.
 template <class T>
 Decimal decimal_of(T number, std::chars_format format, int most_digits) {
   const auto print = [&](auto... precision) {
@@ -72,7 +72,7 @@ Decimal decimal_of(T number, std::chars_format format, int most_digits) {
   return result;
 }
 
-/// One number by itself, with all its digits.
+/// Returns one number by itself, with all its digits.
 template <class T>
 std::string print_scalar(T number) {
   if constexpr (std::is_same_v<T, bool>)
@@ -91,7 +91,7 @@ std::string print_scalar(T number) {
   }
 }
 
-/// How all numbers of a tensor are printed, so that their points stand below each other.
+/// Formats all numbers of a tensor with their points below each other.
 template <class T>
 class FloatFormat {
  public:
@@ -127,11 +127,11 @@ class FloatFormat {
     const std::size_t missing = digits_ - d.fraction.size();
     if (!is_scientific_)
       return right_aligned(d.integer, left_) + '.' + d.fraction + spaces(missing);
-    if (missing) d = with_digits(number, digits_);  // its own, not zeros
+    if (missing) d = with_digits(number, digits_);  // real digits, not zeros
     d.exponent.insert(1, exponent_ - d.exponent.size(), '0');
     return right_aligned(d.integer, left_) + '.' + d.fraction + 'e' + d.exponent;
   }
-  /// Where padding is: the mark stands where the last digit before the point would.
+  /// Returns the mark of padding, in the column of the last digit before the point.
   std::string padding() const {
     const bool has_point = left_ > 0;
     return right_aligned(str(kPadding, spaces(has_point ? right() + 1 : 0)), width_);
@@ -149,7 +149,7 @@ class FloatFormat {
   std::size_t left_ = 0, digits_ = 0, exponent_ = 0, width_ = 0;
 };
 
-/// Integers and booleans.
+/// Formats integers and booleans.
 template <class T>
 class WholeFormat {
  public:
@@ -165,7 +165,7 @@ class WholeFormat {
 
 // ---- Elements that are shown -------------------------------------------------------------
 
-/// A ragged axis of a tensor that has the dims its lengths run over too.
+/// A ragged axis of a tensor that also has the dims of its lengths.
 struct RaggedAxis {
   std::size_t axis;
   const std::int32_t* lengths;
@@ -193,7 +193,7 @@ std::vector<RaggedAxis> ragged_axes(const TensorType& type) {
   return result;
 }
 
-/// Booleans over some axes of a tensor: elements where one is false are not shown.
+/// Booleans over some axes of a tensor: elements are not shown if one is false.
 struct LiveMask {
   const bool* values;
   std::vector<std::int64_t> strides;  // by axes of the tensor
@@ -224,8 +224,8 @@ void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
   }
 }
 
-/// What is shown of a tensor, in order: where its elements lie, or -1 for padding and for entries
-/// that have ended.
+/// The shown elements of a tensor in order: their positions, or -1 for padding and finished
+/// entries.
 class ShownElements {
  public:
   ShownElements(const TensorType& type, std::span<const Tensor> live, bool is_summary)
@@ -269,7 +269,7 @@ class ShownElements {
   std::vector<std::int64_t> index_, positions_;
 };
 
-/// The shown elements as text, all of one width.
+/// Returns the shown elements as text, all of one width.
 std::vector<std::string> words_of(const Tensor& tensor, std::span<const Tensor> live,
                                   bool is_summary) {
   const ShownElements shown(tensor.type(), live, is_summary);
@@ -281,7 +281,7 @@ std::vector<std::string> words_of(const Tensor& tensor, std::span<const Tensor> 
     std::vector<T> numbers;
     for (const std::int64_t position : shown.positions())
       if (position >= 0) numbers.push_back(data[position]);
-    // NumPy gives True a blank in front wherever there are axes, so that it is as wide as False.
+    // NumPy pads True to the width of False in tensors with axes.
     if constexpr (std::is_same_v<T, bool>)
       if (tensor.rank()) numbers.push_back(false);
     const Format format(numbers);
@@ -326,7 +326,7 @@ class NestedPrinter {
     text_ += ']';
   }
 
-  /// In the same line if it fits there, with the brackets that may close behind it.
+  /// Stays in the line if the word fits, with the brackets that may close behind it.
   void add_word(std::string_view word, std::size_t indent, bool is_first) {
     if (!is_first) {
       if (line_ + 1 + word.size() + indent > kLineWidth) {

@@ -1,4 +1,4 @@
-// core/print.h — tensors as text, where some entries have nothing to show.
+// core/print.h — print_live, which prints tensors without their finished entries.
 #pragma once
 
 #include <iosfwd>
@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// Prints as operator<< does, with `-` in place of elements for which a mask is false.
+/// Prints as operator<< does, but `-` for elements for which a mask is false.
 ///
 /// live: booleans, each over some of the tensor's dims.
 void print_live(std::ostream& out, const Tensor& tensor, std::span<const Tensor> live);

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Some three digits and a unit.
+/// Returns some three digits and a unit.
 std::string with_unit(double number, double factor, std::span<const char* const> units) {
   std::size_t unit = 0;
   while (number >= factor && unit + 1 < units.size()) {

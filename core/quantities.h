@@ -1,4 +1,4 @@
-// core/quantities.h — bytes, times and numbers of things, as they are told to people.
+// core/quantities.h — formats bytes, times and counts for people.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,18 @@
 
 namespace reel {
 
-/// Of some three digits, with a unit.
+/// Return the number with some three digits and a unit: "1.5 MiB", "20.0 ms".
 std::string bytes_text(std::int64_t bytes);
 std::string time_text(double seconds);
-/// of: the unit.
+/// Returns a rate. of: its unit.
 std::string rate_text(double per_second, const char* of);
-/// With that many digits behind the point, as printf's %.1f; the same in every locale.
+/// Returns the number with `places` digits behind the point, as printf's %.1f; equal in every
+/// locale.
 std::string fixed_text(double number, int places);
-/// With at most that many digits that count, as printf's %.3g; the same in every locale.
+/// Returns the number with at most `digits` significant digits, as printf's %.3g; equal in every
+/// locale.
 std::string digits_text(double number, int digits);
-/// "3 stacks", "1 stack".
+/// Returns "3 stacks", "1 stack".
 std::string counted(std::int64_t count, const std::string& noun);
 
 }  // namespace reel

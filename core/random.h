@@ -1,4 +1,4 @@
-// core/random.h — the hierarchy of keys from which random numbers are drawn.
+// core/random.h — RandomScope, the hierarchy of keys for random numbers.
 #pragma once
 
 #include <atomic>
@@ -9,31 +9,31 @@
 
 namespace reel {
 
-/// Where random numbers of the running code come from.
+/// The source of random numbers for the running code.
 ///
-/// A scope has a key; its draws, loops and conds take its numbers 0, 1, ... in program order. The
-/// outermost scope of eager mode is the stream that manual_seed starts. A loop is a scope of its
-/// own, whose key folds in the iteration; a branch of cond folds in which one it is. So a number
-/// depends on where in the program it is drawn, and on nothing else: not on the mode, the order of
-/// execution, or whether it is drawn again to recompute something.
+/// Each scope has a key. Its draws, loops and conds take the scope's numbers 0, 1, ... in program
+/// order. The outermost eager scope is the stream that manual_seed() starts. A loop has its own
+/// scope, and its key folds in the iteration; the key of a branch folds in the branch. Ensures: a
+/// random number depends only on its place in the program. Neither the mode, nor the order of
+/// execution, nor a recomputation changes it.
 class RandomScope {
  public:
-  /// The outermost scope of a trace: `stream` (i64[2]: key, first number) comes in when the graph
-  /// runs.
+  /// Opens the outermost scope of a trace. stream: an input of the graph, i64[2]: key, first
+  /// number.
   explicit RandomScope(const Tensor& stream);
-  /// A loop's or a branch's: takes the next number of the scope around it, and gives it back when
-  /// an exception ends it.
+  /// Opens the scope of a loop or branch. Takes the next number of the outer scope; the destructor
+  /// gives it back if an exception ends the scope.
   RandomScope();
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
 
-  /// A loop's iteration (or a cond's branch), before its body runs. part: 0 for a body, 1 for the
-  /// cond of a loop.
+  /// Begins an iteration of a loop, or a branch of a cond. Must be called before the body runs.
+  /// part: 0 for a body, 1 for a loop's condition.
   void begin(std::int64_t iteration, int part = 0);
   void begin(const Tensor& iteration, int part = 0);
 
-  /// How many numbers were taken.
+  /// Returns how many numbers were taken.
   std::int64_t taken() const { return taken_; }
 
  private:
@@ -45,7 +45,7 @@ class RandomScope {
 
   RandomScope* outer_;
   GraphBuilder* builder_;
-  std::int64_t number_ = -1;  // of this scope in the one around it; -1 for the outermost
+  std::int64_t number_ = -1;  // this scope's number in the outer scope; -1 for the outermost
   int exceptions_;
   std::int64_t taken_ = 0;
   std::int64_t iteration_ = 0;
@@ -54,9 +54,9 @@ class RandomScope {
   Tensor key_;
 };
 
-/// The streams of parts that run in any order and on any threads. They are like the iterations of a
-/// loop: their keys fold in a number of the caller's scope (in a trace, of the eager scope around
-/// it) and the part's index. The number is taken when any of the parts has drawn.
+/// The streams of parts that run in any order and on any threads. Like iterations of a loop, their
+/// keys fold in a number of the caller's scope and the part's index; in a trace the number comes
+/// from the eager scope around it. The number is taken if any part draws.
 class RandomParts {
  public:
   RandomParts();
@@ -64,7 +64,8 @@ class RandomParts {
   RandomParts(const RandomParts&) = delete;
   RandomParts& operator=(const RandomParts&) = delete;
 
-  /// While it lives, this thread draws from the stream of one part; its own goes on afterwards.
+  /// Makes this thread draw from the stream of one part. The destructor restores the thread's
+  /// stream.
   class Part {
    public:
     Part(RandomParts& parts, int index);
@@ -85,15 +86,16 @@ class RandomParts {
   std::atomic<bool> has_drawn_{false};
 };
 
-/// What one draw needs: the key of the active scope (i64[2]) and the number it takes there.
+/// The inputs of one draw: the key of the active scope (i64[2]) and the number that it takes there.
 struct RandomDraw {
   Tensor key;
+  /// Takes the next number of the active scope.
   std::int64_t number;
   static RandomDraw take();
 };
 
-/// For a call of a traced function: the active scope as a stream, and the numbers that the call
-/// took from it.
+/// Return the active scope as a stream for a call of a traced function, and advance it by the
+/// numbers that the call took.
 Tensor current_random_stream();
 void advance_random_stream(std::int64_t numbers);
 

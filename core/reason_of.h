@@ -1,4 +1,4 @@
-// core/reason_of.h — reason_of, the system's words for an error number.
+// core/reason_of.h — reason_of, the system's text for an error number.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace reel {
 
-/// Returns the text of an errno. It is English in every locale; strerror translates.
+/// Returns the text of an errno, in English in every locale (strerror translates). Thread-safe.
 inline std::string reason_of(int error) {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
   if (const char* text = ::strerrordesc_np(error)) return text;

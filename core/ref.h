@@ -1,4 +1,4 @@
-// core/ref.h — Ref<T>, a pointer to an object that counts its references itself.
+// core/ref.h — Ref<T>, an intrusive reference-counted pointer.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -9,7 +9,7 @@
 
 namespace reel {
 
-/// Base of objects held by Ref. The count is atomic: handles may be copied from several threads at
+/// Base of objects held by Ref. The count is atomic: handles may be copied by several threads at
 /// once.
 struct RefCounted {
   mutable std::atomic<std::uint32_t> refs{0};
@@ -19,14 +19,14 @@ struct RefCounted {
   RefCounted& operator=(const RefCounted&) { return *this; }
 
   void retain() const {
-    // An atomic read-modify-write costs more than a small op may; a process that never started a
-    // thread needs none.
+    // An atomic read-modify-write may cost more than a small op. A process that never started a
+    // thread does not need it.
     if (__libc_single_threaded)
       refs.store(refs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else
       refs.fetch_add(1, std::memory_order_relaxed);
   }
-  /// Gives one reference back -> whether it was the last.
+  /// Releases one reference. Returns true if it was the last.
   bool release() const {
     const std::uint32_t count = refs.load(std::memory_order_acquire);
     if (count == 1) return true;
@@ -34,8 +34,9 @@ struct RefCounted {
     refs.store(count - 1, std::memory_order_relaxed);
     return false;
   }
-  /// The same for objects that a table may hand out while their last owner goes (kIsFoundAgain):
-  /// the count reaches zero first, which tells the table.
+  /// Releases one reference of an object that a table may hand out again at the same time
+  /// (kIsFoundAgain). The count reaches zero before the object is destroyed, so that the table can
+  /// tell.
   bool release_to_zero() const {
     if (!__libc_single_threaded) return refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
     const std::uint32_t count = refs.load(std::memory_order_relaxed) - 1;
@@ -44,7 +45,7 @@ struct RefCounted {
   }
 };
 
-/// Owns one reference to a T; the last owner calls T::destroy(const T*).
+/// Owns one reference to a T. The last owner calls T::destroy(const T*).
 template <class T>
 class Ref {
  public:
@@ -66,9 +67,10 @@ class Ref {
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
   bool operator==(const Ref& other) const { return object_ == other.object_; }
-  /// Nobody else holds the object.
+  /// Returns true if the reference count is one. Requires a non-null Ref.
   bool unique() const { return object_->refs.load(std::memory_order_acquire) == 1; }
-  /// Hands the reference to the caller, who must give it to adopt() later.
+  /// Returns the pointer with its reference, and becomes null. The caller must pass it to adopt()
+  /// later.
   T* leak() { return std::exchange(object_, nullptr); }
   static Ref adopt(T* object) {
     Ref result;

@@ -5,7 +5,7 @@
 namespace reel {
 namespace {
 
-/// Returns the first name that two different dims have; null if there is none.
+/// Returns the first name that two different dims share; null if there is none.
 const std::string* shared_name(const Dims& a, const Dims& b) {
   for (const Dim& x : a) {
     if (!x.is_named() || contains(b, x)) continue;

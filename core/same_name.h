@@ -1,4 +1,4 @@
-// core/same_name.h — one_dim_hint, how errors tell two Dims of one name apart.
+// core/same_name.h — one_dim_hint, the hint in errors about two Dims of one name.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace reel {
 
-/// Returns "the two called time are not one Dim" if each of the lists has a named dim that the
-/// other lacks, both of one name; otherwise "".
+/// Returns "the two called time are not one Dim" if each list has a named dim that the other lacks,
+/// and both dims have one name; otherwise "".
 std::string not_one_dim(const Dims& a, const Dims& b);
 
-/// Returns that with the repair, as the end of a message: "; the two called ...: use one Dim for
-/// both, ..."; otherwise "".
+/// Returns not_one_dim() with the repair, as the end of a message: "; the two called ...: use one
+/// Dim for both, ..."; otherwise "".
 std::string one_dim_hint(const Dims& a, const Dims& b);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// core/saved_steps.h — SavedSteps, what a loop saved of its steps, of which few are in memory.
+// core/saved_steps.h — SavedSteps, residuals of a loop for all iterations; few are in memory.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +13,28 @@
 
 namespace reel {
 
-/// Values that a loop saved of each of its steps, for the loop that runs back over them: steps are
-/// asked for from the last one to the first, as the loop went, some at a time. They are numbered by
-/// the positions of their slices.
+/// Residuals of a loop, for its gradient loop. Iterations are requested from the last to the first
+/// as the loop ran, some at a time. They are numbered by the positions of their slices.
 class SavedSteps : public BlockAttachment {
  public:
-  /// Has the steps from `first` on, so many, in memory; others may be let go of.
+  /// Brings iterations [first, first + count) into memory. May evict others.
   virtual void need(std::int64_t first, std::int64_t count) = 0;
-  /// Value i of a step that was asked for, no list: elements in row-major order, those of the steps
-  /// behind it that were asked for with it one behind the other, where the loop runs along a dim.
+  /// Returns value i of an iteration that is in memory. Requires: not a list. Elements are in
+  /// row-major order. If the loop runs along a dim, the iterations behind it that were requested
+  /// together follow.
   virtual char* data(std::size_t i, std::int64_t step) = 0;
-  /// The same as a tensor; it may be kept.
+  /// Returns value i of such an iteration as a tensor, which may be retained.
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
-  /// All steps are of one type: data() has them all.
+  /// Returns true if all iterations have one type, so that data() returns all of them.
   virtual bool is_uniform() const { return true; }
-  /// How many steps there are.
+  /// Returns the number of iterations.
   virtual std::int64_t count() const = 0;
-  /// The bytes that these steps alone hold in memory now, checkpoints included.
+  /// Returns the bytes that these residuals alone hold in memory now, checkpoints included.
   virtual std::int64_t bytes_held() const { return 0; }
 
-  /// Held by who reads steps where others may do so at the same time.
+  /// Must be locked by readers if others may read at the same time (SavedReading).
   std::recursive_mutex mutex;
-  /// Those made later may read those made before.
+  /// Grows with each object made. Objects made later may read those made before.
   const std::uint64_t number = next_number();
 
  private:
@@ -44,26 +44,27 @@ class SavedSteps : public BlockAttachment {
   }
 };
 
-/// One value of them, as the attachment of a tensor that stands for all steps of it: a loop may
-/// take it as its slices, and nobody else reads it.
+/// One value of SavedSteps: the attachment of a tensor that stands for its residuals of all
+/// iterations. Only loops may read such a tensor, as slices.
 struct SavedValue : BlockAttachment {
   Ref<SavedSteps> steps;
   std::size_t index;
   SavedValue(Ref<SavedSteps> steps, std::size_t index) : steps(std::move(steps)), index(index) {}
 };
 
+/// Returns a tensor that stands for value `index` of all iterations.
 inline Tensor make_saved(const TensorType& type, const Ref<SavedSteps>& steps, std::size_t index) {
   return Tensor(allocate_steps(type, Ref<const BlockAttachment>(new SavedValue(steps, index))));
 }
-/// The saved value that a tensor stands for; null if it stands for itself.
+/// Returns the residual that a tensor stands for; null for other tensors.
 inline const SavedValue* saved_value(const Tensor& tensor) {
   return tensor.block()->kind == BlockKind::steps
              ? static_cast<const SavedValue*>(tensor.block()->attachment.get())
              : nullptr;
 }
 
-/// The same value with other dims, which are as long: `type` says them. A tensor that stands for
-/// steps stands for them still, and has no data to look at.
+/// Returns the value with other dims of the same sizes, given by `type`. A tensor that stands for
+/// residuals still does so, without data.
 inline Tensor with_dims_of(const Tensor& value, const TensorType& type) {
   const TensorBlock& block = *value.block();
   if (block.kind == BlockKind::steps) return Tensor(allocate_steps(type, block.attachment));
@@ -71,8 +72,9 @@ inline Tensor with_dims_of(const Tensor& value, const TensorType& type) {
   return Tensor(allocate_view(type, value.ref(), value.data<char>()));
 }
 
-/// The value with the dims of `type` if they have the same names and sizes in the same order, else
-/// the value as it is: a step that ran twice made its dims twice.
+/// Returns the value with the dims of `type` if they have the same names and sizes in the same
+/// order; otherwise the value unchanged. Needed because an iteration that ran twice made its dims
+/// twice.
 inline Tensor named_alike(const Tensor& value, const TensorType& type) {
   if (value.type() == type || value.type().is_list()) return value;
   const auto are_alike = [](const Dim& a, const Dim& b) {
@@ -84,11 +86,12 @@ inline Tensor named_alike(const Tensor& value, const TensorType& type) {
              : value;
 }
 
-/// Holds what a loop reads for as long as the loop runs: two loops that took turns would have the
-/// same steps run again for every turn. All take the latest first, and do not wait in a circle.
+/// Locks the residuals that a loop reads while it runs. Without the lock, two loops that read the
+/// same iterations alternately would evict and recompute each other's window. Locks are taken in
+/// order of decreasing `number`, so there is no deadlock.
 class SavedReading {
  public:
-  /// values: of some slices; null ones are left out.
+  /// values: residuals of slices; null ones are ignored.
   explicit SavedReading(const std::vector<const SavedValue*>& values) {
     for (const SavedValue* value : values)
       if (value) steps_.push_back(value->steps);

@@ -1,4 +1,4 @@
-// core/sizes.h — sizes and positions that are computed or narrowed: refused where they do not fit.
+// core/sizes.h — checked arithmetic on sizes, and checked narrowing of positions.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ inline constexpr std::int64_t kLargestI32 = std::numeric_limits<std::int32_t>::m
 std::int32_t checked_i32(std::int64_t number, std::string_view op, std::string_view what);
 
 /// Return a + b and a * b, for an axis of a result. Requires: neither is negative. Throw ShapeError
-/// if 64 bits do not hold the result.
+/// if the result does not fit into 64 bits.
 std::int64_t add_sizes(std::int64_t a, std::int64_t b, std::string_view op);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b, std::string_view op);
 
-/// For type rules of ops whose results are positions (i32) along adjacent axes of x, counted
-/// together. Throws ShapeError if the last of them does not fit. Sizes that are not known pass.
+/// Checks that positions (i32) along `count` adjacent axes of x, counted together, fit. For type
+/// rules. Throws ShapeError if the last one does not fit. Accepts unknown sizes.
 void check_positions_fit(std::string_view op, const TensorType& x, int axis, int count = 1);
 
 }  // namespace reel

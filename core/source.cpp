@@ -11,15 +11,15 @@
 namespace reel {
 namespace {
 
-/// A frame of the stack: where it goes on, where the one that it called began, and the list of
+/// A frame of the stack: its return address, the start of the frame that it called, and the list of
 /// calls from here outwards.
 struct Frame {
   std::uintptr_t address, inner_end;
   SourceId source = kNoSource;
 };
 
-/// Lists of addresses, each as its first one and the list behind that: lists that end alike, as
-/// those of one function do, share their ends.
+/// Lists of addresses, each stored as its first address and the remaining list. Lists with equal
+/// ends, such as those of one function, share them.
 class Sources {
  public:
   SourceId add(std::uintptr_t address, SourceId outer) {
@@ -29,7 +29,7 @@ class Sources {
     const SourceId source = found->second;
     if (is_new) try {
         links_.push_back({address, outer});
-      } catch (...) {  // numbers are places in links_
+      } catch (...) {  // numbers are indices of links_
         numbers_.erase(found);
         throw;
       }
@@ -40,7 +40,7 @@ class Sources {
     std::vector<std::uintptr_t> result;
     if (source > links_.size()) return result;
     for (; source != kNoSource; source = links_[source - 1].outer)
-      result.push_back(links_[source - 1].address - 1);  // in the call, not behind it
+      result.push_back(links_[source - 1].address - 1);  // inside the call, not behind it
     return result;
   }
 
@@ -65,8 +65,8 @@ Sources& sources() {
   return all;
 }
 
-/// Walks up the stack until it comes to a frame that the walk before has seen. Reading unwind
-/// tables takes some 100 ns a frame; ops that are applied one after the other differ in few.
+/// Walks up the stack to a frame that the previous walk has seen. Reading unwind tables takes some
+/// 100 ns a frame; consecutive ops differ in few frames.
 class Walk {
  public:
   SourceId run() {
@@ -83,7 +83,8 @@ class Walk {
  private:
   static constexpr std::size_t kMostFrames = 64;
 
-  /// Of the walk before on this thread, the innermost frame first.
+  /// Returns the frames of this thread's previous walk, the innermost first; null at the thread's
+  /// end.
   static std::vector<Frame>* last() { return ThreadStore<std::vector<Frame>, Walk>::get(); }
   static _Unwind_Reason_Code visit(_Unwind_Context* context, void* walk) {
     return static_cast<Walk*>(walk)->visit({_Unwind_GetIP(context), _Unwind_GetCFA(context)});
@@ -101,7 +102,8 @@ class Walk {
     fresh_[count_++] = frame;
     return _URC_NO_REASON;
   }
-  /// The frames around one that is the same are the same if their return addresses are.
+  /// Returns true if the frames from `first` outwards still have their return addresses. Frames
+  /// around an equal frame are equal if these are.
   [[gnu::no_sanitize("address")]] bool is_still_there(std::size_t first) {
 #ifdef __x86_64__
     const std::vector<Frame>& before = last_;
@@ -111,15 +113,15 @@ class Walk {
         return false;
     return true;
 #else
-    return false;  // where they lie is another rule elsewhere
+    return false;  // other processors store them elsewhere
 #endif
   }
 
   std::array<Frame, kMostFrames> fresh_;
   std::size_t count_ = 0, at_ = 0;
-  std::vector<Frame> none_;  ///< at the thread's end, where walks leave nothing behind
+  std::vector<Frame> none_;  ///< at the thread's end, when frames are not stored
   std::vector<Frame>& last_ = last() ? *last() : none_;
-  std::size_t known_ = last_.size();  ///< from here on the frames are those of the walk before
+  std::size_t known_ = last_.size();  ///< from this index on, frames equal the previous walk's
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// core/source.h — SourceId, where in a program an op was applied.
+// core/source.h — SourceId, the place in a program where an op was applied.
 #pragma once
 
 #include <cstdint>
@@ -6,24 +6,24 @@
 
 namespace reel {
 
-/// Stands for a list of return addresses, the innermost call first. It costs some microseconds and
-/// is taken of what is recorded only; what the addresses mean is asked for when somebody looks
+/// Identifies a list of return addresses, the innermost call first. It costs some microseconds, and
+/// is taken for recorded ops and errors only. Addresses are translated when they are printed
 /// (core/source_lines.h).
 using SourceId = std::uint32_t;
 inline constexpr SourceId kNoSource = 0;
 
-/// Where this thread is; where a SourceScope is open, what that says.
+/// Returns the current place of this thread, or the place of an open SourceScope.
 SourceId source_here();
-/// The return addresses; none of kNoSource.
+/// Returns the return addresses; none for kNoSource.
 std::vector<std::uintptr_t> addresses_of(SourceId source);
 
 namespace detail {
-/// What is recorded on this thread comes from there; and where what was recorded last came from.
+/// The place that an open SourceScope gives, and the place of the last recorded op. Per thread.
 inline constinit thread_local SourceId open_source = kNoSource, last_source = kNoSource;
 }  // namespace detail
 
-/// What is recorded while it is open comes from where `source` says: the gradient of an op from
-/// where the op was applied. kNoSource leaves everything as it is.
+/// Gives `source` to records that this thread makes during its lifetime: the gradient of an op has
+/// the place where the op was applied. kNoSource has no effect.
 class SourceScope {
  public:
   explicit SourceScope(SourceId source) : before_(detail::open_source) {

@@ -1,4 +1,4 @@
-// core/str.h — text for messages and files, from anything that prints; the same in every locale.
+// core/str.h — str and join, text for messages and files; equal in every locale.
 #pragma once
 
 #include <locale>
@@ -8,9 +8,9 @@
 namespace reel {
 
 /// A string stream that prints as the "C" locale does, whatever std::locale::global was set to:
-/// without groups of digits, and with a point in fractions. The library makes no other stream, and
-/// an operator<<, whose stream may be a user's, prints numbers by str(). Throws std::bad_alloc if
-/// there is no memory for the text, rather than cut it.
+/// without digit groups, and with a point in fractions. All streams of the library must be
+/// TextStreams. An operator<< must print numbers by str(), because its stream may be the user's.
+/// Throws std::bad_alloc if memory runs out, instead of truncating the text.
 class TextStream : public std::ostringstream {
  public:
   TextStream() {
@@ -19,7 +19,7 @@ class TextStream : public std::ostringstream {
   }
 };
 
-/// The arguments printed one after another.
+/// Returns the arguments printed one after another.
 template <class... Args>
 std::string str(const Args&... args) {
   TextStream out;
@@ -27,7 +27,7 @@ std::string str(const Args&... args) {
   return out.str();
 }
 
-/// The items printed with a separator between them.
+/// Returns the items printed with a separator between them.
 template <class Range>
 std::string join(const Range& items, const char* separator = ", ") {
   TextStream out;

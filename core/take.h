@@ -1,4 +1,4 @@
-// core/take.h — may_take, which input of an op may give its buffer to a result.
+// core/take.h — may_take, whether an input of an op may give its buffer to a result.
 #pragma once
 
 #include "reel/core/op.h"
@@ -6,7 +6,7 @@
 namespace reel {
 
 /// Returns true if take_or_allocate() takes this input for a result of the type: a temporary of
-/// that type that nothing else refers to.
+/// this type with a reference count of one, which has its own data and no attachment.
 inline bool may_take(const OpInput& input, const TensorType& type) {
   if (!input.temporary) return false;
   const TensorBlock* block = input.tensor->block();

@@ -1,4 +1,4 @@
-// core/tensor.h — Tensor, the one value type of the library.
+// core/tensor.h — Tensor, the only value type of the library.
 #pragma once
 
 #include <cstdint>
@@ -11,38 +11,40 @@
 
 namespace reel {
 
-/// An n-dimensional array, either computed already (eager) or promised (traced).
+/// An n-dimensional array, either computed (eager) or a promise (traced).
 ///
-/// Copying a Tensor shares its storage; no op writes to storage that is shared. Contiguous,
-/// row-major. Const members may be called from several threads at once. A default-made Tensor is
-/// empty: ops refuse it.
+/// Copies share storage; ops never write to shared storage. Elements are contiguous and row-major.
+/// Const members are thread-safe. A default-constructed Tensor is empty: ops throw ArgumentError
+/// for it, and so do most members.
 class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorBlock> block) : block_(std::move(block)) {}
 
   bool is_defined() const { return static_cast<bool>(block_); }
-  /// True while the value is a promise inside a trace; data access then throws.
+  /// Returns true if the value is a promise in a trace; access to its data then throws.
   bool is_traced() const { return block_ && block_->kind == BlockKind::promise; }
 
   const TensorType& type() const { return checked().type; }
   DType dtype() const { return type().dtype(); }
   int rank() const { return type().rank(); }
   const Dims& dims() const { return type().dims(); }
-  /// The one dim of that name. Throws ShapeError when there is none, or more than one.
+  /// Returns the dim of that name. Throws ShapeError unless exactly one dim has the name.
   Dim dim(std::string_view name) const;
-  /// The dim of an axis; negative axes count from the end. Throws IndexError.
+  /// Returns the dim of an axis; negative axes count from the end. Throws IndexError if out of
+  /// range.
   Dim dim(int axis) const;
-  /// The sizes. Throws TraceError where only a run of the graph knows one.
+  /// Returns the sizes. Throws TraceError if only a run of the graph knows one; numel() does so
+  /// too.
   std::vector<std::int64_t> shape() const;
   std::int64_t numel() const;
 
-  /// The value of a tensor with one element. Throws TraceError inside a trace, ShapeError,
-  /// DTypeError.
+  /// Returns the value of a tensor with one element. Throws TraceError inside a trace, ShapeError
+  /// for another number of elements, DTypeError if T is not the dtype.
   template <class T>
   T item() const;
-  /// All elements in row-major order, padding included. Throws TraceError inside a trace,
-  /// DTypeError.
+  /// Returns all elements in row-major order, padding included. Throws TraceError inside a trace,
+  /// DTypeError if T is not the dtype.
   template <class T>
   std::vector<T> to_vector() const;
 
@@ -53,8 +55,8 @@ class Tensor {
   T* data() const {
     return static_cast<T*>(block_->data);
   }
-  /// The data as elements of T. Throws DTypeError, or TraceError inside a trace; `what` names the
-  /// caller.
+  /// Returns the data. Throws DTypeError for another dtype, TraceError for a promise, ArgumentError
+  /// for a TensorArray. `what` names the caller in messages.
   const void* checked_data(DType expected, const char* what) const;
 
  private:
@@ -80,10 +82,10 @@ extern template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() cons
 extern template std::vector<std::int64_t> Tensor::to_vector<std::int64_t>() const;
 extern template std::vector<bool> Tensor::to_vector<bool>() const;
 
-/// The type, and the values as NumPy prints them, padding as `-`; a promise prints its type only.
+/// Prints the type, and the values as NumPy does, with `-` for padding; a promise as its type only.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-/// Prints as its type: for messages.
+/// Returns the type, to print in messages.
 inline const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
 
 }  // namespace reel

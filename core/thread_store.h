@@ -1,16 +1,16 @@
-// core/thread_store.h — ThreadStore, an object per thread that code may still ask for at the
-// thread's end.
+// core/thread_store.h — ThreadStore, a per-thread object that may be accessed even at the thread's
+// end.
 #pragma once
 
 namespace reel {
 
-/// One T for each thread, made when first asked for and destroyed with the thread.
+/// One T for each thread, made at first access and destroyed with the thread.
 ///
-/// Destructors of other thread_local objects, and on the main thread those of global objects, run
-/// after it is gone and may use the library: they get null, and work without the T. A plain
-/// thread_local object would be used after its destructor has run.
+/// Destructors of other thread_local objects run after it is destroyed and may use the library. On
+/// the main thread, destructors of global objects do too. They get null, and must work without the
+/// T. A plain thread_local object would be used after its destruction.
 ///
-/// Tag: any type; it tells apart stores of the same T.
+/// Tag: any type; distinguishes stores of the same T.
 template <class T, class Tag>
 class ThreadStore {
  public:

@@ -1,4 +1,4 @@
-// core/type_list.h — TypeList and TypeViews, short lists of types without an allocation.
+// core/type_list.h — TypeList and TypeViews, short lists of types without allocation.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace reel {
 
-/// The types that a rule gives: nearly always one or a handful, kept in place; more go to the heap.
+/// Owns the output types of a type rule. Up to four are stored in place, more on the heap.
 class TypeList {
  public:
   TypeList() = default;
@@ -52,7 +52,8 @@ class TypeList {
   std::unique_ptr<std::vector<TensorType>> many_;
 };
 
-/// The types that a rule sees, which belong to tensors that outlive the list: none is counted.
+/// Borrows the input types of a type rule. Requires: their tensors outlive the list, because
+/// references are not counted.
 class TypeViews {
  public:
   explicit TypeViews(std::size_t count) {

@@ -1,15 +1,15 @@
-// core/vjp.h — Vjp, what an op's vjp sees.
+// core/vjp.h — Vjp, the arguments of an op's vjp.
 #pragma once
 
 #include "reel/core/op.h"
 
 namespace reel {
 
-/// One application of an op, seen from behind: cotangents of its outputs are known, those of its
-/// inputs wanted.
+/// One application of an op in the reverse pass: cotangents of its outputs are given, cotangents of
+/// its inputs are wanted.
 ///
-/// A vjp calls add(i, x̄) for inputs that need it. It may read only the inputs and outputs that its
-/// op's `reads` names.
+/// A vjp calls add(i, x̄) for the inputs with needs(i). It must read only the inputs and outputs
+/// that its op's `reads` names.
 class Vjp {
  public:
   virtual ~Vjp() = default;
@@ -28,20 +28,22 @@ class Vjp {
   virtual const TensorType& input_type(std::size_t i) const = 0;
   virtual const TensorType& output_type(std::size_t i = 0) const = 0;
   virtual bool has_cotangent(std::size_t i) const = 0;
-  /// The cotangent of an output; zeros where none arrived.
+  /// Returns the cotangent of an output; zeros if it has none.
   virtual Tensor cotangent(std::size_t i = 0) = 0;
-  /// The same, asked for the last time: the next op may use its buffer.
+  /// Returns the cotangent for the last time: the next op may overwrite its buffer.
   virtual Tensor last_cotangent(std::size_t i = 0) = 0;
-  /// Somebody wants the cotangent of this input.
+  /// Returns true if the cotangent of this input is wanted.
   virtual bool needs(std::size_t i) const = 0;
+  /// Adds to the cotangent of input i.
   virtual void add(std::size_t i, Tensor cotangent) = 0;
-  /// The same where only a run tells whether there is a path to the input. present: a boolean
-  /// scalar; where it is false, the cotangent is zeros and counts as none.
+  /// Adds to the cotangent of input i if only a run knows whether a path leads to the input.
+  /// present: a boolean scalar. If it is false, the cotangent must be zeros and counts as none.
   virtual void add(std::size_t i, Tensor cotangent, const Tensor& present) = 0;
-  /// Who wants the cotangent of this input, a table, takes it as rows: it need not be made whole.
+  /// Returns true if the cotangent of this input, a table, may be given as table rows by
+  /// add_rows().
   virtual bool takes_rows(std::size_t) const { return false; }
-  /// The rows of it that are not zero (core/ops/rows.h), where takes_rows says so. One number may
-  /// come several times.
+  /// Adds a cotangent by its table rows that are not zero (core/ops/rows.h). Requires
+  /// takes_rows(i). A number may occur several times.
   virtual void add_rows(std::size_t i, Tensor values, Tensor numbers) = 0;
 
  protected:

@@ -1,12 +1,17 @@
-// core/without_effects.h — a graph as it is run once more.
+// core/without_effects.h — removes effects from a graph that runs again.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// What was printed when a value was first computed is not printed again: ops with an effect give
-/// what they were given. In bodies and branches, too.
+/// Replaces the results of ops with an effect by their inputs, also in bodies and branches: a
+/// recomputation must not print again.
+///
+///   Before: %1 = print(%0); %2 = exp(%1)
+///   After:  %2 = exp(%0)
+///
+/// Preserves: bits.
 Ref<Graph> without_effects(const Graph& graph);
 
 }  // namespace reel
