@@ -1,4 +1,4 @@
-// core/functions/creation.h — tensors from numbers.
+// core/functions/creation.h — makes tensors from numbers.
 #pragma once
 
 #include <concepts>
@@ -15,15 +15,15 @@
 
 namespace reel {
 
-/// What a vector or span may hold to become a tensor: numbers that some dtype holds exactly. float
-/// and double, bool, and all integers but unsigned ones of 64 bits.
+/// Element types of vectors and spans that tensor() accepts: numbers that a dtype can hold exactly.
+/// These are float, double, bool, and all integers except unsigned ones of 64 bits.
 template <class T>
 concept TensorElement = std::same_as<T, float> || std::same_as<T, double> ||
     std::same_as<T, bool> ||(std::integral<T>&& std::numeric_limits<T>::digits <=
                              std::numeric_limits<std::int64_t>::digits);
 
 namespace detail {
-/// What the elements of a tensor made of such numbers are stored as.
+/// The element type in which a tensor of such numbers stores them.
 template <TensorElement T>
 using StoredAs = std::conditional_t<
     std::floating_point<T> || std::same_as<T, bool>, T,
@@ -34,19 +34,23 @@ Tensor tensor_of_bits(const std::vector<bool>& values, const Dims& dims,
                       std::optional<DType> dtype);
 }  // namespace detail
 
-/// From nested lists. dims: those of the result, or none for plain sizes read off the lists; a flat
-/// list fills any dims in row-major order. One of them may be a name only: the numbers tell its
-/// size. dtype: boolean, i32, or f32 after what the numbers are, unless given. Throws ShapeError
-/// when the lists are uneven or the count differs, DTypeError when a fraction becomes an integer.
+/// Returns a tensor from nested lists, or from a flat list that fills `dims` in row-major order.
+///
+/// dims: dims of the result; empty for plain sizes that follow from the lists. One of them may be a
+/// name only; the numbers then determine its size.
+/// dtype: default boolean, i32 or f32, by the kind of the numbers.
+///
+/// Throws ShapeError if the lists are uneven or the number of values differs from the dims,
+/// DTypeError if a fraction would become an integer.
 Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {},
               std::optional<DType> dtype = {});
-/// The same without dims: tensor({1., 2.}, f64). A template, so that {} stays no dims.
+/// Returns a tensor with plain sizes: tensor({1., 2.}, f64). A template, so that {} means no dims.
 template <std::same_as<DType> Type>
 Tensor tensor(std::initializer_list<NestedList> values, Type dtype) {
   return tensor(values, Dims(), std::optional(dtype));
 }
-/// From numbers in memory, which are copied. They keep their own type unless dtype says otherwise;
-/// an integer becomes i32, or i64 where its type has more bits. dims: as for a flat list.
+/// Returns a tensor with a copy of numbers in memory. Default dtype: the numbers' type; integers
+/// become i32, or i64 if their type has more bits. dims: as for a flat list.
 template <class T, std::size_t N>
 requires TensorElement<std::remove_const_t<T>> Tensor tensor(std::span<T, N> values,
                                                              const Dims& dims = {},
@@ -59,7 +63,7 @@ requires TensorElement<std::remove_const_t<T>> Tensor tensor(std::span<T, N> val
     return detail::tensor_of_span(std::span<const Stored>(stored), dims, dtype);
   }
 }
-/// From a vector: the same.
+/// Returns a tensor with a copy of a vector, as for spans.
 template <TensorElement T>
 Tensor tensor(const std::vector<T>& values, const Dims& dims = {},
               std::optional<DType> dtype = {}) {
@@ -72,21 +76,22 @@ template <TensorElement T, std::same_as<DType> Type>
 Tensor tensor(const std::vector<T>& values, Type dtype) {
   return tensor(values, Dims(), std::optional(dtype));
 }
-/// A tensor without dims; an integer becomes i32, a fraction f32, unless dtype is given.
+/// Returns a tensor without dims. Default dtype: i32 for an integer, f32 for a fraction, boolean
+/// for a bool. Throws ArgumentError for a list.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});
 
 Tensor zeros(const Dims& dims, DType dtype = f32);
 Tensor ones(const Dims& dims, DType dtype = f32);
 Tensor full(const Dims& dims, const NestedList& value, DType dtype = f32);
 Tensor zeros(const TensorType& type);
-/// Zeros with the type of x; of x only the shape is read.
+/// Returns zeros with the type of x. Reads only the type of x.
 Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
-/// 0, 1, ... size-1 along one dim.
+/// Returns 0, 1, ... size-1 along one dim.
 Tensor range(std::int64_t size, DType dtype = i32);
 Tensor range(const Dim& dim, DType dtype = i32);
-/// 1 where indices equals the position along `classes`, which becomes the last dim. indices:
-/// integers.
+/// Returns 1 where indices equals the position along `classes`, else 0; `classes` is the last dim.
+/// indices: integers. Throws ShapeError if indices has the dim `classes`.
 Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype = f32);
 
 }  // namespace reel

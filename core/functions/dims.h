@@ -1,4 +1,4 @@
-// core/functions/dims.h — what tensors know about the lengths of their dims.
+// core/functions/dims.h — masks of the padding of ragged dims.
 #pragma once
 
 #include "reel/core/dim_arithmetic.h"
@@ -7,9 +7,9 @@
 
 namespace reel {
 
-/// position < length: boolean over the dims of the lengths, and the dim.
+/// Returns position < length: booleans over the dims of the lengths, and the dim.
 Tensor mask(const Dim& dim);
-/// x with zeros (or `value`) in its padding.
+/// Returns x with 0 (or `value`) in its padding.
 Tensor mask_padding(const Tensor& x, const NestedList& value = 0.);
 
 }  // namespace reel

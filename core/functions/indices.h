@@ -1,4 +1,4 @@
-// core/functions/indices.h — elements by index, and indices by the order of elements.
+// core/functions/indices.h — reads and writes elements by index, sorts, and selects the largest.
 #pragma once
 
 #include <vector>
@@ -8,64 +8,67 @@
 
 namespace reel {
 
-/// gather(x, indices, axis, {.clip = true}).
+/// Options of gather: gather(x, indices, axis, {.clip = true}).
 struct GatherOptions {
-  /// An index out of range means the nearest position (a negative one the first), along a ragged
-  /// axis within the entry's own length; an entry of length 0 gives 0.
+  /// Replaces an index out of range by the nearest position (0 for a negative one). Along a ragged
+  /// axis, positions are within the entry's own length; an entry of length 0 gives 0.
   bool clip = false;
-  /// Negative indices count from the end; if not, they are out of range.
+  /// If true, negative indices count from the end; if false, they are out of range.
   bool from_end = true;
-  /// For plain sizes: so many leading axes of x and of the indices are matched entry by entry.
+  /// For plain sizes: the number of leading axes that x and indices share as batch axes.
   int batch_dims = 0;
 };
 
-/// Elements at `indices` (i32 or i64) along an axis, whose place the dims of the indices take; a
-/// scalar index drops the axis.
+/// Returns the elements at `indices` (i32 or i64) along an axis. The dims of the indices replace
+/// the axis; a scalar index drops it.
 ///
-/// Along an axis that lengths run over, padding of x is 0. Named dims that x has too are matched
-/// entry by entry; the dim of the axis itself stands for new places along it. Negative indices
-/// count from the end, along a ragged axis from that of the entry; others beyond an entry's end
-/// read its padding, as RETURNN's do: mask_padding(x) makes it 0. IndexError out of range.
+/// Named dims that x has too are matched entry by entry, except the axis's own dim, which stands
+/// for new positions along it. Negative indices count from the end; along a ragged axis, from the
+/// end of the entry. Other indices beyond an entry's end read its padding, as in RETURNN;
+/// mask_padding(x) sets it to 0 before. If lengths run over the axis, the padding of x counts as 0.
+/// Throws IndexError for an index out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});
-/// `like`, to which updates (with the dims that gather would give, named ones in any order) are
-/// added at indices along the axis: on zeros the gradient of gather.
+/// Returns `like` with the updates added at `indices` along the axis. On zeros this is the gradient
+/// of gather. updates: has the dims that gather would return; named dims may have any order.
 Tensor scatter_add(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis);
-/// The largest of what is in `like` and the updates that come there; NaN wins. The gradient is
-/// shared equally among ties, all NaN being tied.
+/// Returns, for each position, the maximum of `like` and the updates there; NaN if one is NaN. Ties
+/// share the gradient equally; all NaN are tied.
 Tensor scatter_max(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis);
 
-// In what follows NaN counts as larger than all numbers, and of equal elements the first comes
-// first. Padding takes no part.
+// In the functions below, NaN is larger than all numbers, equal elements keep their order, and
+// padding is ignored.
 
-/// The elements along an axis in ascending order, or descending; each entry within its own length.
+/// Returns the elements along an axis in ascending or descending order; each entry within its own
+/// length.
 Tensor sort(const Tensor& x, const Axis& axis, bool descending = false);
-/// The positions (i32) that sort takes its elements from, with the dims of x.
+/// Returns the positions (i32) from which sort takes its elements, with the dims of x.
 Tensor argsort(const Tensor& x, const Axis& axis, bool descending = false);
 
-/// What top_k gives: auto [values, indices, dim] = top_k(...).
+/// Result of top_k: auto [values, indices, dim] = top_k(...).
 struct TopK {
-  Tensor values;   ///< in descending order along dim, which has the place of the axis
-  Tensor indices;  ///< i32: where along the axis they are
+  Tensor values;   ///< in descending order along dim, which replaces the axis
+  Tensor indices;  ///< i32: their positions along the axis
   Dim dim;
 };
 struct TopKOverAxes {
-  Tensor values;                ///< dim has the place of the foremost axis
-  std::vector<Tensor> indices;  ///< one for each of the axes, in their order
+  Tensor values;                ///< dim replaces the foremost of the axes
+  std::vector<Tensor> indices;  ///< one for each axis, in the order of the axes
   Dim dim;
 };
-/// The k largest elements along an axis. k: a number, or a named Dim that the result has there.
+/// Returns the k largest elements along an axis. k: a number, or a named Dim for the result.
 ///
-/// Of a ragged dim whose lengths run over the axis, entry n of the k has as many elements as the
+/// If the lengths of a ragged dim run over the axis, entry n of the k has as many elements as the
 /// n-th longest entry of x.
-/// Where padding leaves an entry fewer than k, the rest are -inf (integers: the smallest), with
-/// index 0 and without gradient. Throws ShapeError when k is more than the size of an axis that is
+/// If an entry has fewer than k elements without padding, the rest are -inf (integers: the
+/// smallest) with index 0 and no gradient. Throws ShapeError if k is larger than an axis that is
 /// not ragged.
 TopK top_k(const Tensor& x, const Axis& axis, const Dim& k);
-/// The k largest along all of these axes together: top_k(scores, {beam, vocabulary}, k). Of equal
-/// elements that one comes first whose index along the axis listed first is lower, then the second.
+/// Returns the k largest elements along all of these axes together: top_k(scores, {beam,
+/// vocabulary}, k). Among equal elements, the lowest index along the first listed axis comes first,
+/// then along the second.
 TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& axes, const Dim& k);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// core/functions/operands.h — Arg and NestedList, what public functions take besides tensors.
+// core/functions/operands.h — Arg and NestedList, arguments of public functions besides tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace reel {
 
 namespace detail {
 
-/// Whether i64 can hold a number that is no fraction: nothing else is converted to it.
+/// Returns true if the number is within the range of i64; other numbers are not converted to it.
 template <class N>
 constexpr bool fits_i64(N number) {
   if constexpr (std::is_floating_point_v<N>)
@@ -26,8 +26,8 @@ constexpr bool fits_i64(N number) {
 
 }  // namespace detail
 
-/// A tensor or a C++ number; a number takes the other operand's dtype (a fraction with integers is
-/// a DTypeError).
+/// A tensor or a C++ number. A number takes the other operand's dtype; a fraction with an integer
+/// tensor is a DTypeError. Borrows the tensor: must not outlive the call.
 class Arg {
  public:
   Arg(const Tensor& tensor) : tensor_(&tensor) {}
@@ -57,9 +57,9 @@ class Arg {
   bool is_floating_ = false;
 };
 
-/// What tensor() takes: numbers, booleans, and nested lists of them.
+/// The argument of tensor(): numbers, booleans, and nested lists of them.
 ///
-/// Numbers are kept exactly (integers as 64 bits, others in double) until the dtype is known.
+/// Numbers are stored exactly (integers in 64 bits, others in double) until the dtype is known.
 class NestedList {
  public:
   template <class N>

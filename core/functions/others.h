@@ -1,4 +1,4 @@
-// core/functions/others.h — print, and identities.
+// core/functions/others.h — print, and functions that return their input.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace reel {
 
-/// x, printed on standard output when it is computed: every time, and in program order. By the
-/// dataflow executor it is when data reaches it, and only if something reads what it gives:
-/// x = print(x). In a scan whose entries end one by one it prints the iteration, and `-` for
-/// entries that have ended.
+/// Returns x, and prints it on standard output each time it is computed, in program order. The
+/// dataflow executor prints when data reaches it, and only if its result is read: x = print(x). In
+/// a scan whose entries finish one by one, it also prints the iteration, and `-` for finished
+/// entries.
 Tensor print(const Tensor& x, const std::string& label = "");
-/// x as it is, as a value of its own.
+/// Returns x as a new value.
 Tensor identity(const Tensor& x);
-/// x as it is, under a name by which a policy may choose what a loop saves for its gradient.
+/// Returns x with a name by which a policy can select residuals of a loop (Checkpoint::where).
 Tensor checkpoint_name(const Tensor& x, const std::string& name);
-/// x as it is, without gradient.
+/// Returns x without a gradient.
 Tensor stop_gradient(const Tensor& x);
 
 }  // namespace reel

@@ -1,22 +1,22 @@
-// core/functions/products.h — matmul.
+// core/functions/products.h — matmul, matrix products.
 #pragma once
 
 #include "reel/core/tensor.h"
 
 namespace reel {
 
-/// Matrix product over the named dims: a: [..., contracted], b: [contracted, ...] -> dims of both,
-/// without them.
+/// Returns the product of a and b, summed over the named dims `contracted`: a: [..., contracted],
+/// b: [contracted, ...] -> the dims of both without them.
 ///
 /// Other dims that both have are batch dims; they come first in the result, then a's, then b's.
-/// Padding of contracted ragged dims does not count. Throws ShapeError when an operand lacks a
-/// contracted dim, DTypeError when dtypes differ. Cost: 2·(product of all sizes) flop.
+/// Padding of contracted ragged dims is ignored. Throws ShapeError if an operand lacks a contracted
+/// dim, DTypeError if dtypes differ or are boolean. Cost: 2·(product of all sizes) flop.
 Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted);
 inline Tensor matmul(const Tensor& a, const Tensor& b, const Dim& contracted) {
   return matmul(a, b, Dims{contracted});
 }
-/// Plain dims, by NumPy's rules: a: [..., M, K], b: [..., K, N] -> [..., M, N]; vectors drop their
-/// dim. Throws ShapeError when K differs.
+/// Returns the product of tensors with plain dims, by NumPy's rules: a: [..., M, K], b: [..., K, N]
+/// -> [..., M, N]; vectors drop their dim. Throws ShapeError if K differs.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace reel

@@ -1,5 +1,4 @@
-// core/functions/reductions.h — sums, products, means, extremes and softmax over axes; running
-// sums.
+// core/functions/reductions.h — reductions over axes, softmax, and running sums and products.
 #pragma once
 
 #include "reel/core/axis.h"
@@ -7,29 +6,35 @@
 
 namespace reel {
 
-/// Whether reduced axes stay, with size 1, so that the result broadcasts against x: NumPy's
-/// keepdims. For plain dims; named ones broadcast without, and keeping one is an ArgumentError.
+/// Whether reduced axes stay with size 1, so that the result broadcasts against x: NumPy's
+/// keepdims. For plain dims only; named dims broadcast without it, and Keep::yes throws
+/// ArgumentError for them.
 enum class Keep { no, yes };
 
-// Over the given axes, or over all; an empty list reduces nothing. Padding of ragged dims never
-// counts, neither along the dim itself nor along a dim that its lengths run over. Over nothing: sum
-// 0, prod 1, mean and variance 0, max and logsumexp -inf, min inf (integers: the smallest, the
-// largest), any false, all true, argmax and argmin 0; with zero gradient. NaN wins in max and min.
+// Reductions are over the given axes, or over all; an empty list reduces nothing. Padding of ragged
+// dims is ignored, along the dim itself and along the dims of its lengths. NaN wins in max and min.
+// Results over no elements, all with zero gradient:
 //
-// Throws IndexError or ShapeError for an axis that is not there, ArgumentError for one named twice,
-// DTypeError for a dtype that makes no sense.
+//   sum, mean, variance   0       max, logsumexp   -inf (max of integers: the smallest)
+//   prod                  1       min              inf (integers: the largest)
+//   any                   false   argmax, argmin   0
+//   all                   true
+//
+// Throw IndexError or ShapeError for an axis that x does not have, ArgumentError for an axis listed
+// twice, DTypeError for a dtype that the function does not accept.
 
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor sum(const Tensor& x);
-/// The gradient is right where elements are 0, too. Cost of it: two running products.
+/// The gradient is exact also where elements are 0. It costs two running products.
 Tensor prod(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor prod(const Tensor& x);
 Tensor mean(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor mean(const Tensor& x);
-/// The mean of (x - mean(x))², of the population as numpy.var: not divided by the count less one.
+/// Returns the mean of (x - mean(x))²: the population variance, as numpy.var, without Bessel's
+/// correction.
 Tensor variance(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor variance(const Tensor& x);
-/// The largest, or smallest, element; its gradient is shared equally among ties.
+/// Return the largest or smallest element. Ties share the gradient equally.
 Tensor max(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor max(const Tensor& x);
 Tensor min(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
@@ -38,32 +43,34 @@ Tensor any(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor any(const Tensor& x);
 Tensor all(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor all(const Tensor& x);
-/// The position (i32) of the largest, or smallest, element: the first of equal ones, and of NaN.
+/// Return the position (i32) of the largest or smallest element: the first of equal ones, and the
+/// first NaN.
 Tensor argmax(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
 Tensor argmin(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
-/// Of the whole tensor, in row-major order of its dims: as an index into reshape(x, {-1}), where
-/// padding has positions too.
+/// Return the position in the whole tensor, in row-major order of its dims: an index into
+/// reshape(x, {-1}). Padding has positions there too.
 Tensor argmax(const Tensor& x);
 Tensor argmin(const Tensor& x);
-/// log Σ exp(x), without overflow.
+/// Returns log Σ exp(x), without overflow.
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor logsumexp(const Tensor& x);
-/// Along the axes; padding gets 0, and so does a row without any valid entry.
+/// Returns softmax along the axes. Padding gives 0, and so does a row without valid elements.
 Tensor softmax(const Tensor& x, const Axes& axes);
-/// Padding gets 0 here too, so that products with it are harmless.
+/// Returns the logarithm of softmax along the axes. Padding gives 0, so that products with it are
+/// harmless.
 Tensor log_softmax(const Tensor& x, const Axes& axes);
 
-/// How cumsum and cumprod go along their axis.
+/// Options of cumsum and cumprod.
 struct Cumulative {
-  bool exclusive = false;  ///< position k gets what comes before it, without its own element
+  bool exclusive = false;  ///< position k gets the elements before it, without its own
   bool reverse = false;    ///< from the end to the beginning
 };
-/// Running sums and products along an axis, dims and dtype of x; integers wrap around.
+/// Return running sums and products along an axis, with the dims and dtype of x; integers wrap
+/// around: cumsum(x, axis, {.exclusive = true}).
 ///
-/// Along a ragged dim each entry within its own length; what is padding of x is 0 in the result, if
-/// the axis is ragged or lengths of a ragged dim run over it. cumsum(x, axis, {.exclusive = true}).
-/// The gradient of cumprod is right where elements are 0, too. Throws DTypeError for booleans,
-/// IndexError for a scalar, which has no axis.
+/// Along a ragged dim, each entry runs within its own length. If the axis is ragged, or lengths of
+/// a ragged dim run over it, padding of x gives 0. The gradient of cumprod is exact also where
+/// elements are 0. Throws DTypeError for booleans, IndexError for a scalar, which has no axis.
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how = {});
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how = {});
 

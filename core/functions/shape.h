@@ -1,4 +1,4 @@
-// core/functions/shape.h — the same elements under other dims, side by side, or some of them.
+// core/functions/shape.h — reshapes, joins, splits and slices tensors.
 #pragma once
 
 #include <array>
@@ -13,26 +13,27 @@
 
 namespace reel {
 
-// Where an axis that the lengths of a ragged dim run over gets other elements in its places, or
-// becomes another one, the lengths go along: the result has a slice of the ragged dim, whose axis
-// the whole dim finds. Places that are new have length 0 (docs/semantics.md). What was padding is 0
-// (pad and shift: `value`) where `to` is a dim that takes the place of a ragged one.
+// Lengths of a ragged dim may run over an axis whose elements a function moves, replaces or joins,
+// or which it renames. The lengths then change alike: the result has a slice of the ragged dim,
+// whose axis the whole dim finds. New places have length 0 (docs/semantics.md). If `to` replaces a
+// ragged dim, its padding is set to 0 (pad and shift: `value`).
 
-/// The axes in another order; all of them are listed.
+/// Returns x with its axes in another order. order: must list all axes.
 Tensor transpose(const Tensor& x, const Axes& order);
-/// The same elements in row-major order with other dims. One plain size may be -1.
+/// Returns the same elements in row-major order with other dims. One plain size may be -1: it
+/// follows from the others. Throws ShapeError if the number of elements differs.
 Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
 inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return reshape(x, std::vector<std::int64_t>(sizes));
 }
 /// Throws ShapeError, too, if a ragged dim of x would get lengths that are not those of its entries.
 Tensor reshape(const Tensor& x, const Dims& dims);
-/// The axis `from` is called `to`, which must have its size. Shares storage.
+/// Returns x with the axis `from` called `to`, which must have its size. Shares storage.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
-/// x repeated along `dims` that it lacks; the result has exactly these dims, in this order.
+/// Returns x repeated along `dims` that it lacks. The result has exactly these dims in this order.
 Tensor expand(const Tensor& x, const Dims& dims);
-/// x repeated along axes of size 1, and along axes put in front, as NumPy does with plain sizes;
-/// named dims are those of expand.
+/// Returns x repeated along axes of size 1, and along new axes in front, as NumPy does with plain
+/// sizes. For named dims as expand.
 Tensor broadcast_to(const Tensor& x, const Dims& dims);
 inline Tensor broadcast_to(const Tensor& x, const std::vector<std::int64_t>& sizes) {
   return broadcast_to(x, Dims(sizes.begin(), sizes.end()));
@@ -40,40 +41,44 @@ inline Tensor broadcast_to(const Tensor& x, const std::vector<std::int64_t>& siz
 inline Tensor broadcast_to(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return broadcast_to(x, std::vector<std::int64_t>(sizes));
 }
-/// Several axes as one, in the order given (the first varies slowest), where the first of them
-/// stands in x.
+/// Returns x with several axes merged into one, in the order given (the first varies slowest). The
+/// new axis stands at the position of the first of them.
 ///
-/// Named dims: `to` is the new dim, by default made fresh and called "batch*time". A ragged dim
-/// that comes first, before dims with one size that its lengths do not run over, stays ragged, its
-/// lengths multiplied. Otherwise the new dim has one size, the product of the extents; what was
-/// padding is then elements like others, and is 0. split_dim undoes it. Copies only where axes move
-/// or padding is cleared.
+/// Named dims: `to` is the new dim; default: a new one called "batch*time". A ragged dim stays
+/// ragged, with its lengths multiplied, if it comes first, and the other dims have one size and are
+/// not dims of its lengths. Otherwise the new dim has one size, the product of the extents; padding
+/// becomes ordinary elements with value 0. split_dim is the inverse. Copies only if axes move or
+/// padding is set to 0.
 Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to = {});
-/// One axis as several, in row-major order, in its place; shares storage.
+/// Returns x with one axis split into several, in row-major order, in its place. Shares storage
+/// unless zeros are appended.
 ///
-/// Their sizes multiply to that of the axis; one may be left open: `unknown`, or a dim that is only
-/// a name. With an open part, an axis whose size is not static (a ragged dim always) gets zeros at
-/// the end of each entry, up to a multiple of the others: Dim("chunk") of {Dim("chunk"), window} is
-/// then ceil(length / window) long. Of a ragged axis the first part is ragged.
+/// Sizes of the parts must multiply to the axis's size. One may be open: `unknown`, or a dim that
+/// is only a name. With an open part, an axis of no static size (ragged dims always) gets zeros at
+/// the end of each entry, up to a multiple of the others. Dim("chunk") of {Dim("chunk"), window}
+/// then has the size ceil(length / window). The first part of a ragged axis is ragged.
 Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts);
-/// x without axes, each of the static size 1. Shares storage.
+/// Returns x without axes, which must each have the static size 1. Shares storage.
 Tensor squeeze(const Tensor& x, const Axes& axes);
-/// Tensors one behind another along an axis. Named dims: `to` is the new dim, by default made fresh
-/// under the same name. Ragged dims of one name whose lengths run over the axis are joined.
+/// Returns tensors one behind another along an axis. Named dims: `to` is the new dim; default: a
+/// new one of the same name. Ragged dims of one name whose lengths run over the axis are joined.
+/// Throws ArgumentError for no tensors.
 Tensor concat(const Tensors& tensors, const Axis& axis, std::optional<Dim> to = {});
-/// accum with x behind each entry's last element: one step of a history that grows.
+/// Returns accum with x behind each entry's last element: one step of a growing history.
 ///
-/// x: the dims of accum without `axis` -> {accum with one element more along axis, its dim there}.
-/// The new dim of a named axis is axis + 1. Source: RETURNN's cum_concat_step.
+/// x: the dims of accum without `axis`. Returns {accum with one more element along axis, its dim
+/// there}. The new dim of a named axis is axis + 1. Source: RETURNN's cum_concat_step.
 std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Axis& axis);
-/// Tensors of one type side by side along a new leading dim (or a new axis at a position).
+/// Return tensors of one type side by side along a new leading dim, or a new axis at a position.
 Tensor stack(const Tensors& tensors, const Dim& dim);
 Tensor stack(const Tensors& tensors, int axis = 0);
-/// The slices along an axis, which is removed; inverse of stack. The size must be known. Of a
-/// ragged axis there are as many as the longest entry has, which share storage: where another has
-/// ended they show its padding. mask_padding(x) makes it 0 before; in scan such entries have ended.
+/// Returns the slices along an axis, without it; inverse of stack. The size must be known. A ragged
+/// axis gives as many slices as its longest entry has; they share storage, and entries that are
+/// shorter show their padding. mask_padding(x) sets it to 0 before; in scan such entries are
+/// finished.
 Tensors unstack(const Tensor& x, const Axis& axis = 0);
-/// Equal parts along an axis; with named dims each part has `part` there.
+/// Returns equal parts along an axis. Named dims: each part has the dim `part`. Throws ShapeError
+/// if `parts` does not divide the size.
 Tensors split(const Tensor& x, const Axis& axis, int parts, std::optional<Dim> part = {});
 template <std::size_t N>
 std::array<Tensor, N> split(const Tensor& x, const Axis& axis, std::optional<Dim> part = {}) {
@@ -82,22 +87,23 @@ std::array<Tensor, N> split(const Tensor& x, const Axis& axis, std::optional<Dim
   for (std::size_t i = 0; i < N; ++i) result[i] = std::move(parts[i]);
   return result;
 }
-/// Elements begin, begin+1, ... end-1 along an axis; negative positions count from the end, as in
-/// Python. Named dims: `to` is the dim of what is left, by default made fresh under the same name.
+/// Returns elements begin, begin+1, ... end-1 along an axis; negative positions count from the end,
+/// as in Python. Named dims: `to` is the dim of the result; default: a new one of the same name.
 Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin,
              std::optional<std::int64_t> end = {}, std::optional<Dim> to = {});
-/// Every step-th element of them; a negative step runs backwards from begin down to above end, or
-/// to the first: slice(x, axis, -1, {}, -1) reverses. Along a ragged dim positions are those of
+/// Returns every step-th of these elements. A negative step runs backwards from begin to end+1, or
+/// to the first: slice(x, axis, -1, {}, -1) reverses. Positions along a ragged dim are those of
 /// each entry.
 Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin, std::optional<std::int64_t> end,
              std::int64_t step, std::optional<Dim> to = {});
-/// Elements moved by n along an axis, to the right if n is positive, under the same dims: where
-/// nothing comes from there is `value`. Along a ragged dim each entry moves within its own length.
+/// Returns x with its elements moved by n along an axis, to the right for positive n, with the same
+/// dims. Free positions get `value`. Along a ragged dim each entry moves within its own length.
 Tensor shift(const Tensor& x, const Axis& axis, std::int64_t n, double value = 0);
-/// `before` and `after` more elements of `value` along an axis. Named dims: `to` as for slice.
+/// Returns x with `before` and `after` more elements of `value` along an axis. Named dims: `to` as
+/// for slice. Throws ArgumentError for a negative number.
 Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
            double value = 0, std::optional<Dim> to = {});
-/// Backwards along an axis; along a ragged dim each entry within its own length.
+/// Returns x backwards along an axis; along a ragged dim each entry within its own length.
 Tensor reverse(const Tensor& x, const Axis& axis);
 
 }  // namespace reel
