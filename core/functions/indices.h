@@ -24,8 +24,8 @@ struct GatherOptions {
 ///
 /// Named dims that x has too are matched entry by entry, except the axis's own dim, which stands
 /// for new positions along it. Negative indices count from the end; along a ragged axis, from the
-/// end of the entry. Other indices beyond an entry's end read its padding, as in RETURNN;
-/// mask_padding(x) sets it to 0 before. If lengths run over the axis, the padding of x counts as 0.
+/// end of the entry. Other indices beyond an entry's end read its padding, as in RETURNN; to
+/// read 0, pass mask_padding(x). Along an axis that lengths run over, the padding of x counts as 0.
 /// Throws IndexError for an index out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});

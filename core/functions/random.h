@@ -22,7 +22,7 @@ Tensor random_state();
 /// no state.
 void set_random_state(const Tensor& state);
 Tensor random_normal(const Dims& dims, DType dtype = f32);
-/// Draws from [low, high). Throws ArgumentError unless low < high.
+/// Draws from [low, high). Throws ArgumentError unless low < high and high - low fits the dtype.
 Tensor random_uniform(const Dims& dims, double low = 0, double high = 1, DType dtype = f32);
 /// Draws from a normal distribution, again if further than two stddev from the mean, as TensorFlow
 /// does. The standard deviation of the result is 0.8796 stddev. Throws ArgumentError for a negative

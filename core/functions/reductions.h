@@ -25,7 +25,7 @@ enum class Keep { no, yes };
 
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor sum(const Tensor& x);
-/// The gradient is exact also where elements are 0. It costs two running products.
+/// The gradient is correct also where elements are 0. It costs two running products.
 Tensor prod(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor prod(const Tensor& x);
 Tensor mean(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
@@ -69,7 +69,7 @@ struct Cumulative {
 /// around: cumsum(x, axis, {.exclusive = true}).
 ///
 /// Along a ragged dim, each entry runs within its own length. If the axis is ragged, or lengths of
-/// a ragged dim run over it, padding of x gives 0. The gradient of cumprod is exact also where
+/// a ragged dim run over it, padding of x gives 0. The gradient of cumprod is correct also where
 /// elements are 0. Throws DTypeError for booleans, IndexError for a scalar, which has no axis.
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how = {});
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how = {});

@@ -73,9 +73,8 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
 Tensor stack(const Tensors& tensors, const Dim& dim);
 Tensor stack(const Tensors& tensors, int axis = 0);
 /// Returns the slices along an axis, without it; inverse of stack. The size must be known. A ragged
-/// axis gives as many slices as its longest entry has; they share storage, and entries that are
-/// shorter show their padding. mask_padding(x) sets it to 0 before; in scan such entries are
-/// finished.
+/// axis gives as many slices as its longest entry has. They share storage, and shorter entries show
+/// their padding; to get 0, pass mask_padding(x). (In scan such entries are finished.)
 Tensors unstack(const Tensor& x, const Axis& axis = 0);
 /// Returns equal parts along an axis. Named dims: each part has the dim `part`. Throws ShapeError
 /// if `parts` does not divide the size.
