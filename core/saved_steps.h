@@ -23,7 +23,7 @@ class SavedSteps : public BlockAttachment {
   /// row-major order. If the loop runs along a dim, the iterations behind it that were requested
   /// together follow.
   virtual char* data(std::size_t i, std::int64_t step) = 0;
-  /// Returns value i of such an iteration as a tensor, which may be retained.
+  /// Returns value i of the iteration as a tensor, which may be retained.
   virtual Tensor tensor(std::size_t i, std::int64_t step) = 0;
   /// Returns true if all iterations have one type, so that data() returns all of them.
   virtual bool is_uniform() const { return true; }
