@@ -14,7 +14,7 @@
 namespace reel {
 namespace {
 
-/// Never destroyed: global objects may ask for dims in their destructors.
+/// Never destroyed: destructors of global objects may use dims.
 template <class T>
 union Lasting {
   T value;
@@ -107,7 +107,7 @@ Tensor Dim::lengths() const {
 
 bool Dim::operator==(const Dim& other) const {
   if (node_ == other.node_) return node_ || size_ == other.size_;
-  if (!is_named() && !other.is_named()) return false;  // an unknown size equals nothing but itself
+  if (!is_named() && !other.is_named()) return false;  // an unknown size equals only itself
   if (!is_tracing() && !thread_mode.entries) return false;
   const Dim a = canonical(*this), b = canonical(other);
   return a.node_ && a.node_ == b.node_;

@@ -20,7 +20,7 @@ namespace {
 
 // ---- The table ----------------------------------------------------------------------------------
 
-/// An expression as the table knows it: the operands of a sum in any order.
+/// An expression as a key of the table; sorts the operands, so that their order does not matter.
 struct Key {
   DimOperation operation;
   std::vector<const DimNode*> operands;
@@ -42,17 +42,17 @@ Key key_of(const DimExpression& expression) {
   return key;
 }
 
-/// Holds no reference: a computed dim holds its operands, and leaves the table when it is freed.
+/// Owns no references: a computed dim holds its operands, and leaves the table when it is freed.
 struct Table {
   std::mutex mutex;
   std::unordered_map<Key, const DimNode*, KeyHash> nodes;
 };
 Table& table() {
-  static Table& instance = *new Table;  // dims may be freed after static objects are
+  static Table& instance = *new Table;  // dims may be freed after static objects
   return instance;
 }
 
-/// The node of this key, unless there is none or its last owner has let go of it already.
+/// Returns the node of this key; null if there is none or its reference count is already zero.
 Ref<const DimNode> find_again(const Table& t, const Key& key) {
   const auto found = t.nodes.find(key);
   if (found == t.nodes.end()) return nullptr;
@@ -64,7 +64,7 @@ Ref<const DimNode> find_again(const Table& t, const Key& key) {
 
 // ---- Making a dim -------------------------------------------------------------------------------
 
-/// Of one length of every operand; -1 if it does not fit into 64 bits.
+/// Returns the result for one length of each operand; -1 if it does not fit into 64 bits.
 std::int64_t value_of(const DimExpression& expression, const std::vector<std::int64_t>& lengths) {
   const std::int64_t n = expression.number, first = lengths[0];
   std::int64_t result = n;
@@ -88,7 +88,7 @@ std::int64_t value_of(const DimExpression& expression, const std::vector<std::in
   throw ArgumentError(str("Dim ", name, ": a length does not fit into ", bits, " bits"));
 }
 
-/// The dims that the result's lengths run over: those of the operand whose lengths run over all.
+/// Returns the dims of the result's lengths: those of the operand that has all of them.
 Dims length_dims_of(const DimExpression& expression) {
   const Dims* most = &expression.operands[0].length_dims();
   for (const Dim& dim : expression.operands)
@@ -110,7 +110,7 @@ std::int64_t size_of_static(const DimExpression& expression) {
   return size;
 }
 
-/// i32, over those dims; outside of traces, tapes and bodies.
+/// Returns the lengths (i32) over these dims, computed outside of traces, tapes and bodies.
 Tensor lengths_of(const DimExpression& expression, const Dims& over) {
   ModeScope plain({});
   std::vector<Tensor> operands;
@@ -161,7 +161,7 @@ Dim computed(DimExpression expression) {
   {
     const std::lock_guard lock(t.mutex);
     if (auto other = find_again(t, key))
-      node = std::move(other);  // of another thread meanwhile
+      node = std::move(other);  // made by another thread meanwhile
     else
       t.nodes[key] = made.get();
   }
@@ -170,7 +170,7 @@ Dim computed(DimExpression expression) {
 
 // ---- Normal forms -------------------------------------------------------------------------------
 
-/// The dim if it was computed so.
+/// Returns the dim's expression if it has this operation; otherwise null.
 const DimExpression* as(const Dim& dim, DimOperation operation) {
   const DimExpression* expression = expression_of(dim);
   return expression && expression->operation == operation ? expression : nullptr;
@@ -181,7 +181,7 @@ Dim sum_of(Dims terms, std::int64_t number) {
   return computed({DimOperation::sum, std::move(terms), number});
 }
 
-/// The symbol for it while tracing. Throws ArgumentError for dims without a size to compute with.
+/// Returns the dim, or its symbol while tracing. Throws ArgumentError for an undefined dim.
 Dim operand(const Dim& dim) {
   if (dim.is_undefined())
     throw ArgumentError(str("arithmetic on dim ", dim, ", which is undefined: it has no size"));
@@ -240,7 +240,7 @@ void forget_computed(const DimNode* node) {
   try {
     const auto found = t.nodes.find(key_of(*node->expression));
     if (found != t.nodes.end() && found->second == node) t.nodes.erase(found);
-  } catch (const std::bad_alloc&) {  // for the key; a dim is freed nevertheless
+  } catch (const std::bad_alloc&) {  // for the key; the dim must be freed nevertheless
     std::erase_if(t.nodes, [&](const auto& entry) { return entry.second == node; });
   }
 }
@@ -261,7 +261,7 @@ Dim dim_plus(const Dim& dim, std::int64_t n) {
     if (sum && __builtin_add_overflow(sum->number, n, &number)) refuse_length(str(d), 64);
     return sum_of(sum ? sum->operands : Dims{d}, number);
   }
-  // As far as the number of a sum goes nothing ends at 0.
+  // Subtracting up to the number of a sum never reaches the limit at 0.
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::int64_t less = n < -kMost ? kMost : -n;
   if (sum && sum->number >= less) return sum_of(sum->operands, sum->number - less);

@@ -1,4 +1,4 @@
-// core/dim_arithmetic.h — dims made from dims: time + 1, time * 2, ceildiv(time, 2), a + b.
+// core/dim_arithmetic.h — arithmetic on dims: time + 1, time * 2, ceildiv(time, 2), a + b.
 #pragma once
 
 #include <concepts>
@@ -9,28 +9,33 @@
 
 namespace reel {
 
-// Of a plain size, the number. Of a named dim, a dim of the same kind, each of whose lengths is
-// computed from the operand's; none becomes negative. Its name is that of the (first) operand, as
-// of the dims that pad, slice and concat make; it prints as the expression, time+1.
+// For a plain size, the result is the number. For a named dim, it is a dim of the same kind, and
+// each of its lengths is computed from the operand's; lengths are at least 0. Its name is the name
+// of the (first) operand, as for dims that pad, slice and concat make; it prints as the expression,
+// time+1.
 //
 // Equal expressions give equal dims: time + 1 is the same dim whenever and wherever it is written,
-// in a trace as well, and 1 + time == time + 1, (time + 1) - 1 == time, time + 0 == time,
-// (time * 6) / 2 == time * 3, a + b == b + a. What is equal in value only is another dim:
-// (time - 1) + 1 is not time, because an empty entry gets one element. A tensor gets such a dim
-// where an op takes a dim for its result: pad(x, time, 0, 1, 0, time + 1).
+// also in a trace. Normal forms are equal, too:
 //
-// All throw ArgumentError for an undefined dim, and where a length would not fit into 32 bits or a
-// number or size into 64. Any
-// thread may call them at any time. A dim is found again as long as somebody holds it.
+//   1 + time == time + 1        (time + 1) - 1 == time        time + 0 == time
+//   (time * 6) / 2 == time * 3        a + b == b + a
+//
+// Expressions that are equal only in value give different dims: (time - 1) + 1 is not time, because
+// an empty entry gets one element. A tensor gets such a dim if an op accepts a dim for its result:
+// pad(x, time, 0, 1, 0, time + 1).
+//
+// All throw ArgumentError for an undefined dim, if a length does not fit into 32 bits, or if a
+// number or size does not fit into 64. Thread-safe. A dim is found again as long as a reference to
+// it exists.
 
-/// Lengths, one after the other. Those of one operand run over all dims that the other's run over;
-/// ShapeError otherwise.
+/// Returns the dim with the sum of both lengths. Requires that the lengths of one operand run over
+/// all dims of the other's lengths; throws ShapeError otherwise.
 Dim operator+(const Dim& a, const Dim& b);
-/// Rounded up: how many groups of n there are, the last of which may be smaller. ArgumentError
-/// unless n is positive.
+/// Divides and rounds up: the number of groups of n, the last of which may be smaller. Throws
+/// ArgumentError unless n is positive.
 Dim ceildiv(const Dim& dim, std::int64_t n);
 
-// What the operators below do with a number.
+// Implement the operators below for numbers.
 Dim dim_plus(const Dim& dim, std::int64_t n);
 Dim dim_minus(const Dim& dim, std::int64_t n);
 Dim dim_times(const Dim& dim, std::int64_t n);
@@ -55,12 +60,12 @@ template <std::integral N>
 Dim operator+(N n, const Dim& dim) {
   return dim + n;
 }
-/// No length becomes negative.
+/// Subtracts; lengths below 0 become 0.
 template <std::integral N>
 Dim operator-(const Dim& dim, N n) {
   return dim_minus(dim, detail::dim_operand(dim, n));
 }
-/// ArgumentError when n is negative.
+/// Multiplies. Throws ArgumentError if n is negative.
 template <std::integral N>
 Dim operator*(const Dim& dim, N n) {
   return dim_times(dim, detail::dim_operand(dim, n));
@@ -69,7 +74,7 @@ template <std::integral N>
 Dim operator*(N n, const Dim& dim) {
   return dim * n;
 }
-/// Rounded down. ArgumentError unless n is positive.
+/// Divides and rounds down. Throws ArgumentError unless n is positive.
 template <std::integral N>
 Dim operator/(const Dim& dim, N n) {
   return dim_over(dim, detail::dim_operand(dim, n));

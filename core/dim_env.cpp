@@ -27,11 +27,11 @@ Dim DimEnv::resolve(const Dim& symbol) {
     Dims operands;
     for (const Dim& of : expression->operands) operands.push_back(resolve(of));
     const Dim computed = recompute(*expression, operands);
-    if (!keeps_unknown_) bindings_.emplace_back(symbol, computed);  // no operand changes any more
+    if (!keeps_unknown_) bindings_.emplace_back(symbol, computed);  // operands are final
     return computed;
   }
   if (keeps_unknown_) return symbol;
-  if (!symbol.is_named()) return Dim::unknown();  // of a list's elements: nobody has to know it
+  if (!symbol.is_named()) return Dim::unknown();  // of a list's elements; it is not needed
   if (!symbol.has_size()) throw InternalError(str("dim ", symbol, " is used before it is bound"));
   const Dim fresh(symbol.name(), symbol.size());
   bindings_.emplace_back(symbol, fresh);

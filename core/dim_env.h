@@ -1,4 +1,4 @@
-// core/dim_env.h — DimEnv, what the symbolic dims of a graph stand for while it runs.
+// core/dim_env.h — DimEnv, the values of a graph's symbolic dims in one run.
 #pragma once
 
 #include <utility>
@@ -10,28 +10,31 @@
 
 namespace reel {
 
-/// Maps the symbols of one graph to the dims of one run of it.
+/// Maps the symbols of one graph to the dims of one run.
 ///
-/// A symbol is bound where a value whose type mentions it first appears: at an input, or at the
-/// node that makes it. One that is computed from others (time + 1) stands for what is computed from
-/// theirs. A static dim born in the trace is bound to a fresh dim of its size when it
-/// is first asked for.
+/// A symbol is bound where a value with the symbol in its type first appears: at an input, or at
+/// the record that makes it. A symbol computed from others (time + 1) is computed from their
+/// values. A static dim made in the trace is bound to a new dim of its size when it is first
+/// resolved.
 class DimEnv {
  public:
   DimEnv() = default;
-  /// An environment that only renames: symbols that it does not know stay as they are.
+  /// Returns an environment that only renames: symbols without a binding stay unchanged.
   static DimEnv renaming() { return renaming(DimEnv()); }
   static DimEnv renaming(DimEnv env) {
     env.keeps_unknown_ = true;
     return env;
   }
 
+  /// Returns the dim that a symbol stands for. Throws InternalError for an unbound named symbol
+  /// without a size; a renaming environment returns such symbols unchanged.
   Dim resolve(const Dim& symbol);
   TensorType resolve(const TensorType& type);
-  /// Binds what `formal` mentions and is not bound yet to the dims of `actual`.
+  /// Binds unbound symbols of `formal` to the dims of `actual`. Throws InternalError if the ranks
+  /// differ.
   void bind(const TensorType& formal, const TensorType& actual);
   void bind(const Dim& symbol, const Dim& actual);
-  /// Can resolve it: it is bound, or computed from dims that are known.
+  /// Returns true if the symbol is bound, or computed from dims that are known.
   bool knows(const Dim& symbol) const;
 
  private:
@@ -40,8 +43,8 @@ class DimEnv {
   bool keeps_unknown_ = false;
 };
 
-/// Calls fn for every symbol that the type mentions, those that its ragged dims' lengths run over
-/// included. A symbol that is computed from others mentions those.
+/// Calls fn for every symbol that the type mentions, also in the lengths of its ragged dims. A
+/// computed symbol mentions its operands.
 template <class Fn>
 void for_each_symbol(const Dim& dim, Fn&& fn) {
   if (const DimExpression* expression = expression_of(dim)) {
@@ -57,7 +60,7 @@ void for_each_symbol(const TensorType& type, Fn&& fn) {
     for (const Dim& dim : type.dims()) for_each_symbol(dim, fn);
 }
 
-/// Calls fn for every symbol that a value of the type binds: time + 1 does not say what time is.
+/// Calls fn for every symbol that a value of the type binds. time + 1 does not bind time.
 template <class Fn>
 void for_each_bound(const Dim& dim, Fn&& fn) {
   if (dim.is_symbol() && !expression_of(dim)) fn(dim);

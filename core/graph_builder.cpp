@@ -38,7 +38,7 @@ void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
 
 namespace {
 
-/// A computed dim of other operands; itself if none is another.
+/// Returns a computed dim with changed operands; the dim itself if none changes.
 template <class Fn>
 Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
   Dims operands;
@@ -54,7 +54,7 @@ Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
 
 Dim GraphBuilder::canonical(const Dim& dim) {
   GraphBuilder& root = this->root();
-  EntryScope* const entries = root.around_.entries;  // of the eager scan in whose body it began
+  EntryScope* const entries = root.around_.entries;  // of the eager scan around the trace
   const bool is_outer = entries && !dim.is_symbol();
   return in_body(root.renamed(is_outer ? entries->visible(dim) : dim));
 }
@@ -215,7 +215,7 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
     const bool is_known =
         symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
     const Dim known = is_known ? env.resolve(symbol) : actual;
-    // One of another size is not the same: what reads both says so.
+    // A dim of another size stays: the op that reads both reports it.
     dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
   }
   if (dims == value.dims()) return value;

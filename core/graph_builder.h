@@ -1,4 +1,5 @@
-// core/graph_builder.h — GraphBuilder, a graph while it is being recorded.
+// core/graph_builder.h — GraphBuilder, which records a graph; replay(), which applies its records
+// again.
 #pragma once
 
 #include <cstdint>
@@ -15,61 +16,67 @@ namespace reel {
 
 /// Records the ops applied on this thread while it is the innermost builder of `mode`.
 ///
-/// An eager tensor, or a value of an enclosing builder, that an op reads becomes a capture: an
-/// input behind the formal ones, held by reference. Values of builders that do not enclose this one
-/// are a TraceError.
+/// If an op reads an eager tensor, or a value of an enclosing builder, the tensor becomes a
+/// capture: an input behind the formal ones, held by reference. Throws TraceError for a value of a
+/// builder that does not enclose this one. Not thread-safe.
 class GraphBuilder {
  public:
-  /// Encloses: the builder that is active now. Recording starts with a ModeScope on scope().
-  /// place: what errors call the recording, as in: the body of scan "encoder".
+  /// Makes a builder enclosed by the active one. A ModeScope on scope() starts the recording.
+  /// place: the name of the recording in errors, for instance: the body of scan "encoder".
   GraphBuilder(std::string name, std::string place);
   explicit GraphBuilder(const std::string& name) : GraphBuilder(name, name) {}
   ThreadMode scope() { return {this, nullptr, nullptr}; }
 
+  /// Adds a formal input.
   Tensor add_input(const TensorType& type);
+  /// Records an op. Throws as its type rule and lift() do.
   Tensors record(const Op& op, const AttrsRef& attrs, OpInputs inputs);
-  /// The value in this graph of a tensor from anywhere: itself, or the capture of it.
+  /// Returns the value of this graph that stands for a tensor: the tensor itself, or its capture.
+  /// Throws ArgumentError for an empty Tensor, TraceError if sees() is false.
   Tensor lift(const Tensor& tensor);
-  /// The value number of a tensor of this graph, lifted first.
+  /// Returns the value number of a tensor, after lift().
   ValueId value(const Tensor& tensor);
-  /// True if lift takes the tensor: a value of this graph or of one around it, or an eager tensor.
+  /// Returns true if lift accepts the tensor: a value of this graph or of an enclosing one, or an
+  /// eager tensor.
   bool sees(const Tensor& tensor) const;
-  /// Returns the value in this graph of a tensor that lift takes, or an empty Tensor if the graph
-  /// has no capture of it so far.
+  /// Returns the value of this graph for a tensor that lift accepts, or an empty Tensor if the
+  /// graph has no capture of it yet.
   Tensor known(const Tensor& tensor) const;
-  /// Returns the tensor outside that a value of this graph stands for, or an empty Tensor if the
-  /// value is no capture. Returns a tensor from outside as it is.
+  /// Returns the tensor from outside for which a value of this graph stands, or an empty Tensor if
+  /// the value is no capture. Returns a tensor from outside unchanged.
   Tensor outside(const Tensor& tensor) const;
 
-  /// The number that a value of this graph is in every run, where it was recorded as one.
+  /// Returns the integer that a value of this graph is in every run; nothing if it is not known.
   std::optional<std::int64_t> known_integer(const Tensor& tensor) const;
 
-  /// Ends recording. What each capture stands for, in order, is captured().
+  /// Ends recording and returns the graph. captured() lists the tensors behind its captures, in
+  /// order. Throws as lift() for outputs.
   Ref<Graph> finish(const Tensors& outputs);
   const Tensors& captured() const { return captured_; }
 
-  /// In the outermost builder of the trace: `symbol` stands for `actual` wherever the traced code
-  /// says `actual`.
+  /// Makes `symbol` stand for `actual` wherever the traced code mentions `actual`. Requires the
+  /// outermost builder of a trace.
   void rename(const Dim& actual, const Dim& symbol);
-  /// From now on each ragged dim from outside becomes a symbol when traced code mentions it, and a
-  /// capture binds the symbol in a run. The graph can then run among finished entries, which show
-  /// other dims. Requires the outermost builder of a trace.
+  /// From now on, replaces each ragged dim from outside by a symbol when traced code mentions it; a
+  /// capture binds the symbol in a run. The graph can then run with finished entries, for which
+  /// other dims stand in. Requires the outermost builder of a trace.
   void capture_ragged_dims() { captures_ragged_dims_ = true; }
-  /// This is the body of a loop whose entries end one by one: a dim from outside with a length for
-  /// each of them becomes a symbol here, because ended entries show another one.
+  /// Declares the dims of entries that finish one by one in this loop body. Dims from outside with
+  /// a length per entry become symbols here, because finished entries see other dims.
   void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
-  /// What such symbols stand for around the body.
+  /// Returns the dims outside the body for these symbols.
   DimEnv dims_outside() const;
-  /// The symbol for a dim, noting that code named it although it is the dim of an argument.
+  /// Returns the symbol of a dim, and marks it as named by the code although it is an argument's
+  /// dim.
   Dim canonical(const Dim& dim);
-  /// Whether traced code named the dim behind this symbol itself instead of taking it from an
-  /// argument.
+  /// Returns true if traced code named the dim behind this symbol itself, instead of taking it from
+  /// an argument.
   bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }
 
   std::uint64_t serial() const { return serial_; }
   std::size_t record_count() const { return graph_->records.size(); }
   GraphBuilder* outer() const { return around_.builder; }
-  /// The mode in which the builder was made, around the body, branch or trace.
+  /// Returns the mode in which the builder was made, outside the body, branch or trace.
   const ThreadMode& around() const { return around_; }
   GraphBuilder& root();
 
@@ -89,11 +96,11 @@ class GraphBuilder {
   std::unordered_set<const DimNode*> guarded_;
   bool captures_ragged_dims_ = false;
   Dims entry_dims_;
-  std::vector<std::pair<Dim, Dim>> body_dims_;  ///< from outside, and their symbols
+  std::vector<std::pair<Dim, Dim>> body_dims_;  ///< dims from outside, and their symbols
 };
 
-/// Records fn(inputs of these types) as a graph; captured says what its captures stand for.
-/// renames: of the graph that it is a part of, if it is.
+/// Result of record_graph: the graph of fn(inputs of these types), and the tensors behind its
+/// captures. renames: of the graph that it is a part of; empty if none.
 struct RecordedGraph {
   Ref<Graph> graph;
   Tensors captured;
@@ -111,20 +118,20 @@ RecordedGraph record_graph(const std::string& name, const std::vector<TensorType
   return {std::move(graph), builder.captured()};
 }
 
-/// Applies the records of a graph again in the active context: runs it, inlines it into a trace, or
-/// puts it on a tape.
+/// Applies the records of a graph again in the active context: runs them, inlines them into a
+/// trace, or puts them on a tape. Returns the outputs.
 ///
-/// inputs: formal ones and captures. env: what its free symbols stand for; filled with what the run
-/// binds. `values`, if given, receives every value of the graph that the context made, by number.
-/// apply: does a record in place of bind().
+/// inputs: formal ones and captures.
+/// env: dims of the free symbols; receives the bindings of the run.
+/// values: if given, receives every value of the graph, by number.
+/// apply: if given, applies a record instead of bind().
 using ApplyRecord = std::function<Tensors(const OpRecord&, OpInputs, AttrsRef)>;
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
                Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
 
-/// A value for one of type `formal` in a graph, where its dims may have been born apart from those
-/// that the graph knows by now, in a run that computed once more what others came from: each is the
-/// one that is known, if it has that size. Of an op that decides its types, or an element of a
-/// list.
+/// Returns `value` with the dims that `env` knows for the type `formal`, if their sizes agree. For
+/// results of ops whose kernel decides types, and for elements of lists: if a run recomputes a
+/// value, its dims are new objects, although equal ones are known.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
 
 }  // namespace reel

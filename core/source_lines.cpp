@@ -33,7 +33,7 @@ bool has_prefix_in(std::string_view file, std::string_view root) {
   return false;
 }
 
-/// The library's own, or the compiler's.
+/// Returns true for lines of the library or the compiler.
 bool is_ours(const SourceLine& line) {
   const std::string_view file = line.file;
   if (file.empty()) {
@@ -44,7 +44,7 @@ bool is_ours(const SourceLine& line) {
   }
   if (has_prefix_in(file, REEL_SOURCE_ROOT) || file.find("/c++/") != std::string_view::npos)
     return true;
-  const std::size_t include = file.rfind("/reel/");  // an installed header, or one of the build's
+  const std::size_t include = file.rfind("/reel/");  // an installed header, or a generated one
   return include != std::string_view::npos && has_prefix_in(file, file.substr(0, include + 5));
 }
 
@@ -57,7 +57,7 @@ bool starts_threads(std::string_view function) {
 using Lines = std::vector<SourceLine>;
 
 #ifdef REEL_HAS_BACKTRACE
-/// Of one address: several where calls were inlined, the innermost first.
+/// Returns the lines of one address: several if calls were inlined, the innermost first.
 Lines lines_at(std::uintptr_t address) {
   static backtrace_state* const state = backtrace_create_state(
       nullptr, 1, [](void*, const char*, int) {}, nullptr);
@@ -87,7 +87,7 @@ Lines lines_at(std::uintptr_t address) {
 }
 #endif
 
-/// Reading debug information takes long, and addresses come again.
+/// Caches lines, because reading debug information is slow and addresses recur.
 const Lines& known_lines_at(std::uintptr_t address) {
   static auto& known = *new std::map<std::uintptr_t, Lines>;  // never destroyed
   const auto [found, is_new] = known.try_emplace(address);
@@ -97,7 +97,7 @@ const Lines& known_lines_at(std::uintptr_t address) {
 
 std::mutex resolving;
 
-/// Behind a bracket's other end.
+/// Returns the position behind the closing bracket.
 std::size_t behind_brackets(const std::string& text, std::size_t at) {
   int open = 0;
   for (; at < text.size(); ++at) {
@@ -123,7 +123,7 @@ std::string short_name(const std::string& name) {
       }
       const std::size_t behind = behind_brackets(name, i);
       const bool is_decltype = result.ends_with("decltype") || result.ends_with("decltype ");
-      // What is in a function has a name of its own, but for lambdas.
+      // A name inside a function is qualified by it, except a lambda's.
       const bool goes_on =
           name.compare(behind, 2, "::") == 0 && name.compare(behind, 3, "::{") != 0;
       if (!is_decltype && !goes_on) break;
@@ -145,7 +145,7 @@ std::string short_name(const std::string& name) {
     ++i;
   }
   while (result.ends_with(' ')) result.pop_back();
-  const std::size_t blank = result.rfind(' ', result.find("operator "));  // behind what it returns
+  const std::size_t blank = result.rfind(' ', result.find("operator "));  // behind the return type
   if (blank != std::string::npos) result.erase(0, blank + 1);
   return result == "operator" || result.ends_with("::operator") ? "" : result;
 }

@@ -1,4 +1,4 @@
-// core/source_lines.h — sources as lines of code.
+// core/source_lines.h — translates return addresses to lines of code.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace reel {
 
-/// A call on the way to an op.
+/// A call that led to an op.
 struct SourceLine {
-  std::string file;  ///< empty where the program was built without debug information (-g, -g1)
+  std::string file;  ///< empty if the program was built without debug information (-g, -g1)
   int line = 0;
-  std::string function;  ///< without its arguments; may be empty
+  std::string function;  ///< without arguments; may be empty
 };
 
-/// The calls that led to an op, the innermost first, as far as they are the user's: the library's
-/// own and the standard library's are left out. Empty where nothing is known.
+/// Returns the calls that led to an op, the innermost first, without those of the library and the
+/// standard library. Returns nothing if they are not known. Thread-safe.
 std::vector<SourceLine> source_lines(SourceId source);
-/// The same as text, a call in a line: "model.cpp:12 loss".
+/// Returns the calls as text, one call a line: "model.cpp:12 loss".
 std::string source_text(SourceId source);
-/// Returns the innermost of these calls whose line is known, as "file:line"; empty if there is none.
+/// Returns the innermost of these calls with a known line, as "file:line"; empty if there is none.
 std::string place_text(SourceId source);
-/// Of a demangled symbol, without what it takes and returns: "float* loss<int>(Model const&)" ->
-/// "loss"; a lambda has no name beside its line: empty.
+/// Returns a demangled symbol without arguments and result: "float* loss<int>(Model const&)" ->
+/// "loss". Returns "" for a lambda, which has only its line.
 std::string short_name(const std::string& name);
-/// Of such a text the first line: the innermost call, that of the op itself.
+/// Returns the first line of such a text: the innermost call, which applied the op.
 std::string first_line(const std::string& text);
 
 }  // namespace reel

@@ -50,8 +50,8 @@ void check(const Dims& dims, DType dtype) {
         ": a tensor's dims are all named or all plain sizes; give every axis a Dim with a name"));
 }
 
-/// How many elements such a tensor has, -1 where only a run knows. All that lies in memory is
-/// counted in bytes by signed 64-bit integers: a size that wrapped around would be allocated.
+/// Returns the number of elements; -1 if only a run knows it. Bytes in memory are signed 64-bit
+/// integers throughout; a size that wrapped around would be allocated.
 std::int64_t count_elements(const Dims& dims, DType dtype) {
   std::int64_t numel = 1, bytes = 0;
   bool is_too_large = false;
@@ -81,7 +81,7 @@ void TypeNode::destroy(const TypeNode* node) {
         break;
       }
   }
-  delete node;  // outside the lock: its dims may free types in turn
+  delete node;  // outside the lock: freeing its dims may free other types
 }
 
 const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list) {
@@ -100,7 +100,7 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
     const TypeNode* node = it->second;
     if (node->dtype != dtype || node->is_list != is_list || !same_dims(node->dims, *dims)) continue;
     if (node->is_permanent) return node;
-    // A count of zero means that its last owner is about to remove it: make another.
+    // A count of zero means that the last owner is about to remove it: make another.
     std::uint32_t count = node->refs.load(std::memory_order_relaxed);
     while (count && !node->refs.compare_exchange_weak(count, count + 1)) {
     }
@@ -108,7 +108,7 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   }
   check(*dims, dtype);
   const std::int64_t numel = count_elements(*dims, dtype);
-  auto made = std::make_unique<TypeNode>();  // the table's as soon as it is in it
+  auto made = std::make_unique<TypeNode>();  // owned by the table once it is in it
   TypeNode* const node = made.get();
   node->dtype = dtype;
   node->is_list = is_list;

@@ -1,4 +1,4 @@
-// core/tensor_type.h — TensorType, dtype and dims together, interned.
+// core/tensor_type.h — TensorType, an interned pair of dtype and dims.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,29 @@
 
 namespace reel {
 
-/// What a TensorType points to. One object per (dtype, dims, list), so types compare as pointers.
+/// The object behind a TensorType. There is one per (dtype, dims, list), so types compare as
+/// pointers.
 struct TypeNode : RefCounted {
   DType dtype;
-  bool is_list = false;       ///< a TensorArray of such elements
-  bool is_permanent = false;  ///< plain sizes only: never freed, so that handles need not count
+  bool is_list = false;       ///< the type of a TensorArray with such elements
+  bool is_permanent = false;  ///< plain sizes only: never freed, and references are not counted
   bool is_named = false;
   bool is_known = true;      ///< all sizes are known; false inside traces
   bool is_ragged = false;    ///< some dim is ragged
   bool has_symbols = false;  ///< some dim belongs to a trace
   Dims dims;
-  std::vector<std::int64_t> sizes;  ///< -1 where only a run knows
+  std::vector<std::int64_t> sizes;  ///< -1 if only a run knows the size
   std::int64_t numel = 1;
   std::size_t hash = 0;
 
   static void destroy(const TypeNode*);
 };
 
-/// dtype and dims of a tensor, or of the elements of a TensorArray; printed f32[batch=3,hidden=8].
+/// The dtype and dims of a tensor, or of a TensorArray's elements; prints as f32[batch=3,hidden=8].
 class TensorType {
  public:
-  /// Throws ShapeError when dims mix named and plain ones, or name a dim twice.
+  /// Throws ShapeError if dims mix named and plain ones, list a dim twice, or contain an empty or
+  /// undefined one, or if the bytes do not fit into 64 bits.
   TensorType(DType dtype, const Dims& dims);
   explicit TensorType(DType dtype) : TensorType(dtype, Dims{}) {}
   TensorType(const TensorType& other) : node_(other.node_) { retain(); }
@@ -57,7 +59,7 @@ class TensorType {
 
   TensorType with(DType dtype) const;
   TensorType with(const Dims& dims) const;
-  /// The type of a TensorArray with such elements, and back.
+  /// Return the type of a TensorArray with such elements, and the element type of a list.
   TensorType as_list() const;
   TensorType element() const;
 
@@ -66,7 +68,7 @@ class TensorType {
  private:
   struct Interned {};
   TensorType(Interned, const TypeNode* node)
-      : node_(node) {}  // one argument would take the 0 of zeros({0})
+      : node_(node) {}  // a single argument would take the 0 of zeros({0})
   static const TypeNode* intern(DType dtype, const Dims& dims, bool is_list);
   void retain() const {
     if (!node_->is_permanent) node_->retain();
