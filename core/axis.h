@@ -51,8 +51,8 @@ class Axes {
   std::vector<Axis> axes_;
 };
 
-/// Returns an axis as messages name it, by its name or else by its position: "axis time=3 of
-/// f32[batch=2,time=3]", "axis 1 of f32[2,3]". Requires: axis >= 0.
+/// Returns the text for an axis in messages, with its name or else its position. Examples:
+/// "axis time=3 of f32[batch=2,time=3]", "axis 1 of f32[2,3]". Requires: axis >= 0.
 std::string axis_name(const TensorType& type, int axis);
 
 }  // namespace reel

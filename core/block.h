@@ -32,7 +32,7 @@ enum class BlockKind : std::uint8_t {
   view,     ///< data lies in another block
   list,     ///< a TensorArray; its elements are the attachment
   promise,  ///< a value of a graph that is being recorded
-  steps,  ///< residuals of a loop for all iterations; few are in memory (core/saved_steps.h)
+  steps,    ///< residuals of a loop for all iterations; few are in memory (core/saved_steps.h)
 };
 
 /// The purpose of a block's data, as memory() counts them (core/memory.h).
@@ -45,9 +45,9 @@ struct alignas(64) TensorBlock : RefCounted {
   std::atomic<MemoryClass> memory_class = MemoryClass::values;
   std::uint32_t value = 0;  ///< promise: its value number in the graph
   TensorType type;
-  void* data = nullptr;  ///< promise: the op that made it; null for an input
+  void* data = nullptr;                   ///< promise: the op that made it; null for an input
   std::uint64_t id = 0;                   ///< unique over all blocks and threads; never reused
-  Ref<TensorBlock> storage;  ///< view: the block that owns the data
+  Ref<TensorBlock> storage;               ///< view: the block that owns the data
   Ref<const BlockAttachment> attachment;  ///< promise: its Recording
   std::uint64_t builder = 0;              ///< promise: serial number of the GraphBuilder
 
@@ -82,7 +82,7 @@ std::string leak_text(const TensorBlock& promise);
 std::uint64_t next_block_id();
 /// Returns true if block `id` was made on this thread after the block with the id `begin`.
 inline bool is_id_since(std::uint64_t id, std::uint64_t begin) {
-  return id > begin && id - begin < std::uint64_t{1} << 43;  // ids of other threads are further away
+  return id > begin && id - begin < std::uint64_t{1} << 43;  // other threads' ids are further away
 }
 
 }  // namespace reel

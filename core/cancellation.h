@@ -29,7 +29,7 @@ class CancelledError : public Error {
 ///     std::mutex mutex;
 ///     std::unique_lock lock(mutex);
 ///     std::condition_variable_any().wait_for(lock, over, 5s, [] { return false; });
-///     source.request_stop();  // no harm where the call is over
+///     source.request_stop();  // harmless if the call has returned
 ///   });
 ///
 /// Loops check the token in every iteration. The dataflow executor checks it at every op, also in

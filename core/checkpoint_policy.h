@@ -63,14 +63,13 @@ class Checkpoint {
   /// bytes for the number of its iteration. A TensorArray counts as it was before the first
   /// iteration, because checkpoints share its elements.
   ///
-  /// A small budget costs time. Let n be the number of states that fit into one half of the budget,
-  /// and m the number of iterations whose residuals fit into the other half; both are at least 1.
-  /// At the end of T iterations every s-th has a checkpoint, where s is the smallest power of two
-  /// with T / s <= 3n/4.
+  /// A small budget costs time. One half of the budget holds n states, the other half the residuals
+  /// of m iterations; both n and m are at least 1. After T iterations, every s-th has a checkpoint.
+  /// Here s is the smallest power of two with T / s <= 3n / 4.
   /// - If s <= m, each iteration runs twice.
-  /// - Otherwise, each runs up to 2 + r times, where r is the smallest number with C(n/4 + 1 + r,
-  ///   r) >= s / m. If s / m <= n/4 + 2, then r = 1.
   /// - If n = 1, each runs about T / 2m times.
+  /// - Otherwise, each runs up to 2 + r times. Here r is the smallest number with
+  ///   binomial(n / 4 + 1 + r, r) >= s / m; it is 1 if s / m <= n / 4 + 2.
   ///
   /// saved_values and explain() report how often. For an LSTM with states of 16 KiB and residuals
   /// of 48 KiB per iteration, over 100,000 iterations:

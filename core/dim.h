@@ -57,11 +57,11 @@ class Dim {
   bool is_ragged() const;
   /// Returns true if the dim has a name without a size.
   bool is_undefined() const;
-  /// Returns false for undefined dims, and while tracing for dims whose size only a run knows.
+  /// Returns false for undefined dims, and while tracing for sizes that are known only at run time.
   bool has_size() const { return size_ >= 0; }
   const std::string& name() const;
-  /// Returns the extent. Throws ArgumentError for an undefined dim, TraceError if only a run of the
-  /// graph knows it.
+  /// Returns the extent. Throws ArgumentError for an undefined dim, TraceError if it is known
+  /// only when the graph runs.
   std::int64_t size() const;
   /// Returns the length of every entry (i32); a scalar unless the dim is ragged. Throws
   /// ArgumentError for an undefined dim.

@@ -15,7 +15,7 @@ namespace reel {
 // time+1.
 //
 // Equal expressions give equal dims: time + 1 is the same dim whenever and wherever it is written,
-// also in a trace. Normal forms are equal, too:
+// also in a trace. Also equal are:
 //
 //   1 + time == time + 1        (time + 1) - 1 == time        time + 0 == time
 //   (time * 6) / 2 == time * 3        a + b == b + a
@@ -24,8 +24,8 @@ namespace reel {
 // an empty entry gets one element. A tensor gets such a dim if an op accepts a dim for its result:
 // pad(x, time, 0, 1, 0, time + 1).
 //
-// All throw ArgumentError for an undefined dim, if a length does not fit into 32 bits, or if a
-// number or size does not fit into 64. Thread-safe. A dim is found again as long as a reference to
+// All throw ArgumentError for an undefined dim. They throw it also if a length does not fit into 32
+// bits, or a number or size into 64. Thread-safe. A dim is found again as long as a reference to
 // it exists.
 
 /// Returns the dim with the sum of both lengths. Requires that the lengths of one operand run over

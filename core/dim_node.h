@@ -22,7 +22,7 @@ struct DimNode : RefCounted {
   std::string name;
   DimKind kind = DimKind::plain;
   bool is_symbol = false;    ///< belongs to a trace
-  std::int64_t size = -1;    ///< extent; -1 if only a run knows it
+  std::int64_t size = -1;    ///< extent; -1 if known only at run time
   Ref<TensorBlock> lengths;  ///< i32; null for static dims and symbols
   std::vector<Dim> length_dims;
   bool is_full = true;  ///< every length equals the extent: there is no padding

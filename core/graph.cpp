@@ -63,7 +63,7 @@ void Graph::seal() {
     s.attrs_have_symbols.push_back(any);
     bool makes = false;
     for (ValueId v : outputs_of(record)) {
-      // A size that only a run knows is bound by this value. A static dim is bound by an enclosing
+      // A size known only at run time is bound by this value. A static dim is bound by an enclosing
       // graph; in the outermost graph, it is made when it is first needed.
       for_each_symbol(types[v], [&](const Dim& d) {
         makes = true;

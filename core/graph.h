@@ -147,7 +147,7 @@ class Graph : public RefCounted, public OpRecords {
   std::string to_dot() const;
   /// Writes a page with a picture that can be searched, in which boxes (loops, conds, branches)
   /// fold and unfold. It needs no network. If a plan has run the graph (jit), the page also shows
-  /// the graph that the plan runs, and the graphs run by gradients of calls under a tape. It shows
+  /// the plan's graph, and the graphs of gradients of calls under a tape. It shows
   /// times and counts if they were taken (JitOptions::profile). docs/pictures.md explains how to
   /// read it.
   ///
@@ -163,9 +163,12 @@ using GraphRef = Ref<const Graph>;
 /// appearance.
 std::ostream& operator<<(std::ostream& out, const Graph& graph);
 
-/// Checks a graph. Throws InternalError if a record reads a value before it is made, if a type
-/// differs from the op's type rule, or if a symbol is mentioned without a binding. `after` names
-/// the transformation in the message.
+/// Checks a graph. Throws InternalError in these cases:
+/// - A record reads a value before it is made.
+/// - A type differs from the op's type rule.
+/// - A symbol is mentioned without a binding.
+///
+/// after: the transformation that the message names.
 void verify(const Graph& graph, const char* after);
 
 /// A graph as an attribute, with the dims that its free symbols stand for at the place of use.

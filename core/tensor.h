@@ -34,8 +34,8 @@ class Tensor {
   /// Returns the dim of an axis; negative axes count from the end. Throws IndexError if out of
   /// range.
   Dim dim(int axis) const;
-  /// Returns the sizes. Throws TraceError if only a run of the graph knows one; numel() does so
-  /// too.
+  /// Returns the sizes. Throws TraceError if one is known only when the graph runs, as numel()
+  /// does.
   std::vector<std::int64_t> shape() const;
   std::int64_t numel() const;
 

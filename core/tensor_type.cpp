@@ -50,7 +50,7 @@ void check(const Dims& dims, DType dtype) {
         ": a tensor's dims are all named or all plain sizes; give every axis a Dim with a name"));
 }
 
-/// Returns the number of elements; -1 if only a run knows it. Bytes in memory are signed 64-bit
+/// Returns the number of elements; -1 if known only at run time. Bytes in memory are signed 64-bit
 /// integers throughout; a size that wrapped around would be allocated.
 std::int64_t count_elements(const Dims& dims, DType dtype) {
   std::int64_t numel = 1, bytes = 0;

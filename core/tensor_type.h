@@ -21,7 +21,7 @@ struct TypeNode : RefCounted {
   bool is_ragged = false;    ///< some dim is ragged
   bool has_symbols = false;  ///< some dim belongs to a trace
   Dims dims;
-  std::vector<std::int64_t> sizes;  ///< -1 if only a run knows the size
+  std::vector<std::int64_t> sizes;  ///< -1 if known only at run time
   std::int64_t numel = 1;
   std::size_t hash = 0;
 
@@ -32,7 +32,7 @@ struct TypeNode : RefCounted {
 class TensorType {
  public:
   /// Throws ShapeError if dims mix named and plain ones, list a dim twice, or contain an empty or
-  /// undefined one, or if the bytes do not fit into 64 bits.
+  /// undefined dim. Throws ShapeError also if the bytes of all elements do not fit into 64 bits.
   TensorType(DType dtype, const Dims& dims);
   explicit TensorType(DType dtype) : TensorType(dtype, Dims{}) {}
   TensorType(const TensorType& other) : node_(other.node_) { retain(); }

@@ -36,8 +36,9 @@ class Vjp {
   virtual bool needs(std::size_t i) const = 0;
   /// Adds to the cotangent of input i.
   virtual void add(std::size_t i, Tensor cotangent) = 0;
-  /// Adds to the cotangent of input i if only a run knows whether a path leads to the input.
-  /// present: a boolean scalar. If it is false, the cotangent must be zeros and counts as none.
+  /// Adds to the cotangent of input i if it is decided at run time whether a path leads to the
+  /// input. present: a boolean scalar. If it is false, the cotangent must be zeros and counts as
+  /// none.
   virtual void add(std::size_t i, Tensor cotangent, const Tensor& present) = 0;
   /// Returns true if the cotangent of this input, a table, may be given as table rows by
   /// add_rows().

@@ -20,8 +20,8 @@ enum class Keep { no, yes };
 //   any                   false   argmax, argmin   0
 //   all                   true
 //
-// Throw IndexError or ShapeError for an axis that x does not have, ArgumentError for an axis listed
-// twice, DTypeError for a dtype that the function does not accept.
+// All throw IndexError or ShapeError for an axis that x does not have, and ArgumentError for an
+// axis listed twice. They throw DTypeError for a dtype that the function does not accept.
 
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor sum(const Tensor& x);

@@ -45,18 +45,19 @@ inline Tensor broadcast_to(const Tensor& x, std::initializer_list<std::int64_t> 
 /// new axis stands at the position of the first of them.
 ///
 /// Named dims: `to` is the new dim; default: a new one called "batch*time". A ragged dim stays
-/// ragged, with its lengths multiplied, if it comes first, and the other dims have one size and are
-/// not dims of its lengths. Otherwise the new dim has one size, the product of the extents; padding
-/// becomes ordinary elements with value 0. split_dim is the inverse. Copies only if axes move or
-/// padding is set to 0.
+/// ragged, with its lengths multiplied, if it comes first and its lengths do not run over the other
+/// dims, which must have one size each. Otherwise the new dim has one size, the product of the
+/// extents; padding becomes ordinary elements with value 0. split_dim is the inverse. Copies only
+/// if axes move or padding is set to 0.
 Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to = {});
 /// Returns x with one axis split into several, in row-major order, in its place. Shares storage
 /// unless zeros are appended.
 ///
 /// Sizes of the parts must multiply to the axis's size. One may be open: `unknown`, or a dim that
-/// is only a name. With an open part, an axis of no static size (ragged dims always) gets zeros at
-/// the end of each entry, up to a multiple of the others. Dim("chunk") of {Dim("chunk"), window}
-/// then has the size ceil(length / window). The first part of a ragged axis is ragged.
+/// is only a name. With an open part, an axis without a static size (such as a ragged one) is
+/// padded with zeros: each entry up to a multiple of the other parts. Dim("chunk") of
+/// {Dim("chunk"), window} then has the size ceil(length / window). The first part of a ragged axis
+/// is ragged.
 Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts);
 /// Returns x without axes, which must each have the static size 1. Shares storage.
 Tensor squeeze(const Tensor& x, const Axes& axes);
