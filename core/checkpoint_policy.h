@@ -90,11 +90,9 @@ class Checkpoint {
   Checkpoint where(SavingRule rule) const;
 
   bool keeps_all() const { return !steps_ && !bytes_ && !rule_; }
-  const std::shared_ptr<const SavingRule>& rule() const {
-    return rule_;
-  }                                              ///< null: the default rule
-  std::int64_t steps() const { return steps_; }  ///< 0: not given by iterations
-  std::int64_t bytes() const { return bytes_; }  ///< 0: not given by bytes
+  const std::shared_ptr<const SavingRule>& rule() const { return rule_; }  ///< null: by default
+  std::int64_t steps() const { return steps_; }                            ///< 0: not by iterations
+  std::int64_t bytes() const { return bytes_; }                            ///< 0: not by bytes
 
   bool operator==(const Checkpoint&) const = default;
 

@@ -37,8 +37,7 @@ struct Error::Text {
   SourceId source = kNoSource;
   bool is_of_recorded_op = false;
   std::once_flag once;
-  std::string
-      with_place;  // made by the first what(), because reading lines from debug information is slow
+  std::string with_place;  // made by the first what(): reading debug information is slow
 
   Text(std::string message, SourceId source, bool is_of_recorded_op)
       : message(std::move(message)), source(source), is_of_recorded_op(is_of_recorded_op) {}
