@@ -1,4 +1,4 @@
-// core/attrs.h — typed attributes of ops, which can be hashed, compared and printed, and whose dims
+// core/attrs.h — typed attributes of ops: they can be hashed, compared and printed, and their dims
 // can be substituted.
 #pragma once
 

@@ -61,18 +61,18 @@ static_assert(sizeof(TensorBlock) == 64);
 Ref<TensorBlock> allocate_block(const TensorType& type);
 /// Returns a block that shares `storage`; its data start at `data`.
 Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& storage, void* data);
-/// Returns a block whose data belong to `owner`, with elements in row-major order. Requires only
+/// Returns a block with data that `owner` owns, elements in row-major order. Requires only
 /// the alignment of single elements.
 Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
                                   Ref<const BlockAttachment> owner);
-/// Returns a block whose data lie in a plan's memory, which the plan may overwrite. Code outside
+/// Returns a block with data in a plan's memory, which the plan may overwrite. Code outside
 /// the plan must not keep it (lies_in_plan() detects such tensors).
 Ref<TensorBlock> allocate_placed(const TensorType& type, void* data);
 Ref<TensorBlock> allocate_list(const TensorType& type, Ref<const BlockAttachment> elements);
 /// Returns a block without data; iterations are read through the attachment.
 Ref<TensorBlock> allocate_steps(const TensorType& type, Ref<const BlockAttachment> steps);
-/// Returns a promise, a value of a recording. maker: the op whose output it is; null for an input
-/// of the recording.
+/// Returns a promise, a value of a recording. maker: the op that made it; null for an input of
+/// the recording.
 Ref<TensorBlock> allocate_promise(const TensorType& type, std::uint64_t builder,
                                   std::uint32_t value, Ref<const Recording> recording,
                                   const Op* maker);

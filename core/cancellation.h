@@ -52,7 +52,7 @@ class CancellationScope {
 /// Returns a token that is stopped by any token of this thread's scopes. Without a scope it never
 /// stops.
 std::stop_token cancellation_token();
-/// Throws CancelledError if a stop was requested of one of those tokens.
+/// Throws CancelledError if cancellation_token() is stopped.
 void check_cancellation();
 /// Throws CancelledError. failure: an op's exception that the call would have thrown later; its
 /// text is added to the message.

@@ -31,7 +31,7 @@ namespace reel {
 /// Returns the dim with the sum of both lengths. Requires that the lengths of one operand run over
 /// all dims of the other's lengths; throws ShapeError otherwise.
 Dim operator+(const Dim& a, const Dim& b);
-/// Divides and rounds up: the number of groups of n, the last of which may be smaller. Throws
+/// Divides and rounds up: the number of groups of n; the last group may be smaller. Throws
 /// ArgumentError unless n is positive.
 Dim ceildiv(const Dim& dim, std::int64_t n);
 

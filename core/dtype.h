@@ -26,7 +26,7 @@ constexpr bool is_float(DType dtype) { return dtype == f32 || dtype == f64; }
 constexpr bool is_integer(DType dtype) { return dtype == i32 || dtype == i64; }
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
-/// Returns the DType whose elements are stored as T.
+/// Returns the DType that stores its elements as T.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return f32;

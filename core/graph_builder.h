@@ -130,7 +130,7 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
                Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
 
 /// Returns `value` with the dims that `env` knows for the type `formal`, if their sizes agree. For
-/// results of ops whose kernel decides types, and for elements of lists: if a run recomputes a
+/// results of ops with kernel_decides_types, and for elements of lists: if a run recomputes a
 /// value, its dims are new objects, although equal ones are known.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
 

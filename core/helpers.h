@@ -1,4 +1,4 @@
-// core/helpers.h — Helpers, threads for work whose parallelism is known only while it runs.
+// core/helpers.h — Helpers, threads for work with a parallelism that is known only while it runs.
 #pragma once
 
 #include <memory>

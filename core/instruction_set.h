@@ -5,7 +5,7 @@
 
 namespace reel {
 
-/// Returns "sse42", "avx2" or "avx512": the instruction set whose kernels this process runs.
+/// Returns "sse42", "avx2" or "avx512": the instruction set of the kernels that this process runs.
 ///
 /// It is the best set that the processor and its operating system support. The environment variable
 /// REEL_MAX_ISA, one of these names in either case, lowers it, and limits oneDNN to the same set.

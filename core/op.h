@@ -51,9 +51,9 @@ struct KernelArgs {
   /// True if the kernel may overwrite temporary inputs. False if a tape still records them
   /// afterwards.
   bool may_reuse;
-  std::span<const TensorType> types;  ///< of the outputs; empty for ops whose kernel decides them
+  std::span<const TensorType> types;  ///< of the outputs; empty for ops with kernel_decides_types
   std::span<Tensor> out;
-  Tensors* decided = nullptr;  ///< of ops whose kernel decides types: receives all outputs
+  Tensors* decided = nullptr;  ///< for ops with kernel_decides_types: receives all outputs
   bool adds = false;  ///< add to the content of a placed output; only for ops with Op::can_add
 
   template <class T>
@@ -122,7 +122,7 @@ struct Op {
   const char* no_vjp = nullptr;
   OpReads reads = {};
   /// Replaces `reads` if the operands that are read depend on the attributes, or on the inputs
-  /// whose cotangents are wanted (a bit set).
+  /// with wanted cotangents (a bit set).
   OpReads (*reads_by)(const Attrs*, std::uint32_t wanted) = nullptr;
   OpSamples (*samples)() = nullptr;
   /// Output types depend on values: the kernel sets them, and the type rule serves traces only.

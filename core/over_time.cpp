@@ -30,7 +30,7 @@ std::vector<int> behind_time(std::vector<int> axes) {
 
 namespace {
 
-/// Named operands are matched by their dims: one of them must have all dims.
+/// Named operands are matched by their dims: one operand must have all dims.
 Tensors broadcast_named(const OverTime& at) {
   const Dims wanted = at.with_time(at.step_out[0].dims());
   Tensors in(at.in.begin(), at.in.end());

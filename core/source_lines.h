@@ -15,8 +15,8 @@ struct SourceLine {
   std::string function;  ///< without arguments; may be empty
 };
 
-/// Returns the calls that led to an op, the innermost first, without those of the library and the
-/// standard library. Returns nothing if they are not known. Thread-safe.
+/// Returns the calls that led to an op, the innermost first. Leaves out calls of the library and
+/// the standard library. Returns nothing if they are not known. Thread-safe.
 std::vector<SourceLine> source_lines(SourceId source);
 /// Returns the calls as text, one call a line: "model.cpp:12 loss".
 std::string source_text(SourceId source);
@@ -25,7 +25,7 @@ std::string place_text(SourceId source);
 /// Returns a demangled symbol without arguments and result: "float* loss<int>(Model const&)" ->
 /// "loss". Returns "" for a lambda, which has only its line.
 std::string short_name(const std::string& name);
-/// Returns the first line of such a text: the innermost call, which applied the op.
+/// Returns the first line of source_text(): the innermost call, which applied the op.
 std::string first_line(const std::string& text);
 
 }  // namespace reel

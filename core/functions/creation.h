@@ -23,7 +23,7 @@ concept TensorElement = std::same_as<T, float> || std::same_as<T, double> ||
                              std::numeric_limits<std::int64_t>::digits);
 
 namespace detail {
-/// The element type in which a tensor of such numbers stores them.
+/// The element type in which a tensor stores these numbers.
 template <TensorElement T>
 using StoredAs = std::conditional_t<
     std::floating_point<T> || std::same_as<T, bool>, T,

@@ -33,8 +33,8 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axe
               const Arg& backup = 0);
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask);
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Tensor& backup);
-/// Returns the inverse of pack(x, dims): `dims` replace the packed axis, whose elements become the
-/// valid ones.
+/// Returns the inverse of pack(x, dims): `dims` replace the packed axis, and its elements become
+/// the valid elements.
 Tensor unpack(const Tensor& x, const Axis& packed, const Dims& dims, const Arg& backup = 0);
 
 }  // namespace reel
