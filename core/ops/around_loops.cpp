@@ -8,13 +8,13 @@
 namespace reel {
 namespace {
 
-/// Of each step a loop keeps, for its gradient, so many times its state (without one, what it
-/// stacks), by and large: an LSTM its gates and both states, an RNN less.
+/// Estimate of the residuals that a loop saves per step, as a multiple of its state (without state:
+/// of its stacks). An LSTM saves its gates and both states, an RNN less.
 constexpr int kKeptOverState = 4;
-/// Stands for what nobody knows: more than any cache has.
+/// Stands for an unknown size: larger than any cache.
 TensorType open_type() { return TensorType(boolean, {std::int64_t{1} << 30}); }
 
-/// The dim that a loop inside goes along; nothing where only a run tells how long it is.
+/// Returns the dim along which an inner loop runs; nullopt if only a run knows its size.
 std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRecord& record) {
   const auto in = around.inputs_of(record);
   const std::vector<TensorType> types = around.types_of(in);
@@ -27,8 +27,8 @@ std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRe
   return steps ? std::optional(Dim(std::max<std::int64_t>(*steps, 0))) : std::nullopt;
 }
 
-/// The loops and branches of a graph whose results its outputs need, or that print. The others are
-/// still there when a gradient is made, and gone when its forward loop is planned.
+/// Returns the loops and branches of a graph whose results its outputs need, or that have effects.
+/// Others still exist when a gradient is made, but are gone when its forward loop is planned.
 std::vector<const OpRecord*> needed_parts(const Graph& graph) {
   std::vector<std::uint8_t> is_needed(graph.types.size());
   for (const ValueId v : graph.outputs) is_needed[v] = 1;
@@ -48,12 +48,13 @@ std::vector<const OpRecord*> needed_parts(const Graph& graph) {
 
 class Estimate {
  public:
-  /// known: what dims of types are to be made of. They stand in attributes, in the graph around.
+  /// known: the dims from which the dims of the resulting types may be made. The types become
+  /// attributes of the loop's record, in the graph around.
   explicit Estimate(const DimEnv& known) : known_(known) {}
   std::vector<TensorType> types;
   bool has_loops = false;
 
-  /// env: of the graph.
+  /// env: the dims of the graph.
   void add_loops(const Graph& graph, DimEnv& env, const Dims& steps_around) {
     for (const OpRecord* record : needed_parts(graph)) {
       if (record->op == &loop_op) {
@@ -88,14 +89,14 @@ class Estimate {
         add_kept(inside.resolve(body.types[body.outputs[k]]), all);
     add_loops(body, inside, all);
   }
-  /// Of the state, or of what a step gives, what may be kept for the gradient.
+  /// Adds the residuals that a value of the state or of a step's output may cause.
   void add_kept(const TensorType& type, const Dims& steps) {
     if (!is_float(type.dtype()) || type.is_list()) return;
     Dims dims = steps;
     dims.insert(dims.end(), type.dims().begin(), type.dims().end());
     types.insert(types.end(), kKeptOverState, with_known_dims(type.dtype(), dims));
   }
-  /// Only bytes count: where sizes are known, names do not matter.
+  /// Only bytes count: if all sizes are known, names are dropped.
   TensorType with_known_dims(DType dtype, const Dims& dims) const {
     if (std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.has_size(); })) {
       std::int64_t numel = 1;

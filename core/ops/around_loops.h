@@ -1,4 +1,4 @@
-// core/ops/around_loops.h — how large a step is of a loop that has loops inside.
+// core/ops/around_loops.h — estimates how much memory a step of a loop with inner loops touches.
 #pragma once
 
 #include <span>
@@ -8,14 +8,15 @@
 
 namespace reel {
 
-/// What a step of a loop reads and writes, and what loops inside of it may keep of their steps, by
-/// and large: the same whatever policies and rules say of any of them, in the loop and in its
-/// gradient, as chunks are chosen by it. Nothing where there are no loops inside, or none that
-/// anybody needs. inputs: types of the op's.
+/// Estimates the values that one step of a loop reads and writes, together with the residuals that
+/// inner loops may save. Chunk sizes are chosen by it, so it ignores policies and saving rules: the
+/// loop and its gradient get the same estimate.
+/// inputs: types of the op's inputs.
+/// Returns types whose bytes count; empty without inner loops whose results are needed.
 std::vector<TensorType> step_around_loops(const LoopAttrs& attrs,
                                           std::span<const TensorType> inputs);
-/// Of such a loop, or of its gradient: some loop inside may keep any number of values for a step.
-/// Then nothing is done for several of its steps at once.
+/// True if the bytes of a step of such a loop, or of its gradient, are unbounded: an inner loop may
+/// save any number of values per step. Such loops never run several steps together.
 bool is_step_open(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// No two are equal, so that no two applications become one.
+/// All numbers differ, so that no two applications are merged.
 struct AfreshAttrs {
   std::int64_t number;
   template <class F>

@@ -1,4 +1,5 @@
-// core/ops/checkpointed.h — a function of which little is kept for its gradient but what goes in.
+// core/ops/checkpointed.h — a function that its gradient computes again instead of saving
+// residuals.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -7,9 +8,9 @@
 
 namespace reel {
 
-/// checkpointed(captures...): runs a graph, whose inputs they are. Its gradient runs the graph once
-/// more; but for what makes the last `kept` outputs, which nobody but the gradient reads. Source:
-/// Chen et al. (2016), "Training deep nets with sublinear memory cost".
+/// checkpointed(captures...): runs a graph on its captures. The gradient runs the graph again,
+/// except for the records that make the last `kept` outputs: these are saved, and only the gradient
+/// reads them. Source: Chen et al. (2016), "Training deep nets with sublinear memory cost".
 struct CheckpointedAttrs {
   SubGraph body;
   std::int64_t kept = 0;
@@ -23,9 +24,8 @@ extern const Op checkpointed_op;
 void checkpointed_vjp(Vjp& at);  // autodiff/checkpointed_vjp.cpp
 
 extern const Op afresh_op;
-/// The tensor as a value that nobody has computed anything from: what is computed from it is
-/// computed once more, and not taken from where that was done before; nor before `after` is there,
-/// where ops run as soon as they can.
+/// Returns x as a new value, so that ops on it are computed again: they are not merged with equal
+/// ops on x. Executors that run ops as soon as possible wait until `after` is computed.
 Tensor afresh(const Tensor& x, const Tensor& after);
 
 }  // namespace reel

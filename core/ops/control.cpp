@@ -1,4 +1,4 @@
-// The blocks of the ops with sub-graphs: loop and cond.
+// loop and cond, the ops with sub-graphs.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,13 +27,13 @@ Dim new_symbol(const LoopAttrs& attrs) {
   return Dim::of_node(node);
 }
 
-/// A new symbol for each dim that a loop's iterations change.
+/// Makes a new symbol for each dim that a loop's iterations change.
 class NewDims {
  public:
   NewDims(const LoopAttrs& attrs, DimEnv& env) : changing_(changing_dims(attrs)), env_(env) {
     for (const Dim& dim : changing_) make(dim);
   }
-  /// It changes, or is computed from one that does.
+  /// True if the dim changes, or is computed from a dim that changes.
   bool has(const Dim& dim) const {
     if (const DimExpression* expression = expression_of(dim))
       return std::any_of(expression->operands.begin(), expression->operands.end(),
@@ -107,7 +107,7 @@ void loop_type(TypeArgs& a) {
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, a.in);
   const NewDims last(attrs, env);
-  // A type of the body, seen from outside: what only an iteration knows is unknown here.
+  // Returns a type of the body as seen from outside: dims that only an iteration knows are unknown.
   const auto outside = [&](const TensorType& type) {
     if (!type.node()->has_symbols) return type;
     Dims dims;
@@ -118,7 +118,7 @@ void loop_type(TypeArgs& a) {
                                                           : Dim::unknown());
     return type.with(dims);
   };
-  // A carry whose sizes may change leaves with sizes that nobody knows yet.
+  // A carry whose sizes may change leaves with unknown sizes.
   for (int i = 0; i < attrs.carries; ++i) {
     const TensorType &formal = body.types[body.inputs[1 + i]],
                      &initial = a.in[attrs.first_carry() + i];
@@ -135,7 +135,7 @@ void loop_type(TypeArgs& a) {
   ElementDims element_dims(last, env);
   for (int i = 0; i < attrs.stacks; ++i) {
     const TensorType& term = body.types[body.outputs[attrs.carries + i]];
-    if (attrs.is_list(i)) {
+    if (attrs.is_list(i)) {  // dims of elements may be known to their iteration only
       const TensorType element = element_of_stack(attrs, static_cast<std::size_t>(i), term);
       a.out.push_back(element_dims(element).as_list());
       continue;
@@ -172,8 +172,7 @@ const Op loop_op{
     .kernel = run_loop,
     .vjp = loop_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
-    .samples =
-        [] { return OpSamples{}; },  // tests/frontend: loops have tests of their own, in every mode
+    .samples = [] { return OpSamples{}; },  // tests/frontend tests loops in every mode
     .kernel_decides_types = true,
 };
 
@@ -230,7 +229,7 @@ bool has_effects(const OpRecord& record) {
 }
 
 namespace {
-/// An output of the record is a loop's stack of one of these kinds.
+/// True if an output of the record is a loop's stack of one of these kinds.
 bool is_stack_of_kind(const OpRecord& record, std::size_t output, int kinds) {
   if (record.op != &loop_op) return false;
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
@@ -295,7 +294,7 @@ TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const Ten
 }
 
 namespace {
-/// What a dim is computed from in the end.
+/// Calls fn for each dim from which a dim is finally computed.
 template <class Fn>
 void each_atom(const Dim& dim, Fn&& fn) {
   const DimExpression* expression = expression_of(dim);
@@ -331,7 +330,7 @@ Dims changing_dims(const LoopAttrs& attrs) {
           if (dim.is_symbol() && found.insert(dim.node()).second) result.push_back(dim);
         });
   }
-  // Lengths of one may run over another: that one first.
+  // The lengths of one dim may run over another, which then comes first.
   std::stable_sort(result.begin(), result.end(), [](const Dim& a, const Dim& b) {
     return a.length_dims().size() < b.length_dims().size();
   });
@@ -359,8 +358,8 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     const TensorType formal = one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
-  // Last, as the lengths of a dim from outside may be over dims of arguments by the names that
-  // those have outside of the trace.
+  // Captures are bound last: the lengths of a dim from outside may run over dims of arguments under
+  // the names that these have outside the trace.
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
     env.bind(body.types[body.inputs[body.formal_count + i]],
              inputs[attrs.first_capture() + attrs.body_captures[i]]);

@@ -12,13 +12,14 @@
 namespace reel {
 namespace {
 
-/// Inputs of the op: what `backward` reads (residuals, then in a trace its captures), the
-/// arguments, the results.
+/// Inputs of the op: the values that `backward` reads (residuals, then in a trace its captures),
+/// the arguments, the results.
 struct CustomVjpAttrs {
   std::size_t residuals = 0, captures = 0, arguments = 0;
-  SubGraph graph;  // in a trace: from residuals, cotangents and captures
+  SubGraph graph;  // in a trace: takes residuals, cotangents and captures
   std::shared_ptr<const CustomBackward> function;  // in eager mode
-  std::vector<int> given;  // in a trace: of which arguments the graph gives cotangents, in order
+  std::vector<int>
+      given;  // in a trace: indices of the arguments whose cotangents the graph returns
   std::size_t read() const { return residuals + captures; }
   template <class F>
   static void fields(F&& f) {
@@ -86,8 +87,7 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
   attrs.arguments = arguments.size();
   Tensors inputs = residuals;
   if (is_tracing()) {
-    std::vector<TensorType>
-        types;  // as the trace has them: a captured tensor is not part of it yet
+    std::vector<TensorType> types;  // as in the trace: a captured tensor is not part of it yet
     for (const Tensors* given : {&residuals, &results})
       for (const Tensor& x : *given) types.push_back(x.type().with(x.dims()));
     const RecordedGraph recorded = record_graph("custom_vjp", types, [&](const Tensors& given) {

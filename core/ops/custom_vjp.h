@@ -1,4 +1,4 @@
-// core/ops/custom_vjp.h — results whose gradient the user gives.
+// core/ops/custom_vjp.h — results with a gradient that the user supplies.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,15 @@
 
 namespace reel {
 
-/// Takes residuals and the cotangents of results to those of arguments; an empty Tensor stands for
-/// none.
+/// Maps residuals and the cotangents of the results to the cotangents of the arguments. An empty
+/// Tensor stands for a cotangent that is absent.
 using CustomBackward = std::function<Tensors(const Tensors& residuals, const Tensors& cotangents)>;
 
-/// The results as values of their own, whose cotangents `backward` takes to the arguments; the way
-/// in which they were computed has no part in the gradient.
+/// Returns the results as new values, whose cotangents `backward` maps to the arguments. The ops
+/// that computed the results take no part in the gradient.
 ///
-/// In a trace `backward` is recorded at once; eagerly it is called when a gradient is asked for.
+/// In a trace `backward` is recorded at once; in eager mode it is called when a gradient is
+/// computed.
 Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const Tensors& residuals,
                         const CustomBackward& backward);
 

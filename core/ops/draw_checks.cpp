@@ -1,5 +1,4 @@
-// checked_logits and checked_probabilities: refuse, before a draw, numbers that are no
-// distribution.
+// checked_logits: refuses logits that are no distribution before a draw.
 #include "reel/core/ops/draw_checks.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 namespace reel {
 namespace {
 
-/// By element, whether it is padding; empty for types without any.
+/// Returns a flag for each element: true for padding. Empty for types without padding.
 std::vector<char> find_padding(const TensorType& type) {
   std::vector<char> result(type.is_ragged() ? static_cast<std::size_t>(type.numel()) : 0);
   for_each_padding(type, [&](std::int64_t first, std::int64_t count) {
@@ -29,7 +28,7 @@ void visit_floats(const Tensor& x, const Fn& fn) {
   x.dtype() == f32 ? fn(x.data<float>()) : fn(x.data<double>());
 }
 
-/// Throws ArgumentError unless there is something to draw among the elements first + k step.
+/// Throws ArgumentError unless one of the elements first + k step can be drawn.
 template <class T>
 void check_line(const T* x, const std::vector<char>& is_padding, const TensorType& type,
                 std::int64_t first, std::int64_t count, std::int64_t step, std::int64_t entry,

@@ -1,4 +1,4 @@
-// core/ops/draw_checks.h — an op that refuses logits that no draw can be made from.
+// core/ops/draw_checks.h — refuses logits from which no draw is possible.
 #pragma once
 
 #include "reel/core/op.h"
@@ -7,8 +7,8 @@ namespace reel {
 
 extern const Op checked_logits_op;
 
-/// Returns the logits as they are. Throws ArgumentError when the op runs if one of them is NaN, or
-/// all along the axis are -inf: the message names the entry. Padding does not count.
+/// Returns the logits unchanged. When the op runs, throws ArgumentError if a logit is NaN or all
+/// logits along the axis are -inf; the message names the entry. Padding does not count.
 Tensor checked_logits(const Tensor& logits, int axis);
 
 }  // namespace reel

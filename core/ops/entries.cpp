@@ -14,8 +14,8 @@ namespace {
 
 Tensor bind_collect_live(const Tensor& g, const Tensor& mask);
 
-/// Walks x as [entries] x [inner]: the mask's dims first. The public functions transpose so that
-/// this holds.
+/// Views x as [entries] x [inner]. Requires the mask's dims in front; the public functions
+/// transpose so that this holds.
 struct Rows {
   std::int64_t count, bytes;
   std::int64_t first_live;  // -1: none
@@ -42,7 +42,7 @@ const Op fill_live_op{
             if (!mask.data<bool>()[i])
               std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
         },
-    // What ended entries show came from the first live one; see collect_live.
+    // Values that finished entries read came from the first running one; see collect_live.
     .vjp = [](Vjp& at) { at.add(0, bind_collect_live(mask_padding(at.cotangent()), at.input(1))); },
     .reads = {.inputs = 0b10},
     .samples =
@@ -90,7 +90,7 @@ const Op collect_live_op{
     .samples = fill_live_op.samples,
 };
 
-/// Brings the dims of the mask to the front.
+/// Returns the type's dims with the dims of the mask in front.
 Dims with_entries_first(const TensorType& type, const Tensor& mask) {
   Dims dims = mask.dims();
   for (const Dim& dim : type.dims())
@@ -115,7 +115,7 @@ std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live) {
 }
 
 namespace {
-/// An op on [entries] x [inner], for x with its dims in any order.
+/// Runs an op on [entries] x [inner], for x with its dims in any order.
 Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(x.type(), live);
   if (!mask) return x;
@@ -124,13 +124,14 @@ Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
   return transpose(bind(op, {transpose(x, dims), *mask}), x.dims());
 }
 
-/// A mask with all dims of x decides their order in where's result: back to that of x.
+/// Transposes where's result to the order of x's dims: a mask with all dims of x decides their
+/// order.
 Tensor in_order_of(const Tensor& x, Tensor result) {
   return result.dims() == x.dims() ? result : transpose(result, x.dims());
 }
 
-/// Where the first live entry has an element of its own: nothing, if it has them all. Entries
-/// differ in that along a ragged dim whose lengths run over them.
+/// Returns a mask of the elements that the first running entry has too; nullopt if it has all.
+/// Entries differ in this along a ragged dim whose lengths run over them.
 std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
   const TensorType& type = x.type();
   bool differs = false;
@@ -143,11 +144,11 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// A dim whose lengths differ is one that stays as it is (ShownDims): an ended entry that is longer
-// than the first live one shows its own elements beyond the other's end there. No number made up,
-// zero least of all, is as safe to divide by.
+// A dim whose lengths differ stays unchanged (ShownDims). A finished entry that is longer than the
+// first running one keeps its own elements beyond that one's end: a made-up number, above all zero,
+// would be less safe to divide by.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
-  if (x.type().is_list()) return x;  // shared, whatever the elements' dims
+  if (x.type().is_list()) return x;  // shared, whatever dims its elements have
   const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);
   const std::optional<Tensor> from_live = has_live(x, live);
   return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;

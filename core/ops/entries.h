@@ -1,8 +1,8 @@
-// core/ops/entries.h — what a loop does about entries that have ended while others still run.
+// core/ops/entries.h — values of finished entries in a loop while other entries still run.
 //
-// `live` is a boolean mask over the loop's entry dims. A leaf that lacks some of them lives while
-// any entry of those does (D10): its own mask is any(live) over what it lacks. A leaf that has none
-// of them is shared, and always live.
+// `live` is a boolean mask over the loop's entry dims; true marks running entries. The mask of a
+// leaf that lacks some of these dims is any(live) over the missing dims: it runs while any of their
+// entries does. A leaf with none of these dims is shared and always running.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@
 
 namespace reel {
 
-/// The mask of a leaf of that type, over those entry dims that it has; nothing for a shared leaf.
+/// Returns the mask of a leaf of `type` over the entry dims that it has; nullopt for a shared leaf.
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
-/// x, where ended entries show the values of the first live one.
+/// Returns x with the values of the first running entry in all finished entries.
 Tensor fill_live(const Tensor& x, const Tensor& live);
-/// The transposed of fill_live: what ended entries have is added to the first live one.
+/// The transpose of fill_live: adds the values of finished entries to the first running entry.
 Tensor collect_live(const Tensor& x, const Tensor& live);
-/// x with zeros for ended entries.
+/// Returns x with zeros in finished entries.
 Tensor zero_ended(const Tensor& x, const Tensor& live);
-/// What comes next for live entries, what was before for others.
+/// Returns `next` for running entries, `before` for finished ones.
 Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live);
-/// Whether a mask holds everywhere (eager values only).
+/// Return whether the mask is true everywhere, or anywhere. Require eager values.
 bool all_live(const Tensor& live);
 bool any_live(const Tensor& live);
 

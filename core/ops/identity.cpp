@@ -1,4 +1,4 @@
-// Ops that give back what they are given: print, ensure_shape, stop_gradient.
+// Ops that return their input: print, ensure_shape, stop_gradient, identity and others.
 #include <iostream>
 
 #include "reel/core/bind.h"
@@ -35,7 +35,7 @@ std::ostream& operator<<(std::ostream& out, const PartialShape& shape) {
 namespace {
 
 void same_type(TypeArgs& a) { a.out.push_back(a.in[0]); }
-/// The same storage under a new identity: a tape must see another value than the input.
+/// Shares the storage under a new identity: a tape must see another value than the input.
 void share(KernelArgs& a) { a.alias(0, 0); }
 void share_any(KernelArgs& a) {
   if (a.input(0).block()->kind == BlockKind::list)
@@ -60,7 +60,7 @@ struct PrintAttrs {
   }
 };
 
-/// x [iteration] [masks...]: see PrintedEntries.
+/// Inputs: x [iteration] [masks...]; see PrintedEntries.
 const Op print_op{
     .name = "print",
     .type = same_type,
@@ -71,7 +71,7 @@ const Op print_op{
             label += str(label.empty() ? "" : ", ", "iteration ", *a.input(1).data<std::int64_t>());
           Tensors live;
           for (std::size_t i = 2; i < a.in.size(); ++i) live.push_back(a.input(i));
-          TextStream text;  // written as a whole: iterations may print on several threads
+          TextStream text;  // written at once: iterations may print on several threads
           if (!label.empty()) text << label << ": ";
           print_live(text, a.input(0), live);
           text << '\n';
@@ -100,7 +100,7 @@ const Op stop_gradient_op{
     .pointwise = true,
 };
 
-/// An op that gives its input as another value.
+/// Makes an op that returns its input as another value.
 constexpr Op same_value(std::string_view name, bool is_identity) {
   return {.name = name,
           .type = same_type,
@@ -183,7 +183,7 @@ const Op ensure_shape_op{
     .pointwise = true,
 };
 
-/// With less specific dims; what they are, a run knows.
+/// Returns x with less specific dims, whose sizes the run determines.
 const Op relax_shape_op{
     .name = "relax_shape",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0].with(a.attr<ShapeAttrs>().dims)); },

@@ -1,4 +1,4 @@
-// core/ops/identity.h — identity_op, for code that writes records itself.
+// core/ops/identity.h — identity_op and as_state, for code that writes records itself.
 #pragma once
 
 #include <string_view>
@@ -9,14 +9,15 @@
 
 namespace reel {
 
-/// Gives its input as another value: contributions to its cotangent are added up on their own.
+/// Returns its input as another value: contributions to its cotangent are summed separately.
 extern const Op identity_op;
 
-/// The same for what a loop of eager mode takes, and for what it hands on that it did not make: as
-/// in a trace, where these are a loop's inputs and outputs, a table is no table any more.
+/// Returns x as another value, for leaves that an eager loop takes, or passes on without computing
+/// them. As in a trace, where these are inputs and outputs of the loop, the result no longer counts
+/// as an embedding table.
 Tensor as_state(const Tensor& x);
 
-/// The name that a record of checkpoint_name gives its value; empty for other records.
+/// Returns the name that a record of checkpoint_name gives its value; empty for other records.
 std::string_view checkpoint_name_of(const OpRecord& record);
 
 }  // namespace reel

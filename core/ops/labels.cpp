@@ -1,4 +1,4 @@
-// ctc_labels: labels as they are, once none of them is the blank.
+// ctc_labels: returns labels unchanged after checking that none is the blank.
 #include "reel/core/ops/labels.h"
 
 #include "reel/core/bind.h"
@@ -13,7 +13,7 @@ namespace {
 struct LabelAttrs {
   Dim vocab{0};
   std::int64_t blank = 0;
-  std::string function;  ///< that the user called
+  std::string function;  ///< called by the user
   template <class F>
   static void fields(F&& f) {
     f("vocab", &LabelAttrs::vocab);

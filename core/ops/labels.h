@@ -1,4 +1,4 @@
-// core/ops/labels.h — what labels of ctc_loss may be.
+// core/ops/labels.h — checks the labels of ctc_loss.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace reel {
 
-/// The labels, integers, as `function` takes them. blank: a position along vocab; negative ones
-/// count from the end. Throws IndexError, in a trace when it runs, for one that is the blank or no
-/// position along vocab.
+/// Returns the labels unchanged. labels: integers. blank: a position along vocab; negative ones
+/// count from the end. function: the name in messages. Throws IndexError, in a trace when it runs,
+/// for a label that is the blank or no position along vocab.
 Tensor checked_labels(std::string function, const Tensor& labels, const Dim& vocab,
                       std::int64_t blank);
 

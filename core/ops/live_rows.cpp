@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-/// Where the lengths of one axis lie, as seen from a walk over all of them.
+/// The lengths of one axis, and how to find them during a walk over all axes.
 struct Lengths {
   std::size_t axis;  ///< in the walk
   Tensor values;
@@ -40,7 +40,7 @@ void add(LiveRows& rows, std::int64_t row) {
     rows.ranges.push_back({row, 1});
 }
 
-/// Rows that are copied side by side, and then multiplied: as many as stay in the cache.
+/// Rows that are copied side by side before a product: as many as stay in the cache.
 constexpr std::int64_t kTogether = 512;
 
 /// Copies rows of both operands next to each other.
@@ -70,7 +70,7 @@ class Gathered {
     std::int64_t bytes;
 
    private:
-    Tensor rows_;  // of the pool: a product takes nothing from the system
+    Tensor rows_;  // from the pool: a product allocates nothing from the system
   };
   Side a_, b_;
   std::int64_t count_ = 0;
@@ -133,7 +133,7 @@ void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, 
     }
   }
   multiply_gathered();
-  if (!part.add) multiply_part(0, from_a, from_b);  // of no rows: zeros
+  if (!part.add) multiply_part(0, from_a, from_b);  // without rows: zeros
 }
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// core/ops/live_rows.h — LiveRows, what of a sum over axes with padding is no padding.
+// core/ops/live_rows.h — LiveRows, the rows of a sum over padded axes that are no padding.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace reel {
 
-/// Places of a walk over some axes, in ranges that rise.
+/// Places of a walk over some axes, as ascending ranges.
 struct LiveRows {
   struct Range {
     std::int64_t first, count;
@@ -19,12 +19,12 @@ struct LiveRows {
   std::int64_t count = 0;
 };
 
-/// Which places of a walk over `axes` of such a tensor, the last one fastest, are no padding; none
-/// if all are, or if lengths run over other dims.
+/// Returns the places of a walk over `axes` of such a tensor that are no padding; the last axis is
+/// fastest. Returns nullopt if there is no padding, or if lengths run over other dims.
 std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>& axes);
 
-/// The product of two matrices whose inner rows lie one behind the other (a_row and b_step are 1,
-/// a_step is m, b_row is n), as a sum over some of them. Its bits depend on which these are.
+/// Multiplies two matrices, as a sum over some of their inner rows. Requires contiguous inner rows:
+/// a_row and b_step are 1, a_step is m, b_row is n. The bits of the result depend on the ranges.
 void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,
                    const void* b, void* c);
 

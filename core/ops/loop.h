@@ -1,5 +1,4 @@
-// core/ops/loop.h — the one structured loop: while_loop, scan, and every gradient of them are nodes
-// of this op.
+// core/ops/loop.h — the loop op: while_loop, scan and all their gradients are records of this op.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +17,19 @@ namespace reel {
 
 struct LoopNote;  // trace/passes/notes.h
 
-/// What a loop's ended entries see of a carry or a slice while others still run (their results are
-/// thrown away).
+/// The values that finished entries read of a carry, slice or capture while other entries still
+/// run. Results of finished entries are discarded.
 enum class Fill : std::uint8_t {
-  live,  ///< the values of an entry that is live, so that nothing they compute can be NaN or 0/0 on
-         ///< their account
-  as_is,  ///< what is there: values that an earlier run of the same iterations saved, ended entries
-          ///< included; a carry that the body itself keeps as it should be
+  live,   ///< values of a running entry, so that finished entries cannot cause NaN or 0/0
+  as_is,  ///< the stored values: residuals saved by the same iterations, finished entries included;
+          ///< or a carry that the body itself keeps valid
   zero,   ///< zeros: cotangents, which must not count in sums over entries
-  recalled,       ///< of a slice: as is, and of few steps at a time (core/ops/recall.h)
-  recalled_live,  ///< the same with the values of a live entry
-  recalled_zero,  ///< the same with zeros
+  recalled,       ///< slices only: as_is, with a few steps in memory at a time (core/ops/recall.h)
+  recalled_live,  ///< slices only: live, with a few steps in memory at a time
+  recalled_zero,  ///< slices only: zero, with a few steps in memory at a time
 };
 inline bool is_recalled(Fill fill) { return fill >= Fill::recalled; }
-/// The fill of a slice whose steps are all in memory.
+/// Returns the fill of the same slice if all its steps are in memory.
 inline Fill fill_in_memory(Fill fill) {
   return fill == Fill::recalled        ? Fill::as_is
          : fill == Fill::recalled_live ? Fill::live
@@ -39,94 +37,97 @@ inline Fill fill_in_memory(Fill fill) {
                                        : fill;
 }
 
-/// The loop of the design: carries, sliced inputs, captures, and outputs of three kinds.
+/// Attributes of loop_op: carries, slices and captures in; carries, stacks and sums out.
 ///
-/// inputs of the op:   [bound] [lengths] [chunk] carries... slices... captures...
-/// inputs of body:     position (i64), carries..., one slice each..., captures (those of
-/// body_captures)... outputs of body:    carries..., terms of stacks..., terms of sums... inputs of
-/// cond:     trips so far (i64), carries..., captures (those of cond_captures)... outputs of the
-/// op:  last value of each carry, stacks, sums, trips (i32), [lengths (i32 over entry_dims)],
-/// [token of a new dim]
+///   inputs of the op:   [bound] [lengths] [chunk] carries... slices... captures...
+///   inputs of body:     position (i64), carries..., one slice each..., captures of body_captures
+///   outputs of body:    carries..., terms of stacks..., terms of sums...
+///   inputs of cond:     trip count so far (i64), carries..., captures of cond_captures
+///   outputs of the op:  last value of each carry, stacks, sums, trip count (i32),
+///                       [lengths (i32 over entry_dims)], [token of a new dim]
 ///
-/// A named dim of a carry may be another one when it comes back (a state with a Dim that grows):
-/// each iteration binds it anew, and the last value has a new dim.
+/// The body may return a carry with another dim for a named dim of it, for instance a state with a
+/// Dim that grows: each iteration binds the dim anew, and the last value has a new dim.
 ///
-/// Slices and stacks have the dim that the loop runs along in front; a list as slice or stack has
-/// one element per iteration, in a loop in chunks one per step. Iteration k works at position k, or
-/// in a reverse loop at trips - 1 - k.
+/// Slices and stacks have the loop's dim in front. A list as slice or stack has one element per
+/// iteration, in a loop in chunks one per step. Iteration k works at position k, in a reverse loop
+/// at trips - 1 - k.
 ///
-/// A loop in chunks (trace/passes/chunk_loops.h) takes many steps in an iteration: slices and terms
-/// of stacks have the steps of a chunk in front, the chunk at the end has what is left, and the
-/// body's position is {the chunk's first step, steps in all} (i64[2]). Such is the input `chunk` of
-/// a loop that runs over the steps of a chunk; `lengths` are those of the whole loop there, too.
+/// An iteration of a loop in chunks (trace/passes/chunk_loops.h) runs many steps: slices and terms
+/// of stacks have the steps of the chunk in front, and the last chunk has the remaining steps. The
+/// body's position is then i64[2]: {first step of the chunk, number of all steps}. The input
+/// `chunk` of a loop over the steps of one chunk has the same form; its `lengths` are still those
+/// of the whole loop.
 struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
   static constexpr std::uint8_t kRaw =
-      2;  ///< ended entries as the body gave them, instead of zeros
-  static constexpr std::uint8_t kUnread = 4;  ///< with kRaw: nobody reads what ended entries gave
-  /// With kList and kRaw: has elements of those steps only before which a checkpoint is taken: a
-  /// carry as the body takes it, or (kSteps) how many steps ran before, and how many are done
-  /// together: those of a chunk, or 1 (i64[2]).
+      2;  ///< entries that have finished as the body returned them, instead of zeros
+  static constexpr std::uint8_t kUnread =
+      4;  ///< with kRaw: values of finished entries are never read
+  /// With kList and kRaw: has elements only for the steps before which a checkpoint is taken.
+  /// kCheckpoint: a carry as the body receives it. kSteps: i64[2], the number of steps before, and
+  /// the number of steps run together (those of a chunk, or 1).
   static constexpr std::uint8_t kCheckpoint = 8, kSteps = 16;
-  /// Has few steps in memory, and the others in a file (SwapMemory).
+  /// Has a few steps in memory and the others in a file (SwapMemory).
   static constexpr std::uint8_t kSpilled = 32;
-  /// With kList and kRaw: of each step the checkpoints of a loop inside.
+  /// With kList and kRaw: has the checkpoints of an inner loop, one element per step.
   static constexpr std::uint8_t kOfCheckpoints = 64;
-  std::string name;     ///< as messages have it: while_loop "decode"
+  std::string name;     ///< in messages: while_loop "decode"
   SubGraph cond, body;  ///< cond may be absent
   std::vector<int> cond_captures,
-      body_captures;  ///< which captures of the op each graph takes, in its order
+      body_captures;  ///< indices of the op's captures that each graph takes, in its order
   int carries = 0, slices = 0, stacks = 0, sums = 0;
   bool has_bound = false, has_lengths = false;
   bool is_reverse = false;
-  bool counts_down =
-      false;  ///< the gradient of a loop: its iterations have the numbers of that one's
-  /// while_loop asks the bound, then cond, before every iteration. scan asks cond after every body,
-  /// and before the first one if cond_before_body.
+  bool counts_down = false;  ///< gradient loops: messages count iterations downwards, as the
+                             ///< forward loop counts them
+  /// while_loop evaluates the bound, then cond, before every iteration. scan evaluates cond after
+  /// every body, and before the first one if cond_before_body.
   bool is_scan = false, cond_before_body = true;
-  /// There are as many iterations as the dim of its slices and stacks is long.
+  /// The trip count is the size of the dim of its slices and stacks.
   bool is_full = false;
-  bool in_chunks = false;  ///< an iteration takes the steps of a chunk; `is_full` then
-  int chunk_steps = 0;     ///< how many; 0: chosen when it is planned
-  /// Of one in chunks: another one takes, as its slices, what this stacks, or the other way round,
-  /// or layers of it do so inside.
+  bool in_chunks = false;  ///< an iteration runs the steps of a chunk; requires `is_full`
+  int chunk_steps = 0;     ///< steps of a chunk; 0: chosen when the loop is planned
+  /// For a loop in chunks: true if it is pipelined with another loop, which reads its stacks as
+  /// slices or whose stacks it reads. Also true if layers inside of it are.
   bool is_handed_on = false;
-  /// What a step reads and writes, by which chunks are chosen, where the body does not show it: of
-  /// a gradient that under no policy and no rule; of a layer (trace/passes/split_loops.h) that of
-  /// the whole loop; around loops core/ops/around_loops.h.
+  /// Types that a step reads and writes, from which the chunk size is chosen; empty if the body
+  /// shows them. A gradient has them without any policy or saving rule; a layer
+  /// (trace/passes/split_loops.h) has those of the whole loop; for loops around loops see
+  /// core/ops/around_loops.h.
   std::vector<TensorType> whole_step;
-  bool has_chunk = false;  ///< positions are counted from the first step of the input `chunk`
-  Dims entry_dims;         ///< entries end one by one: the dims of lengths, or of what cond returns
-  /// Dims that ended entries see as they are (core/ops/shown_dims.h): those of the elements of
-  /// arrays in the state, whichever of these are still carried.
+  bool has_chunk = false;  ///< positions count from the first step of the input `chunk`
+  Dims entry_dims;  ///< if entries finish one by one: the dims of lengths, or of cond's result
+  /// Dims that finished entries read unchanged (core/ops/shown_dims.h): those of the elements of
+  /// arrays in the state, even if some of these arrays are no longer carried.
   Dims kept_dims;
-  std::vector<Fill> fills;  ///< of carries, slices and captures
-  /// By output of the body: what ended entries give joins the first live one, whose values they saw
-  /// (cotangents of what was filled that way).
+  std::vector<Fill> fills;  ///< one for each carry, slice and capture
+  /// One flag for each output of the body: values of finished entries are added to the first
+  /// running entry, whose values they read. Set for cotangents of inputs filled with Fill::live.
   std::vector<std::uint8_t> collects;
-  bool makes_dim = false;  ///< stacks run along a new dim, whose size the loop finds out
-  std::string new_dim;     ///< its name; empty for a plain one
+  bool makes_dim = false;  ///< stacks run along a new dim, whose size the run determines
+  std::string new_dim;     ///< its name; empty for a plain dim
   Dims stack_dims;         ///< otherwise: the dim of each stack
-  std::vector<std::uint8_t> stack_kinds;  ///< of each stack: kList, kRaw, kUnread
-  /// By carry, the dims that it leaves with, where iterations change them and the result is known:
-  /// cotangents leave with the dims of what they belong to. Empty for others: those it came with,
-  /// and new ones where they change.
+  std::vector<std::uint8_t> stack_kinds;  ///< flags of each stack: kList, kRaw, ...
+  /// By carry, its final dims, if iterations change them and the result is known: a cotangent
+  /// leaves with the dims of its primal. Empty for other carries, which keep their initial dims,
+  /// with new dims for those that change.
   std::vector<Dims> last_dims;
-  std::int64_t checkpoint_steps = 0, checkpoint_bytes = 0;  ///< Checkpoint, for its gradient
-  bool swaps = false;             ///< SwapMemory: what it keeps for that may lie in a file
-  std::string spill_folder;       ///< where
-  std::int64_t spill_window = 0;  ///< bytes that stay in memory
-  /// Of the dataflow executor, so many are in flight at most. No result depends on it, nor does it
-  /// make a loop another one.
+  std::int64_t checkpoint_steps = 0, checkpoint_bytes = 0;  ///< Checkpoint policy, for the gradient
+  bool swaps = false;             ///< SwapMemory: residuals may lie in a file
+  std::string spill_folder;       ///< folder of that file
+  std::int64_t spill_window = 0;  ///< bytes of residuals that stay in memory
+  /// Maximum number of iterations in flight in the dataflow executor. It changes neither results
+  /// nor the loop's identity.
   int parallel_iterations = 10;
-  std::shared_ptr<const SavingRule> keeps;  ///< what of a step is kept for that; null: by default
-  GraphRef
-      origin;  ///< the body as it was first recorded; later ones have the same records, and more
+  std::shared_ptr<const SavingRule>
+      keeps;        ///< which values of a step are saved for the gradient; null: the default
+  GraphRef origin;  ///< the body as first recorded; later bodies have its records, and more
 
-  std::shared_ptr<const std::vector<LoopNote>> notes;  ///< what passes did to it, for explain()
+  std::shared_ptr<const std::vector<LoopNote>> notes;  ///< remarks of passes, for explain()
 
-  /// Of an input of the body, the position not counted.
+  /// Returns the fill of an input of the body. Inputs are counted without the position.
   Fill fill_of(std::size_t input) const {
     const std::size_t own = static_cast<std::size_t>(carries + slices);
     return fills[input < own ? input : own + static_cast<std::size_t>(body_captures[input - own])];
@@ -138,13 +139,13 @@ struct LoopAttrs {
   bool is_checkpoint(std::size_t stack) const { return stack_kinds[stack] & kCheckpoint; }
   bool is_spilled(std::size_t stack) const { return stack_kinds[stack] & kSpilled; }
   bool is_steps(std::size_t stack) const { return stack_kinds[stack] & kSteps; }
-  /// What the memory of a stack is for.
+  /// Returns the memory class under which a stack is counted.
   MemoryClass memory_of(std::size_t stack) const {
     return stack_kinds[stack] & (kCheckpoint | kOfCheckpoints) ? MemoryClass::checkpoints
            : is_raw(stack)                                     ? MemoryClass::saved
                                                                : MemoryClass::values;
   }
-  /// Some slices are had of few steps at a time.
+  /// True if some slices have only a few steps in memory at a time.
   bool recalls() const {
     const auto first = fills.begin() + carries;
     return std::any_of(first, first + slices, is_recalled);
@@ -153,7 +154,7 @@ struct LoopAttrs {
     return std::any_of(stack_kinds.begin(), stack_kinds.end(),
                        [](std::uint8_t kind) { return kind & kCheckpoint; });
   }
-  /// Its gradient is to do with the memory of few steps.
+  /// True if the gradient runs with few steps in memory.
   bool keeps_few_steps() const {
     return std::any_of(stack_kinds.begin(), stack_kinds.end(),
                        [](std::uint8_t kind) { return kind & (kCheckpoint | kSpilled); });
@@ -214,11 +215,12 @@ struct LoopAttrs {
 extern const Op loop_op;
 
 /// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types
-/// agree but for dims: where they differ, or are made in the branches, the output has a new one.
+/// must agree except for dims: if these differ, or are made in the branches, the output has a new
+/// dim.
 struct CondAttrs {
   SubGraph on_true, on_false;
   std::vector<int> true_captures,
-      false_captures;  ///< which captures of the op each branch takes, in its order
+      false_captures;  ///< indices of the op's captures that each branch takes, in its order
   template <class F>
   static void fields(F&& f) {
     f("true_captures", &CondAttrs::true_captures);
@@ -230,33 +232,32 @@ struct CondAttrs {
 
 extern const Op cond_op;
 
-/// Whether running the record, or anything inside its sub-graphs, does something besides giving its
-/// result.
+/// True if running the record, or a record inside its sub-graphs, has an effect besides its
+/// outputs.
 bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
 
-/// Some record is a loop, in branches, too.
+/// True if some record is a loop; looks into branches too.
 bool has_loops(const Graph& graph);
 
-/// Whether an output of the record is a loop's stack that may lie in a file: the loop makes it.
+/// True if the output is a loop's stack that may lie in a file. The loop then creates the storage.
 bool is_spilled_output(const OpRecord& record, std::size_t output);
-/// Whether it is a loop's stack of checkpoints, or of those of a loop inside.
+/// True if the output is a loop's stack of checkpoints, or of the checkpoints of an inner loop.
 bool is_checkpoint_output(const OpRecord& record, std::size_t output);
 
-// Each floor gives its part of these ops: running them (trace/executors), and differentiating them
-// (autodiff).
+// Implemented by other folders: running (trace/executors) and differentiating (autodiff).
 void run_loop(KernelArgs& args);
 void run_cond(KernelArgs& args);
 void loop_vjp(Vjp& at);
 void cond_vjp(Vjp& at);
 
-/// The dim that slices of a loop run along; a list has none, which Dim(0) stands for.
+/// Returns the dim along which slices of a loop run. Lists have none: returns Dim(0).
 inline Dim leading_dim(const TensorType& slices) {
   return slices.is_list() ? Dim(0) : slices.dims()[0];
 }
 
-/// Runs a part of a loop. An Error that it throws says in which iteration of which loop that was;
-/// while recording, code runs as the first one.
+/// Runs fn, a part of a loop. An Error that it throws gets a line naming the iteration and the
+/// loop; while recording, code runs as the first iteration.
 template <class Fn>
 auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
   try {
@@ -267,40 +268,41 @@ auto in_iteration(std::int64_t iteration, const std::string& loop, Fn&& fn) {
   }
 }
 
-/// The type of one slice, as the body takes it.
+/// Returns the type of one slice, as the body takes it.
 TensorType slice_type(const TensorType& slices);
-/// The same of a loop in chunks, for a chunk of such steps: of a list, a list again.
+/// Returns the type of the slices of one chunk, with the dim `chunk` in front; a list stays a list.
 TensorType chunk_type(const TensorType& slices, const Dim& chunk);
-/// Of what the body takes as a slice or gives to a stack, the type of one step.
+/// Returns the type of one step, given the type of a slice or of a stack's term in the body.
 TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
-/// Of what the body gives to a stack that is a list, the type of an element: one step's, or a
-/// checkpoint.
+/// Returns the element type of a stack that is a list, one step or one checkpoint, given the type
+/// of the body's term.
 TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& in_body);
 
-/// Whether the graph's own records make a dim whose size only a run knows, or one that it is
-/// computed from.
+/// True if the graph's own records make `dim`, or a dim that it is computed from, and only a run
+/// knows its size.
 bool makes_dim(const Graph& graph, const Dim& dim);
 
-/// Of a loop, the same over some of its steps, for a graph in whose body it is: has_chunk, and what
-/// it stacks has the dim `chunk` in front.
+/// Returns the attributes of the same loop over some of its steps, for the body of a graph that
+/// contains it: with has_chunk, and with the dim `chunk` in front of its stacks.
 LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
 
-/// The dims of the body's carries that are others when they come back.
+/// Returns the dims of the body's carries that iterations change.
 Dims changing_dims(const LoopAttrs& attrs);
 /// Returns, by carry, true if the carry has one of the changing_dims().
 std::vector<std::uint8_t> carries_with_changing_dims(const LoopAttrs& attrs);
 
-/// Which slice is the first that is no list: the loop goes along its dim. Nothing where all are.
+/// Returns the index of the first slice that is no list, along whose dim the loop runs; nullopt if
+/// all slices are lists.
 std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
                                              std::span<const TensorType> inputs);
 
-/// What the dims of a loop's body are called where the loop stands, given the types of the op's
-/// inputs.
+/// Returns the dims outside the loop for the dims of its body. inputs: types of the op's inputs.
 DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
-/// The same of its condition.
+/// Returns the dims outside the loop for the dims of its condition.
 DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// Captures of several graphs in one list without repetition, and where each graph finds its own.
+/// Merges the captures of several graphs into one list without repetition. add() returns the
+/// indices in the list of a graph's captures.
 class CaptureList {
  public:
   std::vector<int> add(const Tensors& captured);

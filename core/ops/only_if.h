@@ -1,14 +1,14 @@
-// core/ops/only_if.h — only_if, for cotangents that a run of a trace may not have.
+// core/ops/only_if.h — only_if, for cotangents that may be absent in a run of a trace.
 #pragma once
 
 #include "reel/core/tensor.h"
 
 namespace reel {
 
-/// x where `present`, a boolean scalar, holds, else zeros, whatever x is: NaN too. Its cotangent
-/// comes only then.
+/// Returns `x` if the boolean scalar `present` is true, otherwise zeros of x's type, even if x is
+/// NaN. No cotangent flows to x if `present` is false.
 Tensor only_if(const Tensor& present, Tensor x);
-/// The same with zeros of the sizes of `like`: where it does not hold, x need not have them.
+/// As above, with zeros of the sizes of `like`: if `present` is false, x may have other sizes.
 Tensor only_if(const Tensor& present, Tensor x, const Tensor& like);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// core/ops/printed_entries.h — PrintedEntries, which entries of a scan print shows.
+// core/ops/printed_entries.h — PrintedEntries, the entries of a scan that print shows.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class PrintedEntries {
   PrintedEntries(const PrintedEntries&) = delete;
   PrintedEntries& operator=(const PrintedEntries&) = delete;
 
-  /// True if print was called since.
+  /// True if print was called since construction.
   bool is_asked() const { return is_asked_; }
 
   /// Returns the inputs of print behind x: the iteration of the innermost scan, and a mask of x for
@@ -29,7 +29,7 @@ class PrintedEntries {
   static std::uint64_t trace_here();
 
   Tensor live_, iteration_;
-  std::uint64_t trace_;  ///< its outermost graph: a graph that is run again must not capture live_
+  std::uint64_t trace_;  ///< its outermost graph: a graph that runs again must not capture live_
   PrintedEntries* outer_;
   bool is_asked_ = false;
 };

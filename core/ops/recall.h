@@ -1,4 +1,4 @@
-// core/ops/recall.h — the op that gives a loop's gradient what the loop did not keep.
+// core/ops/recall.h — recall_op, which recomputes residuals for a loop's gradient.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,23 @@ namespace reel {
 
 class SegmentGraphs;  // trace/executors/segments.h
 
-/// What a loop would have saved of its steps, computed again from checkpoints.
+/// Computes the residuals of a loop again from its checkpoints.
 ///
-/// inputs of the op:   those of the loop, trips (i32), [lengths (i32 over entry_dims), of a loop
-/// that makes them], how many steps ran before each checkpoint (a list of i64), and for each carry
-/// the list of what it was then
-/// outputs of the op:  the loop's stacks from `first_saved` on
+/// inputs of the op: those of the loop; trips (i32); [lengths (i32 over entry_dims), if the loop
+/// makes them]; a list of the number of steps before each checkpoint (i64); for each carry, the
+/// list of its values at the checkpoints.
+/// outputs of the op: the loop's stacks from `first_saved` on.
 ///
-/// Its outputs have no data: a loop takes them as its slices, from the last step to the first, and
-/// runs of steps are computed again when it comes to them (core/saved_steps.h).
+/// The outputs have no data. A loop takes them as its slices, from the last step to the first, and
+/// replay segments are computed again when it reaches them (core/saved_steps.h).
 struct RecallAttrs {
-  AttrsRef loop;  ///< LoopAttrs of the loop, saving all
+  AttrsRef loop;  ///< LoopAttrs of the loop with all its residual stacks
   int first_saved = 0;
-  /// Runs graphs over some of the steps: that of a plan; else the interpreter does.
+  /// Runs the graphs of replay segments, for the plan that set it; otherwise the interpreter runs
+  /// them.
   std::optional<GraphRunner> runner;
-  /// Of a plan: those graphs, kept from run to run, and what their symbols stand for in a run.
+  /// In a plan: the graphs of segments, retained between runs, and the values of their symbols in a
+  /// run.
   std::shared_ptr<SegmentGraphs> graphs;
   Dims dims;
 
@@ -36,7 +38,7 @@ struct RecallAttrs {
     f("dims", &RecallAttrs::dims);
   }
   const LoopAttrs& saving() const { return get<LoopAttrs>(loop.get()); }
-  /// How many of the op's inputs are the loop's.
+  /// Returns the number of the op's inputs that are the loop's. all: the number of all inputs.
   std::size_t loop_inputs(std::size_t all) const {
     return all - 2 - saving().makes_lengths() - static_cast<std::size_t>(saving().carries);
   }
@@ -44,7 +46,8 @@ struct RecallAttrs {
 
 extern const Op recall_op;
 
-/// Appends to a body what stands for the steps before a checkpoint, which an executor puts there.
+/// Appends a placeholder to a body for the number of steps before a checkpoint. An executor fills
+/// it.
 ValueId append_steps(Graph& body);
 
 void run_recall(KernelArgs& args);  // trace/executors/recall.cpp

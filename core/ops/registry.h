@@ -1,4 +1,4 @@
-// core/ops/registry.h — the list of ops of each family; all_ops() is all of them.
+// core/ops/registry.h — the list of ops of each family. all_ops() has them all.
 #pragma once
 
 #include <span>
