@@ -148,7 +148,7 @@ ValueId append_dim_token(Graph& graph, const Dim& dim) {
 }
 
 namespace {
-/// Lengths may run over a ragged dim: what stands in its padding is no length.
+/// Lengths may run over a ragged dim, whose padding holds no lengths.
 Tensor without_padding(const Tensor& lengths) {
   if (!lengths.type().is_ragged()) return lengths;
   ModeScope plain({});
@@ -196,7 +196,7 @@ Tensor dim_lengths(const Dim& dim) {
 }
 void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
   DimEnv names = DimEnv::renaming(std::move(outside));
-  Dims known = body.schedule().free_symbols;  // and those of captures; a state's may change
+  Dims known = body.schedule().free_symbols;  // and dims of captures; dims of a state may change
   for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
     for_each_bound(body.types[body.inputs[i]], [&](const Dim& dim) { known.push_back(dim); });
   const auto is_known = [&](const Dim& dim) {
@@ -278,8 +278,8 @@ Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked) 
 }
 
 namespace {
-/// With its dims in the order that they have in x. A plan joins what is element-wise in one order
-/// only, and of as many dims the result would have the mask's order.
+/// Transposes the mask to the order of x's dims. A plan fuses element-wise ops in one order only,
+/// and a mask with all dims of x would set the order of the result.
 Tensor in_order_of(const Tensor& valid, const Tensor& x) {
   Dims order;
   for (const Dim& dim : x.dims())

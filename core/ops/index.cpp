@@ -75,7 +75,7 @@ std::string place_of_element(std::int64_t flat, const TensorType& type) {
 
 namespace {
 
-/// The numbers (i32, over some dims of the type) repeated for every element of the type.
+/// Repeats the numbers (i32, over some dims of the type) for every element of the type.
 std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numbers) {
   const Steps to = steps_of(type), from = steps_of(numbers.type());
   StridedAxes axes;
@@ -89,8 +89,8 @@ std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numb
   return result;
 }
 
-/// What an index means along `length` of the `size` positions of an axis; less than kNoPlace if it
-/// is out of range.
+/// Returns the position that an index means along `length` of the `size` positions of an axis.
+/// Returns less than kNoPlace if it is out of range.
 std::int64_t place_of(std::int64_t index, std::int64_t size, std::int64_t length, bool is_ragged,
                       IndexRule rule) {
   constexpr std::int64_t kOutOfRange = kNoPlace - 1;
@@ -178,7 +178,7 @@ void GatherWalk::push(const Axis& axis) {
 
 namespace {
 
-/// Bytes that are known when this is compiled copy as one load and one store.
+/// A size known at compile time is copied as one load and one store.
 template <std::size_t kBytes>
 void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x,
                  char* out) {
@@ -249,7 +249,7 @@ OpSamples gather_samples() {
                     gather_sample({2, 3}, {4}, 1, i32, IndexRule::clip),
                     gather_sample({batch, time, feature}, {beam, batch}, 1, i32, IndexRule::clip),
                     gather_sample({batch, classes}, {batch, time}, 1, i32, IndexRule::optional)};
-  // An index for two axes, and one for each entry of plain leading axes.
+  // One index for two axes, and indices for each entry of plain leading axes.
   samples.push_back({{{TensorType(f32, {2, 3, 2, 2})}, {TensorType(i32, {2, 4}), -1, 5, false}},
                      make_attrs(GatherAttrs{1, {0, -1}, 2, IndexRule::optional})});
   return samples;
@@ -257,7 +257,7 @@ OpSamples gather_samples() {
 
 namespace {
 
-/// Rows of a table that is the same in every step.
+/// Gathers rows for all steps at once, if the table is the same in every step.
 Tensors gather_over_time(const OverTime& at) {
   GatherAttrs attrs = at.attr<GatherAttrs>();
   if (at.is_many[0] || attrs.axis != 0) return {};
@@ -267,7 +267,7 @@ Tensors gather_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
 }
 
-/// The gather reads whole rows of a table whose cotangent may be rows.
+/// True if gather reads whole rows of a table whose cotangent may be rows.
 bool gives_rows(const Vjp& at) {
   const GatherAttrs& attrs = at.attr<GatherAttrs>();
   const TensorType& x = at.input_type(0);
@@ -303,8 +303,8 @@ const Op gather_op{
           const Dim batch("batch", 3), classes("classes", 4);
           const Dim time("time", tensor({3, 0, 2}, {batch}));
           OpSamples samples = gather_samples();
-          // The op scatter_add relies on padding of updates that only they show to be zero; this
-          // one does not.
+          // scatter_add relies on zero padding of updates if only the updates show that padding;
+          // gather does not.
           samples.push_back(gather_sample({batch, classes}, {time}, 1));
           samples.push_back(gather_sample({time, classes}, {batch}, 1));
           return samples;
@@ -343,7 +343,7 @@ Tensor take_along(const Tensor& x, const Tensor& indices, int axis) {
 
 namespace {
 
-/// Plain axes that go along with each other: the first ones of both.
+/// Pairs the first `count` plain axes of x and the indices.
 void match_batch(GatherAttrs& attrs, const TensorType& x, const TensorType& indices, int count) {
   if (count == 0) return;
   if (x.is_named())
@@ -364,8 +364,8 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
 }
 
 namespace {
-/// Which slices an index takes. An element that all entries have is one by any rule; of an entry
-/// without it the rules take others.
+/// Returns the key of the slices that an index takes. An element that all entries have is the same
+/// under every rule; of an entry without it, the rules take different ones.
 std::string key_of(const Dim& axis, const Tensor& indices, IndexRule rule) {
   const auto element = element_of(indices);
   const bool is_there = !axis.is_ragged() && axis.has_size() && element && *element < axis.size();

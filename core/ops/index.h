@@ -1,4 +1,4 @@
-// core/ops/index.h — what gather, scatter and sort share: which elements an index means.
+// core/ops/index.h — index rules and kernels' helpers that gather, scatter and sort share.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -15,22 +15,22 @@
 
 namespace reel {
 
-/// What an index means that is no position 0, 1, ... size-1 along the axis.
+/// The meaning of an index outside 0 ... size-1 of the axis.
 enum class IndexRule {
-  from_end,  ///< negative ones count from the end, of a ragged axis from the entry's own
-  strict,    ///< none of them means anything
-  clip,      ///< the nearest position; along a ragged axis within the entry's own length
-  optional,  ///< negative ones mean no element: gather gives 0, scatter leaves them out
+  from_end,  ///< negative ones count from the end; along a ragged axis from the entry's own end
+  strict,    ///< out of range
+  clip,      ///< clamped to the nearest position; along a ragged axis within the entry's own length
+  optional,  ///< negative ones mean no element: gather returns 0, scatter skips them
 };
 
 struct GatherAttrs {
   int axis = 0;
-  /// For every axis of the indices the axis of x that goes along with it, or -1.
+  /// For each axis of the indices, the axis of x that it is paired with, or -1.
   std::vector<int> matched = {};
-  /// An index counts the elements of so many axes, from `axis` on, in row-major order.
+  /// An index counts the elements of `count` axes from `axis` on, in row-major order.
   int count = 1;
   IndexRule rule = IndexRule::from_end;
-  std::string function = "gather";  ///< that the user called: whose an index out of range is
+  std::string function = "gather";  ///< function that the user called, for IndexError messages
   template <class F>
   static void fields(F&& f) {
     f("axis", &GatherAttrs::axis);
@@ -43,50 +43,53 @@ struct GatherAttrs {
 };
 
 extern const Op gather_op;
-/// gather from a tensor with plain sizes that only a run knows: its vjp asks x for them.
+/// gather from a tensor with plain sizes that only a run determines: its vjp reads x for them.
 extern const Op gather_unknown_op;
-/// Updates added to a tensor where gather takes them from.
+/// Adds updates to a tensor at the elements that gather would read.
 extern const Op scatter_add_op;
 
-/// Named dims of the indices go along with the same dims of x, but for those that are indexed:
-/// there they stand for new places.
+/// Returns attrs with `matched` filled in. Named dims of the indices are paired with the same dims
+/// of x, except for indexed dims: these dims of the indices are new axes.
 GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAttrs attrs);
-/// The indices with the dims that the axis' lengths run over: in every entry they may mean others.
+/// Returns the indices expanded by the dims over which the axis' lengths run: a negative index may
+/// mean another position in every entry.
 Tensor with_length_dims(const Tensor& indices, const TensorType& x, const GatherAttrs& attrs);
-/// The dims of x, those of the indices that are not matched in the place of the indexed axes.
+/// Returns the dims of gather's result: dims of x, with the unmatched dims of the indices in place
+/// of the indexed axes.
 Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
 /// For type rules: throws DTypeError or ShapeError unless the indices fit x.
 void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
                    const GatherAttrs& attrs);
 
-/// gather, as a part of another function: errors name that.
+/// gather() as part of another function, which messages name.
 Tensor gather_for(std::string function, const Tensor& x, const Tensor& indices, const Axis& axis,
                   const GatherOptions& options = {});
-/// Elements of x at positions, as an op whose vjp is scatter_positions.
+/// Returns the elements of x at positions, by an op whose vjp is scatter_positions.
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
-/// `to` with updates added, padding of the updates left out.
+/// Returns `to` with updates added. Padding of the updates is skipped.
 Tensor scatter_positions(Tensor to, const Tensor& indices, const Tensor& updates,
                          const AttrsRef& attrs);
-/// Elements along one axis, each line of x in the order that the indices, of x's dims, give.
+/// Reorders each line of x along one axis by the indices, which have x's dims.
 Tensor take_along(const Tensor& x, const Tensor& indices, int axis);
 
-/// x and indices for the ops of this family.
+/// Returns samples of x and indices for the ops of this family.
 OpSamples gather_samples();
 
 // ---- For kernels --------------------------------------------------------------------------------
 
-/// For messages: " at [1,0] of i32[2,3]"; nothing for a scalar.
+/// For messages: returns " at [1,0] of i32[2,3]"; empty for a scalar.
 std::string place_of_element(std::int64_t flat, const TensorType& type);
 
 inline constexpr std::int64_t kNoPlace = -1;
 using Places = boost::container::small_vector<std::int64_t, 16>;
-/// The indices as positions along the indexed axes of x; kNoPlace where an index lies in the
-/// padding of its own tensor, or means no element. Throws IndexError before anything is written.
+/// Converts the indices to positions along the indexed axes of x. Returns kNoPlace for an index in
+/// the padding of its own tensor, and for one that means no element. Throws IndexError before the
+/// caller writes anything.
 Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
                  const GatherAttrs& attrs);
 
-/// Where the elements of a result of gather lie: a loop over its axes, with steps in x and in the
-/// indices, around runs of elements that are contiguous in both.
+/// Iterates over the result of gather: a loop over its axes, with steps in x and in the indices,
+/// around runs of elements that are contiguous in both.
 class GatherWalk {
  public:
   GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
@@ -127,7 +130,7 @@ class GatherWalk {
   std::int64_t axis_step_ = 1, run_ = 1;
 };
 
-/// Calls fn(first, count) for every run of elements of the type that are padding.
+/// Calls fn(first, count) for every run of padding elements of the type.
 template <class Fn>
 void for_each_padding(const TensorType& type, Fn&& fn) {
   for (int axis = 0; type.is_ragged() && axis < type.rank(); ++axis) {

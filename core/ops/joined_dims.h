@@ -1,4 +1,4 @@
-// core/ops/joined_dims.h — JoinedDims, the dims of what graphs that are run by one record return.
+// core/ops/joined_dims.h — JoinedDims, the dims of outputs of graphs that one record runs.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace reel {
 
-/// For each pair of dims that two branches return at one place, what it is outside of them: what
-/// both have from there, a new symbol for what each of them makes, an unknown one for plain axes
-/// that differ. A graph that runs alone has itself as the other.
+/// Finds the outer dim for each pair of dims that two branches return at one place. A dim that both
+/// have from outside stays. Dims that each branch makes become a new symbol, plain axes that differ
+/// an unknown dim. A graph that runs alone is paired with itself.
 class JoinedDims {
  public:
-  /// env: what the symbols of the graph's captures are outside.
+  /// env: the outer dims for symbols of the graph's captures.
   explicit JoinedDims(DimEnv& env) : env_(env) {}
 
   Dim of(const Dim& yes, const Dim& no);

@@ -52,7 +52,7 @@ const Op list_new_op{
 
 struct WriteAttrs {
   bool is_push = false;
-  bool is_open = false;  ///< of the list
+  bool is_open = false;  ///< the list has elements of unknown sizes
   template <class F>
   static void fields(F&& f) {
     f("is_push", &WriteAttrs::is_push);
@@ -61,7 +61,7 @@ struct WriteAttrs {
 };
 
 Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type);
-/// The element at index, or zeros of the type of `like` where none was written.
+/// Returns the element at index, or zeros of the type of `like` if it was not written.
 Tensor list_read_like(const Tensor& list, const Tensor& index, const Tensor& like);
 
 const Op list_write_op{
@@ -81,7 +81,7 @@ const Op list_write_op{
           check_write(index, size, list.may_grow || a.attr<WriteAttrs>().is_push);
           a.out[0] = edited(a, 0, [&](PersistentList& items) { items.set(index, a.input(1)); });
         },
-    // x̄ = l̄[i]; the list before has no part in what was written.
+    // x̄ = l̄[i]. The list's previous element has no cotangent.
     .vjp =
         [](Vjp& at) {
           const Tensor cotangent = at.cotangent();
@@ -98,7 +98,7 @@ const Op list_write_op{
     .samples = [] { return OpSamples{}; },
 };
 
-/// Without the elements at indices.
+/// Returns the list without the elements at indices.
 const Op list_drop_op{
     .name = "list_drop",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
@@ -188,7 +188,7 @@ Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list
 }
 
 struct IndexAttrs {
-  std::string method;  ///< of TensorArray, for errors
+  std::string method;  ///< of TensorArray, for messages
   template <class F>
   static void fields(F&& f) {
     f("method", &IndexAttrs::method);
@@ -254,7 +254,7 @@ const Op list_stack_op{
             throw ShapeError(str(
                 "TensorArray stack: ", count ? "no element was written" : "there are no elements",
                 ", and their shape, ", element, ", is not known"));
-          if (!element.is_known()) {  // nothing to stack: an unknown size counts as none
+          if (!element.is_known()) {  // no elements: an unknown size counts as zero
             Dims dims;
             for (const Dim& dim : element.dims()) dims.push_back(dim.has_size() ? dim : Dim(0));
             element = element.with(dims);

@@ -11,63 +11,65 @@
 
 namespace reel {
 
-/// `size` elements never written (they read as zeros). element: their type; may_grow: by a write
-/// beyond the end.
+/// Returns a list of `size` unwritten elements, which read as zeros. element: their type. may_grow:
+/// a write beyond the end appends instead of throwing.
 Tensor list_new(const TensorType& element, std::int64_t size, bool may_grow = false);
-/// A list without elements of a list type; as a cotangent it stands for zeros.
+/// Returns a list without elements, of a list type. As a cotangent it stands for zeros.
 Tensor empty_list(const TensorType& list_type);
-/// The list with x at index (an integer scalar). Beyond the end: an IndexError unless it may grow.
+/// Returns the list with x at index (an integer scalar). Throws IndexError beyond the end unless
+/// the list may grow.
 Tensor list_write(Tensor list, const Tensor& x, const Tensor& index);
-/// The list with x behind the last element.
+/// Returns the list with x appended.
 Tensor list_push(Tensor list, const Tensor& x);
-/// The list without the elements at indices, which read as zeros then.
+/// Returns the list without the elements at indices, which then read as zeros.
 Tensor list_drop(Tensor list, const Tensor& indices);
-/// The element at index (an integer scalar), negative ones counted from the end; zeros where none
-/// was written. Lenient: beyond the end too, and never counted from there (cotangents).
+/// Returns the element at index (an integer scalar; negative ones count from the end), or zeros for
+/// an unwritten element. is_lenient, for cotangents: returns zeros beyond the end too, and does not
+/// count from the end.
 Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient = false);
-/// Indices (integers) as i64, negative ones counted from the end. Throws IndexError unless -size <=
-/// index < size.
+/// Returns indices (integers) as i64 from the front; negative ones count from the end. Throws
+/// IndexError unless -size <= index < size. method: its name in messages.
 Tensor list_index(const Tensor& list, const Tensor& indices, const std::string& method = "read");
-/// The elements at indices (a vector), side by side along its dim. Throws IndexError as
-/// list_index.
+/// Returns the elements at indices (a vector), stacked along its dim. Throws IndexError as
+/// list_index does.
 Tensor list_gather(const Tensor& list, const Tensor& indices);
-/// The list with the slices of x along its leading dim at indices; the last one counts where an
-/// index is repeated.
+/// Returns the list with slices of x along its leading dim written at indices. If an index is
+/// repeated, the last slice is written.
 Tensor list_scatter(Tensor list, const Tensor& x, const Tensor& indices);
-/// The elements one after the other along their first axis.
+/// Concatenates the elements along their first axis.
 Tensor list_concat(const Tensor& list);
-/// Pieces of x along its first axis, of these lengths (an integer vector).
+/// Splits x along its first axis into elements of these lengths (an integer vector).
 Tensor list_split(const Tensor& x, const Tensor& lengths);
-/// The elements side by side along a new leading dim; without one, along a plain one of their
-/// number.
+/// Stacks the elements along a new leading dim; without `dim`, along a plain one. is_lenient:
+/// missing elements are zeros.
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient = false);
-/// The slices of x along its leading dim.
+/// Returns the slices of x along its leading dim as a list.
 Tensor list_unstack(const Tensor& x);
-/// How many elements (an i32 scalar).
+/// Returns the number of elements (an i32 scalar).
 Tensor list_size(const Tensor& list);
-/// As many zeros as there are elements, of their types.
+/// Returns a list of zeros with as many elements, of the same types.
 Tensor list_zeros_like(const Tensor& list);
-/// The list with elements of other named dims: of each the first elements, and zeros behind them
-/// where a dim is longer; clears_padding: zeros in what is padding of an element, too. Dims that
-/// are those of the list's type stay each element's own.
+/// Returns the list with other named dims: elements are cut, or padded with zeros if a dim is
+/// longer. clears_padding: also sets the padding of elements to zero. Axes whose dim does not
+/// change keep each element's own dim.
 Tensor list_resized(const Tensor& list, const Dims& dims, bool clears_padding = false);
-/// Element by element, where an unwritten one counts as zeros: the sum of cotangents.
+/// Adds element by element; unwritten elements count as zeros. Sums cotangents.
 Tensor list_add(Tensor a, Tensor b);
 
-/// The list as one of another type, to which its elements belong too.
+/// Returns the list as one of another type. Requires that its elements fit that type.
 Tensor list_of_type(const Tensor& list, const TensorType& type);
-/// The list as one whose elements may differ where the shape says nothing.
+/// Returns the list with unknown sizes wherever `shape` gives no size or name.
 Tensor relax_elements(const Tensor& list, const PartialShape& shape);
 
-/// The elements of a, then those of b. size: of a (an integer scalar).
+/// Concatenates two lists. size: the number of elements of a (an integer scalar).
 Tensor list_extend(Tensor a, const Tensor& b, const Tensor& size);
-/// Whether a record is list_push's: its inputs are list, element, and the size of the list.
+/// True for a record of list_push. Its inputs are list, element, and the size of the list.
 bool is_list_push(const OpRecord& record);
 bool is_list_size(const OpRecord& record);
 
 /// Builds a list value from elements, outside any trace.
 Tensor make_list(const TensorType& element, const Tensors& elements);
-/// The written elements of a list value, in order; unwritten ones are empty Tensors.
+/// Returns the elements of a list value in order; unwritten ones are empty Tensors.
 Tensors list_elements(const Tensor& list);
 
 }  // namespace reel

@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-/// Whether x may be an element: same dtype and dims, sizes that one side does not know aside.
+/// True if x may be an element: same dtype and dims, except for sizes that one side lacks.
 bool fits(const TensorType& x, const TensorType& element) {
   if (x.dtype() != element.dtype() || x.rank() != element.rank()) return false;
   for (int i = 0; i < x.rank(); ++i) {

@@ -1,4 +1,4 @@
-// core/ops/list_data.h — what a list value holds, for the kernels of ops on lists.
+// core/ops/list_data.h — ListData, the storage of a list value, for the kernels of ops on lists.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace reel {
 
 struct ListData final : BlockAttachment {
   PersistentList items;
-  bool may_grow = false;  ///< by a write beyond the end
+  bool may_grow = false;  ///< a write beyond the end appends
 };
 
 inline const ListData& data_of(const Tensor& list) {
@@ -20,11 +20,12 @@ inline const ListData& data_of(const Tensor& list) {
 }
 inline const PersistentList& items_of(const Tensor& list) { return data_of(list).items; }
 
-/// The data of input i, to be changed: in place when nobody else can see it.
+/// Returns the data of input i for modification: in place if the kernel has the only reference,
+/// otherwise a copy.
 Ref<ListData> editable(const KernelArgs& a, std::size_t i);
 
-/// One edit of input list i, of the type of output 0. The reference it holds on the block goes
-/// first, so that nodes count one owner.
+/// Applies an edit to input list i and returns the result, of the type of output 0. The reference
+/// on the input's block is released before the edit, so that nodes of the list have one owner.
 template <class Edit>
 Tensor edited(const KernelArgs& a, std::size_t i, Edit&& edit) {
   Ref<ListData> data = editable(a, i);
@@ -36,11 +37,12 @@ inline std::int64_t index_at(const Tensor& indices, std::int64_t i) {
   return indices.dtype() == i64 ? indices.data<std::int64_t>()[i] : indices.data<std::int32_t>()[i];
 }
 
-/// Elements may differ in size: zeros in place of one need it to look at.
+/// True if elements may differ in size. Zeros in place of an element then need an element of the
+/// same sizes.
 inline bool is_open(const TensorType& list) { return has_unknown_size(list); }
 
-/// The type of a list as an attribute. A size that differs from element to element is nobody's to
-/// know: it is no symbol of the graph.
+/// The type of a list as an attribute. A size that differs between elements is no symbol of the
+/// graph, so each_symbol() skips plain dims.
 struct ListType {
   TensorType type{f32};
   bool operator==(const ListType&) const = default;
@@ -55,7 +57,7 @@ inline void each_symbol(const ListType& list, const attr::SymbolFn& fn) {
     if (dim.is_named()) fn(dim);
   });
 }
-/// Of ops that give a list of that type.
+/// Attributes of ops that return a list of that type.
 struct ListTypeAttrs {
   ListType list;
   template <class F>
@@ -64,22 +66,22 @@ struct ListTypeAttrs {
   }
 };
 
-/// The type of an element, of which one it is not said: a size that differs from element to element
-/// is another unknown whenever it is asked for.
+/// Returns the type of an unspecified element: each size that differs between elements is a fresh
+/// unknown dim.
 TensorType any_element(const TensorType& list);
 
-/// The element at an index, or zeros where none was written. Throws IndexError where nobody knows
-/// of which shape.
+/// Returns the element at an index, or zeros if it was not written. Throws IndexError if it was not
+/// written and its shape is unknown.
 Tensor element_or_zeros(const Tensor& list, std::int64_t index);
 
-/// The dims of such elements side by side along a dim; and the type of a slice of x along its first
-/// one.
+/// behind() returns the dims of such elements stacked along `dim`. without_first() returns the type
+/// of a slice of x along its first axis.
 Dims behind(const Dim& dim, const TensorType& element);
 TensorType without_first(const TensorType& x);
 
-/// Throws DTypeError or ShapeError unless x may be an element; `op` names the method.
+/// Throws DTypeError or ShapeError unless x may be an element. op: the method, in messages.
 void check_element(const TensorType& x, const TensorType& list, std::string_view op);
-/// Throws IndexError unless an element may be written there.
+/// Throws IndexError unless an element may be written at `index`.
 void check_write(std::int64_t index, std::int64_t size, bool may_grow);
 
 }  // namespace reel

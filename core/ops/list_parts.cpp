@@ -1,4 +1,4 @@
-// Ops on many elements of a list at once: gather and scatter, extend, concat and split.
+// Ops on several elements of a list: gather and scatter, extend, concat and split.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -27,7 +27,7 @@ void check_vector(const TensorType& type, std::string_view op, std::string_view 
     throw ShapeError(str("TensorArray ", op, ": ", what, " must be a vector, got ", type));
 }
 
-/// Copies elements side by side into a tensor of that type.
+/// Copies elements one after the other into a tensor of the given type.
 class Columns {
  public:
   explicit Columns(const TensorType& type) : out_(allocate_block(type)), to_(out_.data<char>()) {}
@@ -46,7 +46,7 @@ class Columns {
   char* to_;
 };
 
-/// The slices of x along its leading dim, as views.
+/// Calls fn(i, slice) for the slices of x along its leading dim, as views.
 template <class Fn>
 void each_slice(const Tensor& x, Fn&& fn) {
   const TensorType type = without_first(x.type());
@@ -57,9 +57,10 @@ void each_slice(const Tensor& x, Fn&& fn) {
 // ---- gather and scatter -------------------------------------------------------------------------
 
 struct GatherAttrs {
-  /// Beyond the end, and where nothing was written, are zeros: cotangents.
+  /// For cotangents: elements beyond the end, and unwritten ones, are zeros.
   bool is_lenient = false;
-  bool last_only = false;  ///< of equal indices only the last one; zeros for the others
+  bool last_only =
+      false;  ///< of equal indices only the last gets its element; the others get zeros
   template <class F>
   static void fields(F&& f) {
     f("is_lenient", &GatherAttrs::is_lenient);
@@ -67,7 +68,7 @@ struct GatherAttrs {
   }
 };
 
-/// By place: whether the same index comes again behind it.
+/// Returns a flag for each place: true if its index occurs again later.
 std::vector<std::uint8_t> overwritten_by_later(const Tensor& indices) {
   std::vector<std::uint8_t> result(static_cast<std::size_t>(indices.numel()));
   std::unordered_set<std::int64_t> seen;
@@ -76,7 +77,7 @@ std::vector<std::uint8_t> overwritten_by_later(const Tensor& indices) {
   return result;
 }
 
-/// The elements of a list at indices, or zeros of what input 2 is like.
+/// Returns the elements of a list at indices, or zeros like input 2.
 Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor* like,
                          bool last_only);
 Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& list_type,
@@ -147,7 +148,7 @@ Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor
 
 struct SpreadAttrs {
   ListType list;
-  bool last_only = false;  ///< of equal indices only the last one
+  bool last_only = false;  ///< of equal indices only the last one writes
   template <class F>
   static void fields(F&& f) {
     f("list", &SpreadAttrs::list);
@@ -155,7 +156,7 @@ struct SpreadAttrs {
   }
 };
 
-/// A list with the slices of x at indices, added up where an index is repeated.
+/// Returns a list with the slices of x at indices; slices of a repeated index are added.
 const Op list_spread_op{
     .name = "list_spread",
     .type = [](TypeArgs& a) { a.out.push_back(a.attr<SpreadAttrs>().list.type); },
@@ -196,7 +197,7 @@ Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& lis
 }
 
 struct ScatterAttrs {
-  bool is_open = false;  ///< of the list
+  bool is_open = false;  ///< the list has elements of unknown sizes
   template <class F>
   static void fields(F&& f) {
     f("is_open", &ScatterAttrs::is_open);
@@ -233,7 +234,7 @@ const Op list_scatter_op{
             });
           });
         },
-    // As list_write's: what was there before has no part in what is there now.
+    // As in list_write: the previous elements have no cotangent.
     .vjp =
         [](Vjp& at) {
           const Tensor cotangent = at.cotangent();
@@ -287,7 +288,7 @@ struct PartAttrs {
   }
 };
 
-/// The elements before a place, and those from there on: cotangents of what was put together.
+/// Splits a list at a place: the cotangents of two lists that were concatenated.
 const Op list_part_op{
     .name = "list_part",
     .type =
@@ -383,7 +384,8 @@ struct JoinAttrs {
   }
 };
 
-/// The cotangent of what was split: pieces of these lengths, zeros where there is none.
+/// The cotangent of a split tensor: concatenates elements of these lengths, with zeros for missing
+/// ones.
 const Op list_join_op{
     .name = "list_join",
     .type = [](TypeArgs& a) { a.out.push_back(a.attr<JoinAttrs>().type); },
@@ -451,7 +453,7 @@ const Op list_split_op{
 
 }  // namespace
 
-// What kernels that decide types trust is checked here.
+// Checks what the type rules cannot: kernels that decide types trust these checks.
 Tensor list_gather(const Tensor& list, const Tensor& indices) {
   check_vector(indices.type(), "gather", "indices");
   const TensorType element = list.type().element();

@@ -1,4 +1,4 @@
-// Ops on lists as a whole: zeros and sums, which cotangents need, and lists of other types.
+// Ops on whole lists: zeros and sums, for cotangents, and conversions to other list types.
 #include "reel/core/bind.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
@@ -26,7 +26,7 @@ const Op list_zeros_like_op{
           items.each([&](std::int64_t i, const Tensor& x) {
             if (x.type().is_list())
               data->items.set(i, list_zeros_like(x));
-            else if (x.type() != element)  // others read as zeros of this
+            else if (x.type() != element)  // other elements read as zeros of this type anyway
               data->items.set(i, zeros(x.type()));
           });
           data->items.resize(items.size());
@@ -42,7 +42,8 @@ const Op list_add_op{
     .kernel =
         [](KernelArgs& a) {
           ModeScope plain({});
-          // Into the fuller one: cotangents of many reads grow one element at a time.
+          // Merges into the list with more elements: cotangents of many reads grow by one element
+          // at a time.
           const bool swap = items_of(a.input(1)).written() > items_of(a.input(0)).written();
           const PersistentList other = items_of(a.input(!swap));
           a.out[0] = edited(a, swap, [&](PersistentList& items) {
@@ -73,7 +74,7 @@ const Op list_retype_op{
 struct ResizeAttrs {
   ListType list;
   bool clears_padding = false;
-  std::vector<int> axes;  ///< whose dims change
+  std::vector<int> axes;  ///< axes whose dims change
   template <class F>
   static void fields(F&& f) {
     f("list", &ResizeAttrs::list);
@@ -82,7 +83,8 @@ struct ResizeAttrs {
   }
 };
 
-/// Those of `from` at these axes. An element may have dims of its own at others.
+/// Returns `dims` with the dims of `from` at these axes. Elements may have dims of their own at the
+/// other axes.
 Dims with_axes(Dims dims, const std::vector<int>& axes, const Dims& from) {
   for (const int axis : axes) dims[axis] = from[axis];
   return dims;
@@ -100,7 +102,7 @@ const Op list_resize_op{
           a.out[0] = edited(a, 0, [&](PersistentList& changed) {
             items.each([&](std::int64_t i, const Tensor& x) {
               const Dims dims = with_axes(x.dims(), axes, a.types[0].dims());
-              // An element may be a list: what a loop inside of another one saved.
+              // An element may be a list: residuals of a loop inside another loop.
               changed.set(i, x.type().is_list() ? list_resized(x, dims, clears)
                                                 : resized(clears ? mask_padding(x) : x, dims));
             });

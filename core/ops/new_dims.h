@@ -1,4 +1,4 @@
-// core/ops/new_dims.h — the dims that shape, join and index ops give to the axes they make.
+// core/ops/new_dims.h — dims of the axes that shape, join and index ops create.
 #pragma once
 
 #include <optional>
@@ -10,40 +10,42 @@
 
 namespace reel {
 
-/// The dim itself, or what stands for it: while tracing its symbol (attributes hold symbols), among
-/// ended entries of a scan the dim that they show.
+/// Returns the dim as ops must see it: its symbol while tracing (attributes hold symbols); in a
+/// scan with finished entries, the dim that these read; otherwise the dim itself.
 Dim canonical(const Dim& dim);
 Dims canonical(const Dims& dims);
 
 inline const Dim& dim_at(const TensorType& type, int axis) {
   return type.dims()[static_cast<std::size_t>(axis)];
 }
-/// The same as an attribute of the op that makes such an axis: nothing for a plain one.
+/// Returns the dim at an axis for an attribute of the op that creates it; nullopt for a plain one.
 inline std::optional<Dim> named_dim(const TensorType& type, int axis) {
   const Dim& dim = dim_at(type, axis);
   return dim.is_named() ? std::optional(canonical(dim)) : std::nullopt;
 }
 
-/// The dims, with another one at an axis, with one more in front of it, or without it.
+/// Return the dims with `dim` at an axis, with `dim` inserted before an axis, or without the axis.
 Dims with_dim(Dims dims, int axis, const Dim& dim);
 Dims insert_dim(Dims dims, int axis, const Dim& dim);
 Dims without_dim(Dims dims, int axis);
 
-/// Some plain axis has a size that only a run knows: only a tensor of that type can tell it.
+/// True if some plain axis has a size that only a run determines, and that can be read only from a
+/// tensor of the type.
 bool has_unknown_size(const TensorType& type);
 
-/// fn() where no tape listens: for arithmetic on lengths, which is part of none.
+/// Runs fn() without a tape: for arithmetic on lengths, which is never differentiated.
 template <class Fn>
 Tensor computed_plainly(Fn&& fn) {
   ModeScope scope({thread_mode.builder, nullptr, thread_mode.entries});
   return fn();
 }
 
-/// What an op that changes the size of an axis calls the result: `to` if it is a dim, for a named
-/// axis else a fresh dim of that size (of `to`'s name, if `to` is a name only); nothing for a plain
-/// axis.
+/// Returns the dim of an axis whose size an op changes: `to` if it is a dim. Otherwise a named axis
+/// gets a fresh dim of that size, under `to`'s name if `to` is only a name. Returns nullopt for a
+/// plain axis.
 ///
-/// size: -1 where only a run knows it, or for a ragged axis; lengths() then says it as a tensor.
+/// size: -1 if only a run determines it, or for a ragged axis; lengths() must then return it as a
+/// tensor.
 template <class Lengths>
 std::optional<Dim> changed_dim(const Dim& axis, const std::optional<Dim>& to, std::int64_t size,
                                Lengths&& lengths) {
@@ -55,8 +57,8 @@ std::optional<Dim> changed_dim(const Dim& axis, const std::optional<Dim>& to, st
 }
 [[noreturn]] void refuse_size(std::string_view op, const Dim& to, std::int64_t size,
                               const std::string& what);
-/// For type rules: the dim of the result, `to` or a plain size; an unknown one for size -1. A `to`
-/// of another size is a ShapeError: "op: dim to has size 3, but `what()` has size 4".
+/// For type rules: returns the dim of the result, `to` or a plain size; an unknown dim for size -1.
+/// Throws ShapeError if `to` has another size: "op: dim to has size 3, but `what()` has size 4".
 template <class What>
 Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t size, What&& what) {
   if (!to) return size < 0 ? Dim::unknown() : Dim(size);
@@ -64,19 +66,18 @@ Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t 
   return *to;
 }
 
-/// The cotangent g of a result whose dim at `axis` the op made: with zeros in what is padding
-/// there, but need not be where the cotangent goes to.
+/// Returns the cotangent g of a result whose dim at `axis` the op created, with zeros in the
+/// padding of that dim. That padding may be valid elements of the input.
 Tensor without_padding(const Tensor& g, int axis);
 
-/// For functions that take an axis away, or give its places to other elements: x with `value` in
-/// its padding where lengths run over the axis, because those of the result do not tell any more
-/// what is padding.
+/// For functions that remove an axis or move its elements. Returns x with `value` in its padding if
+/// lengths run over the axis: the lengths of the result no longer mark that padding.
 Tensor clear_padding(const Tensor& x, int axis, double value = 0);
-/// The same where the axis becomes `to`, if that is a dim: with `value` in the axis' own padding
-/// too, because the caller's dim may be longer.
+/// Overload for an axis that becomes `to`. If `to` is a dim, also writes `value` into the axis' own
+/// padding, because the caller's dim may be longer.
 Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, double value = 0);
 
-/// For samples of ops: batch=2, time[batch] with lengths 3 and 1, feature=2.
+/// Dims for samples of ops: batch=2, time[batch] with lengths 3 and 1, feature=2.
 const Dims& sample_dims();
 
 }  // namespace reel

@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kNoVjp = "made of graphs whose gradients are taken already";
 
-/// Which matrices are put into another order, and how.
+/// The size from which matrices are reordered, and the width of panels.
 struct Panels {
-  std::int64_t columns;  ///< of a panel, which is read from end to end by a product
-  std::int64_t small;    ///< matrices of so many elements stay as they are
+  std::int64_t columns;  ///< of a panel, which a product reads from end to end
+  std::int64_t small;    ///< matrices with at most this number of elements stay unchanged
 };
-/// Smaller ones stay in the first-level cache in any order: 48 KiB of f32 do.
+/// Matrices of up to 48 KiB of f32 stay in the first-level cache in any order.
 constexpr Panels kPanels{.columns = 64, .small = 12 * 1024};
 constexpr Panels kTurned{.columns = 64, .small = 0};
 constexpr Panels kNarrow{.columns = 3, .small = 0};
@@ -26,13 +26,13 @@ const Panels& panels_of(const Op& packed_dot) {
   if (&packed_dot == &packed_small_dot_op) return kNarrow;
   return &packed_dot == &packed_turned_dot_op ? kTurned : kPanels;
 }
-/// A matrix that is read the other way is packed, however small it is, for so many rows, or for so
-/// many elements of a result: enough chains at a time; fewer are faster as products of runs. Loops
-/// are not cut into blocks of fewer rows (kRowsThatEnd of plan/row_cut.cpp, unless a test asks for
-/// such), so that rows have the same bits in blocks.
+/// Thresholds of rows and of results' elements. A matrix that is read along its last axis is packed
+/// from there on, whatever its size: then there are enough chains at a time. With fewer, products
+/// of runs are faster. Loops are not cut into blocks of fewer rows (kRowsThatEnd of
+/// plan/row_cut.cpp, except in tests), so that rows have the same bits in blocks.
 constexpr std::int64_t kRowsToTurn = 4, kChainsToTurn = 64;
 
-/// A matrix of `k` rows that are contracted and `n` columns, in a tensor.
+/// A matrix in a tensor: `k` contracted rows and `n` columns.
 struct Packing {
   std::int64_t k, n;
   bool is_transposed, has_panels;
@@ -65,7 +65,8 @@ void pack_kernel(KernelArgs& args) {
   }
 }
 
-/// Of the product of m rows: a panel has rows of its own, where few columns are left of them, too.
+/// Returns the order of sums in a product of m rows. A panel keeps its rows even if it has few
+/// columns.
 SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
   MatrixSizes sizes{};
   sizes.m = m;
@@ -74,8 +75,8 @@ SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
   return chain_order(dtype, sizes);
 }
 
-/// The product of m rows and a panel of so many columns; is_last: what is contracted is the last
-/// axis of what has the rows.
+/// Returns the sizes of a product of m rows and a panel. is_last: the contracted axis is the last
+/// one of the operand with the rows.
 MatrixSizes panel_sizes(const Packing& packing, DType dtype, std::int64_t m, std::int64_t columns,
                         bool is_last) {
   return {.m = m,

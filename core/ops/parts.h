@@ -1,4 +1,4 @@
-// core/ops/parts.h — in how many parts, on several threads, an op is done.
+// core/ops/parts.h — splits an op's work into shares for several threads.
 #pragma once
 
 #include <algorithm>
@@ -8,19 +8,19 @@
 
 namespace reel {
 
-/// In how many parts so much work is done, at most `most`, and at most four, as of products. Sizes
-/// alone decide: results do not depend on the number of threads.
+/// Returns the number of shares for an op's work: at most `most`, and at most four, as for
+/// products. It depends on sizes alone: results do not depend on the number of threads.
 ///
-/// work: elements, each counted once for something as simple as a sum of two, which takes a quarter
-/// of a nanosecond. A part is worth a task from some 15 microseconds on.
+/// work: number of elements, where the unit is the cost of adding two numbers, a quarter of a
+/// nanosecond. A share is worth a task from about 15 microseconds on.
 inline int parts_for(std::int64_t work, std::int64_t most) {
   constexpr std::int64_t kLeast = 1 << 16, kMostParts = 4;
   return static_cast<int>(
       std::clamp(work / kLeast, std::int64_t{1}, std::clamp(most, std::int64_t{1}, kMostParts)));
 }
 
-/// Calls fn(first, count) for parts of [0, size), which are work all together: what it computes
-/// must not depend on where they begin.
+/// Calls fn(first, count) for shares of [0, size). work: of all shares together. Requires that
+/// results do not depend on where shares begin.
 template <class Fn>
 void in_parts(std::int64_t size, std::int64_t work, Fn&& fn) {
   const int parts = parts_for(work, size);

@@ -1,4 +1,4 @@
-// Ops that number the rows of a table: indices of a gather, and those that somebody gave.
+// Ops that number the rows of a table: from gather's indices, and from a caller's row numbers.
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -58,14 +58,14 @@ const Op row_numbers_op{
 };
 
 struct CountAttrs {
-  std::int64_t rows = -1;  ///< of the table; -1: not known
+  std::int64_t rows = -1;  ///< of the table; -1: unknown
   template <class F>
   static void fields(F&& f) {
     f("rows", &CountAttrs::rows);
   }
 };
 
-/// Row numbers from outside: i64, and none beyond the table.
+/// Converts row numbers from outside to i64. Throws IndexError for one beyond the table.
 const Op check_rows_op{
     .name = "check_rows",
     .type =

@@ -1,4 +1,4 @@
-// where and cast: elements chosen, and elements of another dtype; only_if.
+// where, cast and only_if.
 #include <array>
 #include <cstring>
 
@@ -106,7 +106,7 @@ namespace {
 
 const Op only_if_op{
     .name = "only_if",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or what it is like
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or its like
     .kernel =
         [](KernelArgs& a) {
           const Tensor& x = a.input(1);
@@ -177,7 +177,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   static const auto& attrs = *new std::array{
       make_attrs(CastAttrs{f32}), make_attrs(CastAttrs{f64}), make_attrs(CastAttrs{i32}),
       make_attrs(CastAttrs{i64}),
-      make_attrs(CastAttrs{boolean})};  // never destroyed: global objects may outlive it
+      make_attrs(CastAttrs{boolean})};  // never destroyed: global objects may use it at exit
   return bind(cast_op, {x}, attrs[column_of(dtype)]);
 }
 

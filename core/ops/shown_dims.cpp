@@ -33,7 +33,8 @@ void ShownDims::add(const Dim& dim) {
     return;
   }
   if (!dim.is_ragged()) return;
-  for (const Dim& of : dim.length_dims()) add(of);  // lengths may run over another one: that first
+  for (const Dim& of : dim.length_dims())
+    add(of);  // lengths may run over another dim, which is added first
   known_.push_back(dim);
   if (live_.is_defined()) find(dim);
 }
@@ -42,7 +43,7 @@ void ShownDims::add(const TensorType& type) {
 }
 
 void ShownDims::find(const Dim& dim) {
-  if (dim.node()->is_full) return;  // all entries are as long
+  if (dim.node()->is_full) return;  // all entries have the same length
   ModeScope plain({});
   const Tensor lengths(dim.node()->lengths);
   const Tensor seen = filled(lengths);
@@ -61,7 +62,7 @@ void ShownDims::find(const Dim& dim) {
   back_.add(shown, dim);
 }
 
-// The elements of a list are shared: an ended entry has zeros where its own are too few.
+// The elements of a list are shared: a finished entry gets zeros if its own elements are too few.
 Tensor ShownDims::filled(const Tensor& x) const {
   if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
   return fill_live(renamed(x), live_);
@@ -70,7 +71,7 @@ Tensor ShownDims::filled(const Tensor& x) const {
 Tensor ShownDims::completed(const Tensor& made, const Tensor& before) const {
   if (made.type().is_list() || before.type().is_list() || !affects(before.type())) return made;
   for (const Dim& entry : live_.dims())
-    if (contains(before.dims(), entry)) return made;  // each entry has elements of its own
+    if (contains(before.dims(), entry)) return made;  // each entry has its own elements
   Tensor result = made;
   for (const Dim& dim : before.dims()) {
     const Dim shown = to_(dim);

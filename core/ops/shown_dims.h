@@ -1,5 +1,5 @@
 // core/ops/shown_dims.h — ShownDims, the ragged dims of a loop while some of its entries have
-// ended.
+// finished.
 #pragma once
 
 #include <vector>
@@ -9,40 +9,41 @@
 
 namespace reel {
 
-/// Dims that have a length for each entry of a loop, as ended entries show them: as long as the
-/// first live one, whose elements those entries show as well (fill_live).
+/// Replaces dims that have a length for each entry of a loop: finished entries get the length of
+/// the first running entry, whose elements they also read (fill_live).
 ///
-/// For values of eager mode. A Dim stays the same object for as long as its lengths stay the same,
-/// which depends on who is the first live entry.
+/// Requires eager values. A replaced Dim stays the same object while its lengths stay the same;
+/// these depend on which entry is the first running one.
 class ShownDims {
  public:
   ShownDims() = default;
-  /// Dims that stay as they are.
+  /// kept: dims that are not replaced.
   explicit ShownDims(Dims kept) : kept_(std::move(kept)) {}
 
-  /// Who is live from now on.
+  /// Sets the running entries from now on.
   void set_live(const Tensor& live);
-  /// From now on the dim is shown, if it has lengths over entries.
+  /// From now on replaces the dim, if it has lengths over entries.
   void add(const Dim& dim);
   void add(const TensorType& type);
 
-  /// The dim in a body: one that was added, or computed from such (time + 1), by its shown form.
+  /// Returns the dim in a body: the replacement of a dim that was added or is computed from one
+  /// (time + 1).
   Dim operator()(const Dim& dim) const { return to_(dim); }
   bool affects(const TensorType& type) const { return to_.affects(type); }
   bool affects(const Dim& dim) const { return to_.affects(dim); }
 
-  /// The shown form of some dim.
+  /// True if the dim replaces another one.
   bool is_shown(const Dim& dim) const { return back_.affects(dim); }
 
-  /// x as a body sees it: with the values of a live entry in those that have ended.
+  /// Returns x as a body reads it: finished entries have the values of a running entry.
   Tensor filled(const Tensor& x) const;
-  /// x with shown dims and its own values.
+  /// Returns x with replaced dims and its own values.
   Tensor renamed(const Tensor& x) const { return with(x, to_); }
-  /// What a body made, with the dims that it has outside; a Dim likewise.
+  /// Returns a value or Dim that a body made with its dims outside the body.
   Tensor restored(const Tensor& x) const { return with(x, back_); }
   Dim restored(const Dim& dim) const { return back_(dim); }
-  /// What comes of a state that all entries share: the elements that no live entry shows stay as
-  /// they were. made: restored.
+  /// Returns the next value of a state that all entries share. Elements that no running entry
+  /// covers keep their values from `before`. made: restored.
   Tensor completed(const Tensor& made, const Tensor& before) const;
 
  private:
@@ -52,7 +53,7 @@ class ShownDims {
   Tensor live_;
   Dims kept_, known_;
   DimChanges to_, back_;
-  std::vector<std::pair<Dim, Dim>> shown_;  ///< as they were shown last
+  std::vector<std::pair<Dim, Dim>> shown_;  ///< the latest replacements
 };
 
 }  // namespace reel

@@ -1,4 +1,5 @@
-// Ops on elements of tensors whose places, and whose shape, are tensors: scatter_places and back.
+// Ops on elements whose places, and whose tensor's shape, are tensors: scatter_places,
+// gather_places.
 #include "reel/core/ops/sparse.h"
 
 #include <algorithm>
@@ -15,14 +16,14 @@ namespace reel {
 namespace {
 
 struct PlacesAttrs {
-  std::string what;  ///< that the user called: whose a place outside is
+  std::string what;  ///< function that the user called, for messages
   template <class F>
   static void fields(F&& f) {
     f("what", &PlacesAttrs::what);
   }
 };
 
-/// Of indices and sizes, which were made i64 here, whatever the user gave: [2,3].
+/// Prints a type as [2,3]: indices and sizes were cast to i64 here from the user's dtype.
 std::string without_dtype(const TensorType& type) {
   const std::string text = str(type);
   return text.substr(text.find('['));
@@ -40,7 +41,7 @@ void check_places(const std::string& what, const TensorType& places) {
                          without_dtype(places), "; say it with ensure_shape"));
 }
 
-/// How many indices a place has.
+/// Returns the number of indices of a place.
 std::int64_t depth_of(const TensorType& places) {
   return places.rank() == 1 ? 1 : dim_at(places, 1).size();
 }
@@ -72,7 +73,7 @@ void scatter_type(TypeArgs& a) {
   check_scatter(a.attr<PlacesAttrs>().what, a.in[0], a.in[1], a.in[2]);
   Dims dims;
   while (static_cast<std::int64_t>(dims.size()) < dim_at(a.in[2], 0).size())
-    dims.push_back(Dim::unknown());  // each another one
+    dims.push_back(Dim::unknown());  // a new unknown dim for each axis
   a.out.push_back(a.in[1].with(dims));
 }
 
@@ -118,7 +119,7 @@ void matrix_places_type(TypeArgs& a) {
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-/// The first element of a place among `inner` elements each; nothing for no place.
+/// Iterates over places. inner(): the number of elements at a place.
 class PlaceWalk {
  public:
   PlaceWalk(const std::string& what, const Tensor& places, const TensorType& type)
@@ -159,7 +160,8 @@ class PlaceWalk {
   std::int64_t inner_ = 1;
 };
 
-/// Plain dims of the sizes that a vector holds, for values with these sizes behind the places.
+/// Returns plain dims of the sizes in a vector. Throws ShapeError for negative sizes, and unless
+/// the updates have these sizes behind their places.
 Dims sizes_in(const std::string& what, const Tensor& shape, const TensorType& updates) {
   Dims dims;
   const auto* sizes = shape.data<std::int64_t>();
