@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-/// Cotangents of the operands of a binary op, given at the result's dims.
+/// Adds the cotangent of an operand, given at the result's dims.
 void add_to(Vjp& at, std::size_t i, Tensor&& cotangent) {
   const TensorType& type = at.input_type(i);
   at.add(i,
@@ -17,7 +17,7 @@ void add_to(Vjp& at, std::size_t i, Tensor&& cotangent) {
 void add_first(Vjp& at, Tensor cotangent) { add_to(at, 0, std::move(cotangent)); }
 void add_second(Vjp& at, Tensor cotangent) { add_to(at, 1, std::move(cotangent)); }
 
-/// Samples of ops that integers and floats take; floats come first.
+/// Samples of ops that take integers and floats; floats come first.
 OpSamples division_samples() {
   OpSamples samples = binary_samples(-7, 7, 0.5, 3);
   for (OpSample& sample : binary_samples(-7, 7, -3, 3, i32)) samples.push_back(std::move(sample));
@@ -138,8 +138,8 @@ constinit const Op pow_op{
 };
 namespace {
 
-/// Of maximum and minimum: the gradient goes to the operand that wins. NaN wins; equal operands
-/// share it, and so do two NaN.
+/// For maximum and minimum: the gradient flows to the operand that is the result. NaN is the
+/// result. Equal operands share the gradient, and so do two NaN.
 void share_gradient(Vjp& at, const Tensor& first_is_beyond, const Tensor& second_is_beyond) {
   const Tensor g = at.cotangent();
   const Tensor first = first_is_beyond || isnan(at.input(0));
@@ -151,7 +151,7 @@ void share_gradient(Vjp& at, const Tensor& first_is_beyond, const Tensor& second
 
 constexpr std::string_view kXLow[] = {"x", "low"}, kXHigh[] = {"x", "high"};
 
-/// Of the halves of clip: what is no x is the bound.
+/// For the halves of clip: the gradient flows to x if the result is x, otherwise to the bound.
 void choose_gradient(Vjp& at, const Tensor& is_within) {
   const Tensor g = at.cotangent(), is_x = is_within || isnan(at.input(0));
   if (at.needs(0)) add_first(at, where(is_x, g, 0));
@@ -188,8 +188,8 @@ constinit const Op minimum_op{
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
 };
-// The halves of clip: the kernels of maximum and minimum, but what lies on the bound is x, and so
-// is NaN where the bound is NaN too.
+// The halves of clip use the kernels of maximum and minimum. A result on the bound counts as x,
+// also if x and the bound are NaN.
 constinit const Op clip_low_op{
     .name = "clip_low",
     .type = [](TypeArgs& args) { binary_type<Takes::numbers>(args, "clip", kXLow); },

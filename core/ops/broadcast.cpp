@@ -76,8 +76,8 @@ void check_rank(std::string_view op, std::span<const TensorType> operands, Roles
                          " axes can be broadcast"));
 }
 
-/// The dims of one operand, with the dtype; taken from another operand of the same type where there
-/// is one.
+/// Returns the dims of one operand with the dtype; reuses the type of another operand if it is the
+/// same.
 TensorType as_operand(std::span<const TensorType> operands, std::size_t k, DType dtype) {
   for (const TensorType& type : operands)
     if (type.dtype() == dtype && same_dims(type.dims(), operands[k].dims())) return type;
@@ -115,7 +115,7 @@ TensorType broadcast_plain(std::string_view op, std::span<const TensorType> oper
       } else if (!is_one(dim) && dim.has_size()) {
         if (so_far->has_size() && so_far->size() != dim.size())
           refuse_sizes(op, operands, roles, axis - rank, *so_far, dim);
-        result[axis] = &dim;  // a static size decides what was unknown
+        result[axis] = &dim;  // a static size decides an unknown one
       }
     }
   const auto is_result = [&](const TensorType& type) {
@@ -163,7 +163,7 @@ Tensor unbroadcast_plain(Tensor cotangent, const TensorType& to) {
       repeated.emplace_back(i);
     }
   }
-  // Whether an axis of unknown size was repeated, only the run knows.
+  // Only a run determines if an axis of unknown size was repeated.
   if (!is_certain || (keeps_ones && !to.is_known()))
     return bind(sum_to_op, {cotangent}, make_attrs(SumToAttrs{to}));
   if (!repeated.empty()) cotangent = sum(cotangent, Axes(std::move(repeated)));
@@ -183,7 +183,7 @@ void check_can_be_summed(const TensorType& from, const TensorType& to) {
 TensorType retyped(const TensorType& type, DType dtype) {
   if (type.dtype() == dtype) return type;
   if (!type.node()->is_permanent) return type.with(dtype);
-  // Types of plain sizes are never freed: remember the last ones that this thread asked for.
+  // Types of plain sizes are never freed: remember the latest look-ups of this thread.
   struct Entry {
     const TypeNode* from;
     DType dtype;
@@ -203,7 +203,7 @@ TensorType retyped(const TensorType& type, DType dtype) {
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype) {
   bool any_named = false, any_plain = false;
-  std::size_t first = 0;  // with dims
+  std::size_t first = 0;  // that has dims
   for (std::size_t k = operands.size(); k-- > 0;) {
     if (operands[k].rank() == 0) continue;
     (operands[k].is_named() ? any_named : any_plain) = true;
@@ -234,7 +234,7 @@ Tensor unbroadcast(Tensor cotangent, const TensorType& to) {
 const Op sum_to_op{
     .name = "sum_to",
     .type = [](TypeArgs& args) { args.out.push_back(args.attr<SumToAttrs>().to); },
-    // A run knows all sizes: then it is a sum and a reshape.
+    // All sizes are known in a run: then it is a sum and a reshape.
     .kernel =
         [](KernelArgs& args) {
           ModeScope plain({});

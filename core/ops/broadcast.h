@@ -1,4 +1,4 @@
-// core/ops/broadcast.h — the rule by which operands of different dims meet, and its reverse.
+// core/ops/broadcast.h — the broadcasting rule of operands with different dims, and its reverse.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@ namespace reel {
 
 inline constexpr int kMostBroadcastAxes = 32;
 
-/// By what names messages call the operands of an op.
+/// Names of an op's operands in messages.
 using Roles = std::span<const std::string_view>;
 inline constexpr std::string_view kLhsRhs[] = {"lhs", "rhs"};
 
-/// The same dims in the same order: a few pointer comparisons.
+/// True for the same dims in the same order. Costs a few pointer comparisons.
 inline bool same_dims(const Dims& a, const Dims& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -22,32 +22,32 @@ inline bool same_dims(const Dims& a, const Dims& b) {
   return true;
 }
 
-/// type.with(dtype), without a look-up in the usual cases.
+/// Returns type.with(dtype), without a look-up in the usual cases.
 TensorType retyped(const TensorType& type, DType dtype);
 
-/// The type with this dtype, and the dims that operands of these types are broadcast to.
+/// Returns the type with this dtype and the dims that operands of these types are broadcast to.
 ///
-/// Named dims are matched by identity; the result has the dims, in their order, of the first
-/// operand that has all of them. Plain dims follow NumPy; where a trace does not know a size, a
-/// static one other than 1 decides, else it stays unknown. Operands without dims go with both.
-/// Throws ShapeError when no operand has all dims, when plain sizes do not fit, or when named dims
-/// meet plain ones.
+/// Named dims are matched by identity; the result has the dims, in order, of the first operand that
+/// has all of them. Plain dims follow NumPy. If a trace does not know a size, a static size other
+/// than 1 decides, otherwise it stays unknown. Operands without dims go with both. Throws
+/// ShapeError if no operand has all dims, if plain sizes do not fit, or if named dims meet plain
+/// ones.
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype);
 
-/// Elements of an operand from one index to the next along an axis of the result that it is
-/// broadcast to; 0 where it repeats.
+/// Returns the step, in elements of an operand, along an axis of the result that it is broadcast
+/// to; 0 if the operand is repeated there.
 std::int64_t broadcast_stride(const TypeNode& operand, const TypeNode& result, int axis);
 
 /// Throws DTypeError, naming both types and `cast`, unless the operands have one dtype.
 void check_same_dtype(std::string_view op, const TensorType& a, const TensorType& b, Roles roles);
 
-/// The cotangent of an operand of type `to` that was broadcast to the cotangent's type: summed over
-/// the axes along which the operand was repeated (padding does not count), in the operand's order.
-/// Itself where types are equal.
+/// Returns the cotangent of an operand of type `to`, given the cotangent of the broadcast result.
+/// Sums over the axes along which the operand was repeated (padding does not count), and restores
+/// the operand's order. Returns the cotangent itself if the types are equal.
 Tensor unbroadcast(Tensor cotangent, const TensorType& to);
 
-/// unbroadcast as an op, for plain types of which a trace does not know which axes were repeated.
+/// unbroadcast as an op, for plain types for which a trace does not know the repeated axes.
 extern const Op sum_to_op;
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// Ops that make tensors from numbers: full, constant, full_like.
+// Ops that create tensors from numbers: full, constant, full_like.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,8 +22,8 @@ namespace {
 
 // ---- Numbers ------------------------------------------------------------------------------------
 
-/// A number as an attribute: `number` for floats and booleans, `integer` for integers, exact both;
-/// the other is zero.
+/// A number as an attribute: `number` for floats and booleans, `integer` for integers. Both are
+/// exact, and the other one is zero.
 struct Number {
   double number = 0;
   std::int64_t integer = 0;
@@ -39,7 +39,7 @@ struct Number {
   }
 };
 
-/// Throws DTypeError when a tensor of the dtype cannot hold the number.
+/// Throws DTypeError if a tensor of the dtype cannot hold the number.
 Number checked(std::string_view op, DType dtype, DType kind, double number, std::int64_t integer) {
   if (is_float(dtype)) return {number, 0};
   if (dtype == boolean) {
@@ -118,7 +118,7 @@ Tensor full_of(std::string_view function, const TensorType& type, const Number& 
   if (!type.is_known())
     throw ShapeError(
         str(function, ": ", type, " has an axis of unknown size; give every dim a size"));
-  // Without inputs there is nothing that a tape could want to know.
+  // Without inputs there is nothing for a tape to record.
   Tensor result(allocate_block(type));
   fill(result, value);
   return result;
@@ -127,11 +127,11 @@ Tensor full_of(std::string_view function, const TensorType& type, const Number& 
 const TensorType& scalar_type(DType dtype) {
   static const auto& types =
       *new std::array{TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
-                      TensorType(boolean)};  // never destroyed: global objects may outlive it
+                      TensorType(boolean)};  // never destroyed: global objects may use it at exit
   return types[static_cast<int>(dtype)];
 }
 
-/// The type, of which a function is to make a tensor.
+/// Returns the type of a tensor to create. Errors name `function`.
 TensorType type_of(std::string_view function, DType dtype, const Dims& dims) {
   if (dims.empty()) return scalar_type(dtype);
   return as_function(function, [&] { return TensorType(dtype, dims); });
@@ -158,8 +158,8 @@ const Op full_like_op{
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
     .kernel =
         [](KernelArgs& a) {
-          Tensor& out = a.make();  // not in x's buffer: x may be needed no more, but its shape is
-                                   // not worth a dependency
+          Tensor& out = a.make();  // not in x's buffer: x may be dead, but only its shape is read,
+                                   // which is not worth a dependency
           fill(out, number_for(out.dtype(), static_cast<int>(a.attr<FullLikeAttrs>().value)));
         },
     .no_vjp = "depends on the shape of its input only",
@@ -178,7 +178,7 @@ Tensor full_like(std::string_view function, const Tensor& x, int value) {
   check_defined(function, x);
   const TensorType& type = x.type();
   const Number number = number_for(type.dtype(), value);
-  // Plain sizes that are known, and a tensor from outside the trace, need no x to tell them.
+  // Known plain sizes, and a tensor from outside the trace, have their shape without reading x.
   if (type.node()->is_permanent) return full_of(function, type, number);
   if (!x.is_traced())
     return full_of(function, is_tracing() ? type.with(type.dims()) : type, number);
@@ -213,7 +213,7 @@ std::string_view bits_of(const Tensor& data) {
 bool Numbers::operator==(const Numbers& other) const {
   return data.type() == other.data.type() && bits_of(data) == bits_of(other.data);
 }
-std::size_t hash_of(const Numbers& numbers) {  // asked for by each merge_equal: of a few
+std::size_t hash_of(const Numbers& numbers) {  // called by each merge_equal, for a few constants
   return std::hash<std::string_view>{}(bits_of(numbers.data).substr(0, 1024));
 }
 std::ostream& operator<<(std::ostream& out, const Numbers& numbers) { return out << numbers.data; }
@@ -245,7 +245,7 @@ const Op constant_op{
 
 namespace {
 
-/// A tensor of `count` elements, which write(pointer) puts there as elements of the dtype.
+/// Makes a tensor of `count` elements; write(pointer) fills it with elements of the dtype.
 template <class Write>
 Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& write) {
   const TensorType type = type_of("tensor", dtype, dims);
@@ -264,8 +264,9 @@ Tensor make_tensor(std::int64_t count, const Dims& dims, DType dtype, Write&& wr
   return bind(constant_op, {}, make_attrs(ConstantAttrs{{std::move(data)}, type}));
 }
 
-/// The dims, those that are only a name with the sizes that numbers nested as `sizes` have there;
-/// of one flat list, which fills any dims, with what the others leave.
+/// Returns the dims with sizes for those that are only a name: from the nesting `sizes` of the
+/// numbers. For one flat list, which may fill any dims, a single such dim gets the size that the
+/// others leave.
 Dims with_sizes(Dims dims, const std::vector<std::int64_t>& sizes, DType dtype) {
   const auto is_name = [](const Dim& dim) { return dim.is_undefined(); };
   const auto open = std::find_if(dims.begin(), dims.end(), is_name);
@@ -287,7 +288,7 @@ Dims with_sizes(Dims dims, const std::vector<std::int64_t>& sizes, DType dtype) 
 
 // ---- Nested lists -------------------------------------------------------------------------------
 
-/// Walks nested lists: reads their shape off the first items, and sees that the others agree.
+/// Walks nested lists: reads their shape from the first items and checks that the others agree.
 class NestedReader {
  public:
   explicit NestedReader(std::initializer_list<NestedList> values) {

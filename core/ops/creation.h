@@ -1,4 +1,4 @@
-// core/ops/creation.h — ops that make tensors of numbers, for passes that ask.
+// core/ops/creation.h — ops that create tensors from numbers, for passes that recognise them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// Of full_op: the number is in the field of its kind.
+/// Attributes of full_op. A float or boolean is in `number`, an integer in `integer`.
 struct FullAttrs {
   TensorType type{DType::f32};
   double number = 0;
@@ -21,7 +21,7 @@ struct FullAttrs {
   }
 };
 
-/// An eager tensor with all its elements along one plain axis. Equal are those of the same bits.
+/// An eager tensor with all its elements along one plain axis. Two are equal if their bits are.
 struct Numbers {
   Tensor data;
   bool operator==(const Numbers& other) const;
@@ -29,8 +29,8 @@ struct Numbers {
 std::size_t hash_of(const Numbers& numbers);
 std::ostream& operator<<(std::ostream& out, const Numbers& numbers);
 
-/// Of constant_op: numbers that a traced function names, recorded with the graph where an eager
-/// tensor would be a capture.
+/// Attributes of constant_op: numbers that a traced function names. The graph holds them, in
+/// contrast to an eager tensor, which would be a capture.
 struct ConstantAttrs {
   Numbers numbers;
   TensorType type{f32};  ///< of the result; its dims may be symbols
@@ -47,7 +47,7 @@ extern const Op constant_op;
 extern const Op range_op;  ///< 0, 1, 2, ...
 extern const Op one_hot_op;
 
-/// Whether an op of these gives nothing but zeros.
+/// True if the op with these attributes returns only zeros.
 bool makes_zeros(const Op& op, const Attrs* attrs);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// Running sums and products along an axis, and the recurrence that their gradients are.
+// Running sums and products along an axis, and the recurrence for their gradients.
 #include "reel/core/ops/cumulative.h"
 
 #include <type_traits>
@@ -24,7 +24,8 @@ void same_number(TypeArgs& a) {
   a.out.push_back(a.in[0]);
 }
 
-/// What a running sum is kept in: as in sums, floats in double; integers wrap around.
+/// The accumulator of a running sum: double for floats, as in sums; unsigned for integers, which
+/// wrap around.
 template <class T>
 struct SumOf {
   using Type = std::make_unsigned_t<T>;
@@ -38,8 +39,8 @@ struct SumOf<double> {
   using Type = double;
 };
 
-/// Calls fn(zero, at, state) for every element in the order of the walk: `zero` has the type of the
-/// elements, `at` is a position in memory, `state` is `first` where an axis begins.
+/// Calls fn(zero, at, state) for every element in the order of the walk. `zero` has the type of the
+/// elements, `at` is a position in memory, and `state` is `first` where an axis begins.
 template <class Fn>
 void walk(const TensorType& type, const CumulativeAttrs& attrs, int first, const Fn& fn) {
   const AxisView view = view_axis(type, attrs.axis);
@@ -127,7 +128,7 @@ const Op cumsum_op{
     .samples = [] { return samples(1, true); },
 };
 
-// y_k = Π_{j<k} x_j. Without quotients: x̄_i = y_i Σ_{k>i} ȳ_k Π_{i<j<k} x_j, where the sum is the
+// y_k = Π_{j<k} x_j. Without quotients: x̄_i = y_i Σ_{k>i} ȳ_k Π_{i<j<k} x_j. The sum is the
 // recurrence from the other end.
 const Op product_before_op{
     .name = "product_before",
@@ -143,8 +144,8 @@ const Op product_before_op{
     .samples = [] { return samples(1, false); },
 };
 
-// t_0 = 0, t_{i+1} = c_i + x_i t_i. Its gradient is itself from the other end: c̄ = v, x̄ = v t for
-// v_{i-1} = t̄_i + x_i v_i.
+// t_0 = 0, t_{i+1} = c_i + x_i t_i. Its gradient is the same recurrence from the other end: c̄ = v,
+// x̄ = v t for v_{i-1} = t̄_i + x_i v_i.
 const Op recurrence_op{
     .name = "recurrence",
     .type = same_number,

@@ -1,4 +1,4 @@
-// core/ops/cumulative.h — running products, for the gradient of prod.
+// core/ops/cumulative.h — running sums and products, and the recurrence for their gradients.
 #pragma once
 
 #include "reel/core/op.h"
@@ -6,7 +6,7 @@
 
 namespace reel {
 
-/// Running sums, products and recurrences along an axis.
+/// Attributes of running sums, products and recurrences along an axis.
 struct CumulativeAttrs {
   int axis = 0;
   bool exclusive = false, reverse = false;
@@ -19,8 +19,8 @@ struct CumulativeAttrs {
 };
 extern const Op cumsum_op, product_before_op, recurrence_op;
 
-/// At each position the product of what comes before it along the axis, from the other end with
-/// `reverse`; 1 at the first.
+/// Returns, at each position, the product of all elements before it along the axis, and 1 at the
+/// first. reverse: from the other end.
 Tensor product_before(const Tensor& x, int axis, bool reverse);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// Random tensors: ops that draw from a key, and functions made of them.
+// Random tensors: ops that draw from a key, and functions built on them.
 #include "reel/core/ops/draws.h"
 
 #include <algorithm>
@@ -26,24 +26,24 @@
 namespace reel {
 namespace {
 
-/// In (0, 1): never 0, so that its logarithm is finite.
+/// Returns a number in (0, 1): never 0, so that its logarithm is finite.
 double open_unit(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(std::uint64_t{high} << 21 ^ low >> 11) + 0.5) * 0x1p-53;
 }
 
-/// Box & Muller (1958), one of the pair.
+/// Returns one number of the pair of Box & Muller (1958).
 double normal(const std::array<std::uint32_t, 4>& words) {
   const double radius = std::sqrt(-2 * std::log(open_unit(words[0], words[1])));
   return radius * std::cos(2 * M_PI * open_unit(words[2], words[3]));
 }
 
-/// A second input, of which only the shape is read, says what dims a trace does not know.
+/// A second input gives the dims that a trace does not know; only its shape is read.
 void draw_type(TypeArgs& a) {
   const TensorType& type = a.attr<DrawAttrs>().type;
   a.out.push_back(a.in.size() == 1 ? type : type.with(a.in[1].dims()));
 }
 
-/// The bits of the positions in turn, the lowest ones first (Morton, 1966).
+/// Interleaves the bits of the positions, the lowest bits first (Morton, 1966).
 std::uint64_t interleave(std::span<const std::uint64_t> positions) {
   if (positions.size() == 1) return positions[0];
   std::uint64_t result = 0;
@@ -54,11 +54,11 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
   return result;
 }
 
-/// Calls fn(number) for every element in order: the number that it is keyed by.
+/// Calls fn(number) for every element in order, with the number that it is keyed by.
 ///
-/// That is its position, unless the type is ragged: then positions along ragged axes count first,
-/// and what they make together depends on nothing but them. So an entry draws the same however long
-/// the longest one is.
+/// The number is the element's position, unless the type is ragged. Then positions along ragged
+/// axes count first, interleaved so that they depend on nothing else: an entry draws the same
+/// numbers for any size of the longest entry.
 template <class Fn>
 void each_number(const TensorType& type, Fn&& fn) {
   const std::int64_t count = type.numel();
@@ -113,8 +113,8 @@ class DrawBlock {
   std::uint32_t words_[4][kPhiloxBlock];
 };
 
-/// Sets every element to element(draws, attrs, T{}); draws(0), draws(1), ... are 128 bits each, all
-/// of them independent.
+/// Sets every element to element(draws, attrs, T{}). draws(0), draws(1), ... are independent and of
+/// 128 bits each.
 /// numbers: calls its argument with the number of every element of the result.
 template <class Numbers, class Fn>
 void draw(KernelArgs& a, const DrawAttrs& attrs, const Numbers& numbers, Fn&& element) {
@@ -166,7 +166,7 @@ struct Normal {
 struct TruncatedNormal {
   template <class Draws, class T>
   double operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
-    double z = normal(draws(0));  // nineteen of twenty are taken at once
+    double z = normal(draws(0));  // nineteen of twenty are accepted at once
     for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
     return attrs.low + attrs.high * z;
   }
@@ -178,7 +178,7 @@ void draw_kernel(KernelArgs& a) {
   draw(a, a.attr<DrawAttrs>(), numbers, Element());
 }
 
-/// Those of some rows among all.
+/// Draws some rows of a tensor.
 template <class Element>
 void draw_rows(KernelArgs& a) {
   const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
@@ -267,7 +267,7 @@ const Op draw_rows_op{
     .no_vjp = "random numbers depend on nothing but keys",
     .samples =
         [] {
-          // Row numbers, and their count in all, are all 5.
+          // Row numbers, and the number of all rows, are all 5.
           const SampleInput key{TensorType(i64, {2}), 0, 100, false};
           const auto sample = [&](const Dims& dims, int axis, std::int64_t rows, int kind) {
             return OpSample{
@@ -282,7 +282,7 @@ const Op draw_rows_op{
 
 namespace {
 
-/// Before a number is taken from the stream.
+/// Checks the arguments before a number is taken from the stream.
 TensorType type_to_draw(const Dims& dims, DType dtype, const char* op) {
   if (!is_float(dtype)) throw DTypeError(str(op, ": draws f32 or f64, not ", dtype));
   return as_function(op, [&] { return TensorType(dtype, dims); });
@@ -293,9 +293,9 @@ Tensor bind_draw(const Op& op, const TensorType& type, double low, double high) 
   return bind(op, {draw.key}, make_attrs(DrawAttrs{type, draw.number, low, high}));
 }
 
-/// In [low, 1), with the dims and dtype of x, some of which only a run may know.
+/// Draws from [low, 1), with the dims and dtype of x, some of which only a run may determine.
 Tensor uniform_like(const Tensor& x, double low) {
-  const TensorType type = x.type().with(x.dims());  // as the body sees it that reads x
+  const TensorType type = x.type().with(x.dims());  // as the body that reads x sees it
   if (!has_unknown_size(type)) return bind_draw(random_uniform_op, type, low, 1);
   const RandomDraw draw = RandomDraw::take();
   return bind(random_uniform_op, {draw.key, x}, make_attrs(DrawAttrs{type, draw.number, low, 1}));
@@ -358,8 +358,8 @@ Tensor categorical(const Tensor& logits, const Axis& axis) {
     throw DTypeError(
         str("categorical: logits must be f32 or f64, got ", logits.type(), "; cast them"));
   const int position = axis.in(logits, "categorical");
-  // The largest of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison
-  // et al. 2014).
+  // The argmax of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison et
+  // al. 2014).
   const Tensor checked = checked_logits(stop_gradient(logits), position);
   const Tensor unit = uniform_like(logits, 0x1p-24);
   return argmax(checked - log(-log(unit)), position);
@@ -375,14 +375,14 @@ Tensor permutation(const Dim& dim) {
 
 namespace {
 
-/// x at the first position of all axes but these: with the shape of dropout's mask.
+/// Slices x to the first position of all other axes: the shape of dropout's mask.
 Tensor first_of_others(Tensor x, const std::vector<int>& axes) {
   for (int i = 0; i < x.rank(); ++i)
     if (std::find(axes.begin(), axes.end(), i) == axes.end()) x = slice(x, i, 0, 1);
   return x;
 }
 
-/// Uniform numbers over some axes of x, such that they broadcast to x.
+/// Draws uniform numbers over some axes of x, in a shape that broadcasts to x.
 Tensor uniform_over(const Tensor& x, const std::vector<int>& axes) {
   if (has_unknown_size(x.type())) return uniform_like(first_of_others(x, axes), 0);
   Dims dims;

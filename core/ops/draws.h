@@ -1,4 +1,4 @@
-// core/ops/draws.h — ops that draw random numbers, each element by its number and a key.
+// core/ops/draws.h — ops that draw random numbers; each element depends on its number and a key.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace reel {
 struct DrawAttrs {
   TensorType type{f32};
   std::int64_t number = 0;
-  double low = 0, high = 1;  ///< of truncated_normal the mean and the standard deviation
+  double low = 0, high = 1;  ///< for truncated_normal: the mean and the standard deviation
   template <class F>
   static void fields(F&& f) {
     f("type", &DrawAttrs::type);
@@ -23,15 +23,15 @@ struct DrawAttrs {
   }
 };
 extern const Op random_uniform_op, random_normal_op, truncated_normal_op;
-/// One of these three.
+/// True for one of these three ops.
 bool is_draw(const Op& op);
 
-/// Some rows, along an axis, of what one of these ops draws: each element has the number that it
-/// has among all of them. The second input is the rows' numbers and, behind them, how many there
-/// are in all; of a plain axis it says, too, how many are drawn.
+/// Draws some rows, along an axis, of a tensor that one of these ops draws: each element has its
+/// number in the whole tensor. The second input holds the numbers of the rows and, last, the number
+/// of all rows. For a plain axis it also determines the size of the result.
 struct DrawRowsAttrs : DrawAttrs {
   int axis = 0;
-  int kind = 0;  ///< which of the three
+  int kind = 0;  ///< index of the op among the three
   template <class F>
   static void fields(F&& f) {
     DrawAttrs::fields(f);
@@ -40,7 +40,7 @@ struct DrawRowsAttrs : DrawAttrs {
   }
 };
 extern const Op draw_rows_op;
-/// Those for a record of one of the three ops.
+/// Returns the attributes of draw_rows_op for a record of one of the three ops.
 DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis);
 
 }  // namespace reel

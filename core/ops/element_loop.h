@@ -1,4 +1,4 @@
-// core/ops/element_loop.h — ElementLoop, which of the processor's loops an element-wise op runs.
+// core/ops/element_loop.h — element_loop(), finds the loop that an element-wise op runs.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace reel {
 
-/// Chooses among its operands, as where does.
+/// where: selects among its operands.
 struct WhereLoop {};
-/// Changes the dtype.
+/// cast: changes the dtype.
 struct CastLoop {};
 using ElementLoop = std::variant<Unary, Binary, WhereLoop, CastLoop>;
 
-/// The loop that is all that an op's kernel runs; none if the kernel does anything else.
+/// Returns the loop of an op whose kernel runs only that loop; nullopt for other ops.
 std::optional<ElementLoop> element_loop(const Op& op);
 
 }  // namespace reel

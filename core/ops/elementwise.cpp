@@ -1,4 +1,4 @@
-// The public functions and operators of element-wise ops, and the numbers that they take.
+// The public functions and operators of element-wise ops, and their number arguments.
 #include "reel/core/ops/elementwise.h"
 
 #include <array>
@@ -52,7 +52,7 @@ Tensor apply(const Op& op, const Arg& x) {
   if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
   return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
 }
-/// Of operands of which one has a slice of the other's dim.
+/// Applies the op if one operand has a slice of the other's dim; otherwise returns nullopt.
 [[gnu::noinline]] std::optional<Tensor> apply_to_slices(const Op& op, Tensor a, Tensor b) {
   if (!meet_slices(std::array{&a, &b})) return std::nullopt;
   return bind(op, {a, b});
@@ -88,10 +88,10 @@ Tensor literal(const Arg& number, DType dtype) {
     return is_float(dtype)    ? full({}, number.number(), dtype)
            : dtype == boolean ? full({}, integer != 0, dtype)
                               : full({}, integer, dtype);
-  // Eagerly, a tape has nothing to learn from how a constant was made.
+  // In eager mode a tape need not record how a constant was made.
   static const auto& types =
       *new std::array{TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
-                      TensorType(boolean)};  // never destroyed: global objects may outlive it
+                      TensorType(boolean)};  // never destroyed: global objects may use it at exit
   Tensor result(allocate_block(types[column_of(dtype)]));
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -127,7 +127,7 @@ Tensor gelu(const Arg& x, GeluForm form) {
   if (form == GeluForm::exact) return apply(gelu_op, x);
   // (1 + tanh z) / 2 is sigmoid(2 z), here for z = √(2/π) (x + 0.044715 x³).
   constexpr double kScale = 1.59576912160573071176;
-  // Beyond 10 it is x or 0 to the last bit, and x³ must not overflow on the way to its gradient.
+  // Beyond 10 it is x or 0 to the last bit, and x³ must not overflow in its gradient.
   constexpr double kFar = 10;
   const Tensor& t = float_tensor("gelu", x);
   const Tensor near = clip(t, -kFar, kFar);

@@ -1,4 +1,4 @@
-// core/ops/elementwise.h — the element-wise ops by name, for passes and gradients; their literals.
+// core/ops/elementwise.h — the element-wise ops, for passes and gradients; their literals.
 #pragma once
 
 #include <string_view>
@@ -20,13 +20,14 @@ extern const Op tanh_grad_op, sigmoid_grad_op;
 extern const Op gelu_grad_op;
 extern const Op where_op, cast_op;
 
-/// A number as a tensor without dims, of the dtype of the tensor that it meets.
+/// Returns a number as a tensor without dims, in the dtype of `met`, the tensor that it is combined
+/// with.
 ///
-/// Throws DTypeError when that cannot hold it: a fraction with integers, anything but 0 and 1 with
-/// booleans, an integer out of range.
+/// Throws DTypeError if that dtype cannot hold it: a fraction with integers, a number other than 0
+/// and 1 with booleans, an integer out of range. op, role: names in messages.
 Tensor literal(std::string_view op, const Arg& number, std::string_view role,
                const TensorType& met);
-/// A number as a tensor without dims.
+/// Returns a number as a tensor without dims.
 Tensor literal(const Arg& number, DType dtype);
 
 }  // namespace reel

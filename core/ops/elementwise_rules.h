@@ -1,4 +1,4 @@
-// core/ops/elementwise_rules.h — what the blocks of element-wise ops share: type rules and samples.
+// core/ops/elementwise_rules.h — type rules and samples that element-wise ops share.
 #pragma once
 
 #include "reel/core/op.h"
@@ -27,15 +27,16 @@ constexpr bool takes(Takes what, DType dtype) {
 [[noreturn]] void refuse_dtype(std::string_view op, Takes what, std::string_view role,
                                const TensorType& type);
 
-/// The result has the type of the operand.
+/// The result has the type of the operand. Throws DTypeError for a dtype outside kTakes.
 template <Takes kTakes>
 void unary_type(TypeArgs& args) {
   if (!takes(kTakes, args.in[0].dtype())) refuse_dtype(args.op.name, kTakes, "x", args.in[0]);
   args.out.push_back(args.in[0]);
 }
 
-/// The result has the dims that both are broadcast to. `name` and `roles` are what messages call
-/// the function and its operands.
+/// The result has the dims that both operands are broadcast to. `name` and `roles`: names of the
+/// function and its operands in messages. Throws DTypeError if dtypes differ or are outside kTakes,
+/// ShapeError as broadcast().
 template <Takes kTakes, bool kGivesBoolean = false>
 void binary_type(TypeArgs& args, std::string_view name, Roles roles) {
   const TensorType &a = args.in[0], &b = args.in[1];
@@ -56,9 +57,10 @@ void binary_type(TypeArgs& args) {
   binary_type<kTakes, kGivesBoolean>(args, args.op.name, kLhsRhs);
 }
 
-/// Plain and named dims, a ragged one, none, and empty axes, with elements from an interval.
+/// Returns samples with plain and named dims, a ragged one, none, and empty axes. Elements are from
+/// an interval.
 OpSamples unary_samples(double low, double high, DType dtype = f32);
-/// The same, and operands that broadcast in every way.
+/// Returns samples as above, and operands that broadcast in every way.
 OpSamples binary_samples(double low_a, double high_a, double low_b, double high_b,
                          DType dtype = f32);
 

@@ -1,4 +1,4 @@
-// expand: x repeated along dims that it lacks.
+// expand: repeats x along dims that it lacks.
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -35,7 +35,7 @@ Dims expanded_dims(const TensorType& x, const std::vector<int>& from, const Dims
   for (int axis : from) dims.push_back(axis < 0 ? *next++ : dim_at(x, axis));
   return dims;
 }
-/// Throws ShapeError, in the name of `op`, when axes are left out that have more than one element.
+/// Throws ShapeError, in the name of `op`, if axes with more than one element are left out.
 void check_expand(std::string_view op, const TensorType& x, const std::vector<int>& from,
                   const Dims& added) {
   for (int i = 0; i < x.rank(); ++i) {
@@ -86,7 +86,7 @@ const Op expand_op{
           copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
         },
     .storage = OpStorage::input,
-    // Sums over what was added; axes of one element that were repeated come back as such.
+    // Sums over the added axes. Axes of one element that were repeated are restored with size one.
     .vjp =
         [](Vjp& at) {
           const std::vector<int>& from = at.attr<ExpandAttrs>().from;
@@ -128,7 +128,7 @@ Tensor expand_from(const Tensor& x, const std::vector<int>& from, Dims added) {
   return bind(expand_op, {x}, make_attrs(ExpandAttrs{from, std::move(added)}));
 }
 
-/// Plain sizes, lined up from the last, as NumPy's broadcast_to does.
+/// Plain sizes are aligned at the last axis, as in NumPy's broadcast_to.
 Tensor expand_plain(std::string_view op, const Tensor& x, const Dims& dims) {
   const int offset = static_cast<int>(dims.size()) - x.rank();
   if (offset < 0) throw ShapeError(str(op, ": ", x.type(), " has more axes than ", dims));

@@ -7,8 +7,8 @@
 namespace reel {
 namespace {
 
-/// Named dims are told by what they stand for; plain sizes may be others than those of the graph,
-/// when a loop runs on some of its rows, and then each op says what becomes of them.
+/// Named dims come from the environment. Plain sizes may differ from the graph's, if a loop runs on
+/// some of its rows; then each op's type rule is evaluated again.
 void fused_type(TypeArgs& a) {
   const SubGraph& body = a.attr<FusedAttrs>().body;
   const Graph& graph = *body.graph;

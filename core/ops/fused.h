@@ -1,13 +1,12 @@
-// core/ops/fused.h — fused, element-wise ops and sums over rows that are done together, some
-// elements at a time.
+// core/ops/fused.h — fused_op, element-wise ops and sums over rows that run together, tile by tile.
 #pragma once
 
 #include "reel/core/graph.h"
 
 namespace reel {
 
-/// The ops of a graph without captures: element-wise ones, sums over the last axis, and such as say
-/// which elements of a tensor they take or give (split, concat, spread).
+/// The ops of a graph without captures: element-wise ops, sums over the last axis, and ops that
+/// only select or place elements (split, concat, spread).
 struct FusedAttrs {
   SubGraph body;
   template <class F>
@@ -16,8 +15,8 @@ struct FusedAttrs {
   }
 };
 
-/// Made by a pass of the plan (trace/passes/fuse_pointwise.h), which runs it tile by tile; its own
-/// kernel does one op after the other.
+/// Made by a pass of the plan (trace/passes/fuse_pointwise.h), which runs it tile by tile. The op's
+/// own kernel runs one op after the other.
 extern const Op fused_op;
 
 }  // namespace reel

@@ -1,11 +1,11 @@
-// core/ops/isa.h — choosing among tables of kernels that were compiled once per instruction set.
+// core/ops/isa.h — selects among kernel tables that were compiled once per instruction set.
 #pragma once
 
 #include "reel/core/ops/pointwise_kernels.h"
 
 namespace reel {
 
-/// Returns the one of a family's tables that goes with pointwise_table().
+/// Returns the table of a family for the instruction set of pointwise_table().
 template <class Table>
 const Table& for_this_processor(const Table& sse42_table, const Table& avx2_table,
                                 const Table& avx512_table) {

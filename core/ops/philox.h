@@ -1,4 +1,4 @@
-// core/ops/philox.h — the generator behind all random numbers.
+// core/ops/philox.h — the random number generator of all draws.
 #pragma once
 
 #include <array>
@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// 128 random bits for a key and a counter: Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel
-/// random numbers: as easy as 1, 2, 3", SC 2011).
+/// Returns 128 random bits for a key and a counter: Philox4x32-10 (Salmon, Moraes, Dror & Shaw,
+/// "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 inline std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t high,
                                            std::uint64_t low) {
   std::array<std::uint32_t, 4> c{
@@ -25,8 +25,8 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t high
   return c;
 }
 
-// Draws and folded keys use other counters: the top bit of the high word tells them apart. Below it
-// a draw that tries again counts its attempts, and below those are the numbers of draws.
+// Draws and folded keys use different counters: the top bit of the high word distinguishes them.
+// Below it are the attempts of a draw that is repeated, and below those the numbers of draws.
 inline constexpr int kAttemptBits = 40;
 inline constexpr std::uint64_t kFold = std::uint64_t{1} << 63;
 

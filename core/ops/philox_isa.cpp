@@ -1,6 +1,6 @@
 // Philox4x32-10 for a block of counters: rounds as in philox.h, on vectors. Compiled three times,
-// with -DREEL_ISA=sse42, avx2 and avx512. GCC 12 takes the deliberately undefined registers in its
-// own AVX-512 header for mistakes (PR 105593).
+// with -DREEL_ISA=sse42, avx2 and avx512. GCC 12 reports the deliberately undefined registers in
+// its own AVX-512 header as errors (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -11,8 +11,8 @@
 namespace reel::REEL_ISA {
 namespace {
 
-// A word to each lane of 64 bits, in its lower half: a product of two words fills the lane. What is
-// in upper halves goes nowhere. xsimd has no such product.
+// One word in the lower half of each lane of 64 bits: a product of two words fills the lane. Upper
+// halves are ignored. xsimd has no such product.
 #if defined(__AVX512F__)
 using Words = __m512i;
 inline Words product(Words a, Words b) { return _mm512_mul_epu32(a, b); }
@@ -25,7 +25,7 @@ inline Words product(Words a, Words b) { return _mm_mul_epu32(a, b); }
 #endif
 typedef std::uint64_t Lanes __attribute__((vector_size(sizeof(Words)), may_alias, aligned(8)));
 
-/// Of the lower halves.
+/// Multiplies the lower halves.
 inline Lanes times(Lanes a, std::uint32_t b) {
   return reinterpret_cast<Lanes>(
       product(reinterpret_cast<Words>(a), reinterpret_cast<Words>(Lanes{} + b)));
@@ -37,7 +37,8 @@ inline void store_lower(Lanes x, std::uint32_t* to) {
   *reinterpret_cast<Halves*>(to) = __builtin_convertvector(x, Halves);
 }
 
-/// Two vectors at a time: a product takes longer than another one needs to begin.
+/// Computes two vectors at a time, because a product has a longer latency than the delay until the
+/// next one can start.
 void philox_block(std::uint64_t key, std::uint64_t high, const std::uint64_t* low,
                   std::uint32_t (*words)[kPhiloxBlock]) {
   constexpr int kCount = sizeof(Lanes) / sizeof(std::uint64_t), kTogether = 2;

@@ -1,15 +1,15 @@
-// core/ops/philox_table.h — PhiloxTable, many draws of philox.h at once as one instruction set
-// gives them.
+// core/ops/philox_table.h — PhiloxTable, computes many draws of philox.h at once, per instruction
+// set.
 //
-// Read by philox_isa.cpp, which is compiled for several processors: includes nothing that could
-// leave a shared inline function compiled for the newest of them.
+// Included by philox_isa.cpp, which is compiled for several processors. Must not include headers
+// with shared inline functions: the linker might keep one compiled for the newest processor.
 #pragma once
 
 #include <cstdint>
 
 namespace reel {
 
-/// So many counters are worked on together.
+/// Number of counters that are computed together.
 inline constexpr int kPhiloxBlock = 64;
 
 struct PhiloxTable {

@@ -93,7 +93,7 @@ Tensor RandomScope::key() {
       fold_key(own, traced_iteration_.is_defined() ? traced_iteration_ : scalar(iteration_, i64));
   if (part_) result = fold_key(result, scalar(part_, i64));
   if (builder_ == thread_mode.builder)
-    key_ = result;  // a key made in an inner graph is of no use outside
+    key_ = result;  // a key made in an inner graph cannot be used outside
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Ops that make tensors from positions along a dim: range, one_hot.
+// Ops that create tensors from positions along a dim: range, one_hot.
 #include <cstring>
 
 #include "reel/core/bind.h"

@@ -1,4 +1,4 @@
-// reverse: elements backwards along an axis.
+// reverse: reverses elements along an axis.
 #include <cstring>
 
 #include "reel/core/bind.h"
@@ -13,7 +13,7 @@
 namespace reel {
 namespace {
 
-/// Each entry within its own length; padding stays where it is.
+/// Reverses each entry within its own length; padding stays in place.
 void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
   const AxisView view = view_axis(x.type(), axis);
   const std::size_t item = size_of(x.dtype());

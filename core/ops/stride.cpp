@@ -1,5 +1,5 @@
-// Ops that take every step-th element of an axis, and functions said with them and slice: slice
-// with a step, shift.
+// Ops that take every step-th element of an axis, and functions built on them and slice: slice with
+// a step, shift.
 #include "reel/core/ops/stride.h"
 
 #include <algorithm>
@@ -36,12 +36,12 @@ void stride_type(TypeArgs& a) {
   a.out.push_back(as_function("slice", [&] { return x.with(with_dim(x.dims(), axis, dim)); }));
 }
 
-/// Copies rows between `all` and the rows at every step-th place of `some`, which is shorter.
+/// Copies rows between `some`, the shorter side, and every step-th row of `all`.
 void copy_rows(std::size_t item, const AxisView& some, const AxisView& all, std::int64_t step,
                bool spreads, void* to, const void* from) {
   const std::int64_t inner = some.inner, short_block = some.size * inner,
                      long_block = all.size * inner;
-  step = std::min(step, all.size);  // of one row a larger step would only overflow
+  step = std::min(step, all.size);  // for a single row a larger step would only overflow
   if (spreads)
     copy_strided(
         item,
@@ -154,7 +154,7 @@ const Op unstride_op{
 // ---- Public functions ---------------------------------------------------------------------------
 
 namespace {
-/// slice with a step other than 1, of x alone: lengths that run over the axis do not go along.
+/// slice with a step other than 1, of x alone: other tensors whose lengths run over the axis stay.
 Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                      std::int64_t step, const std::optional<Dim>& to) {
   const Dim dim = dim_at(x.type(), axis);
@@ -166,7 +166,7 @@ Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optiona
       if (!contains(x.dims(), of))
         throw ShapeError(str("slice: step ", step, " counts from the ends of ", dim, ", but ",
                              x.type(), " has no dim ", of, " that tells them apart"));
-    // Position i, from the front or from the end, is -1 - i of what is reversed.
+    // Position i, from the front or from the end, is -1 - i of the reversed tensor.
     step = -std::max(step, -std::numeric_limits<std::int64_t>::max());
     part = slice_shown(reverse_shown(part, axis), axis, -1 - begin,
                        end ? std::optional(-1 - *end) : end, std::nullopt);
@@ -175,7 +175,7 @@ Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optiona
   const std::int64_t count =
       rest.has_size() && !rest.is_ragged() ? count_of(rest.size(), step) : -1;
   auto named = changed_dim(dim, to, count, [&] {
-    // 1 + (length - 1) / step, of nothing 0: length + step might not fit into 32 bits.
+    // 1 + (length - 1) / step, and 0 for an empty entry: length + step might not fit into 32 bits.
     const Tensor lengths = rest.lengths();
     const auto most = std::min(step, kLargestI32);
     return minimum(lengths, 1 + floor_divide(maximum(lengths - 1, 0), most));
@@ -214,8 +214,8 @@ Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
   const Dim dim = dim_at(x.type(), axis);
   if (n != std::clamp(n, -kFar, kFar) && (!dim.has_size() || dim.size() > kFar))
     checked_i32(n, "shift", "the offset");
-  // What moves to the left comes from behind each entry's end; what moves to another entry may come
-  // from behind the end of a shorter one.
+  // Elements that move to the left come from beyond each entry's end. Elements that move to another
+  // entry may come from beyond the end of a shorter one.
   const Tensor offset =
       computed_plainly([&] { return full({}, -std::clamp(n, -kFar, kFar), i32); });
   const auto shifted = [&](const Tensor& of, int axis, double value) {
@@ -223,7 +223,7 @@ Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
     return shift(is_hidden ? mask_padding(of, value) : of, offset, axis, dim, value);
   };
   if (n == 0 || !has_lengths_along(x.type(), axis)) return shifted(x, axis, value);
-  // What comes in is as long as nothing, so that `value` would be padding.
+  // New places have length 0, so `value` is padding there.
   check_fits("shift", value, x.type());
   const auto take = [&](const Tensor& of, int axis) { return shifted(of, axis, 0); };
   const auto key = [&] {

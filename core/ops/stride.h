@@ -1,4 +1,4 @@
-// core/ops/stride.h — ops that take every step-th element of an axis, and put them back.
+// core/ops/stride.h — ops that take every step-th element of an axis, and their inverse.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace reel {
 
-/// Positions 0, step, 2·step, ... of an axis; the result calls the axis `to`.
+/// Takes positions 0, step, 2·step, ... of an axis, which becomes `to`.
 struct StrideAttrs {
   int axis = 0;
   std::int64_t step = 1;
@@ -20,10 +20,10 @@ struct StrideAttrs {
   }
 };
 extern const Op stride_op;
-/// stride of a tensor with plain sizes that only a run knows: its vjp asks x for them.
+/// stride of a tensor with plain sizes that only a run determines: its vjp reads x for them.
 extern const Op stride_unknown_op;
-/// The inverse: zeros, where x lies at every step-th position of an axis with dim `to`; without
-/// one, of the dims of a second input.
+/// The inverse: writes x into every step-th position of zeros, along an axis with dim `to`. Without
+/// `to`, the result has the dims of a second input.
 extern const Op unstride_op;
 
 }  // namespace reel

@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-// In here steps are in bytes.
+// In this file steps are in bytes.
 
 /// Calls leaf(to, from) at every position of the axes.
 template <class TreeLeaf>
@@ -26,8 +26,8 @@ void walk(const StridedAxis* axes, std::size_t count, char* to, const char* from
     walk(axes + 1, count - 1, to, from, leaf);
 }
 
-/// Steps in bytes, axes of size one dropped, neighbours that are one run on both sides joined.
-/// False when there is nothing to copy.
+/// Converts steps to bytes, drops axes of size one, and merges neighbours that are one run on both
+/// sides. Returns false if there is nothing to copy.
 bool simplify(std::span<const StridedAxis> given, std::int64_t item, StridedAxes& axes) {
   for (const auto& [size, to, from] : given) {
     if (size == 0) return false;
@@ -41,7 +41,7 @@ bool simplify(std::span<const StridedAxis> given, std::int64_t item, StridedAxes
   return true;
 }
 
-/// Items of 16 bytes and more: short rows.
+/// An item of 16 bytes and more: a short row.
 template <std::size_t kWords>
 struct Wide {
   std::uint64_t words[kWords];
@@ -54,8 +54,8 @@ T load(const char* from) {
   return value;
 }
 
-/// The first few one by one; then what is there already is copied, in pieces that memcpy does with
-/// wide stores.
+/// Writes the first items one by one, then copies them in blocks, which memcpy does with wide
+/// stores.
 template <class T>
 void repeat(char* to, std::int64_t count, const T& value) {
   constexpr std::int64_t kItem = sizeof(T), kPiece = std::max<std::int64_t>(256 / kItem, 1);
@@ -65,7 +65,7 @@ void repeat(char* to, std::int64_t count, const T& value) {
     std::memcpy(to + i * kItem, to, static_cast<std::size_t>(std::min(kPiece, count - i) * kItem));
 }
 
-/// to[i][j] = from[j][i]: rows is contiguous in the source, columns in the destination.
+/// to[i][j] = from[j][i]: rows are contiguous in the source, columns in the destination.
 template <class T>
 void transpose_tile(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
                     std::int64_t rows, std::int64_t columns) {
@@ -107,7 +107,7 @@ void transpose_blocked(char* to, std::int64_t to_step, const char* from, std::in
                        std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kItem = sizeof(T);
   constexpr std::int64_t kTile =
-      64 / kItem < 16 ? 16 : 64 / kItem;  // whole cache lines on the side that is read
+      64 / kItem < 16 ? 16 : 64 / kItem;  // whole cache lines on the source side
   for (std::int64_t i = 0; i < rows; i += kTile)
     for (std::int64_t j = 0; j < columns; j += kTile)
       transpose_tile<T>(to + i * to_step + j * kItem, to_step, from + j * from_step + i * kItem,

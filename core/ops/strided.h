@@ -1,5 +1,4 @@
-// core/ops/strided.h — copy_strided, the one loop behind transposing, slicing, joining and
-// repeating.
+// core/ops/strided.h — copy_strided, the loop behind transposing, slicing, joining and repeating.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -13,8 +12,8 @@
 
 namespace reel {
 
-/// An axis that is walked on both sides at once; steps in elements. A source may stand still (step
-/// 0) or run backwards.
+/// An axis of a copy: its size and its steps on both sides, in elements. The source's step may be 0
+/// or negative.
 struct StridedAxis {
   std::int64_t size, to, from;
 };
@@ -23,16 +22,16 @@ using StridedAxes = boost::container::small_vector<StridedAxis, 8>;
 /// Copies elements of `item` bytes (1, 4 or 8) between two layouts of the same sizes, outermost
 /// axis first.
 ///
-/// The layouts must not overlap. Rows that are contiguous on both sides are copied whole; where one
-/// axis is contiguous in the source and another in the destination, the copy goes through tiles
-/// that fit the first-level cache.
+/// Requires layouts that do not overlap. Rows that are contiguous on both sides are copied whole.
+/// If one axis is contiguous in the source and another in the destination, the copy uses tiles that
+/// fit the first-level cache.
 void copy_strided(std::size_t item, std::span<const StridedAxis> axes, void* to, const void* from);
 inline void copy_strided(std::size_t item, std::initializer_list<StridedAxis> axes, void* to,
                          const void* from) {
   copy_strided(item, std::span<const StridedAxis>(axes.begin(), axes.size()), to, from);
 }
 
-/// count times the element of `item` bytes (1, 4 or 8) at `value`.
+/// Fills `to` with `count` copies of the element of `item` bytes (1, 4 or 8) at `value`.
 void fill_items(std::size_t item, void* to, std::int64_t count, const void* value);
 
 /// The step of every axis of a contiguous tensor, in elements.
@@ -45,14 +44,14 @@ struct AxisView {
 };
 AxisView view_axis(const TensorType& type, int axis);
 
-/// The numbers repeated over all axes of the type but one, or, by block, over those in front of it
-/// if that is enough.
+/// Repeats the numbers over all axes of the type except `axis`. Sets by_block if the axes in front
+/// of it suffice; then repeats over those only.
 std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry,
                                  bool& by_block);
 
-/// Calls fn(outer, first, count, number) for every run of elements behind an axis that shares one
-/// of the numbers `per_entry` (i32, over some other dims of the type): block `outer`, elements
-/// first..first+count-1 of a row.
+/// Calls fn(outer, first, count, number) for every run of elements behind an axis that share one of
+/// the numbers `per_entry` (i32, over some other dims of the type). The run is elements
+/// first..first+count-1 of each row in block `outer`.
 template <class Fn>
 void for_each_entry(const TensorType& type, int axis, const Tensor& per_entry, Fn&& fn) {
   bool by_block = true;

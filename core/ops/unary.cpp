@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kSteps = "constant between its steps: the gradient is 0";
 
-/// To whole numbers; integers stay as they are.
+/// Rounds to whole numbers; integers stay unchanged.
 constexpr Op rounding(std::string_view name, OpKernel kernel) {
   return Op{
       .name = name,
