@@ -1,4 +1,4 @@
-// mean and variance, and how many elements they are of.
+// mean and variance, and counts of their elements.
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -12,8 +12,8 @@ namespace reel {
 // ---- Counting
 // ------------------------------------------------------------------------------------
 
-/// How many positions the axes of x have: for traces, which do not know. Of x only the shape is
-/// read.
+/// Returns the number of positions along the axes of x, for traces, which do not know it. Reads
+/// only the shape of x.
 const Op axes_size_op{
     .name = "axes_size",
     .type = [](TypeArgs& a) { a.out.push_back(TensorType(i64)); },
@@ -30,8 +30,9 @@ const Op axes_size_op{
 
 namespace {
 
-/// The product of the sizes if they are known, else -1. A loop whose entries end one by one shows
-/// its body ragged dims as long as those of a live entry: ops know how long, x does not.
+/// Returns the product of the sizes if they are known, else -1. In a loop whose entries finish one
+/// by one, ragged dims of the body have the length of a running entry. Ops see that length, the
+/// type of x does not.
 std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   std::int64_t result = 1;
   for (int axis : axes) {
@@ -43,11 +44,10 @@ std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   return result;
 }
 
-/// How many of the elements of x that are summed over the axes are no padding: i64, over dims of
-/// the result.
+/// Returns the number of summed elements that are no padding: i64, over dims of the result.
 Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
   const TensorType& type = x.type();
-  // What matters are the masked dims that the axes, or length dims among them, have to do with.
+  // Relevant are the masked dims among the axes, and those with a length dim among them.
   Dims masked, involved;
   for (int i = 0; i < type.rank(); ++i) {
     if (!is_masked(type, i)) continue;
@@ -72,7 +72,7 @@ Tensor valid_count(const Tensor& x, const std::vector<int>& axes) {
   }
   Tensor count;
   if (masked.size() > 1)
-    count = sum(ones(involved, i64), Axes(std::move(summed)));  // masks what is padding
+    count = sum(ones(involved, i64), Axes(std::move(summed)));  // masks padding
   else if (has(axes, find(type.dims(), masked[0])))
     count = sum(cast(masked[0].lengths(), i64), Axes(std::move(summed)));
   else
@@ -93,7 +93,7 @@ Tensor mean_over(const Tensor& x, const std::vector<int>& axes) {
   return total / cast(maximum(count, 1), x.dtype());
 }
 
-/// x masked first: what padding holds would reach its own gradient.
+/// Masks x first: values in padding would reach their own gradient.
 Tensor variance_over(const Tensor& x, const std::vector<int>& axes) {
   check_float("variance", x, "cast it, as in variance(cast(x, f32))");
   const Tensor clean = apart_from(x, axes, without_padding(x, axes, 0.));

@@ -1,4 +1,4 @@
-// Largest and smallest elements, and where they are.
+// Largest and smallest elements, and their positions.
 #include <limits>
 
 #include "reel/core/bind.h"
@@ -30,7 +30,7 @@ constexpr std::string_view kAnyInstead = "use any", kAllInstead = "use all",
                            kCastAllMax = "cast it, as in argmax(cast(x, i32))",
                            kCastAllMin = "cast it, as in argmin(cast(x, i32))";
 
-/// What min gives over nothing.
+/// Returns the value of min over no elements.
 NestedList highest(DType dtype) {
   switch (dtype) {
     case DType::i32:
@@ -42,9 +42,9 @@ NestedList highest(DType dtype) {
   }
 }
 
-// Shared among ties; where NaN wins, among all NaN. x is masked where padding might be read: there
-// it holds the value that is given over nothing, so that a row of nothing is tied everywhere; the
-// public sum counts what is valid.
+// Ties share the gradient; if NaN is the result, all NaN share it. x is masked if padding might be
+// read. It then holds the value of an empty reduction, so that all places of an empty row are ties;
+// the public sum counts the valid ones.
 void extreme_vjp(Vjp& at) {
   const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
   const TensorType& type = at.input_type(0);
@@ -133,7 +133,7 @@ Tensor argmin(const Tensor& x, const Axis& axis, Keep keep) {
 
 namespace {
 
-/// The first position of x, in row-major order, that holds its extreme.
+/// Returns the first position of x, in row-major order, that holds its extreme.
 Tensor position_of(const Op& op, const Tensor& x, const Tensor& extreme) {
   if (x.rank() == 0) return full({}, 0, i32);
   if (!x.type().is_ragged()) return bind(op, {reshape(x, {-1})}, reduce_attrs({0}));

@@ -1,7 +1,7 @@
 // core/ops/gauss_isa.h — the error function and gelu, on vectors of one instruction set.
 //
-// For pointwise_isa.cpp, like pointwise_functors.h. xsimd 8.1 has an erf; in double it is wrong in
-// the sixth last bit and NaN at the largest numbers.
+// For pointwise_isa.cpp, like pointwise_functors.h. The erf of xsimd 8.1 is not used in double: it
+// is wrong in the sixth last bit and NaN at the largest numbers.
 #pragma once
 
 #include <type_traits>
@@ -51,7 +51,7 @@ struct Erf {
     if constexpr (std::is_same_v<typename V::value_type, float>) {
       return xsimd::erf(within(x, 10));  // where erf is 1
     } else {
-      // Up to 1 the Chebyshev series of erf(x)/x in x², beyond it what erfc leaves of 1.
+      // Up to 1: the Chebyshev series of erf(x)/x in x². Beyond it: 1 - erfc(x).
       constexpr double kSmall[] = {
           1.1283791670955126,     -0.37612638903183544,   0.1128379167094513,
           -0.026866170643256994,  0.0052239776072699453,  -0.00085483259825432251,
@@ -69,8 +69,8 @@ struct Erf {
   }
 };
 
-/// x² - square, where square is x² rounded; 0 where the processor has no FMA to tell it. xsimd 8.1
-/// knows none for AVX-512.
+/// Returns x² - square, the rounding error of square; 0 without FMA instructions. xsimd 8.1 has no
+/// such function for AVX-512.
 template <Batch V>
 inline V lost_of_square([[maybe_unused]] const V& x, [[maybe_unused]] const V& square) {
 #if defined(__AVX512F__)
@@ -92,7 +92,7 @@ struct Normal {
 
   explicit Normal(const V& x) {
     const V size = xsimd::abs(x), square = size * size, half(0.5);
-    // exp makes a relative error of the rounding of its argument.
+    // Corrects exp's relative error from the rounding of its argument.
     const V bell = xsimd::exp(square * V(-0.5)) * (V(1.0) - half * lost_of_square(size, square));
     const V tail = half * bell * scaled_erfc(size * V(0.70710678118654752440));
     below = xsimd::select(x < V(0.0), tail, V(1.0) - tail);
@@ -100,7 +100,7 @@ struct Normal {
   }
 };
 
-/// Elements whose tail is 0 are taken for these, lest infinities make NaN.
+/// Clamps elements whose tail is 0, so that infinities make no NaN.
 template <Batch V>
 inline V bounded(const V& x) {
   const V most(40.0), least(-40.0);

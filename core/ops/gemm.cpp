@@ -27,9 +27,9 @@ const ProductTable& table() {
   return chosen;
 }
 
-/// The type of so many bytes. To name one takes a small object, so that those of late are kept: a
-/// loop asks for the same ones in every step. Where each is kept depends on no bits of its size:
-/// sizes of matrices have them in common.
+/// Returns a type of `bytes` bytes. Creating one allocates a small object, so the latest are
+/// cached: loops request the same ones in every step. The cache is searched, not hashed: the low
+/// bits of matrix sizes are often equal.
 TensorType type_of_bytes(std::int64_t bytes) {
   struct Kept {
     std::int64_t bytes = -1;
@@ -47,7 +47,7 @@ TensorType type_of_bytes(std::int64_t bytes) {
   return (all->kept[all->oldest++ % all->kept.size()] = std::move(made)).type;
 }
 
-/// Memory for a product, from the pools of tensors: the same sizes come again and again.
+/// Memory for a product, from the pools of tensors, because the same sizes recur.
 template <class T>
 class Scratch {
  public:
@@ -59,7 +59,7 @@ class Scratch {
   Ref<TensorBlock> block_;
 };
 
-/// oneDNN would use all of OpenMP's threads: parallelism is ours, outside a product.
+/// Limits oneDNN to one thread. It would use all of OpenMP's; multiply() has its own shares.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) {
@@ -75,15 +75,15 @@ class OneThread {
   int before_;
 };
 
-/// oneDNN is called for more elements of a and more columns: then its copies for the cache pay.
-/// Below that our kernel is as fast or faster.
+/// Thresholds of elements of a and columns above which oneDNN is called: then its copies for the
+/// cache pay. Below them our kernel is as fast or faster.
 constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
-/// Columns of a transposed b are copied in blocks of about so many elements, which stay in the
+/// Elements of a transposed b that are copied as one block of columns, which stays in the
 /// second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
-/// Each slice reads and writes all of c: where that is much beside the products, and c too large
-/// for the caches, there are none (2048×2048×2048 took 1.23 of the time).
+/// Each slice reads and writes all of c. If that is much compared with the products, and c is too
+/// large for the caches, there are no slices: 2048×2048×2048 took 1.23 times as long with them.
 constexpr std::int64_t kMostSliced = 2048, kFewSlices = 2 * kSlice, kSmallResult = 1024 * 1024;
 bool has_slices(const MatrixSizes& s) {
   return s.k > kSlice && (s.k <= kFewSlices || (s.k <= kMostSliced && s.m * s.n <= kSmallResult));
@@ -91,7 +91,7 @@ bool has_slices(const MatrixSizes& s) {
 
 bool is_for_onednn(const MatrixSizes& s) { return s.m * s.k > kMostOurs && s.n > kNarrow; }
 
-/// A product of one column is done as cᵀ = bᵀ·aᵀ, of one row, with the long side in vectors.
+/// A product with one column runs as cᵀ = bᵀ·aᵀ, with one row and the long side in vectors.
 bool is_turned(const MatrixSizes& s) { return s.n == 1 && s.c_row == 1 && s.m > 1; }
 MatrixSizes turned(const MatrixSizes& s) {
   return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add, s.order};
@@ -102,15 +102,15 @@ bool can_be_of_runs(const MatrixSizes& s) {
              are_rows = s.b_step == 1 && s.n > 1;
   return are_runs && !are_rows;
 }
-/// Elements are products of two runs of memory. To add up the lanes of a vector costs about as much
-/// per element of c as to transpose 5 elements of b.
+/// True if elements are computed as products of two runs of memory. Adding the lanes of a vector
+/// costs, per element of c, about as much as transposing 5 elements of b.
 bool is_of_runs(const MatrixSizes& s) { return can_be_of_runs(s) && (s.m <= 3 || 5 * s.m <= s.k); }
 
 void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  // Where there is one row or column, its step says nothing, and may be less than oneDNN asks for.
+  // With a single row or column the step is arbitrary, and may be below oneDNN's minimum.
   const bool is_transposed = s.a_step != 1;
   const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
-  instruction_set();  // limits oneDNN, too, before it is called
+  instruction_set();  // limits oneDNN too, before it is called
   const OneThread one_thread;
   const dnnl_status_t status =
       dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
@@ -120,16 +120,17 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
     throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
-/// Which products oneDNN adds up as our kernel does, each slice in one chain of multiply-adds.
+/// The products for which oneDNN adds in our kernel's order: each slice in one chain of
+/// multiply-adds.
 enum class Chains { none, of_whole_tiles, all };
 
-/// Tiles of c that oneDNN's kernels for AVX2 add up in chains, if a is not transposed. Those that
-/// read matrices where they lie have several chains for an element of the rows and columns that
-/// are left, and of a transposed a for all elements. Others copy first, and have one chain. How
-/// many rows and columns there are decides between them, so that the bits of a row depend on the
-/// number of rows.
+/// Tiles of c that oneDNN's kernels for AVX2 add in chains, if a is not transposed. Kernels that
+/// read matrices in place use several chains for each element of the remaining rows and columns,
+/// and for all elements if a is transposed. Kernels that copy first have one chain. The number of
+/// rows and columns selects the kernel, so the bits of a row depend on the number of rows.
 constexpr std::int64_t kTileRows = 48, kTileColumns = 16;
-/// More columns at a time it halves, whether the halves are whole tiles or not (from 4,033 on).
+/// oneDNN halves more columns than this (seen from 4,033 on), and the halves need not be whole
+/// tiles.
 constexpr std::int64_t kMostTileColumns = 2048;
 
 /// True if oneDNN's product of such matrices has the bits of our chains.
@@ -153,8 +154,9 @@ bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transpos
   return ours == theirs;
 }
 
-/// Tried once, since oneDNN says nothing of it and has other kernels for other processors: a few
-/// large matrices, for which it copies, and small ones, with rows and columns left or without.
+/// Tried once at run time, since oneDNN documents no order and has other kernels for other
+/// processors. Tries a few large matrices, which it copies, and small ones, with and without
+/// remaining rows and columns.
 Chains onednn_chains() {
   static const Chains result = [] {
     if (has_chains(24, 96, kSlice, false) && has_chains(43, 281, kSlice, false) &&
@@ -168,7 +170,7 @@ Chains onednn_chains() {
   return result;
 }
 
-/// Rows and columns of c that our kernel makes: all that is added comes last, as oneDNN does it.
+/// Rows and columns of c that our kernel computes. Like oneDNN, adds the sum to c last.
 void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* c) {
   if (s.m == 0 || s.n == 0) return;
   if (!s.add) return table().rows_f32(s, a, b, c);
@@ -182,7 +184,7 @@ void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* 
   pointwise_table().binary[static_cast<int>(Binary::add)][column_of(f32)](in, c, rows);
 }
 
-/// A slice of which oneDNN makes the whole tiles. a is not transposed.
+/// A slice whose whole tiles oneDNN computes. Requires a not transposed.
 void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float* c) {
   MatrixSizes whole = s, right = s, below = s;
   whole.m = right.m = s.m - s.m % kTileRows;
@@ -216,14 +218,13 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
   }
 }
 
-/// Whether oneDNN may be called where it is the faster one. No longer chain than a slice is one of
-/// its.
+/// True if oneDNN may be called for this order. Its chains are never longer than a slice.
 bool keeps_order(const MatrixSizes& s) {
   if (s.order == SumOrder::library) return true;
   return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_chains() != Chains::none;
 }
 
-/// b_step is 1.
+/// Requires b_step 1.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
@@ -253,7 +254,8 @@ void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// Of at most kLongestSum terms an element, or in another dtype than f32.
+/// Runs a product of at most kLongestSum terms per element, or of another dtype than f32, with a
+/// given order other than parts.
 template <class T>
 void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
   if (s.k == 1) s.a_step = 1;
@@ -271,11 +273,11 @@ void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
     copied_product(s, a, b, c);
 }
 
-/// So many products are added up in f32. A chain of a million would be off by a percent, and stuck
-/// at 2^24 terms: of longer ones, blocks of so many are added up in f64.
+/// The largest number of products that are summed in f32. A chain of a million would be off by a
+/// percent, and stuck at 2^24 terms. Longer sums add up blocks of this length in f64.
 constexpr std::int64_t kLongestSum = 16384;
 
-/// c = the blocks of a product, for so few rows at a time that these stay in the cache.
+/// Computes a product as the sum of its blocks, a few rows at a time so that they stay in the cache.
 void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, float* c) {
   constexpr std::int64_t kMostElements = 256 * 1024;
   const std::int64_t most_rows = std::clamp<std::int64_t>(kMostElements / s.n, 1, s.m);
@@ -300,7 +302,7 @@ void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, flo
   }
 }
 
-/// Its order is said, and is none of parts.
+/// Runs a product with a given order other than parts.
 template <class T>
 void product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>)
@@ -308,7 +310,7 @@ void product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   short_product(s, a, b, c);
 }
 
-/// Of a product in one part; not turned.
+/// Returns the order of a product that runs as one share. Requires that it is not turned.
 SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
   if (is_float(dtype) && is_of_runs(s)) return SumOrder::runs;
   MatrixSizes made = s;
@@ -318,20 +320,20 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
 
 // ---- Several threads ----------------------------------------------------------------------------
 
-/// From so many multiplications on, a product is done in parts of at least half as many. Sizes
-/// alone decide which: results do not depend on the number of threads.
+/// Products with at least this number of multiplications run in shares of at least half as many.
+/// Sizes alone decide: results do not depend on the number of threads.
 constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
 constexpr std::int64_t kMostParts = 4;
-/// Narrower parts spend too much on packing the other operand, each for itself: 64 columns take 1.1
-/// to 1.3 times as long as all at once, 128 of them 1.0 to 1.1 times.
+/// Fewest columns of a share. Every share packs the other operand for itself: 64 columns take 1.1
+/// to 1.3 times as long as all at once, 128 columns 1.0 to 1.1 times.
 constexpr std::int64_t kLeastColumns = 128;
-/// Sums over k in so many parts, where the result is small beside what is summed.
+/// Number of shares of a sum over k, if the result is small compared with the operands.
 constexpr int kSums = 4;
 
 struct Range {
   std::int64_t first, count;
 };
-/// Part i of `parts`; borders are multiples of 64.
+/// Returns range i of `parts`; borders are multiples of 64.
 Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
   const auto border = [&](std::int64_t at) {
     return at == parts ? size : size * at / parts / 64 * 64;
@@ -382,7 +384,7 @@ void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   });
 }
 
-/// Of a product that is not turned.
+/// Returns the order of a product that is not turned.
 SumOrder order_of(DType dtype, const MatrixSizes& s) {
   if (s.order != SumOrder::by_sizes) return s.order;
   return is_large(s) && is_summed_in_parts(s) ? SumOrder::parts : order_in_one(dtype, s);
@@ -399,7 +401,7 @@ SumOrder sum_order(DType dtype, const MatrixSizes& sizes) {
 }
 
 bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
-  if (sizes.add) return false;  // our chains go on from what c holds, and oneDNN adds that last
+  if (sizes.add) return false;  // our chains start from the value in c, oneDNN adds it last
   MatrixSizes some = sizes;
   some.m = rows;
   const SumOrder order = sum_order(dtype, sizes);

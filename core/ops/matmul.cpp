@@ -1,4 +1,4 @@
-// matmul: which axes of its operands are contracted, by name or by NumPy's rules.
+// matmul: finds the contracted axes of its operands, by name or by NumPy's rules.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -27,12 +27,12 @@ int contracted_axis(const char* role, const TensorType& type, const Dim& dim,
                        other_role, ' ', other, one_dim_hint({dim}, type.dims())));
 }
 
-/// Plain operands by NumPy's rules: what is not a matrix in front is a batch axis, aligned from the
-/// right.
+/// The axes of plain operands by NumPy's rules: axes in front of the matrix are batch axes, aligned
+/// from the right.
 struct PlainAxes {
   DotAttrs attrs;
   std::vector<int> a_ones, b_ones;  ///< axes of size 1 that meet a longer one: dropped
-  std::vector<int> order;  ///< where NumPy's axes are in the result; empty where they are in place
+  std::vector<int> order;  ///< positions of NumPy's axes in the result; empty if they are in place
 };
 
 PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
@@ -61,8 +61,8 @@ PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
   }
   attrs.a_contract = {a.rank() - 1};
   attrs.b_contract = {std::max(b.rank() - 2, 0)};
-  // The result has the batch axes of both, then a's with its rows, then b's with its columns; NumPy
-  // wants all batch axes in front.
+  // The result has the batch axes of both, then a's with its rows, then b's with its columns. NumPy
+  // has all batch axes in front.
   const auto count = [&](From which) {
     return static_cast<int>(std::count(from.begin(), from.end(), which));
   };
@@ -77,7 +77,7 @@ PlainAxes plain_axes(const TensorType& a, const TensorType& b) {
   return result;
 }
 
-/// Without these axes of size 1; what is left keeps its order.
+/// Drops these axes of size 1; the others keep their order.
 Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>& contract,
                  std::vector<int>& batch) {
   if (ones.empty()) return x;
@@ -86,7 +86,7 @@ Tensor drop_ones(const Tensor& x, const std::vector<int>& ones, std::vector<int>
       axis -= static_cast<int>(
           std::count_if(ones.begin(), ones.end(), [&](int one) { return one < axis; }));
   return sum(
-      x, Axes(std::vector<Axis>(ones.begin(), ones.end())));  // of one element each: shares storage
+      x, Axes(std::vector<Axis>(ones.begin(), ones.end())));  // one element each: shares storage
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// Σ (x scale)², added up in lanes, so that the order depends on the count only.
+/// Returns Σ (x scale)², added in lanes, so that the order depends on the count only.
 template <class T>
 __attribute__((optimize("O3"))) double sum_of_squares(const T* x, std::int64_t count,
                                                       double scale) {
@@ -36,7 +36,7 @@ __attribute__((optimize("O3"))) double sum_of_squares(const T* x, std::int64_t c
 double norm_of(const float* x, std::int64_t count) {
   return std::sqrt(sum_of_squares(x, count, 1));
 }
-/// Elements are scaled by the power of two that makes the largest about 1.
+/// Scales elements by the power of two that makes the largest about 1.
 double norm_of(const double* x, std::int64_t count) {
   double largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ double norm_of(const double* x, std::int64_t count) {
     if (size != size) return size;
   }
   if (largest == 0 || std::isinf(largest)) return largest;
-  // Of the smallest numbers the scale would be infinite.
+  // For the smallest numbers the scale would be infinite.
   const int exponent = std::max(std::ilogb(largest), -1000);
   return std::ldexp(std::sqrt(sum_of_squares(x, count, std::ldexp(1, -exponent))), exponent);
 }

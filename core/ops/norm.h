@@ -7,8 +7,8 @@ namespace reel {
 
 extern const Op norm_op;
 
-/// Returns sqrt(Σ x²) as an f64 scalar, which neither overflows nor underflows on the way. Padding
-/// does not count. The gradient where all elements are 0 is 0.
+/// Returns sqrt(Σ x²) as an f64 scalar, without intermediate overflow or underflow. Padding does
+/// not count. The gradient is 0 if all elements are 0.
 Tensor euclidean_norm(const Tensor& x);
 
 }  // namespace reel

@@ -14,9 +14,9 @@ constexpr const PointwiseTable* kBestFirst[] = {&avx512::table, &avx2::table, &s
 
 // ---- Walking over broadcast operands ------------------------------------------------------------
 
-/// How operands lie beside a contiguous result: axes from the outermost to the innermost, those of
-/// size 1 left out and neighbours merged where every operand allows it; strides in elements, 0
-/// where an operand repeats.
+/// Strides of operands relative to a contiguous result. Axes are ordered from the outermost to the
+/// innermost, without those of size 1, and merged if every operand allows it. Strides are in
+/// elements, 0 where an operand repeats.
 struct Layout {
   int rank = 0;
   int operands;
@@ -34,7 +34,7 @@ struct Layout {
 Layout lay_out(const TypeNode& result, const TypeNode* const* operands, int count) {
   Layout layout;
   layout.operands = count;
-  // Built from the innermost axis outwards, then turned round.
+  // Built from the innermost axis outwards, then reversed.
   for (int axis = static_cast<int>(result.dims.size()) - 1; axis >= 0; --axis) {
     if (result.sizes[axis] == 1) continue;
     std::int64_t strides[kMostOperands];
@@ -67,8 +67,8 @@ struct Cursor {
 
   void start(const Layout& layout) { std::fill_n(index, layout.rank, 0); }
 
-  /// `by` steps along an axis, which must not go beyond its end; then on to the next row where it
-  /// is reached.
+  /// Advances by `by` steps along an axis. Requires that this does not pass its end; at the end,
+  /// continues with the next row.
   void step(const Layout& layout, int operand, int axis, std::int64_t by) {
     const std::int64_t* stride = layout.stride[operand];
     offset += by * stride[axis];
@@ -82,7 +82,7 @@ struct Cursor {
   }
 };
 
-/// The next `count` elements of an operand, in the order of the result.
+/// Copies the next `count` elements of an operand, in the order of the result.
 template <class T>
 void gather(const Layout& layout, int operand, const void* data, Cursor& cursor, void* out,
             std::int64_t count) {
@@ -100,7 +100,7 @@ void gather(const Layout& layout, int operand, const void* data, Cursor& cursor,
   }
 }
 
-/// Any layout: operands that are not contiguous are copied in the order of the result, some hundred
+/// Handles any layout: copies operands that are not contiguous into the order of the result, kChunk
 /// elements at a time.
 void run_gathered(const Layout& layout, const void* const* in, const std::int64_t* width, void* out,
                   std::int64_t out_width, std::int64_t count, RowsLoop loop) {
@@ -129,7 +129,7 @@ void run_gathered(const Layout& layout, const void* const* in, const std::int64_
   }
 }
 
-/// The two inner axes in each call of the loop; the others are counted here.
+/// Passes the two inner axes to each call of the loop and iterates over the others.
 void run_in_place(const Layout& layout, const void* const* in, const std::int64_t* width, void* out,
                   std::int64_t out_width, RowsLoop loop) {
   const int inner = layout.rank - 1, outer = layout.rank - 3;
@@ -177,7 +177,7 @@ void run_broadcast(KernelArgs& args, RowsLoop loop) {
   std::int64_t width[kMostOperands];
   const TypeNode* types[kMostOperands];
   const TypeNode& result = *args.types[0].node();
-  bool is_flat = true;  // every operand is a scalar or lies as the result does
+  bool is_flat = true;  // every operand is a scalar or has the dims of the result
   Rows flat{.columns = result.numel};
   for (int k = 0; k < count; ++k) {
     const TensorBlock& block = *args.input(k).block();
@@ -195,7 +195,7 @@ void run_broadcast(KernelArgs& args, RowsLoop loop) {
   const Layout layout = lay_out(result, types, count);
   void* out = args.reuse().block()->data;
   constexpr std::int64_t kShort =
-      8;  // rows so short that a call for each costs more than copying the operand
+      8;  // for shorter rows a call for each costs more than copying the operand
   const int inner = layout.rank - 1;
   bool in_place = layout.rank <= 1 || layout.size[inner] >= kShort;
   for (int k = 0; k < count; ++k)

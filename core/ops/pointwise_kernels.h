@@ -1,4 +1,4 @@
-// core/ops/pointwise_kernels.h — kernels of element-wise ops: the processor's loops, broadcast.
+// core/ops/pointwise_kernels.h — kernels of element-wise ops: vector loops over broadcast operands.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace reel {
 inline constinit std::atomic<const PointwiseTable*> chosen_pointwise_table{nullptr};
 const PointwiseTable& choose_pointwise_table();
 
-/// The table of instruction_set().
+/// Returns the table for instruction_set(). Thread-safe.
 inline const PointwiseTable& pointwise_table() {
   const PointwiseTable* table = chosen_pointwise_table.load(std::memory_order_relaxed);
   return table ? *table : choose_pointwise_table();
@@ -24,12 +24,12 @@ const PointwiseTable* find_pointwise_table(std::string_view name);
 
 constexpr int column_of(DType dtype) { return static_cast<int>(dtype); }
 
-/// Runs a loop over the inputs, broadcast to output 0. Their types are known and checked.
+/// Runs a loop over the inputs, broadcast to output 0. Requires known and checked types.
 void run_broadcast(KernelArgs& args, RowsLoop loop);
 
 template <Unary kOp>
 void unary_kernel(KernelArgs& args) {
-  // The data pointer first: reuse() may take the input's block away.
+  // Read the data pointer first: reuse() may take the input's block.
   const TensorBlock& x = *args.input(0).block();
   const void* data = x.data;
   const UnaryLoop loop = pointwise_table().unary[static_cast<int>(kOp)][column_of(x.type.dtype())];
@@ -37,8 +37,8 @@ void unary_kernel(KernelArgs& args) {
   loop(data, args.reuse().block()->data, count);
 }
 
-/// Op::of_one_type of ops whose type rule then has nothing more to say than what its table does: no
-/// loop for a dtype that it does not take.
+/// Op::of_one_type for ops whose type rule then only checks the dtype: an op has no loop for a
+/// dtype that it refuses. Returns an empty Tensor if this path does not apply.
 template <Binary kOp>
 Tensor binary_of_one_type(OpInputs in, bool may_reuse) {
   const TensorBlock *a = in[0].tensor->block(), *b = in[1].tensor->block();
@@ -47,7 +47,7 @@ Tensor binary_of_one_type(OpInputs in, bool may_reuse) {
   const TypeNode& type = *a->type.node();
   const FlatLoop loop = pointwise_table().flat[static_cast<int>(kOp)][column_of(type.dtype)];
   if (!loop) return {};
-  // The data pointers first: a block may go to the result.
+  // Read the data pointers first: the result may take a block.
   const void *from_a = a->data, *from_b = b->data;
   Tensor result = may_reuse ? take_or_allocate(in, a->type) : Tensor(allocate_block(a->type));
   loop(from_a, from_b, result.block()->data, type.numel);

@@ -1,8 +1,7 @@
-// core/ops/pointwise_table.h — PointwiseTable, the loops of element-wise ops for an instruction
-// set.
+// core/ops/pointwise_table.h — PointwiseTable, the loops of element-wise ops, per instruction set.
 //
-// Read by pointwise_isa.cpp, which is compiled for several processors: includes nothing that could
-// leave a shared inline function compiled for the newest of them.
+// Included by pointwise_isa.cpp, which is compiled for several processors. Must not include headers
+// with shared inline functions: the linker might keep one compiled for the newest processor.
 #pragma once
 
 #include <cstdint>
@@ -65,13 +64,13 @@ enum class Binary : std::uint8_t {
 inline constexpr int kDTypes = 5;  ///< columns are DTypes in their order
 inline constexpr int kMostOperands = 3;
 
-/// What one call of a loop walks over: rows of a result, and how operands lie beside it.
+/// The iteration space of one call of a loop: rows of a result, and the strides of its operands.
 struct Rows {
   std::int64_t columns;
   std::int64_t rows = 1;
   std::int64_t step[kMostOperands] = {};  ///< elements of an operand from one row to the next
   bool repeats[kMostOperands] =
-      {};                     ///< one element per row, which all columns share; never all operands
+      {};                     ///< one element per row for all columns; never set for all operands
   std::int64_t out_step = 0;  ///< elements of the result from one row to the next; 0: no gaps
 
   std::int64_t next_row() const { return out_step ? out_step : columns; }
@@ -79,18 +78,19 @@ struct Rows {
 
 /// out[i] = f(x[i]); x and out are contiguous, and may be the same.
 using UnaryLoop = void (*)(const void* x, void* out, std::int64_t count);
-/// The same for several operands; out may be an operand that neither repeats nor skips.
+/// As UnaryLoop for several operands; out may be an operand that neither repeats nor skips.
 using RowsLoop = void (*)(const void* const* in, void* out, const Rows& rows);
 /// out[i] = f(a[i], b[i]); all are contiguous, and out may be a or b.
 using FlatLoop = void (*)(const void* a, const void* b, void* out, std::int64_t count);
 
-/// Loops are null where the op does not take the dtype. What an element becomes depends neither on
-/// its place nor on the number of elements: tails go through the same vector code.
+/// Loops are null for dtypes that the op refuses. The result of an element depends neither on its
+/// place nor on the number of elements: tails run through the same vector code.
 struct PointwiseTable {
   const char* name;
   UnaryLoop unary[static_cast<int>(Unary::count)][kDTypes];
   RowsLoop binary[static_cast<int>(Binary::count)][kDTypes];  ///< in: a, b
-  FlatLoop flat[static_cast<int>(Binary::count)][kDTypes];  ///< the same, for operands of one type
+  FlatLoop flat[static_cast<int>(Binary::count)]
+               [kDTypes];            ///< the same ops, for operands of one type
   RowsLoop where[kDTypes];           ///< in: condition, a, b; by the dtype of a and b
   UnaryLoop cast[kDTypes][kDTypes];  ///< from, to
 };

@@ -21,7 +21,7 @@
 namespace reel {
 namespace {
 
-/// The axes that are in neither list, in order.
+/// Returns the axes that are in neither list, in order.
 std::vector<int> others(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
   std::vector<int> result;
   result.reserve(static_cast<std::size_t>(rank));
@@ -32,7 +32,7 @@ std::vector<int> others(int rank, const std::vector<int>& contract, const std::v
 
 // ---- Type rule ----------------------------------------------------------------------------------
 
-/// lhs f32[8,3] has 3 columns: what a message calls axis `axis`.
+/// Describes axis `axis` for a message: "lhs f32[8,3] has 3 columns".
 std::string size_along(const char* role, const TensorType& type, int axis) {
   const Dim& dim = type.dims()[static_cast<std::size_t>(axis)];
   if (type.is_named()) return str(role, ' ', type, " has ", dim);
@@ -45,7 +45,7 @@ std::string size_along(const char* role, const TensorType& type, int axis) {
               : str(role, ' ', type, " has ", dim, " along axis ", axis);
 }
 
-/// Named dims are the same, or plain sizes equal; an unknown size may be any.
+/// True if named dims are the same, or plain sizes equal; an unknown size may match any.
 bool may_match(const Dim& a, const Dim& b) {
   if (a == b) return true;
   return !a.is_named() && !b.is_named() && !(a.has_size() && b.has_size());
@@ -96,7 +96,7 @@ std::vector<int> iota(std::size_t from, std::size_t count) {
 
 // ---- Kernel -------------------------------------------------------------------------------------
 
-/// Some axes walked as one: `size` elements, `step` apart. Not possible where they have gaps or
+/// Some axes walked as one: `size` elements, `step` apart. is_whole is false if they have gaps or
 /// another order.
 struct Run {
   std::int64_t size = 1, step = 1;
@@ -114,7 +114,7 @@ Run merge(const std::vector<int>& axes, const TensorType& type, const Steps& ste
   return run;
 }
 
-/// One operand of a product of matrices: where each of its groups of axes lies.
+/// One operand of a product of matrices: the strides of each of its groups of axes.
 struct Operand {
   const TensorType& type;
   const char* data;
@@ -122,7 +122,7 @@ struct Operand {
   std::vector<int> batch, free, contract;
   std::unique_ptr<char[]> copy;
 
-  /// elements: null where only sizes are asked for.
+  /// elements: null if only sizes are needed.
   Operand(const TensorType& tensor_type, const char* elements, std::vector<int> batch_axes,
           std::vector<int> contract_axes)
       : type(tensor_type),
@@ -135,7 +135,7 @@ struct Operand {
   Run rows() const { return merge(free, type, steps); }
   Run inner() const { return merge(contract, type, steps); }
 
-  /// Copies the elements, the groups in the order given, so that each becomes a run.
+  /// Copies the elements with the groups in the given order, so that each becomes a run.
   void rearrange(const std::vector<int>& middle, const std::vector<int>& last) {
     StridedAxes axes;
     const Steps from = steps;
@@ -155,7 +155,7 @@ struct Operand {
   }
 };
 
-/// Puts the pairs of contracted axes into the order in which they lie in one operand.
+/// Sorts the pairs of contracted axes by their order in one operand.
 void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
   for (std::size_t i = 1; i < by.size(); ++i)
     for (std::size_t j = i; j > 0 && by[j] < by[j - 1]; --j) {
@@ -164,7 +164,8 @@ void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
     }
 }
 
-/// Rearranges what does not lie as matrices -> the product of an entry of the batch.
+/// Rearranges operands that are not laid out as matrices. Returns the sizes of the product of one
+/// batch entry.
 MatrixSizes arrange(Operand& a, Operand& b, SumOrder order) {
   const bool is_empty =
       a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
@@ -197,7 +198,8 @@ void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int6
     each_entry(a, b, level + 1, in_a + k * a.steps[i], in_b + k * b.steps[j], fn);
 }
 
-/// Two matrices as they lie: one contracted axis, at an end of each operand.
+/// Returns the sizes of a product without rearranging: one contracted axis, at an end of each
+/// operand; nullopt for other products.
 std::optional<MatrixSizes> plain_sizes(const DotAttrs& attrs, const TensorType& a,
                                        const TensorType& b) {
   if (attrs.a_contract.size() != 1 || !attrs.a_batch.empty() || a.numel() == 0 || b.numel() == 0)
@@ -272,7 +274,8 @@ bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorT
 
 namespace {
 
-/// The sum over the live places of contracted axes, which are the first ones of both.
+/// Sums over the places of contracted axes that are no padding. Requires these axes first in both
+/// operands.
 void multiply_live(KernelArgs& args, const LiveRows& live) {
   const Tensor &a = args.input(0), &b = args.input(1);
   std::int64_t k = 1;
@@ -325,11 +328,12 @@ void dot_kernel(KernelArgs& args) {
 
 bool is_sorted_range(const std::vector<int>& order) { return order == iota(0, order.size()); }
 
-/// The cotangent of one operand, "x": the result's cotangent g times the other operand, "y".
+/// Returns the cotangent of one operand, "x": the result's cotangent g times the other operand,
+/// "y".
 ///
-/// x's free axes come from g, its contracted ones from y, its batch axes from either. With x̄ =
-/// dot(g, y) the result has them in the order batch, free, contracted, with dot(y, g) in the order
-/// batch, contracted, free: whichever is x's own order spares a transposition.
+/// x's free axes come from g, its contracted axes from y, its batch axes from either. x̄ = dot(g,
+/// y) has them in the order batch, free, contracted; dot(y, g) in the order batch, contracted,
+/// free. The one with x's own order needs no transposition.
 Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x,
                          const std::vector<int>& x_contract, const std::vector<int>& x_batch,
                          const std::vector<int>& y_contract, const std::vector<int>& y_batch,
@@ -339,12 +343,12 @@ Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x,
   const std::size_t batch = x_batch.size();
   const std::vector<int> g_batch = iota(0, batch);
   const std::vector<int> g_y_free = iota(batch + (x_is_lhs ? x_free.size() : 0), y_free.size());
-  // y's contracted axes come out in y's order: by pairs, those of x.
+  // y's contracted axes come in y's order; sort x's contracted axes by the same pairs.
   std::vector<int> y_sorted = y_contract, x_sorted = x_contract;
   sort_pairs(y_sorted, x_sorted);
 
   const auto made = [&](const std::vector<int>& middle, const std::vector<int>& last) {
-    std::vector<int> axes = x_batch;  // of x, in the order in which the product has them
+    std::vector<int> axes = x_batch;  // of x, in the order of the product's axes
     axes.insert(axes.end(), middle.begin(), middle.end());
     axes.insert(axes.end(), last.begin(), last.end());
     return axes;
@@ -363,8 +367,8 @@ Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x,
       order.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin()));
     result = transpose(result, Axes(std::move(order)));
   }
-  // Where a trace does not know a plain size, the other operand may have said it, or has another
-  // symbol for it.
+  // If a trace does not know a plain size, it may come from the other operand, or have another
+  // symbol there.
   return result.type() == x ? result : reshape(result, x.dims());
 }
 
@@ -379,8 +383,8 @@ void dot_vjp(Vjp& at) {
                                 attrs.a_contract, attrs.a_batch, false));
 }
 
-/// Steps are rows of the product if they come with one operand, and entries of a batch if they come
-/// with both; sums over steps are one more inner axis.
+/// If one operand has steps, they become rows of the product; if both have, entries of a batch. A
+/// sum over steps is one more inner axis.
 Tensors dot_over_time(const OverTime& at) {
   const DotAttrs& step = at.attr<DotAttrs>();
   DotAttrs attrs = step;
@@ -459,8 +463,7 @@ const Op dot_op{
     .can_add = true,
 };
 
-/// The product, with zeros where a contracted axis runs through padding: 0·NaN is no zero, so both
-/// sides need them.
+/// Masks both operands: in padding 0·NaN would not be zero.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
   const DotAttrs& axes = get<DotAttrs>(attrs.get());
   const bool masks_a = reduces_padding(a.type(), axes.a_contract),

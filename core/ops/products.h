@@ -1,4 +1,4 @@
-// core/ops/products.h — dot, the op behind matmul: which axes of two tensors go together.
+// core/ops/products.h — dot_op, the product behind matmul: contracts pairs of axes of two tensors.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace reel {
 /// Axes by position, in pairs: a_contract[i] of a goes with b_contract[i] of b.
 struct DotAttrs {
   std::vector<int> a_contract, b_contract, a_batch, b_batch;
-  /// Of what a loop does for many steps at once, the order that a step has.
+  /// For products of many steps at once: the order of a single step's product.
   SumOrder order = SumOrder::by_sizes;
   template <class F>
   static void fields(F&& f) {
@@ -23,25 +23,26 @@ struct DotAttrs {
     f("order", &DotAttrs::order);
   }
 };
-/// make_attrs(attrs); one object for each single pair of contracted axes.
+/// Returns make_attrs(attrs); a shared object for each single pair of contracted axes.
 AttrsRef dot_attrs(DotAttrs attrs);
-/// dot_attrs for nearly every product there is: one pair of contracted axes, no batch, any order.
+/// dot_attrs for the most common products: one pair of contracted axes, no batch, any order.
 AttrsRef single_pair(int in_a, int in_b);
 
 extern const Op dot_op;
-/// Whether rows of a, which are its first axis and no operand's contracted one, have the same bits
-/// in a product of `rows` of them as among all, for operands of these types.
+/// True if rows of a have the same bits in a product of `rows` rows as among all, for operands of
+/// these types. Rows are along a's first axis, which is not contracted.
 bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,
                         std::int64_t rows);
-/// The order in which its elements are added up, of operands of these types without padding.
+/// Returns the order in which terms are added, for operands of these types without padding.
 SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
-/// The same product of all steps of a loop, in front of whose axes those of the steps stand, added
-/// up over them.
+/// Returns the product of all steps of a loop, summed over the steps. Both operands have the axis
+/// of the steps in front.
 DotAttrs summed_over_time(const DotAttrs& step);
-/// The product leaves out the padding of the contracted axes, whatever lies there: these are the
-/// first ones of both operands (whose dims are equal), and nothing else has lengths or gives such.
+/// True if the kernel itself skips the padding of contracted axes, whatever it holds. These are the
+/// first axes of both operands, with equal dims, and no other axis is ragged or has lengths over
+/// others.
 bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
-/// dot of operands without padding along the contracted axes.
+/// Returns the dot of both operands with zeros in the padding along contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 
 }  // namespace reel

@@ -1,5 +1,5 @@
-// core/ops/reduce.h — what reductions share: axes as attributes, type rules, walks, samples, and
-// cotangents spread along the axes again.
+// core/ops/reduce.h — code that reductions share: axes as attributes, type rules, kernels, samples,
+// and the inverse spread().
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ namespace reel {
 
 const ReductionTable& reduction_table();
 
-// Of reductions.cpp, extremes.cpp, averages.cpp and softmax.cpp.
+// Defined in reductions.cpp, extremes.cpp, averages.cpp and softmax.cpp.
 extern const Op sum_op, prod_op, max_op, min_op, argmax_op, argmin_op, any_op, all_op, axes_size_op;
 extern const Op logsumexp_op, softmax_op, log_softmax_op;
 
@@ -26,13 +26,13 @@ struct ReduceAttrs {
     f("axes", &ReduceAttrs::axes);
   }
 };
-/// make_attrs(ReduceAttrs{axes}), one shared object for the lists that are common.
+/// Returns make_attrs(ReduceAttrs{axes}); a shared object for common lists.
 AttrsRef reduce_attrs(const std::vector<int>& axes);
 
-/// The input repeated along new axes: what a sum is the cotangent of.
+/// Repeats the input along new axes: the cotangent of a sum.
 struct SpreadAttrs {
   std::vector<int> axes;  ///< of the result, ascending
-  Dims dims;              ///< what they are
+  Dims dims;              ///< their dims
   template <class F>
   static void fields(F&& f) {
     f("axes", &SpreadAttrs::axes);
@@ -41,37 +41,37 @@ struct SpreadAttrs {
 };
 extern const Op spread_op;
 
-/// The positions of the axes in x, ascending; of all axes.
+/// Return the positions in x of the axes, or of all axes, ascending.
 std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op);
 std::vector<int> all_positions(std::string_view op, const Tensor& x);
 
 bool has(const std::vector<int>& axes, int axis);
 Axes axes_of(const std::vector<int>& positions);
 
-/// x with `value` in its padding if a reduction over the axes would read any.
+/// Returns x with `value` in its padding if a reduction over the axes would read any.
 Tensor without_padding(const Tensor& x, const std::vector<int>& axes, const NestedList& value);
-/// The op over the axes, padding taken for `neutral`.
+/// Applies the op over the axes; padding counts as `neutral`.
 Tensor reduce(const Op& op, const Tensor& x, const std::vector<int>& axes,
               const NestedList& neutral);
 
-/// What no element is smaller than: max over nothing.
+/// Returns the smallest value of the dtype: max over no elements.
 NestedList lowest(DType dtype);
 
-/// Throws DTypeError unless x holds floats; `repair` says what to do about it.
+/// Throw DTypeError unless x holds floats, or numbers. repair: the advice in the message.
 void check_float(std::string_view op, const TensorType& x, std::string_view repair);
 void check_number(std::string_view op, const TensorType& x, std::string_view repair);
-/// Checks the tensor's type; throws ArgumentError, too, if the tensor is empty.
+/// Check the tensor's type. Also throw ArgumentError if the tensor is empty.
 void check_float(std::string_view op, const Tensor& x, std::string_view repair);
 void check_number(std::string_view op, const Tensor& x, std::string_view repair);
 
-/// The type of x without the axes of the attributes.
+/// Returns the type of x without the axes.
 TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
 
-/// A reduction of many steps: the same axes, behind the dim of the steps.
+/// Batches a reduction over the steps of a loop: the same axes, behind the dim of the steps.
 Tensors reduction_over_time(const OverTime& at);
 
-/// The same of an op over axes that is no sum.
+/// As reduction_over_time, for an op over axes that is no sum.
 Tensors axes_over_time(const OverTime& at);
 
 /// Reduces one group of neighbouring axes after the other, the last first.
@@ -81,24 +81,24 @@ void reduction_kernel(KernelArgs& args) {
   run_reduction(args, (reduction_table().*kLoops)[static_cast<int>(args.input(0).dtype())]);
 }
 
-/// Shapes for any reduction; integers and booleans lie between low and high.
+/// Returns samples for any reduction; integers and booleans lie between low and high.
 OpSamples reduction_samples(DType dtype, double low, double high, bool over_nothing);
-/// Those of them that reduce one axis.
+/// Returns the samples that reduce one axis.
 OpSamples one_axis_samples(DType dtype, double low, double high, bool over_nothing);
 
-/// x lies around adjacent axes as [outer, n, inner].
+/// Views x around adjacent axes as [outer, n, inner].
 Reduced view_axes(const TensorType& x, const std::vector<int>& axes);
 
-/// The reverse of a sum over axes: x repeated along `dims`, which become axes `axes` of the result.
+/// The reverse of a sum over axes: repeats x along `dims`, which become axes `axes` of the result.
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims);
-/// y, made by reducing axes of a tensor of type x, with x's dims; and such that it broadcasts to
-/// them.
+/// Expand y, made by reducing axes of a tensor of type x. spread_like() returns it with x's dims,
+/// broadcastable() so that it broadcasts to them.
 Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
 Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
 
-/// Throws ArgumentError when the dims of x are named.
+/// Throws ArgumentError if the dims of x are named.
 void check_may_keep(std::string_view op, const TensorType& x);
-/// reduce(axes), with axes of size 1 in their places if they are to be kept.
+/// Returns reduce(axes), with axes of size 1 in their places for Keep::yes.
 template <class Fn>
 Tensor over(std::string_view op, const Tensor& x, const Axes& axes, Keep keep, const Fn& reduce) {
   const std::vector<int> at = positions(x, axes, op);

@@ -1,16 +1,15 @@
-// core/ops/reduction_table.h — ReductionTable, the loops of reductions as one instruction set gives
-// them.
+// core/ops/reduction_table.h — ReductionTable, the loops of reductions, per instruction set.
 //
-// Read by reductions_isa.cpp, which is compiled for several processors: includes nothing that could
-// leave a shared inline function compiled for the newest of them.
+// Included by reductions_isa.cpp, which is compiled for several processors. Must not include
+// headers with shared inline functions: the linker might keep one compiled for the newest
+// processor.
 #pragma once
 
 #include <cstdint>
 
 namespace reel {
 
-/// A contiguous operand around the axes that are reduced: outer blocks of n rows of `inner`
-/// elements.
+/// A contiguous operand around the reduced axes: outer blocks of n rows of `inner` elements.
 struct Reduced {
   std::int64_t outer, n, inner;
 };
@@ -18,8 +17,8 @@ struct Reduced {
 /// out is [outer, inner], or for softmax and log_softmax [outer, n, inner].
 using ReductionLoop = void (*)(const void* x, void* out, const Reduced& sizes);
 
-/// Columns are DTypes in their order; loops are null where the op does not take the dtype. No loop
-/// uses threads, and the order of additions depends on the sizes only.
+/// Columns are DTypes in their order; loops are null for dtypes that the op refuses. The loops use
+/// one thread, and the order of additions depends on the sizes only.
 struct ReductionTable {
   ReductionLoop sum[5], prod[5];
   ReductionLoop max[5], min[5];

@@ -1,4 +1,4 @@
-// Sums and products, what is true of any or all, and what all reductions share.
+// Sums and products, any and all, and code that all reductions share.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -128,7 +128,7 @@ Dims dims_at(const TensorType& type, const std::vector<int>& axes) {
   return result;
 }
 
-/// Neighbouring axes that are all reduced, or all kept, taken as one.
+/// Neighbouring axes that are all reduced, or all kept, merged into one.
 struct Group {
   std::int64_t size;
   bool is_reduced;
@@ -166,7 +166,7 @@ Tensors axes_over_time(const OverTime& at) {
 void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const TensorType& x = args.input(0).type();
   const std::vector<int>& axes = args.attr<ReduceAttrs>().axes;
-  if (are_neighbours(axes)) {  // without memory of its own: loops do this in every step
+  if (are_neighbours(axes)) {  // allocates no memory: loops do this in every step
     const Reduced sizes = view_axes(x, axes);
     if (sizes.n == 1)
       args.alias(0, 0);
@@ -178,7 +178,7 @@ void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const auto count = [&] {
     return std::count_if(groups.begin(), groups.end(), [](const Group& g) { return g.is_reduced; });
   };
-  if (count() == 0) {  // what is reduced has one element each
+  if (count() == 0) {  // reduced axes have one element each
     args.alias(0, 0);
     return;
   }
@@ -338,8 +338,8 @@ const Op sum_op{
 
 namespace {
 
-/// Each element times all others along the axes but itself: what is before it times what is behind
-/// it. No quotient, so that zeros do no harm.
+/// Multiplies, for each element, all other elements along the axes: those before it times those
+/// after it. Without quotients, so that zeros do no harm.
 Tensor prod_gradient(const Tensor& x, const Tensor& g, std::vector<int> axes) {
   if (axes.empty()) return g;
   const int last = axes.back();
@@ -405,7 +405,7 @@ Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorTy
   return axes.empty() ? y : spread(y, axes, dims_at(x, axes));
 }
 Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x) {
-  // Named dims are matched by identity; plain ones need an axis of size 1 unless only leading axes
+  // Named dims are matched by identity. Plain dims need axes of size 1, unless only leading axes
   // are missing.
   if (x.is_named() || axes.empty() || axes.back() == static_cast<int>(axes.size()) - 1) return y;
   return spread(y, axes, Dims(axes.size(), Dim(1)));

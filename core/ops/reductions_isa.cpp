@@ -1,5 +1,5 @@
 // The loops of reductions. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the
-// flags for it; reductions.cpp picks one of the tables when the program starts.
+// flags for it; reductions.cpp selects one of the tables at program start.
 #include "reel/core/ops/reduction_table.h"
 #include "reel/core/ops/vector_isa.h"
 
@@ -7,7 +7,7 @@ namespace reel::REEL_ISA {
 namespace {
 
 constexpr std::int64_t kColumns =
-    512;  // accumulators of that many columns stay in the first-level cache
+    512;  // accumulators of these columns stay in the first-level cache
 
 template <class T>
 constexpr T lowest() {
@@ -21,10 +21,10 @@ constexpr T highest() {
   return T(-1) - lowest<T>();
 }
 
-// ---- How elements are combined
-// -------------------------------------------------------------------------------------
+// ---- Combining elements
+// --------------------------------------------------------------------------
 
-/// Floats are added up in double: a million of them keep an error of a few 1e-8, in whatever order.
+/// Floats are added in double: a million of them keep an error of a few 1e-8, in any order.
 template <class T>
 struct SumFloats {
   using Element = T;
@@ -49,7 +49,7 @@ struct ProductFloats {
   static Sums of(const Sums& a, const Sums& b) { return a * b; }
 };
 
-/// NaN wins, as in NumPy.
+/// NaN is the result, as in NumPy.
 template <class T>
 struct MaxFloats {
   using Element = T;
@@ -78,7 +78,7 @@ struct MinFloats {
   }
 };
 
-// Integers, which wrap around, and booleans: the compiler makes vectors of these.
+// Integers, which wrap around, and booleans: the compiler vectorises these.
 template <class T, class U>
 struct SumIntegers {
   using Element = T;
@@ -125,10 +125,9 @@ concept HasVectors = requires {
   P::kWidth;
 };
 
-// ---- Walking
-// -------------------------------------------------------------------------------------------------------
+// ---- Walking ------------------------------------------------------------------------------------
 
-/// A contiguous run.
+/// Reduces a contiguous run.
 template <class P>
 __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x,
                                                            std::int64_t n) {
@@ -152,8 +151,8 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   return result;
 }
 
-/// sums[j] gets x[k·step + j] for k < n, and j in eight vectors, which stay in registers. Fetches
-/// what lies n rows further on.
+/// Adds x[k·step + j] to sums[j] for k < n. j spans eight vectors, which stay in registers.
+/// Prefetches the elements n rows ahead.
 template <class P>
 void reduce_block(const typename P::Element* x, std::int64_t n, std::int64_t step,
                   typename P::Sum* sums) {
@@ -170,8 +169,8 @@ void reduce_block(const typename P::Element* x, std::int64_t n, std::int64_t ste
   for (int v = 0; v < kVectors; ++v) block[v].store_unaligned(sums + v * kWidth);
 }
 
-/// sums[j] gets x[k·step + j] for all k: of some rows, which stay in the first-level cache, one
-/// block of columns after the other.
+/// Adds x[k·step + j] to sums[j] for all k. For a few rows at a time, which stay in the first-level
+/// cache, it walks over blocks of columns.
 template <class P>
 __attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n,
                                                     std::int64_t step, std::int64_t width,
@@ -200,7 +199,7 @@ __attribute__((optimize("O3"))) void reduce(const void* from, void* to, const Re
       out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
     return;
   }
-  // Few columns: several rows are taken for one, and their sums added up at the end.
+  // With few columns, several rows are treated as one, and their sums are added at the end.
   const std::int64_t together = s.inner < 32 && s.n * s.inner >= 128 ? 64 / s.inner : 1;
   alignas(64) Sum sums[kColumns];
   for (std::int64_t o = 0; o < s.outer; ++o, x += s.n * s.inner, out += s.inner)
@@ -218,7 +217,8 @@ __attribute__((optimize("O3"))) void reduce(const void* from, void* to, const Re
 
 // ---- argmax and argmin --------------------------------------------------------------------------
 
-/// Where P::of, which picks the larger or the smaller of two, ends up; the first of equal ones.
+/// Returns the position of the largest or smallest element, as P::of selects it; the first of equal
+/// ones.
 template <class P>
 __attribute__((optimize("O3"))) void arg_extreme(const void* from, void* to, const Reduced& s) {
   using T = typename P::Element;
@@ -253,20 +253,20 @@ __attribute__((optimize("O3"))) void arg_extreme(const void* from, void* to, con
     }
 }
 
-// ---- softmax and its relatives
-// ------------------------------------------------------------------------------------- Everything
-// is relative to the row's largest element m. An element of -inf has no share at all, whatever m
-// is: it may stand for padding.
+// ---- softmax and its relatives -----------------------------------------------------------------
+//
+// All values are relative to the row's largest element m. An element of -inf has a share of zero
+// for every m, because it may stand for padding.
 
-/// What the elements of a row are taken relative to: its largest element m, or 0 where that is
-/// -inf, because -inf - -inf is no number.
+/// Returns the reference of a row: its largest element m, or 0 if that is -inf, because -inf - -inf
+/// is NaN.
 template <class T>
 [[gnu::always_inline]] inline T reference(T m) {
   return m == lowest<T>() ? T(0) : m;
 }
 
-/// exp(x - m), or 0 for x = -inf. Far below m it is 0 too: xsimd 8.1 converts its argument to an
-/// integer, which must fit. Above m are only lanes that hold no element.
+/// Returns exp(x - m), or 0 for x = -inf. It is 0 far below m too: xsimd 8.1 converts its argument
+/// to an integer, which must fit. Only lanes without an element are above m.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> share(const Vector<T>& x, const Vector<T>& m) {
   const Vector<T> least(T(sizeof(T) == 4 ? -200 : -1000));
@@ -274,8 +274,7 @@ template <class T>
                        xsimd::exp(xsimd::max(least, xsimd::min(Vector<T>(T(0)), x - m))));
 }
 
-/// Calls fn(j, count, load, store) for vectors of `count` elements, the last one being part of a
-/// vector.
+/// Calls fn(j, count, load, store) for vectors of elements; the last may be part of a vector.
 template <class T, class Fn>
 inline void each_vector(std::int64_t n, const Fn& fn) {
   std::int64_t j = 0;
@@ -289,7 +288,7 @@ inline void each_vector(std::int64_t n, const Fn& fn) {
         [part](T* to, const Vector<T>& v) { store_part(to, v, part); });
 }
 
-/// Σ exp(x - m) over a run.
+/// Returns Σ exp(x - m) over a run.
 template <class T>
 double sum_of_shares(const T* x, std::int64_t n, T m) {
   double sum = 0;
@@ -304,21 +303,21 @@ double sum_of_shares(const T* x, std::int64_t n, T m) {
   return sum;
 }
 
-/// m + log Σ exp(x - m), for m the largest: -inf and inf are their own, for nothing and without a
-/// floating-point exception.
+/// Returns m + log Σ exp(x - m), for the largest element m. Returns m itself if it is infinite,
+/// without a floating-point exception.
 template <class T>
 T log_of_sum(T m, double sum) {
   const bool is_infinite = m == lowest<T>() || m == highest<T>();
   return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
 }
-/// log Σ exp(x - m), or 0 of a row that holds nothing, where no element asks for it.
+/// Returns log Σ exp(x - m), or 0 for a row of only -inf, whose elements do not use it.
 template <class T>
 T log_of_shares(double sum) {
   return sum == 0 ? T(0) : static_cast<T>(__builtin_log(sum));
 }
 
-/// Largest elements m, and references and sums of shares of `width` columns; all have room for
-/// kColumns. The shares of row k go to kept + k·step.
+/// Computes largest elements m, references, and sums of shares of `width` columns; the buffers have
+/// room for kColumns. Writes the shares of row k to kept + k·step.
 template <class T>
 void column_sums(const T* x, const Reduced& s, std::int64_t width, T* m, T* references,
                  double* sums, T* kept, std::int64_t step) {
@@ -393,7 +392,7 @@ void softmax(const void* from, void* to, const Reduced& s) {
   });
 }
 
-/// (x - m) - log Σ exp(x - m), or -inf for x = -inf.
+/// Returns (x - m) - log Σ exp(x - m), or -inf for x = -inf.
 template <class T>
 Vector<T> log_share(const Vector<T>& x, const Vector<T>& m, const Vector<T>& log_sum) {
   const Vector<T> nothing(lowest<T>());

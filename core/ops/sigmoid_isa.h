@@ -1,8 +1,9 @@
 // core/ops/sigmoid_isa.h — tanh and the logistic function, on vectors of one instruction set.
+// core/ops/sigmoid_isa.h — tanh and the logistic function, on vectors of one instruction set.
 //
-// For pointwise_isa.cpp, like pointwise_functors.h. In float, which recurrent cells are computed
-// in, without branches and with one division each: xsimd 8.1's tanh takes two ways wherever a
-// vector has small and large elements, and its exp looks after infinities that do not come here.
+// For pointwise_isa.cpp, like pointwise_functors.h. In float, the dtype of most recurrent cells,
+// without branches and with one division each. xsimd 8.1's tanh evaluates both branches if a vector
+// has small and large elements, and its exp checks for infinities that cannot occur here.
 #pragma once
 
 #include <type_traits>
@@ -11,8 +12,8 @@
 
 namespace reel::REEL_ISA {
 
-/// x 2^n for whole -127 < n <= 128; infinite for 128, where some numbers below it would not be.
-/// Raises no floating-point exception.
+/// Returns x 2^n for whole -127 < n <= 128. Returns infinity for n = 128, even if some results
+/// would be finite. Raises no floating-point exception.
 template <Batch V>
 inline V times_power_of_two(const V& x, const V& n) {
 #if defined(__AVX512F__)
@@ -23,10 +24,11 @@ inline V times_power_of_two(const V& x, const V& n) {
 #endif
 }
 
-/// exp(x) = (1 + rest) 2^n, for -87 < x < 89: of floats, with |rest| < 0.42 to the last bit.
+/// exp(x) = (1 + rest) 2^n, for floats with -87 < x < 89; |rest| < 0.42, exact to the last bit.
 ///
-/// x - n ln 2 for the nearest n, with ln 2 in two parts of which the first has ten bits, so that n
-/// times it is exact (Cody & Waite, 1980); then Taylor's series, whose next term is below 2^-27 for
+/// x - n ln 2 for the nearest n. ln 2 is split into two parts, the first of ten bits, so that n
+/// times it is exact (Cody & Waite, 1980). Then Taylor's series, whose next term is below 2^-27 for
+/// |r| <= ln 2 / 2.
 /// |r| <= ln 2 / 2.
 template <Batch V>
 struct Power {
@@ -39,7 +41,7 @@ struct Power {
   }
 };
 
-/// Of two numbers that are not ordered, these instructions give the second: NaN stays.
+/// If the operands are not ordered, these instructions return the second: NaN stays.
 template <Batch V>
 inline V at_most(const V& x, float most) {
   return xsimd::min(V(most), x);
@@ -49,7 +51,7 @@ inline V at_least(const V& x, float least) {
   return xsimd::max(V(least), x);
 }
 
-/// With e = exp(2|x|) - 1, which loses nothing near 0: e / (e + 2).
+/// e / (e + 2) for e = exp(2|x|) - 1, which loses no bits near 0.
 struct Tanh {
   template <Batch V>
   static V of(V x) {
@@ -75,7 +77,7 @@ struct Sigmoid {
       return V(1.0f) / (V(1.0f) + times_power_of_two(V(1.0f) + power.rest, power.n));
     } else {
       return V(1.0) /
-             (V(1.0) + xsimd::exp(within_exp(V(0.0) - x)));  // saturates: exp gives inf or 0
+             (V(1.0) + xsimd::exp(within_exp(V(0.0) - x)));  // saturates: exp returns inf or 0
     }
   }
 };

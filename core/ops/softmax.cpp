@@ -15,7 +15,7 @@ namespace {
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::string_view kRepair = "cast it to f32 or f64";
 
-/// These loops take one group of adjacent axes; the public functions see to that.
+/// Runs a loop that takes one group of adjacent axes; the public functions ensure that.
 template <ReductionLoop (ReductionTable::*kLoops)[2]>
 void kernel(KernelArgs& args) {
   const Tensor& x = args.input(0);
@@ -53,8 +53,8 @@ OpSamples samples() {
 
 }  // namespace
 
-// x̄ = softmax(x) ȳ, which adds up to ȳ: exp(x - y) has the error that y was rounded by, which is 6
-// % at 1e6. Where a row holds nothing, y is -inf and its cotangent counts as 0, and makes no NaN.
+// x̄ = softmax(x) ȳ, which sums to ȳ. exp(x - y) would have the rounding error of y, 6 % at 1e6.
+// For a row of only -inf, y is -inf: its cotangent counts as 0, so that it makes no NaN.
 const Op logsumexp_op{
     .name = "logsumexp",
     .type =
@@ -113,8 +113,8 @@ const Op log_softmax_op{
 
 namespace {
 
-/// fn(x, axes) with the axes side by side: at the end of x, if they are not. What fn returns keeps
-/// the order of axes.
+/// Calls fn(x, axes) with adjacent axes: moved to the end of x if they are not adjacent. The result
+/// of fn has its axes in the original order.
 template <class Fn>
 Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, const Fn& fn) {
   const int count = static_cast<int>(axes.size()), rank = x.rank();

@@ -1,4 +1,4 @@
-// core/ops/sum_blocks.h — sums of some rows at a time.
+// core/ops/sum_blocks.h — sums over blocks of rows.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace reel {
 
-/// Which sum, and of how many blocks.
+/// Attributes of sum_blocks_op.
 struct SumBlocksAttrs {
-  std::vector<int> axes;  ///< the first ones of the tensor, ascending
-  Dim blocks;             ///< of rows, along the first axis, which they divide evenly
+  std::vector<int> axes;  ///< the first axes of the tensor, ascending
+  Dim blocks;             ///< of rows, along the first axis; their number must divide it evenly
   template <class F>
   static void fields(F&& f) {
     f("axes", &SumBlocksAttrs::axes);
@@ -18,7 +18,7 @@ struct SumBlocksAttrs {
   }
 };
 
-/// What sum gives for each block of rows by itself, to the bit, one behind the other.
+/// Sums each block of rows separately, with the bits of sum on that block, and stacks the sums.
 extern const Op sum_blocks_op;
 
 }  // namespace reel

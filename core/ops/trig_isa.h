@@ -1,7 +1,7 @@
 // core/ops/trig_isa.h — sin and cos on vectors of one instruction set.
 //
 // For pointwise_isa.cpp, like pointwise_functors.h. xsimd 8.1 has both, but calls functions that
-// all instruction sets would share (cmake/CheckIsaSymbols.cmake says what is wrong with that).
+// all instruction sets would share (the reason is in cmake/CheckIsaSymbols.cmake).
 #pragma once
 
 #include <type_traits>
@@ -11,14 +11,14 @@
 
 namespace reel::REEL_ISA {
 
-/// Up to here vectors compute; beyond it, and for NaN, the standard library does, one element after
-/// the other.
+/// Largest |x| that is computed in vectors. Larger ones, and NaN, are computed by the standard
+/// library, one element at a time.
 inline constexpr double kMostRadians = 1e5;
 
-/// sin(x + quarters π/2) for |x| <= kMostRadians.
+/// Returns sin(x + quarters π/2) for |x| <= kMostRadians.
 ///
-/// x - n π/2 for the nearest n, with π/2 in three parts of which the first two have 33 bits, so
-/// that n times them is exact (Cody & Waite, 1980); then Chebyshev series in r², for |r| <= π/4.
+/// x - n π/2 for the nearest n. π/2 is split into three parts, the first two of 33 bits, so that n
+/// times them is exact (Cody & Waite, 1980). Then Chebyshev series in r², for |r| <= π/4.
 inline Vector<double> sin_in_quarters(const Vector<double>& x, double quarters) {
   using V = Vector<double>;
   constexpr double kSin[] = {-0.16666666666666664, 0.008333333333330828,   -0.00019841269836576988,
@@ -27,7 +27,7 @@ inline Vector<double> sin_in_quarters(const Vector<double>& x, double quarters) 
                              2.4801587298652003e-5, -2.7557317213006247e-7,
                              2.087613408272447e-9,  -1.1381758418038709e-11};
   const V n = xsimd::nearbyint(x * V(0x1.45f306dc9c883p-1));
-  // The second difference is rounded; what it lost is added again with the third part.
+  // The second difference is rounded; its rounding error is added back with the third part.
   const V a = x - n * V(0x1.921fb544p+0), b = n * V(0x1.0b4611a6p-34), difference = a - b;
   const V taken = a - difference, lost = (a - (difference + taken)) + (taken - b);
   const V r = difference + (lost - n * V(0x1.3198a2e037073p-69));
@@ -52,7 +52,7 @@ inline T with_library(T x) {
     return static_cast<T>(__builtin_cos(static_cast<double>(x)));
 }
 
-/// sin or cos of floats is computed in double, which makes it exact to the last bit but for
+/// sin or cos of floats is computed in double, which makes it exact to the last bit except for
 /// rounding.
 template <bool kIsSine, Batch V>
 inline V sine_or_cosine(const V& x) {

@@ -1,12 +1,12 @@
-// core/ops/vector_isa.h — one vector of the instruction set a file is compiled for, and loads and
-// stores of part of one.
+// core/ops/vector_isa.h — vectors of a file's instruction set, with loads and stores of part of
+// one.
 //
 // For *_isa.cpp files, which are compiled with -DREEL_ISA=sse42, avx2 and avx512 and the flags for
-// it. Everything here is local to the file, so that the linker cannot give code for a newer
-// processor to an older one.
+// it. All declarations are local to the file, so that the linker cannot use code for a newer
+// processor on an older one.
 #pragma once
 
-// GCC 12 takes the deliberately undefined registers in its own AVX-512 header for mistakes (PR
+// GCC 12 reports the deliberately undefined registers in its own AVX-512 header as errors (PR
 // 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -38,10 +38,10 @@ inline Vector<T> load(const T* from) {
   return Vector<T>::load_unaligned(from);
 }
 
-/// So many elements as doubles as a vector of doubles has.
+/// Loads as many elements as a vector of doubles has, converted to doubles.
 inline Vector<double> widen(const double* from) { return load(from); }
 inline Vector<double> widen(const float* from) {
-  // By name where there are instructions for it: GCC 12 converts half a vector at a time.
+  // By intrinsics, if there are any: GCC 12 converts half a vector at a time.
 #if defined(__AVX512F__)
   return _mm512_cvtps_pd(_mm256_loadu_ps(from));
 #elif defined(__AVX2__)
@@ -51,7 +51,7 @@ inline Vector<double> widen(const float* from) {
 #endif
 }
 
-// Fewer elements than a vector has: lanes beyond `count` are zeros, and are not stored.
+// Part of a vector: lanes beyond `count` are zeros, and are not stored.
 #if defined(__AVX512F__)
 inline Vector<float> load_part(const float* from, std::int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
@@ -101,7 +101,8 @@ inline void store_part(T* to, Vector<T> values, std::int64_t count) {
 }
 #endif
 
-/// The sums of the lanes of four vectors; halves are added first, so each is a tree of fixed form.
+/// Writes the sums of the lanes of four vectors. Halves are added first, so each sum is a fixed
+/// tree.
 inline __m128 fold(__m128 x) { return x; }
 inline __m128d fold(__m128d x) { return x; }
 #if defined(__AVX2__)
@@ -138,7 +139,7 @@ inline void sum_lanes(const Vector<double> (&x)[4], double* to) {
                   __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3));
   }
 }
-/// The same for one vector, to the same bits.
+/// Returns the sum of one vector's lanes, with the same bits.
 inline float sum_lanes(const Vector<float>& x) {
   const __m128 a = fold(x.data);
   return (a[0] + a[2]) + (a[1] + a[3]);
