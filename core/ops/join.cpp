@@ -1,4 +1,4 @@
-// Ops that join tensors along an axis that they have, and take them apart: concat, split.
+// Ops that join tensors along an existing axis, and take them apart: concat, split.
 #include "reel/core/ops/join.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ Tensor in_order(const Tensor& x, const Dims& dims, int axis) {
 
 namespace {
 
-/// Rows of x along an axis, from `first` on, as output i.
+/// Returns rows of x along an axis, from `first` on, as output i.
 void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
   const Tensor& x = a.input(0);
   const AxisView view = view_axis(x.type(), axis), part = view_axis(a.types[i], axis);
@@ -286,8 +286,8 @@ const Op split_op{
 
 namespace {
 
-/// Of ragged entries, each begins where its own predecessor ends: moved there one tensor at a time,
-/// and added up.
+/// Concatenates ragged entries: each begins where its predecessor ends. Moves one tensor at a time
+/// there, and adds them.
 Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
   Tensor offset = full({}, 0, i32), result;
   for (const Tensor& x : tensors) {

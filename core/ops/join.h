@@ -1,4 +1,4 @@
-// core/ops/join.h — what ops that join tensors and take them apart have in common.
+// core/ops/join.h — helpers and ops that join tensors and take them apart.
 #pragma once
 
 #include <optional>
@@ -8,21 +8,21 @@
 
 namespace reel {
 
-/// For type rules: the dims that all inputs have, one axis aside (-1: none); what one does not know
-/// another may. Throws ShapeError or DTypeError when they differ.
+/// For type rules: returns the dims that all inputs share, except for one axis (-1: none). An
+/// unknown size is taken from another input. Throws ShapeError or DTypeError if inputs differ.
 Dims shared_dims(const TypeArgs& a, int axis);
 
-/// For vjps: the cotangents of all outputs, and one for each input.
+/// For vjps: return the cotangents of all outputs; add one cotangent to each input.
 Tensors cotangents(Vjp& at);
 void add_parts(Vjp& at, const Tensors& parts);
 
-/// Throws ArgumentError when there are none.
+/// Throws ArgumentError if there are none, or if one is empty.
 void need_tensors(const Tensors& tensors, std::string_view op);
-/// x with its dims in the order of `dims`, of which the one at `axis` (-1: none) may be another dim
-/// of x. A tensor that has other dims comes back as it is: the type rule says what is wrong.
+/// Returns x with its dims in the order of `dims`; the dim at `axis` (-1: none) may be another one.
+/// Returns a tensor with different dims unchanged: the type rule then reports the error.
 Tensor in_order(const Tensor& x, const Dims& dims, int axis);
 
-/// One tensor after the other along an axis.
+/// Concatenates tensors along an axis.
 struct ConcatAttrs {
   int axis = 0;
   std::optional<Dim> to;  ///< none for a plain axis
@@ -34,7 +34,7 @@ struct ConcatAttrs {
 };
 extern const Op concat_op;
 
-/// The inverse: parts of those dims.
+/// The inverse: takes parts of those dims.
 struct UnconcatAttrs {
   int axis = 0;
   Dims parts;
@@ -46,7 +46,7 @@ struct UnconcatAttrs {
 };
 extern const Op unconcat_op;
 
-/// Equal parts along an axis.
+/// Splits an axis into equal parts.
 struct SplitAttrs {
   int axis = 0;
   int parts = 1;
@@ -62,7 +62,7 @@ extern const Op split_op;
 
 extern const Op stack_op;
 extern const Op unstack_op;
-/// unstack of what needs no clear_padding.
+/// unstack for tensors that need no clear_padding.
 Tensors unstack_shown(const Tensor& x, int axis);
 
 }  // namespace reel

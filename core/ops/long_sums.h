@@ -1,4 +1,4 @@
-// core/ops/long_sums.h — LongSums, rows that any number of terms are added to one by one.
+// core/ops/long_sums.h — LongSums, adds any number of terms to rows, one by one.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace reel {
 
-/// So many terms are added to a number of f32 as they come. Those behind them would be lost in
-/// time: at 2^24 a one does no more.
+/// Number of terms that are added to an f32 one by one. Later terms would be lost as the sum grows:
+/// at 2^24, adding one has no effect.
 inline constexpr std::int64_t kPlainTerms = 32;
 
-/// Divides numbers by a divisor that they are multiples of: a product with the inverse of its odd
+/// Divides numbers by a divisor that they are multiples of: multiplies with the inverse of its odd
 /// part modulo 2^64.
 class ExactDivision {
  public:
   explicit ExactDivision(std::int64_t divisor)
       : shift_(std::countr_zero(static_cast<std::uint64_t>(divisor))) {
     const std::uint64_t odd = static_cast<std::uint64_t>(divisor) >> shift_;
-    inverse_ = odd;  // of the last three bits; each step doubles them (Newton)
+    inverse_ = odd;  // correct for three bits; each step doubles them (Newton)
     for (int bits = 3; bits < 64; bits *= 2) inverse_ *= 2 - odd * inverse_;
   }
   std::int64_t operator()(std::int64_t multiple) const {
@@ -33,11 +33,10 @@ class ExactDivision {
   std::uint64_t inverse_;
 };
 
-/// Counts for the rows that are asked about: one for each of all rows if they are few, else only
-/// those.
+/// Numbers for requested rows: an array over all rows if they are few, otherwise a hash table.
 class RowSlots {
  public:
-  /// rows: how many there are; asked: at most how many of them are asked about.
+  /// rows: number of all rows. asked: maximum number of requested rows.
   RowSlots(std::int64_t rows, std::int64_t asked) {
     if (rows <= kFewRows || rows / 4 <= asked) {
       slots_.resize(static_cast<std::size_t>(rows));
@@ -48,7 +47,7 @@ class RowSlots {
     keys_.resize(size, -1);
     shift_ = 64 - std::countr_zero(size);
   }
-  /// Returns the number that is kept for a row, 0 at first.
+  /// Returns the number stored for a row, initially 0.
   [[gnu::always_inline]] std::int32_t& of(std::int64_t row) {
     if (keys_.empty()) return slots_[static_cast<std::size_t>(row)];
     std::size_t at = static_cast<std::uint64_t>(row) * 0x9E3779B97F4A7C15ull >> shift_;
@@ -110,20 +109,20 @@ class LongRows {
 
 /// Sums in the rows of a buffer, each of `size` elements.
 ///
-/// The first kPlainTerms terms of a row of f32 are added in f32, in order. From then on the row's
-/// sum is kept in f64, and finish() rounds it once. The bits of a row depend on its own terms
-/// alone. Other dtypes are added as they come.
+/// The first kPlainTerms terms of a row of f32 are added in f32, in order. Later ones are added to
+/// the row's sum in f64, which finish() rounds once. The bits of a row depend on its own terms
+/// alone. Other dtypes are added one by one.
 template <class T>
 class LongSums {
  public:
-  /// terms: at most how many are added in all. Requires: `to` outlives the sums.
+  /// terms: maximum number of terms in all rows. Requires: `to` outlives the sums.
   LongSums(T* to, std::int64_t rows, std::int64_t size, std::int64_t terms)
       : to_(to),
         size_(size),
         counts_terms_(std::is_same_v<T, float> && terms > kPlainTerms),
         slots_(counts_terms_ ? rows : 0, counts_terms_ ? terms : 0) {}
 
-  /// Adds a term to a row. add(to, term, size) does it in the dtype of the row.
+  /// Adds a term to a row. add(to, term, size) does so in the dtype of the row.
   template <class Add>
   [[gnu::always_inline]] void add(std::int64_t row, const T* term, Add&& add) {
     if (counts_terms_) {
@@ -135,7 +134,7 @@ class LongSums {
     add(to_ + row * size_, term, size_);
   }
 
-  /// Rounds the sums that are kept in f64.
+  /// Rounds the sums in f64 to their rows. Call it once, after the last term.
   void finish() {
     const double* from = wide_.data();
     for (const std::int64_t row : wide_rows_)
@@ -143,7 +142,7 @@ class LongSums {
   }
 
  private:
-  /// Returns the slot of a row that is kept in f64.
+  /// Moves a row's sum to f64 and returns its slot.
   std::int32_t begin_wide(std::int64_t row) {
     wide_rows_.push_back(row);
     wide_.insert(wide_.end(), to_ + row * size_, to_ + (row + 1) * size_);
@@ -164,7 +163,7 @@ class LongSums {
   T* to_;
   std::int64_t size_;
   bool counts_terms_;
-  RowSlots slots_;  ///< how many terms a row has, or -1 - its place among the wide ones
+  RowSlots slots_;  ///< number of terms of a row, or -1 - its place among the wide ones
   std::vector<std::int64_t> wide_rows_;
   std::vector<double> wide_;
 };

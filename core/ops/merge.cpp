@@ -1,5 +1,4 @@
-// Ops that make one axis of several, several of one, and functions said with them: merge_dims,
-// split_dim, squeeze.
+// Ops that merge axes and split one, and functions built on them: merge_dims, split_dim, squeeze.
 #include "reel/core/ops/merge.h"
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 namespace reel {
 namespace {
 
-/// -1 where only a run knows it.
+/// Returns the product of sizes, or -1 if only a run determines it.
 std::int64_t product(const Dims& dims, std::size_t first, std::size_t count,
                      std::string_view op = "merge_dims") {
   std::int64_t result = 1;
@@ -31,7 +30,7 @@ std::int64_t product(const Dims& dims, std::size_t first, std::size_t count,
   return result;
 }
 
-/// `count` dims from an axis on become these.
+/// Replaces `count` dims from an axis on.
 Dims with_dims(const Dims& dims, int axis, int count, const Dims& others) {
   Dims result(dims.begin(), dims.begin() + axis);
   result.insert(result.end(), others.begin(), others.end());
@@ -69,7 +68,7 @@ Tensor split_positions(const Tensor& x, SplitDimAttrs attrs) {
 
 // ---- split_dim ----------------------------------------------------------------------------------
 
-/// The parts, the one that is left open filled in where it can be known.
+/// Returns the parts, with the open one computed if possible.
 Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
   const Dim& dim = dim_at(x, attrs.axis);
   Dims parts = attrs.parts;
@@ -153,7 +152,7 @@ const Op split_dim_op{
     .vjp =
         [](Vjp& at) {
           const SplitDimAttrs& attrs = at.attr<SplitDimAttrs>();
-          // Without what is padding among the parts only.
+          // Masks only padding along the parts.
           Tensor g = at.cotangent();
           if (reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())))
             g = mask_padding(g);
@@ -186,12 +185,12 @@ constinit const Op split_dim_unknown_op =
 
 namespace {
 
-/// Its size is part of what a trace is specialised on.
+/// True if the dim's size is fixed in a trace, which is specialised on it.
 bool is_static(const Dim& dim) {
   return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
 }
 
-/// Entries of a ragged dim stay in one piece when each of its positions becomes equally many.
+/// True if entries of a ragged dim stay contiguous: each of its positions becomes the same number.
 bool keeps_entries(const Dims& merged) {
   if (!merged[0].is_ragged()) return false;
   return std::none_of(merged.begin() + 1, merged.end(), [&](const Dim& dim) {
@@ -199,7 +198,8 @@ bool keeps_entries(const Dims& merged) {
   });
 }
 
-/// Some dim is padded that will not be: one of the merged ones, or one whose lengths run over them.
+/// True if some padding stops being marked: of a merged dim, or of a dim whose lengths run over
+/// them.
 bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
   for (int i = 0; i < x.rank(); ++i) {
     if (!is_masked(x, i)) continue;
@@ -212,7 +212,7 @@ bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
   return false;
 }
 
-/// Side by side, in the order given, where the first of them stands.
+/// Makes the axes adjacent, in the given order, at the place of the first one.
 std::vector<Axis> side_by_side(const TensorType& x, const std::vector<int>& listed) {
   std::vector<Axis> order;
   const int axis = *std::min_element(listed.begin(), listed.end());
@@ -282,7 +282,7 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
 
 namespace {
 
-/// x with zeros behind each entry, up to a multiple of `step` (i64, a scalar).
+/// Returns x with zeros after each entry, up to a multiple of `step` (i64, a scalar).
 Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
   const Dim& dim = dim_at(x.type(), axis);
   const Dim longer(dim.name(), computed_plainly([&] {
@@ -333,7 +333,7 @@ Split split_of(const Tensor& x, int axis, const Dims& dims) {
     open = 0;
   }
   if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};
-  // The sizes of the other parts together: what the open one is a multiple of.
+  // The product of the other parts' sizes, which the open part is multiplied with.
   Dims others = attrs.parts;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
   const Tensor step = computed_plainly([&] {

@@ -1,4 +1,4 @@
-// core/ops/merge.h — ops that make one axis of several, and several of one.
+// core/ops/merge.h — ops that merge several axes into one, and split one into several.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ extern const Op merge_dims_op;
 
 struct SplitDimAttrs {
   int axis = 0;
-  Dims parts;  ///< one plain size may be unknown: it is what the others leave
+  Dims parts;  ///< one plain size may be unknown: the quotient of the axis' size and the others
   template <class F>
   static void fields(F&& f) {
     f("axis", &SplitDimAttrs::axis);
@@ -35,7 +35,7 @@ extern const Op split_dim_op;
 /// go along.
 Tensor merged_axes(const Tensor& x, const std::vector<int>& axes, const std::optional<Dim>& to);
 
-/// The same of tensors with plain sizes that only a run knows.
+/// Versions for tensors with plain sizes that only a run determines.
 extern const Op merge_dims_unknown_op;
 extern const Op split_dim_unknown_op;
 

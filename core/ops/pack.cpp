@@ -1,4 +1,4 @@
-// The op that finds the elements a mask selects, and functions said with it: pack, unpack.
+// The op that finds the elements a mask selects, and functions built on it: pack, unpack.
 #include <algorithm>
 
 #include "reel/core/bind.h"
@@ -24,7 +24,7 @@ namespace {
 struct PositionsAttrs {
   int axis = 0;
   std::optional<Dim> to;    ///< none for a plain axis, which is then the only one
-  bool is_inverse = false;  ///< unpack asks
+  bool is_inverse = false;  ///< called by unpack
   template <class F>
   static void fields(F&& f) {
     f("axis", &PositionsAttrs::axis);
@@ -33,7 +33,8 @@ struct PositionsAttrs {
   }
 };
 
-/// Where along an axis the mask holds, in order: i32, `to` in the place of the axis; 0 behind.
+/// Returns the positions along an axis where the mask is true, in order: i32, with `to` in place of
+/// the axis. Missing positions are 0.
 const Op true_positions_op{
     .name = "true_positions",
     .type =
@@ -92,12 +93,12 @@ const Op true_positions_op{
 
 // ---- What pack and unpack have in common --------------------------------------------------------
 
-/// A mask that selects no padding, its packed axes merged.
+/// A mask that selects no padding, with its packed axes merged.
 struct Selection {
   Dims packed;  ///< the dims of the packed axes, in order
   Dims dims;    ///< all dims of the mask
   Tensor flat;  ///< the mask with one dim for all of them
-  int axis;     ///< where that is
+  int axis;     ///< the axis of that dim
 };
 
 /// The mask that selects all that is valid, or another one.
@@ -130,7 +131,7 @@ Selection select(std::string_view op, Tensor mask, const Axes& axes) {
   return result;
 }
 
-/// The mask without what is padding in x along the listed dims.
+/// Returns the mask with x's padding along the listed dims removed.
 Tensor valid_part(Tensor mask, const TensorType& x, const Axes& axes) {
   for (const int axis : axes.in(mask, "pack")) {
     const Dim dim = dim_at(mask.type(), axis);
@@ -156,8 +157,8 @@ Axes all_axes(std::string_view op, const Tensor& mask) {
   return axes;
 }
 
-/// The mask so that it meets what was unpacked from `axis` on: a condition that leaves the order of
-/// its dims as it is.
+/// Arranges the mask to match a tensor that was unpacked from `axis` on. As a condition of where,
+/// it then keeps the tensor's order of dims.
 Tensor in_place(const Tensor& mask, const Axes& axes, const Tensor& unpacked, int axis) {
   if (mask.type().is_named())
     return mask.rank() == unpacked.rank() ? transpose(mask, unpacked.dims()) : mask;
@@ -167,8 +168,8 @@ Tensor in_place(const Tensor& mask, const Axes& axes, const Tensor& unpacked, in
   return reshape(ordered, dims);
 }
 
-/// What is no padding along named dims of a tensor, or of what it will become, which has the dims
-/// of `type` too.
+/// Returns the mask of elements that are no padding along named dims of a tensor, or of the
+/// unpacked tensor, which also has the dims of `type`.
 Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type) {
   Dims all = dims;
   for (const Dim& dim : dims) {
@@ -272,7 +273,7 @@ void check_unpack(const TensorType& x, const TensorType& mask, const Selection& 
                            x, " nor the mask ", mask, " has"));
 }
 
-/// A dim with a name or a size.
+/// Returns the dim if it has a name or a size.
 std::optional<Dim> known_dim(const TensorType& type, int axis) {
   const Dim& dim = dim_at(type, axis);
   return dim.is_named() || dim.has_size() ? std::optional(dim) : std::nullopt;

@@ -1,5 +1,5 @@
-// Each vector of a row goes through the whole chain before the next one does; the last elements of
-// a row are a vector under a mask.
+// Each vector of a row runs through the whole chain before the next one; the last elements of a row
+// are a masked vector.
 #include "reel/core/ops/pointwise_code.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Xbyak::Opmask;
 using Xbyak::Reg64;
 using Xbyak::Zmm;
 
-/// By value: the step behind which its register is free; of a result, one behind them all.
+/// Returns, by value, the step after which its register is free; for a result, one after all steps.
 std::vector<int> last_steps(const Chain& chain) {
   const std::size_t operands = chain.repeats.size();
   std::vector<int> last(operands + chain.steps.size(), -1);
@@ -35,7 +35,7 @@ std::vector<int> last_steps(const Chain& chain) {
   return last;
 }
 
-/// Which register each value is in while the steps are gone through.
+/// Assigns registers to values while walking through the steps.
 class Registers {
  public:
   explicit Registers(const Chain& chain) : last_(last_steps(chain)), held_(last_.size(), -1) {}
@@ -61,7 +61,7 @@ class Registers {
   int taken_ = 0;
 };
 
-/// Calls load(v) before an operand is read first, and step(s, v) to make the value v.
+/// Calls load(v) before the first use of an operand, and step(s, v) to compute the value v.
 template <class Load, class Step>
 void go_through(const Chain& chain, Registers& registers, Load&& load, Step&& step) {
   const int operands = static_cast<int>(chain.repeats.size());
@@ -78,7 +78,7 @@ void go_through(const Chain& chain, Registers& registers, Load&& load, Step&& st
   }
 }
 
-/// How VCMPPS compares, without signals. Source: Intel's manual, volume 2, table 3-1.
+/// Comparisons of VCMPPS, without signals. Source: Intel's manual, volume 2, table 3-1.
 enum Comparison : std::uint8_t {
   kUnordered = 0x03,
   kLess = 0x11,
@@ -89,7 +89,7 @@ enum Comparison : std::uint8_t {
 class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
  public:
   explicit Generator(const Chain& chain)
-      // Memory is never both written and run, which some systems forbid.
+      // Memory is never writable and executable at once, which some systems forbid.
       : CodeGenerator(kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()),
                       Xbyak::DontSetProtectRWE),
         chain_(chain) {
@@ -100,8 +100,8 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
 
  private:
   static constexpr std::size_t kBytes = 512, kBytesOfAPlace = 128;
-  /// Bytes that operands are asked for ahead: what a gradient reads of millions of elements lies in
-  /// no cache, and the processor's own prefetching begins anew with every page.
+  /// Distance of prefetches, in bytes: a gradient's operands of millions of elements are in no
+  /// cache, and the processor's own prefetching restarts with every page.
   static constexpr int kAhead = 2048;
 
   bool is_f32() const { return chain_.item == 4; }
@@ -114,14 +114,14 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   }
 
   void write() {
-    // What callers need again, where there are places for it.
+    // Registers that callers need preserved, as far as they hold pointers.
     const std::size_t held = std::min(chain_.places(), pointers_.size());
     std::vector<Reg64> saved(pointers_.begin() + std::min(kFree, held), pointers_.begin() + held);
     saved.push_back(scratch_);
     for (const Reg64& r : saved) push(r);
     write_constants();
-    // rdx: bytes of a row's whole vectors; k1: the elements behind them, k4: the other lanes; rsi:
-    // rows to be done.
+    // rdx: bytes of a row's whole vectors. k1: mask of the elements after them; k4: the other
+    // lanes. rsi: remaining rows.
     const int lanes = static_cast<int>(64 / chain_.item);
     mov(rcx, ptr[rdi + static_cast<int>(offsetof(ChainRun, columns))]);
     mov(rdx, rcx);
@@ -220,7 +220,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
       vmovups(to, ptr[from + rax]);
     if (!chain_.repeats[place] && !is_part) prefetcht0(ptr[from + rax + kAhead]);
   }
-  /// As load_repeated of pointwise_isa.cpp: lanes behind the row's end are copies of the first of
+  /// As load_repeated of pointwise_isa.cpp: lanes beyond the row's end are copies of the first of
   /// these elements, and raise no floating-point exception of their own.
   void load_repeated(const Zmm& to, const Reg64& from) {
     const Xbyak::Xmm first(to.getIdx());
@@ -240,7 +240,8 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
       vmovups(ptr[to + rax], from);
   }
 
-  // ---- Ops: what pointwise_functors.h says ------------------------------------------------------
+  // ---- Ops: the same computations as in pointwise_functors.h
+  // ---------------------------------------
 
   using Three = void (CodeGenerator::*)(const Xbyak::Xmm&, const Xbyak::Operand&,
                                         const Xbyak::Operand&);
@@ -256,7 +257,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   void compare(const Opmask& to, const Zmm& a, const Zmm& b, Comparison how) {
     is_f32() ? vcmpps(to, a, b, how) : vcmppd(to, a, b, how);
   }
-  /// a where the comparison holds, or it is NaN; else b.
+  /// Selects a if the comparison is true or a is NaN, else b.
   void select(const Zmm& to, const Zmm& a, const Zmm& b, Comparison how) {
     compare(k2, a, b, how);
     compare(k3, a, a, kUnordered);
@@ -312,7 +313,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   }
 
   const Chain chain_;
-  // The first kFree belong to nobody.
+  // The first kFree need not be preserved.
   static constexpr std::size_t kFree = 5;
   const std::array<Reg64, 10> pointers_ = {rcx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14};
   const Reg64 scratch_ = r15;
@@ -376,7 +377,7 @@ std::shared_ptr<const PointwiseCode> code_of(const Chain& chain) {
     made[key] = code;
     return code;
   } catch (const Xbyak::Error&) {
-    return nullptr;  // a system that allows no code to be made
+    return nullptr;  // the system allows no generated code
   }
 }
 

@@ -12,11 +12,11 @@
 
 namespace reel {
 
-/// Element-wise ops on floats of one type, of which one hands to the next in registers.
+/// Element-wise ops on floats of one type, which pass values in registers.
 ///
-/// Values are numbered: first the operands, then what each op makes.
+/// Values are numbered: first the operands, then the results of the steps.
 struct Chain {
-  /// None: what it takes is what it makes, to be stored somewhere else.
+  /// nullopt: the step copies its operand, which is then stored at another place.
   using Code = std::optional<std::variant<Unary, Binary>>;
   struct Step {
     Code op;
@@ -24,35 +24,36 @@ struct Chain {
   };
 
   std::int64_t item = 4;      ///< bytes of an element: 4 for f32, 8 for f64
-  std::vector<bool> repeats;  ///< by operand: one element a row, which all columns share
+  std::vector<bool> repeats;  ///< by operand: one element a row, for all columns
   std::vector<Step> steps;
   std::vector<int> results;  ///< values that are stored
 
   std::size_t places() const { return repeats.size() + results.size(); }
-  /// Appends a step's value; its number.
+  /// Appends a step and returns the number of its value.
   int append(Code op, int a, int b);
-  /// So many values are in registers at once. Loads are made when they are first read, stores when
-  /// all has been computed.
+  /// Returns the maximum number of values in registers. Operands are loaded at their first use,
+  /// results are stored after all steps.
   int registers() const;
-  /// Equal for chains that have one code.
+  /// Returns a key that is equal for chains with the same code.
   std::string key() const;
 };
 
-/// More places and registers than this no chain has.
+/// Limits of a chain's places and registers.
 inline constexpr int kMostChainPlaces = 32, kChainRegisters = 29;
 
-/// Whether an op of this loop, on floats, may be a step of a chain.
+/// True if an op of this loop, on floats, may be a step of a chain.
 bool has_code(const ElementLoop& loop);
 
-/// What a run of a chain walks over: one row at least. It changes `at`.
+/// Arguments of a run. Requires at least one row. The run changes `at`.
 struct ChainRun {
   std::int64_t rows, columns;
-  char* at[kMostChainPlaces];           ///< operands, then results
-  std::int64_t step[kMostChainPlaces];  ///< bytes from one row to the next; of one row not read
+  char* at[kMostChainPlaces];  ///< operands, then results
+  std::int64_t
+      step[kMostChainPlaces];  ///< bytes from one row to the next; not read for a single row
 };
 
-/// The bits are those of the processor's loops (PointwiseTable), called for each step. Results may
-/// lie over operands that lie alike. May be run by several threads at once.
+/// Machine code of a chain. Results have the bits of the vector loops (PointwiseTable), called for
+/// each step. A result may share its memory with an operand of the same layout. Thread-safe.
 class PointwiseCode {
  public:
   virtual ~PointwiseCode() = default;
@@ -62,8 +63,8 @@ class PointwiseCode {
   void (*entry_)(ChainRun*) = nullptr;
 };
 
-/// Code for a chain, which is made once for all who have a chain like it. Null where there is none:
-/// on processors without AVX-512, and where the system gives no memory for code.
+/// Returns the code of a chain, shared by all equal chains. Returns null on processors without
+/// AVX-512, and if the system provides no executable memory. Thread-safe.
 std::shared_ptr<const PointwiseCode> code_of(const Chain& chain);
 
 }  // namespace reel

@@ -1,10 +1,10 @@
-// core/ops/pointwise_functors.h — what each element-wise op computes, on a vector or one element.
+// core/ops/pointwise_functors.h — the computation of each element-wise op, on a vector or one
+// element.
 //
-// What has code in pointwise_code.cpp, has_code() tells: that does the same, to the bit.
+// Ops with has_code() are also in pointwise_code.cpp, which must compute the same bits.
 //
-// Everything stands in a namespace of the instruction set REEL_ISA that the including file is
-// compiled for, so that no function compiled for a newer processor is ever linked into the path of
-// an older one.
+// All declarations are in a namespace of the instruction set REEL_ISA that the including file is
+// compiled for. So the linker never uses a function compiled for a newer processor on an older one.
 #pragma once
 
 #ifndef REEL_ISA
@@ -36,18 +36,18 @@ constexpr T product(T a, T b) {
   return static_cast<T>(static_cast<Bits<T>>(a) * static_cast<Bits<T>>(b));
 }
 
-// No op raises a floating-point exception (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW) that its elements
-// do not, but where an element is NaN. So operands of branches that are not selected are replaced
-// by harmless ones.
+// An op raises a floating-point exception (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW) only if its
+// elements do, except for elements that are NaN. So operands of branches that are not selected are
+// replaced by harmless ones.
 
-/// x where it is within [-most, most], else the bound; NaN stays, because of two numbers that are
-/// not ordered these instructions give the second.
+/// Clamps x to [-most, most]; NaN stays, because if operands are not ordered these instructions
+/// return the second.
 template <Batch V>
 V within(const V& x, double most) {
   return xsimd::max(V(-most), xsimd::min(V(most), x));
 }
-/// Beyond these, exp and expm1 are 0, -1 or infinite. xsimd 8.1 converts larger numbers to integers
-/// that they do not fit into.
+/// Beyond these bounds exp and expm1 are 0, -1 or infinite. xsimd 8.1 converts larger numbers to
+/// integers, which overflow.
 template <Batch V>
 V within_exp(const V& x) {
   return within(x, std::same_as<typename V::value_type, float> ? 200 : 1000);
@@ -107,7 +107,7 @@ struct Ceil {
     return x;
   }
 };
-/// Halves go to the even neighbour.
+/// Halves are rounded to the even neighbour.
 struct Round {
   template <Batch V>
   static V of(V x) {
@@ -246,8 +246,8 @@ T float_remainder(T a, T b) {  // exact, with the sign of a
   else
     return __builtin_fmod(a, b);
 }
-/// c - a b, rounded once where the processor can. xsimd 8.1 has none for AVX-512, but three ops
-/// that a compiler may fuse.
+/// Returns c - a b, rounded once if the processor has such an instruction. xsimd 8.1 lacks it for
+/// AVX-512: it has three ops that a compiler may fuse.
 template <Batch V>
 V subtract_product(const V& a, const V& b, const V& c) {
 #if defined(__AVX512F__)
@@ -260,7 +260,7 @@ V subtract_product(const V& a, const V& b, const V& c) {
 #endif
 }
 #ifdef __FMA__
-/// F::of for each lane, where not all of them take a short way.
+/// Applies F::of to each lane, if not all lanes may take the short path.
 template <class F, Batch V>
 V by_lane(V a, V b) {
   using T = typename V::value_type;
@@ -270,8 +270,8 @@ V by_lane(V a, V b) {
   for (std::size_t i = 0; i < V::size; ++i) x[i] = F::of(x[i], y[i]);
   return V::load_aligned(x);
 }
-/// In all lanes a / b is finite and small enough for its whole part to be exact, but for one that
-/// was rounded up.
+/// True if in all lanes a / b is finite and so small that its whole part is exact, unless it was
+/// rounded up by one.
 template <Batch V>
 bool has_short_remainder(V a, V b) {
   using T = typename V::value_type;
@@ -279,15 +279,15 @@ bool has_short_remainder(V a, V b) {
   const V scale(1 / static_cast<T>(std::int64_t{1} << (std::numeric_limits<T>::digits - 1)));
   return xsimd::all((size <= most) & (xsimd::abs(a) * scale < size));
 }
-/// float_remainder where has_short_remainder holds; a remainder of 0 may have either sign. Exact:
-/// a - n b is a multiple of the last place of b and not larger than b, and fused.
+/// float_remainder if has_short_remainder is true; a remainder of 0 may have either sign. Exact: a
+/// - n b is fused, a multiple of the last place of b, and not larger than b.
 template <Batch V>
 V short_remainder(V a, V b) {
   const V zero(0.0), size = xsimd::abs(b), rest = subtract_product(xsimd::trunc(a / b), b, a);
   return xsimd::select(a < zero, xsimd::select(rest > zero, rest - size, rest),
                        xsimd::select(rest < zero, rest + size, rest));
 }
-/// Where the remainder is not 0 and has another sign than b.
+/// True in lanes whose remainder is not 0 and has another sign than b.
 template <Batch V>
 auto is_turned(V rest, V b) {
   const V zero(0.0);
@@ -334,8 +334,8 @@ struct FloorDivide {
     const T rest = Remainder::of(a, b);
     return static_cast<T>(Div::of(a, b) - (rest != 0 && (rest < 0) != (b < 0)));
   }
-  // (a - mod(a, b)) / b is whole but for its rounding; a / b could be rounded up to the next whole
-  // number.
+  // (a - mod(a, b)) / b is whole except for its rounding; a / b could be rounded up to the next
+  // whole number.
   template <std::floating_point T>
   static T of(T a, T b) {
     if (b == 0) return a / b;
@@ -348,9 +348,9 @@ struct FloorDivide {
   }
 };
 struct Pow {
-  // Small whole exponents by repeated squaring, which is exact where the result is; others as exp(b
-  // log |a|), whose error grows with the argument of exp (about as many ulp). Special cases are
-  // those of IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
+  // Small whole exponents use repeated squaring, which is exact if the result is. Others use exp(b
+  // log |a|), whose error grows with the argument of exp (about as many ulp). Special cases follow
+  // IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
   template <Batch V>
   static V of(V a, V b) {
     constexpr int kBits = 6;
@@ -371,7 +371,7 @@ struct Pow {
       if (xsimd::all(is_small)) return small;
     }
     const V size = xsimd::abs(a);
-    // Where the result is known, no logarithm is taken: it would raise exceptions.
+    // Known results skip the logarithm, which would raise exceptions.
     const auto is_zero = (size == zero) & (b > zero), is_known = is_small | is_zero | (size == one);
     const bool any_known = xsimd::any(is_known);
     V other =
@@ -388,7 +388,7 @@ struct Pow {
     other = xsimd::select((a == one) | ((size == one) & (n == infinity)), one, other);
     return xsimd::select(is_small, small, other);
   }
-  // Negative exponents give the truncated quotient 1 / a^|b|; 0 where that would divide by zero.
+  // Negative exponents return the truncated quotient 1 / a^|b|; 0 if that would divide by zero.
   template <Integer T>
   static T of(T a, T b) {
     if (b < 0) return a == 1 ? T{1} : a == -1 ? static_cast<T>(b % 2 ? -1 : 1) : T{0};
@@ -398,7 +398,7 @@ struct Pow {
     return result;
   }
 };
-// NaN wins over numbers, as in NumPy.
+// NaN is the result, as in NumPy.
 struct Maximum {
   template <Batch V>
   static V of(V a, V b) {
@@ -433,7 +433,7 @@ struct SigmoidGrad {
   }
 };
 
-// Comparisons are exact, so that plain loops do: the compiler turns them into vectors.
+// Comparisons are exact, so plain loops suffice: the compiler vectorises them.
 struct Equal {
   template <class T>
   requires std::is_arithmetic_v<T>
@@ -483,8 +483,8 @@ struct LogicalXor {
   }
 };
 
-// Floats become integers towards zero; NaN becomes 0, and what is out of range the nearest that is
-// in it.
+// Floats are truncated to integers; NaN becomes 0, and a number out of range the nearest one in
+// range.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::same_as<To, bool>) {

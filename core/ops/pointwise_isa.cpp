@@ -1,6 +1,6 @@
 // The loops of element-wise ops. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and
-// the flags for it; pointwise_kernels.cpp picks one of the tables when the program starts. GCC 12
-// takes the deliberately undefined registers in its own AVX-512 header for mistakes (PR 105593).
+// the flags for it; pointwise_kernels.cpp selects one of the tables at program start. GCC 12
+// reports the deliberately undefined registers in its own AVX-512 header as errors (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -15,11 +15,11 @@ namespace reel::REEL_ISA {
 namespace {
 
 // ---- Loops of floats ----------------------------------------------------------------------------
-// The last elements of a row, fewer than a vector, take the vector's path too.
+// The last elements of a row, fewer than a vector, use the vector code too.
 
-/// Loads fewer elements than a vector has, more than none. Lanes behind them are copies of the
-/// first element, so that no exception is raised there that no element raises: 0 / 0 and log(0)
-/// would be. Copied from register to register: these elements may just have been stored.
+/// Loads part of a vector; requires count > 0. The remaining lanes are copies of the first element,
+/// so that they raise no exception of their own: 0 / 0 and log(0) would. The copy is between
+/// registers, because these elements may just have been stored.
 #if defined(__AVX512F__)
 inline Vector<float> load_repeated(const float* from, std::int64_t count) {
   const __m512 part = load_part(from, count);
@@ -64,7 +64,7 @@ template <class F, class T, bool kRepeatA, bool kRepeatB>
 void vector_rows(const T* a, const T* b, T* out, const Rows& rows) {
   const std::int64_t count = rows.columns;
   for (std::int64_t row = 0; row < rows.rows; ++row) {
-    const Vector<T> whole_a(*a), whole_b(*b);  // used where the operand repeats
+    const Vector<T> whole_a(*a), whole_b(*b);  // used if the operand repeats
     std::int64_t i = 0;
     for (; i + kLanes<T> <= count; i += kLanes<T>)
       F::of(kRepeatA ? whole_a : load(a + i), kRepeatB ? whole_b : load(b + i))
@@ -103,8 +103,8 @@ void vector_flat(const void* a, const void* b, void* out, std::int64_t count) {
 }
 
 // ---- Plain loops --------------------------------------------------------------------------------
-// Integers, booleans, and all that only moves or compares. `ivdep` because out may be an operand:
-// then each element is read before it is written.
+// For integers, booleans, and ops that only move or compare. `ivdep` because out may be an operand:
+// each element is then read before it is written.
 
 template <class F, class T>
 void plain_unary(const void* x, void* out, std::int64_t count) {
@@ -147,7 +147,7 @@ void plain_flat(const void* a, const void* b, void* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = F::of(from_a[i], from_b[i]);
 }
 
-// Booleans are read as bytes, 0 or 1: GCC does not turn loops over bool into vectors.
+// Booleans are read as bytes, 0 or 1: GCC does not vectorise loops over bool.
 template <class T, bool kRepeatC, bool kRepeatA, bool kRepeatB>
 void where_rows(const std::uint8_t* c, const T* a, const T* b, T* out, const Rows& rows) {
   for (std::int64_t row = 0; row < rows.rows; ++row) {

@@ -1,13 +1,13 @@
-// Our own loops for matrix products: small ones, those with a vector, and all that are not f32.
-// Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp picks
-// one of the tables when the program starts.
+// Our loops for matrix products: small ones, products with a vector, and all dtypes except f32.
+// Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp
+// selects one of the tables at program start.
 #include "reel/core/ops/product_table.h"
 #include "reel/core/ops/vector_isa.h"
 
 namespace reel::REEL_ISA {
 namespace {
 
-// A tile of the result is held in registers: rows times vectors of accumulators, with room for one
+// A tile of the result stays in registers: rows times vectors of accumulators, with room for one
 // row of b and one element of a. AVX-512 has 32 registers, the others 16.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 6, kMostVectors = 4, kMostRunRows = 4;
@@ -16,7 +16,8 @@ constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
 #endif
 constexpr int kRunColumns = 4;
 
-/// a·b + c, rounded once. xsimd 8 leaves it to the compiler for AVX-512, which may not.
+/// Returns a·b + c, rounded once. For AVX-512 xsimd 8 leaves the fusion to the compiler, which may
+/// omit it.
 template <class T>
 Vector<T> multiply_add(const Vector<T>& a, const Vector<T>& b, const Vector<T>& c) {
 #if defined(__AVX512F__)
@@ -29,7 +30,7 @@ Vector<T> multiply_add(const Vector<T>& a, const Vector<T>& b, const Vector<T>& 
 #endif
 }
 
-/// What an element of c starts with, and ends as.
+/// The role of c's stored value: ignored, the start of the sum, or added to the sum at the end.
 enum class Chain { from_zero, goes_on, is_added };
 struct ChainSizes : MatrixSizes {
   Chain chain;
@@ -38,7 +39,7 @@ struct ChainSizes : MatrixSizes {
 template <class T>
 using Tile = void (*)(const ChainSizes&, const T*, const T*, T*, std::int64_t);
 
-/// R rows and C vectors of c; the last vector has `part` columns if kPart.
+/// Computes R rows and C vectors of c; the last vector has `part` columns if kPart.
 template <class T, int R, int C, bool kPart>
 void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t part) {
   constexpr int kStep = kLanes<T>;
@@ -117,12 +118,12 @@ void rows_block(const ChainSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// Blocks only decide what is read when: every element of c goes through the same chain of
-/// multiply-adds. An `is_added` chain has no more than kSlice of them.
+/// Blocks only change the order of reads: every element of c has the same chain of multiply-adds.
+/// An `is_added` chain has at most kSlice terms.
 template <class T>
 void chain_product(const ChainSizes& s, const T* a, const T* b, T* c) {
-  // With more rows than a few, what a column of tiles reads of b, and a block of a, are read again
-  // and stay in the cache.
+  // With many rows, a column of tiles reads the same part of b, and the same block of a,
+  // repeatedly: both stay in the cache.
   constexpr std::int64_t kCached = 2048 / sizeof(T), kRows = 240;
   static_assert(kCached >= kSlice || sizeof(T) > 4);
   ChainSizes block = s;
@@ -136,8 +137,8 @@ void chain_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// With one or two rows, reading b is all that costs: a few of its long rows at a time are read
-/// from end to end.
+/// With one or two rows, reading b dominates the cost: reads a few of its long rows at a time from
+/// end to end.
 template <class T>
 void thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   constexpr std::int64_t kLongRows = 8;
@@ -148,7 +149,7 @@ void thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
     block.chain = Chain::goes_on;
   }
 }
-/// The same, added to c.
+/// As thin_product, added to c.
 template <class T>
 void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   constexpr std::int64_t kColumns = 1024;
@@ -180,8 +181,8 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// R rows and C columns of c, each the product of two runs: vectors of partial sums along k, added
-/// up at the end.
+/// Computes R rows and C columns of c, each as the product of two runs: vectors of partial sums
+/// along k, added at the end.
 template <class T, int R, int C>
 void runs_tile(const MatrixSizes& s, const T* a, const T* b, T* c) {
   constexpr int kStep = kLanes<T>;
@@ -237,7 +238,7 @@ void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// Integers wrap around, as unsigned arithmetic does.
+/// Integers wrap around, as in unsigned arithmetic.
 template <class T, class U>
 __attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const T* a, const T* b,
                                                      T* c) {

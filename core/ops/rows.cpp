@@ -1,4 +1,4 @@
-// Ops on rows of a table: taken out, put back, added up.
+// Ops on table rows: take, put, add, coalesce.
 #include "reel/core/ops/rows.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 Dim plain(const Dim& dim) { return dim.has_size() ? Dim(dim.raw_size()) : Dim::unknown(); }
 
-/// The dims of so many rows of a table.
+/// Returns the dims of `count` rows of a table.
 Dims dims_of_rows(const TensorType& table, const Dim& count) {
   Dims dims{count};
   for (int axis = 1; axis < table.rank(); ++axis) dims.push_back(plain(dim_at(table, axis)));
@@ -65,7 +65,7 @@ OpSamples table_samples(bool with_rows) {
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-/// Calls fn(row of the table, row of the values) for all that are in the table, in order.
+/// Calls fn(row of the table, row of the values) for all numbers within the table, in order.
 template <class Fn>
 void each_row(const Tensor& numbers, std::int64_t rows, Fn&& fn) {
   const auto* number = numbers.data<std::int64_t>();
@@ -85,7 +85,7 @@ void add_to(T* to, const T* from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-/// The first input as the output: its buffer, if that may be had, or a copy.
+/// Returns the first input as the output: its buffer if it may be reused, or a copy.
 const Tensor& take_table(KernelArgs& a) {
   KernelArgs first{a.op, a.attrs, a.in.first(1), a.may_reuse, a.types, a.out};
   const char* kept = a.input(0).data<char>();
@@ -148,7 +148,7 @@ const Op take_rows_op{
     .samples = [] { return table_samples(false); },
 };
 
-/// take_rows of a table with sizes that only a run knows: its vjp asks the table for them.
+/// take_rows of a table with sizes that only a run determines: its vjp reads the table for them.
 const Op take_rows_unknown_op{
     .name = "take_rows_unknown",
     .type = [](TypeArgs& a) { take_rows_op.type(a); },
@@ -199,14 +199,14 @@ const Op put_rows_op{
 // ---- coalesce_rows ------------------------------------------------------------------------------
 
 struct CountAttrs {
-  std::int64_t rows = -1;  ///< of the table; -1: not known
+  std::int64_t rows = -1;  ///< of the table; -1: unknown
   template <class F>
   static void fields(F&& f) {
     f("rows", &CountAttrs::rows);
   }
 };
 
-/// The positions of all that are rows of the table, by their numbers, equal ones in order.
+/// Returns the positions of all numbers within the table, sorted by number, equal ones in order.
 std::vector<std::int64_t> sorted_positions(const Tensor& numbers, std::int64_t rows) {
   const auto* number = numbers.data<std::int64_t>();
   std::vector<std::int64_t> positions;
@@ -297,7 +297,7 @@ Tensors coalesced_by(const Tensor& values, const Tensor& numbers, std::int64_t r
   return bind_all(coalesce_rows_op, {values, numbers}, make_attrs(CountAttrs{rows}));
 }
 
-/// Zeros in the place of rows behind which another one of the same number comes.
+/// Replaces rows with zeros if a later row has the same number.
 Tensor without_overwritten(const Tensor& rows, const Tensor& numbers) {
   const Tensor position = cumsum(ones_like(numbers), 0);
   const Tensor places = coalesced_by(position, numbers, -1)[2];

@@ -1,4 +1,4 @@
-// core/ops/rows.h — rows of a table that indices name: what slices of a gradient are made of.
+// core/ops/rows.h — table rows by number, the slices of a sparse gradient.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@ namespace reel {
 
 inline constexpr std::int64_t kNoRow = -1;
 
-// A table has its rows along its first axis; it may have named dims, but no ragged ones. Rows that
-// were taken out of it have plain sizes: [n, sizes of the other axes...]. Row numbers are i64[n];
-// one that is negative stands for no row.
+// A table has its rows along its first axis. It may have named dims, but must not have ragged ones.
+// Rows taken from it have plain sizes: [n, sizes of the other axes...]. Row numbers are i64[n]; a
+// negative number stands for no row.
 
-/// The indices of a gather along the first axis of a table with `rows` rows, as row numbers: flat,
-/// and -1 where they lie in padding. Throws IndexError as gather does.
+/// Returns the indices of a gather along the first axis of a table with `rows` rows as row numbers:
+/// flat, and -1 in padding. Throws IndexError as gather does.
 Tensor row_numbers(const Tensor& indices, std::int64_t rows, const GatherAttrs& attrs);
 
-/// Indices that somebody gave, as row numbers: i32 or i64, [n]; negative ones stand for no row.
+/// Returns a caller's indices (i32 or i64, [n]) as row numbers; negative ones stand for no row.
 /// Throws DTypeError, ShapeError, or IndexError for one beyond the rows.
 Tensor checked_row_numbers(const Tensor& indices, std::int64_t rows);
 
-// None of what follows fails for what values are: a number beyond the table is that of no row.
+// The functions below throw for no value: a number beyond the table stands for no row.
 
-/// Rows of equal number added up, in the order in which they stand.
+/// Sums of rows with equal numbers, added in their order.
 struct Coalesced {
-  Tensor values;   ///< [m, ...] with m = min(n, rows), or n where the number of rows is not known
-  Tensor numbers;  ///< i64[m], ascending; behind the last, -1, and zeros in the values
+  Tensor values;   ///< [m, ...] with m = min(n, rows), or n if the number of rows is unknown
+  Tensor numbers;  ///< i64[m], ascending; after the last, -1, and zeros in the values
 };
-/// rows: how many the table has; -1 if that is not known.
+/// rows: number of the table's rows; -1: unknown.
 Coalesced coalesce_rows(const Tensor& values, const Tensor& numbers, std::int64_t rows);
 
-/// The rows with these numbers; zeros for no row.
+/// Returns the rows with these numbers; zeros for no row.
 Tensor take_rows(const Tensor& table, const Tensor& numbers);
-/// The table with these rows in the place of its own; of equal numbers the last one counts. In
-/// place where the table is a temporary that nobody else holds.
+/// Returns the table with these rows replaced; of equal numbers the last one is written. Runs in
+/// place if the table is a temporary with a single reference.
 Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values);
 /// Returns true if overwrite_rows may do put_rows: in eager mode, nothing records it, nothing else
 /// holds the table or its memory, and the rows are those of such a table.
@@ -43,7 +43,7 @@ bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor
 /// Does put_rows in the table's own memory. It allocates nothing, and does not fail.
 /// Requires may_overwrite_rows(table, numbers, values).
 void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept;
-/// The table with the rows added to its own. In place as put_rows.
+/// Returns the table with the rows added to its own. Runs in place as put_rows does.
 Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values);
 
 }  // namespace reel

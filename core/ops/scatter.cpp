@@ -1,4 +1,4 @@
-// scatter_add, scatter_max: elements joined into a tensor at indices.
+// scatter_add, scatter_max: combine updates into a tensor at indices.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -25,7 +25,7 @@ namespace {
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-/// What is there already, and an update: one of them, or something made of both.
+/// Adds an update to the stored values.
 struct Sum {
   template <class T>
   static void join(T* to, const T* update, std::int64_t count) {
@@ -41,7 +41,7 @@ struct Sum {
     for (; i < count; ++i) to[i] += update[i];
   }
 };
-/// NaN wins, as in max.
+/// Keeps the larger value; NaN is the result, as in max.
 struct Largest {
   template <class T>
   static void join(T* to, const T* update, std::int64_t count) {
@@ -81,7 +81,7 @@ void scatter_kernel(KernelArgs& a) {
   const TensorType type = a.input(0).type();
   const Tensor &indices = a.input(1), &updates = a.input(2);
   const Places places = places_of(a.op.name, indices, type, attrs);
-  // Only the first input may give its buffer: what is in it stays.
+  // Only the first input may give its buffer, because its values are kept.
   KernelArgs first{a.op, a.attrs, a.in.first(1), a.may_reuse, a.types, a.out};
   const char* kept = a.input(0).data<char>();
   const Tensor& out = first.reuse();
@@ -112,7 +112,7 @@ void scatter_kernel(KernelArgs& a) {
 
 // ---- Ops ----------------------------------------------------------------------------------------
 
-/// `verb` says what is done to the updates, as in "cannot be added to".
+/// verb: the combination of updates in messages, as in "cannot be added to".
 void scatter_type(TypeArgs& a, std::string_view verb) {
   const TensorType &to = a.in[0], &indices = a.in[1], &updates = a.in[2];
   const GatherAttrs& attrs = a.attr<GatherAttrs>();
@@ -130,8 +130,8 @@ void scatter_type(TypeArgs& a, std::string_view verb) {
   a.out.push_back(to);
 }
 
-/// Padding of the updates must not reach the result along their new axes. Where the indices show
-/// what is padding the kernel leaves it out; else it is replaced first.
+/// True if padding of the updates must be replaced first, so that it does not reach the result
+/// along their new axes. If the indices mark the padding, the kernel skips it.
 bool hides_padding(const TensorType& updates, const TensorType& indices, const GatherAttrs& attrs) {
   if (!updates.is_ragged()) return false;
   std::vector<int> added;
@@ -166,8 +166,8 @@ OpSamples scatter_samples() {
   return samples;
 }
 
-/// The updates of all steps are added to what each step had; a step by itself would need a tensor
-/// of its own.
+/// Adds the updates of all steps to the sum of the steps' tensors. Without a sum, each step would
+/// need its own tensor.
 Tensors scatter_add_over_time(const OverTime& at) {
   GatherAttrs attrs = at.attr<GatherAttrs>();
   if (!at.is_summed || at.is_many[0] || !at.is_many[2] || attrs.axis != 0 || at.time.is_ragged())
@@ -188,7 +188,7 @@ const Op scatter_add_op{
     .vjp =
         [](Vjp& at) {
           const Tensor g = at.cotangent();
-          // What went into the padding of the result has no part in anything.
+          // Updates in the padding of the result have no effect.
           const int axis = at.attr<GatherAttrs>().axis;
           if (at.needs(2))
             at.add(2, gather_positions(without_padding(g, axis), at.input(1), at.attrs()));
@@ -203,8 +203,8 @@ const Op scatter_add_op{
 
 namespace {
 
-// Shared among ties: what was there, and all updates of one place that are as large as the result,
-// or NaN as it is.
+// Ties share the gradient: the stored value, and all updates of one place that equal the result, or
+// are NaN if it is.
 const Op scatter_max_op{
     .name = "scatter_max",
     .type = [](TypeArgs& a) { scatter_type(a, "compared with"); },
@@ -231,7 +231,7 @@ const Op scatter_max_op{
     .updates_input = true,
 };
 
-/// What the public functions give to bind: updates may have their named dims in any order.
+/// Arguments of bind for the public functions: updates may have their named dims in any order.
 struct Scattered {
   Tensor indices, updates;
   AttrsRef attrs;

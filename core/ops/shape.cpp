@@ -1,4 +1,4 @@
-// Ops that arrange the same elements otherwise: transpose, reshape, rename.
+// Ops that arrange the same elements differently: transpose, reshape, rename.
 #include "reel/core/ops/shape.h"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ const Op transpose_op{
 
 namespace {
 
-/// Plain dims of these sizes, for so many elements (-1: only a run knows).
+/// Returns plain dims of these sizes for x's elements; a -1 is computed if x's sizes are known.
 Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
   std::int64_t others = 1, open = 0;
   for (std::int64_t size : sizes) {
@@ -147,8 +147,8 @@ void reshape_type(TypeArgs& a) {
   a.out.push_back(std::move(out));
 }
 
-/// The dims in front that both have reach up to the last that has to do with padding of `to`: it
-/// is where it was in `from`.
+/// True if padding of `to` lies in the same place in `from`: the leading dims that both share
+/// include every dim and length dim of that padding.
 bool keeps_padding(const Dims& from, const TensorType& to) {
   if (!to.is_ragged()) return true;
   int shared = 0;
@@ -166,7 +166,8 @@ bool keeps_padding(const Dims& from, const TensorType& to) {
 
 Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs);
 
-/// The cotangent of what was reshaped from `from`, without what is padding only in the result.
+/// Returns the cotangent of the reshaped input, without elements that are padding only in the
+/// result.
 Tensor reshape_cotangent(Vjp& at) {
   const Tensor g = at.cotangent();
   return keeps_padding(at.input_type(0).dims(), g.type()) ? g : mask_padding(g);
@@ -205,7 +206,7 @@ const Op reshape_op{
 
 namespace {
 
-/// g with the dims of x, of which only the shape counts.
+/// Returns g with the dims of x; reads only the shape of x.
 const Op reshape_like_op{
     .name = "reshape_like",
     .type =
@@ -236,7 +237,7 @@ void same_elements_unknown_vjp(Vjp& at) {
 
 namespace {
 
-/// reshape of a tensor with plain sizes that only a run knows.
+/// reshape of a tensor with plain sizes that only a run determines.
 constinit const Op reshape_unknown_op = same_elements_unknown("reshape_unknown", reshape_type, [] {
   return OpSamples{{{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})}};
 });

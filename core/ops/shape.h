@@ -1,4 +1,4 @@
-// core/ops/shape.h — ops that arrange the same elements otherwise.
+// core/ops/shape.h — ops that arrange the same elements differently.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct ExpandAttrs {
 };
 extern const Op expand_op;
 
-/// Another name for an axis: the same elements.
+/// Renames an axis; the elements stay the same.
 extern const Op rename_op;
 struct RenameAttrs {
   int axis = 0;
@@ -62,11 +62,11 @@ bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out);
 /// rename of an axis by position, to a dim. It is for x alone: lengths that run over the axis do
 /// not go along.
 Tensor renamed(const Tensor& x, int axis, const Dim& to);
-/// transpose by positions; x itself where they are in order.
+/// Transposes by positions; returns x itself if they are in order.
 Tensor transposed(const Tensor& x, std::vector<int> order);
 
-// Of ops that put the same elements under other dims: the kernel; and the vjp where
-// plain sizes of x are known to a run only, which asks x for them.
+// For ops that give the same elements other dims: the kernel, and the vjp for plain sizes of x that
+// only a run determines. The vjp reads x for them.
 void same_elements(KernelArgs& a);
 void same_elements_unknown_vjp(Vjp& at);
 constexpr Op same_elements_unknown(std::string_view name, TypeRule type, OpSamples (*samples)()) {

@@ -71,7 +71,7 @@ Tensors slice_over_time(const OverTime& at) {
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
 }
 
-/// The type of one step says how long it was, where a second input does; unless only a run tells.
+/// The type of one step gives the size that a second input would, unless only a run determines it.
 Tensors unslice_over_time(const OverTime& at) {
   SliceAttrs attrs = at.attr<SliceAttrs>();
   if (!attrs.to) attrs.to = dim_at(at.step_out[0], attrs.axis);
@@ -359,14 +359,14 @@ Tensor resized(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-/// A position as Python counts it, in an entry of that length. A position beyond every length
-/// stands for all that are.
+/// Returns a position, counted as in Python, in an entry of that length. Positions beyond 32 bits
+/// are clamped.
 Tensor position_in(const Tensor& length, std::int64_t at) {
   at = std::clamp(at, -kLargestI32, kLargestI32);
   return at < 0 ? maximum(length + at, 0) : minimum(length, at);
 }
 
-/// How many elements begin..end-1 leave of every entry.
+/// Returns the length of begin..end-1 in every entry.
 Tensor lengths_left(const Tensor& lengths, std::int64_t begin, std::optional<std::int64_t> end) {
   const Tensor from = position_in(lengths, begin);
   return maximum((end ? position_in(lengths, *end) : lengths) - from, 0);
@@ -383,7 +383,7 @@ Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<
   attrs.to = changed_dim(dim, to, count, [&] { return lengths_left(dim.lengths(), begin, end); });
   if (!dim.is_ragged() || (begin >= 0 && end.value_or(0) >= 0))
     return slice_positions(x, std::move(attrs));
-  // A position that counts from the end is another one in every entry.
+  // A position that counts from the end differs between entries.
   for (const Dim& of : dim.length_dims())
     if (!contains(x.dims(), of))
       throw ShapeError(str("slice: ", bounds(attrs), " counts from the ends of ", dim, ", but ",
@@ -429,7 +429,7 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
            double value, std::optional<Dim> to) {
   const int axis = along.in(x, "pad");
   const Dim dim = dim_at(x.type(), axis);
-  // Negative numbers are refused by the type rule.
+  // The type rule refuses negative numbers.
   const std::int64_t added = before >= 0 && after >= 0 ? add_sizes(before, after, "pad") : 0;
   const std::int64_t size =
       dim.has_size() && !dim.is_ragged() ? add_sizes(dim.size(), added, "pad") : -1;

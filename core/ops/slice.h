@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// Positions begin..end-1 of an axis, as Python counts them; the result calls the axis `to`.
+/// Takes positions begin..end-1 of an axis, counted as in Python. The axis becomes `to`.
 struct SliceAttrs {
   int axis = 0;
   std::int64_t begin = 0;
@@ -23,13 +23,13 @@ struct SliceAttrs {
   }
 };
 extern const Op slice_op;
-/// slice of a tensor with plain sizes that only a run knows: its vjp asks x for them.
+/// slice of a tensor with plain sizes that only a run determines: its vjp reads x for them.
 extern const Op slice_unknown_op;
-/// The inverse: zeros, where x lies at begin..end-1 of an axis with dim `to`; without one, of the
-/// dims of a second input.
+/// The inverse: writes x into begin..end-1 of zeros, along an axis with dim `to`. Without `to`, the
+/// result has the dims of a second input.
 extern const Op unslice_op;
 
-/// So many elements more along an axis.
+/// Adds `before` and `after` elements along an axis.
 struct PadAttrs {
   int axis = 0;
   std::int64_t before = 0, after = 0;
@@ -46,11 +46,11 @@ struct PadAttrs {
 };
 extern const Op pad_op;
 
-/// shift, below.
+/// Attributes of shift(), below.
 struct ShiftAttrs {
   int axis = 0;
   Dim to{0};
-  double value = 0;  ///< where nothing comes from
+  double value = 0;  ///< for positions outside x
   template <class F>
   static void fields(F&& f) {
     f("axis", &ShiftAttrs::axis);
@@ -62,8 +62,8 @@ extern const Op shift_op;
 
 struct ReverseAttrs {
   int axis = 0;
-  /// Lengths of other dims over this one are not those of the rows any more: what the type takes
-  /// for padding counts.
+  /// True if lengths of other dims over this axis no longer belong to its rows. The vjp then keeps
+  /// elements that the type counts as padding.
   bool is_shown = false;
   template <class F>
   static void fields(F&& f) {
@@ -73,12 +73,12 @@ struct ReverseAttrs {
 };
 extern const Op reverse_op;
 
-/// Elements begin..end-1 of a named or plain axis; in vjps: without looking at padding, and
-/// negative positions count from the extent.
+/// Returns elements begin..end-1 of a named or plain axis, for vjps: ignores padding, and negative
+/// positions count from the extent.
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
 /// Throws DTypeError if a tensor of this type cannot hold the value.
 void check_fits(std::string_view op, double value, const TensorType& x);
-/// slice and reverse of what needs no clear_padding.
+/// slice and reverse for tensors that need no clear_padding.
 Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                    std::optional<Dim> to);
 Tensor reverse_shown(const Tensor& x, int axis);
@@ -86,11 +86,11 @@ Tensor reverse_shown(const Tensor& x, int axis);
 /// Moves elements along an axis, each entry by its own offset: result[p] = x[p + offset], or
 /// `value` outside x.
 ///
-/// offsets: i32 over some dims of x other than the axis; to: what the result calls the axis.
+/// offsets: i32 over some dims of x other than the axis. to: the axis' dim in the result.
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value = 0);
 
-/// x with other named dims, axis by axis: of each entry the first elements, and zeros behind them
-/// where a dim is longer.
+/// Returns x with other named dims, axis by axis. Each entry keeps its first elements, followed by
+/// zeros if a dim is longer.
 Tensor resized(const Tensor& x, const Dims& dims);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// core/ops/sliced_dims.h — ragged dims of slices: a word has letters of its own number.
+// core/ops/sliced_dims.h — ragged dims of slices: each word has its own number of letters.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ namespace {
 
 // ---- Order --------------------------------------------------------------------------------------
 
-/// An unsigned number for every element, in the order of the elements: both zeros are equal, and
-/// NaN, which equals itself, is the largest.
+/// Returns an unsigned number for an element, in the order of the elements. Both zeros are equal;
+/// NaN equals itself and is the largest.
 template <class T>
 auto order_key(T x) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -36,15 +36,15 @@ auto order_key(T x) {
     } else {
       if (x != x) return std::numeric_limits<Key>::max();
       const Key bits = std::bit_cast<Key>(x + T{0});  // -0 becomes 0
-      // All bits of a negative number are turned, of others the sign: without a branch, because
-      // signs cannot be predicted.
+      // Inverts all bits of a negative number, and the sign bit of others. Without a branch,
+      // because signs cannot be predicted.
       return bits ^ ((Key{0} - (bits >> (8 * sizeof(T) - 1))) | kSign);
     }
   }
 }
 
-/// An element of a line as one number, its key in front of its position: so lines are sorted by
-/// keys, and equal ones by position.
+/// An element of a line as one number, with its key above its position: lines are sorted by keys,
+/// and equal ones by position.
 template <class T>
 struct Item {
   using Key = decltype(order_key(T{}));
@@ -64,7 +64,7 @@ struct Item {
       : number(static_cast<Number>(key) << 32 | static_cast<Number>(position)) {}
 };
 
-/// Which elements are no padding.
+/// Tells which elements are no padding.
 class Validity {
  public:
   Validity(const TensorType& type, const std::vector<int>& axes) {
@@ -85,7 +85,7 @@ class Validity {
 
 // ---- argsort ------------------------------------------------------------------------------------
 
-/// Sorts what is no padding into the places of what is no padding; padding stays where it is.
+/// Sorts valid elements among their own places; padding stays in place.
 template <class T>
 void argsort_line(const T* x, std::int32_t* out, std::int64_t first, const AxisView& view,
                   bool descending, const Validity& is_valid, std::vector<Item<T>>& items) {
@@ -153,7 +153,7 @@ Dims top_k_dims(const TensorType& x, const TopKAttrs& attrs) {
   return insert_dim(std::move(dims), attrs.axis, attrs.k);
 }
 
-/// Throws ShapeError when k is more than there are elements. Entries of ragged axes may have fewer.
+/// Throws ShapeError if k exceeds the number of elements. Entries of ragged axes may have fewer.
 void check_k(const TensorType& x, const TopKAttrs& attrs) {
   std::int64_t size = 1;
   for (int axis : attrs.axes()) {
@@ -170,7 +170,7 @@ void check_k(const TensorType& x, const TopKAttrs& attrs) {
   }
 }
 
-/// The best items of a line, the worst of them in front until they are sorted.
+/// The best items of a line, with the worst in front until they are sorted.
 template <class T>
 class Best {
  public:
@@ -239,8 +239,8 @@ void top_k_kernel(KernelArgs& a) {
 
 }  // namespace
 
-/// Of the k largest elements along adjacent axes: the position along all of them together, -1 if
-/// there is none, and the position along each, 0 if there is none.
+/// Outputs for the k largest elements along adjacent axes: the position along all axes together, -1
+/// if there is none; then the position along each axis, 0 if there is none.
 const Op top_k_op{
     .name = "top_k",
     .type =
@@ -272,7 +272,7 @@ const Op top_k_op{
 
 namespace {
 
-/// The axes in the order in which they are listed, side by side where the foremost of them is: ties
+/// Returns x with the axes adjacent, in the listed order, at the place of the foremost one. Ties
 /// then do not depend on the order of x's dims.
 Tensor side_by_side(const Tensor& x, const std::vector<int>& axes, int front) {
   std::vector<Axis> order;
@@ -289,7 +289,7 @@ Tensor side_by_side(const Tensor& x, const std::vector<int>& axes, int front) {
   return is_sorted ? x : transpose(x, Axes(std::move(order)));
 }
 
-/// A dim for the new axis: for named dims a number gets a name.
+/// Returns the dim of the new axis: for named dims a number gets a name.
 Dim checked_k(const TensorType& x, const Dim& k) {
   if (k.is_undefined() || k.is_ragged())
     throw ArgumentError(str("top_k: k must have one size, got the dim ", k));
@@ -319,7 +319,7 @@ TopKOverAxes top_k_along(const Tensor& x, const std::vector<int>& axes, const Di
   const TopKAttrs attrs{front, static_cast<int>(axes.size()), checked_k(x.type(), k)};
   const Tensor lines = side_by_side(x, axes, front);
   Tensors found = bind_all(top_k_op, {lines}, make_attrs(attrs));
-  // Of the positions along all axes together only the first is one of the result's own.
+  // Only the first output, positions along all axes together, indexes x; the others are results.
   GatherAttrs places{.axis = front, .count = attrs.count, .rule = IndexRule::optional};
   for (int i = 0; i < found[0].rank(); ++i)
     places.matched.push_back(i == front ? -1 : i < front ? i : i + attrs.count - 1);

@@ -1,4 +1,4 @@
-// core/ops/sort.h — ops that say in which order elements of an axis are.
+// core/ops/sort.h — ops that compute the order of elements along an axis.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ extern const Op argsort_op;
 
 struct TopKAttrs {
   int axis = 0;   ///< the first
-  int count = 1;  ///< of adjacent axes, which are taken as one
+  int count = 1;  ///< number of adjacent axes, treated as one
   Dim k{1};
   template <class F>
   static void fields(F&& f) {

@@ -1,4 +1,4 @@
-// Ops that put tensors side by side along a new axis, and take them apart: stack, unstack.
+// Ops that stack tensors along a new axis, and take them apart: stack, unstack.
 #include <algorithm>
 
 #include "reel/core/bind.h"
