@@ -9,8 +9,7 @@
 
 namespace reel {
 
-// ---- Counting
-// ------------------------------------------------------------------------------------
+// ---- Counting -----------------------------------------------------------------------------------
 
 /// Returns the number of positions along the axes of x, for traces, which do not know it. Reads
 /// only the shape of x.

@@ -35,8 +35,8 @@ TensorType retyped(const TensorType& type, DType dtype);
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype);
 
-/// Returns the step, in elements of an operand, along an axis of the result that it is broadcast
-/// to; 0 if the operand is repeated there.
+/// Returns the step, in elements of an operand, along an axis of the broadcast result; 0 if the
+/// operand is repeated there.
 std::int64_t broadcast_stride(const TypeNode& operand, const TypeNode& result, int axis);
 
 /// Throws DTypeError, naming both types and `cast`, unless the operands have one dtype.

@@ -358,8 +358,8 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     const TensorType formal = one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
-  // Captures are bound last: the lengths of a dim from outside may run over dims of arguments under
-  // the names that these have outside the trace.
+  // Captures are bound last: the lengths of an outer dim may run over dims of arguments, under the
+  // names that these have outside the trace.
   for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
     env.bind(body.types[body.inputs[body.formal_count + i]],
              inputs[attrs.first_capture() + attrs.body_captures[i]]);

@@ -10,7 +10,8 @@
 
 namespace reel {
 
-/// Throws DTypeError, ShapeError or ArgumentError if lengths cannot make a dim of that name.
+/// Throws DTypeError, ShapeError or ArgumentError if no dim can have these lengths. name: the
+/// dim's, for messages.
 void check_lengths(const std::string& name, const Tensor& lengths);
 /// Return the largest and the smallest length; 0 without any lengths.
 std::int64_t largest_length(const Tensor& lengths);
@@ -21,7 +22,7 @@ Tensor lengths_as_i32(const Tensor& lengths);
 /// reference.
 Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths);
 
-/// In a trace: returns a new symbol whose lengths a run of the graph determines.
+/// In a trace: returns a new symbol; a run of the graph determines its lengths.
 Dim define_dim(const std::string& name, const Tensor& lengths);
 /// Returns the lengths as an op without inputs (i32; a scalar for a dim with one size).
 Tensor dim_lengths(const Dim& dim);

@@ -57,7 +57,7 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
 /// Calls fn(number) for every element in order, with the number that it is keyed by.
 ///
 /// The number is the element's position, unless the type is ragged. Then positions along ragged
-/// axes count first, interleaved so that they depend on nothing else: an entry draws the same
+/// axes count first, interleaved so that they depend on nothing else. So an entry draws the same
 /// numbers for any size of the longest entry.
 template <class Fn>
 void each_number(const TensorType& type, Fn&& fn) {
@@ -293,7 +293,7 @@ Tensor bind_draw(const Op& op, const TensorType& type, double low, double high) 
   return bind(op, {draw.key}, make_attrs(DrawAttrs{type, draw.number, low, high}));
 }
 
-/// Draws from [low, 1), with the dims and dtype of x, some of which only a run may determine.
+/// Draws from [low, 1), with the dims and dtype of x. Only a run may determine some of the sizes.
 Tensor uniform_like(const Tensor& x, double low) {
   const TensorType type = x.type().with(x.dims());  // as the body that reads x sees it
   if (!has_unknown_size(type)) return bind_draw(random_uniform_op, type, low, 1);

@@ -23,12 +23,12 @@ struct DrawAttrs {
   }
 };
 extern const Op random_uniform_op, random_normal_op, truncated_normal_op;
-/// True for one of these three ops.
+/// True for the three ops above.
 bool is_draw(const Op& op);
 
-/// Draws some rows, along an axis, of a tensor that one of these ops draws: each element has its
-/// number in the whole tensor. The second input holds the numbers of the rows and, last, the number
-/// of all rows. For a plain axis it also determines the size of the result.
+/// Draws some rows, along an axis, of a tensor of these ops. Each element has its number in the
+/// whole tensor. The second input holds the numbers of the rows and, last, the number of all rows.
+/// For a plain axis it also determines the size of the result.
 struct DrawRowsAttrs : DrawAttrs {
   int axis = 0;
   int kind = 0;  ///< index of the op among the three
@@ -40,7 +40,7 @@ struct DrawRowsAttrs : DrawAttrs {
   }
 };
 extern const Op draw_rows_op;
-/// Returns the attributes of draw_rows_op for a record of one of the three ops.
+/// Returns the attributes of draw_rows_op for a record of such an op.
 DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis);
 
 }  // namespace reel

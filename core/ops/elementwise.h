@@ -23,8 +23,8 @@ extern const Op where_op, cast_op;
 /// Returns a number as a tensor without dims, in the dtype of `met`, the tensor that it is combined
 /// with.
 ///
-/// Throws DTypeError if that dtype cannot hold it: a fraction with integers, a number other than 0
-/// and 1 with booleans, an integer out of range. op, role: names in messages.
+/// Throws DTypeError if that dtype cannot hold it: fractions with integers, numbers other than 0
+/// and 1 with booleans, integers out of range. op, role: names in messages.
 Tensor literal(std::string_view op, const Arg& number, std::string_view role,
                const TensorType& met);
 /// Returns a number as a tensor without dims.

@@ -144,9 +144,9 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// A dim whose lengths differ stays unchanged (ShownDims). A finished entry that is longer than the
-// first running one keeps its own elements beyond that one's end: a made-up number, above all zero,
-// would be less safe to divide by.
+// A dim whose lengths differ stays unchanged (ShownDims). If a finished entry is longer than the
+// first running one, it keeps its own elements beyond that entry's end. A made-up number, above all
+// zero, would be less safe to divide by.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
   const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);

@@ -42,9 +42,9 @@ NestedList highest(DType dtype) {
   }
 }
 
-// Ties share the gradient; if NaN is the result, all NaN share it. x is masked if padding might be
-// read. It then holds the value of an empty reduction, so that all places of an empty row are ties;
-// the public sum counts the valid ones.
+// Ties share the gradient; if NaN is the result, all NaN share it. If padding might be read, x is
+// masked with the value of an empty reduction. All places of an empty row are then ties; the public
+// sum counts the valid ones.
 void extreme_vjp(Vjp& at) {
   const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
   const TensorType& type = at.input_type(0);

@@ -21,9 +21,9 @@ inline V polynomial(const V& x, const T (&c)[kCount]) {
 
 /// exp(x²) erfc(x) for 0 <= x < ∞.
 ///
-/// (1 + 2x) exp(x²) erfc(x) is smooth in t = (x - k) / (x + k), and a short Chebyshev series there:
-/// Shepherd & Laframboise, Mathematics of Computation 36 (1981). Here k = 3; computed with 40
-/// digits and written in powers of t. The error is below 2^-26 in float, 2^-53 in double.
+/// (1 + 2x) exp(x²) erfc(x) is smooth in t = (x - k) / (x + k), and a short Chebyshev series there.
+/// Source: Shepherd & Laframboise, Mathematics of Computation 36 (1981). Here k = 3; computed with
+/// 40 digits and written in powers of t. The error is below 2^-26 in float, 2^-53 in double.
 template <Batch V>
 inline V scaled_erfc(const V& x) {
   constexpr float kFloat[] = {1.25300806f,    -0.135621069f,    -0.0475621569f,  0.129644114f,

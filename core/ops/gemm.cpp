@@ -82,8 +82,8 @@ constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
 /// second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
-/// Each slice reads and writes all of c. If that is much compared with the products, and c is too
-/// large for the caches, there are no slices: 2048×2048×2048 took 1.23 times as long with them.
+/// Each slice reads and writes all of c. There are no slices if that costs much compared with the
+/// products, and c is too large for the caches. 2048×2048×2048 took 1.23 times as long with them.
 constexpr std::int64_t kMostSliced = 2048, kFewSlices = 2 * kSlice, kSmallResult = 1024 * 1024;
 bool has_slices(const MatrixSizes& s) {
   return s.k > kSlice && (s.k <= kFewSlices || (s.k <= kMostSliced && s.m * s.n <= kSmallResult));
@@ -125,9 +125,9 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
 enum class Chains { none, of_whole_tiles, all };
 
 /// Tiles of c that oneDNN's kernels for AVX2 add in chains, if a is not transposed. Kernels that
-/// read matrices in place use several chains for each element of the remaining rows and columns,
-/// and for all elements if a is transposed. Kernels that copy first have one chain. The number of
-/// rows and columns selects the kernel, so the bits of a row depend on the number of rows.
+/// read matrices in place use several chains per element: in the remaining rows and columns, and
+/// everywhere if a is transposed. Kernels that copy first have one chain. The number of rows and
+/// columns selects the kernel, so the bits of a row depend on the number of rows.
 constexpr std::int64_t kTileRows = 48, kTileColumns = 16;
 /// oneDNN halves more columns than this (seen from 4,033 on), and the halves need not be whole
 /// tiles.
@@ -324,7 +324,7 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
 /// Sizes alone decide: results do not depend on the number of threads.
 constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
 constexpr std::int64_t kMostParts = 4;
-/// Fewest columns of a share. Every share packs the other operand for itself: 64 columns take 1.1
+/// Fewest columns of a share. Every share packs the other operand for itself. 64 columns take 1.1
 /// to 1.3 times as long as all at once, 128 columns 1.0 to 1.1 times.
 constexpr std::int64_t kLeastColumns = 128;
 /// Number of shares of a sum over k, if the result is small compared with the operands.

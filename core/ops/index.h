@@ -88,8 +88,8 @@ using Places = boost::container::small_vector<std::int64_t, 16>;
 Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
                  const GatherAttrs& attrs);
 
-/// Iterates over the result of gather: a loop over its axes, with steps in x and in the indices,
-/// around runs of elements that are contiguous in both.
+/// Iterates over the result of gather: a loop over its axes, with steps in x and in the indices.
+/// The innermost unit is a run of elements that is contiguous in both.
 class GatherWalk {
  public:
   GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);

@@ -34,7 +34,7 @@ struct ConcatAttrs {
 };
 extern const Op concat_op;
 
-/// The inverse: takes parts of those dims.
+/// The inverse: cuts the axis into parts with these dims.
 struct UnconcatAttrs {
   int axis = 0;
   Dims parts;

@@ -56,7 +56,7 @@ Tensor list_resized(const Tensor& list, const Dims& dims, bool clears_padding = 
 /// Adds element by element; unwritten elements count as zeros. Sums cotangents.
 Tensor list_add(Tensor a, Tensor b);
 
-/// Returns the list as one of another type. Requires that its elements fit that type.
+/// Returns the list under another type. Requires that its elements fit that type.
 Tensor list_of_type(const Tensor& list, const TensorType& type);
 /// Returns the list with unknown sizes wherever `shape` gives no size or name.
 Tensor relax_elements(const Tensor& list, const PartialShape& shape);

@@ -20,12 +20,12 @@ inline const ListData& data_of(const Tensor& list) {
 }
 inline const PersistentList& items_of(const Tensor& list) { return data_of(list).items; }
 
-/// Returns the data of input i for modification: in place if the kernel has the only reference,
-/// otherwise a copy.
+/// Returns the data of input i for modification: in place if the kernel may take the input and has
+/// the only reference, otherwise a copy.
 Ref<ListData> editable(const KernelArgs& a, std::size_t i);
 
-/// Applies an edit to input list i and returns the result, of the type of output 0. The reference
-/// on the input's block is released before the edit, so that nodes of the list have one owner.
+/// Applies an edit to input list i and returns the result, of the type of output 0. Edits in place
+/// as editable() does.
 template <class Edit>
 Tensor edited(const KernelArgs& a, std::size_t i, Edit&& edit) {
   Ref<ListData> data = editable(a, i);
@@ -57,7 +57,7 @@ inline void each_symbol(const ListType& list, const attr::SymbolFn& fn) {
     if (dim.is_named()) fn(dim);
   });
 }
-/// Attributes of ops that return a list of that type.
+/// Attributes of ops that return a list of the given type.
 struct ListTypeAttrs {
   ListType list;
   template <class F>
@@ -74,8 +74,8 @@ TensorType any_element(const TensorType& list);
 /// written and its shape is unknown.
 Tensor element_or_zeros(const Tensor& list, std::int64_t index);
 
-/// behind() returns the dims of such elements stacked along `dim`. without_first() returns the type
-/// of a slice of x along its first axis.
+/// behind() returns the dims of elements stacked along `dim`. without_first() returns the type of a
+/// slice of x along its first axis.
 Dims behind(const Dim& dim, const TensorType& element);
 TensorType without_first(const TensorType& x);
 

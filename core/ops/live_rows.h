@@ -19,8 +19,9 @@ struct LiveRows {
   std::int64_t count = 0;
 };
 
-/// Returns the places of a walk over `axes` of such a tensor that are no padding; the last axis is
-/// fastest. Returns nullopt if there is no padding, or if lengths run over other dims.
+/// Returns the places of a walk over `axes` of a type that are no padding; the last axis is
+/// fastest. Returns nullopt unless some axis has lengths that differ and run over other axes of the
+/// walk.
 std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>& axes);
 
 /// Multiplies two matrices, as a sum over some of their inner rows. Requires contiguous inner rows:

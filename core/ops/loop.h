@@ -46,28 +46,28 @@ inline Fill fill_in_memory(Fill fill) {
 ///   outputs of the op:  last value of each carry, stacks, sums, trip count (i32),
 ///                       [lengths (i32 over entry_dims)], [token of a new dim]
 ///
-/// The body may return a carry with another dim for a named dim of it, for instance a state with a
-/// Dim that grows: each iteration binds the dim anew, and the last value has a new dim.
+/// The body may return a carry with another dim in place of a named one, for instance a state with
+/// a Dim that grows. Each iteration binds the dim anew, and the last value has a new dim.
 ///
 /// Slices and stacks have the loop's dim in front. A list as slice or stack has one element per
-/// iteration, in a loop in chunks one per step. Iteration k works at position k, in a reverse loop
-/// at trips - 1 - k.
+/// iteration; in a loop in chunks, one per step. Iteration k works at position k; in a reverse
+/// loop, at trips - 1 - k.
 ///
-/// An iteration of a loop in chunks (trace/passes/chunk_loops.h) runs many steps: slices and terms
+/// An iteration of a loop in chunks (trace/passes/chunk_loops.h) runs many steps. Slices and terms
 /// of stacks have the steps of the chunk in front, and the last chunk has the remaining steps. The
 /// body's position is then i64[2]: {first step of the chunk, number of all steps}. The input
-/// `chunk` of a loop over the steps of one chunk has the same form; its `lengths` are still those
-/// of the whole loop.
+/// `chunk` of a loop over the steps of one chunk has the same form. Its `lengths` still belong to
+/// the whole loop.
 struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
   static constexpr std::uint8_t kRaw =
-      2;  ///< entries that have finished as the body returned them, instead of zeros
+      2;  ///< has finished entries as the body returned them, instead of zeros
   static constexpr std::uint8_t kUnread =
       4;  ///< with kRaw: values of finished entries are never read
   /// With kList and kRaw: has elements only for the steps before which a checkpoint is taken.
   /// kCheckpoint: a carry as the body receives it. kSteps: i64[2], the number of steps before, and
-  /// the number of steps run together (those of a chunk, or 1).
+  /// the number of steps run together (a chunk's, or 1).
   static constexpr std::uint8_t kCheckpoint = 8, kSteps = 16;
   /// Has a few steps in memory and the others in a file (SwapMemory).
   static constexpr std::uint8_t kSpilled = 32;
@@ -89,24 +89,25 @@ struct LoopAttrs {
   bool is_full = false;
   bool in_chunks = false;  ///< an iteration runs the steps of a chunk; requires `is_full`
   int chunk_steps = 0;     ///< steps of a chunk; 0: chosen when the loop is planned
-  /// For a loop in chunks: true if it is pipelined with another loop, which reads its stacks as
-  /// slices or whose stacks it reads. Also true if layers inside of it are.
+  /// For a loop in chunks: true if it is pipelined with another loop, so that one reads the stacks
+  /// of the other as slices. Also true if inner layers are pipelined.
   bool is_handed_on = false;
   /// Types that a step reads and writes, from which the chunk size is chosen; empty if the body
-  /// shows them. A gradient has them without any policy or saving rule; a layer
-  /// (trace/passes/split_loops.h) has those of the whole loop; for loops around loops see
-  /// core/ops/around_loops.h.
+  /// shows them. A gradient stores its types without any policy or saving rule. A layer
+  /// (trace/passes/split_loops.h) stores the whole loop's types. A loop around loops stores
+  /// step_around_loops().
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions count from the first step of the input `chunk`
-  Dims entry_dims;  ///< if entries finish one by one: the dims of lengths, or of cond's result
-  /// Dims that finished entries read unchanged (core/ops/shown_dims.h): those of the elements of
-  /// arrays in the state, even if some of these arrays are no longer carried.
+  Dims entry_dims;         ///< if entries finish one by one: dims of lengths, or of cond's result
+  /// Dims that finished entries read unchanged (core/ops/shown_dims.h): dims of array elements in
+  /// the state, even if some of these arrays are no longer carried.
   Dims kept_dims;
   std::vector<Fill> fills;  ///< one for each carry, slice and capture
-  /// One flag for each output of the body: values of finished entries are added to the first
-  /// running entry, whose values they read. Set for cotangents of inputs filled with Fill::live.
+  /// One flag for each output of the body. If set, values of finished entries are added to the
+  /// first running entry, because finished entries read its values. Set for cotangents of inputs
+  /// filled with Fill::live.
   std::vector<std::uint8_t> collects;
-  bool makes_dim = false;  ///< stacks run along a new dim, whose size the run determines
+  bool makes_dim = false;  ///< stacks run along a new dim; the run determines its size
   std::string new_dim;     ///< its name; empty for a plain dim
   Dims stack_dims;         ///< otherwise: the dim of each stack
   std::vector<std::uint8_t> stack_kinds;  ///< flags of each stack: kList, kRaw, ...
@@ -116,7 +117,7 @@ struct LoopAttrs {
   std::vector<Dims> last_dims;
   std::int64_t checkpoint_steps = 0, checkpoint_bytes = 0;  ///< Checkpoint policy, for the gradient
   bool swaps = false;             ///< SwapMemory: residuals may lie in a file
-  std::string spill_folder;       ///< folder of that file
+  std::string spill_folder;       ///< folder of the file
   std::int64_t spill_window = 0;  ///< bytes of residuals that stay in memory
   /// Maximum number of iterations in flight in the dataflow executor. It changes neither results
   /// nor the loop's identity.
@@ -214,8 +215,8 @@ struct LoopAttrs {
 
 extern const Op loop_op;
 
-/// cond(pred, captures...): runs one of two graphs. Outputs are those of the branches, whose types
-/// must agree except for dims: if these differ, or are made in the branches, the output has a new
+/// cond(pred, captures...): runs one of two graphs and returns its outputs. Types of both branches
+/// must agree except for dims. If dims differ, or are made in the branches, the output has a new
 /// dim.
 struct CondAttrs {
   SubGraph on_true, on_false;
@@ -279,11 +280,11 @@ TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
 TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& in_body);
 
 /// True if the graph's own records make `dim`, or a dim that it is computed from, and only a run
-/// knows its size.
+/// determines its size.
 bool makes_dim(const Graph& graph, const Dim& dim);
 
-/// Returns the attributes of the same loop over some of its steps, for the body of a graph that
-/// contains it: with has_chunk, and with the dim `chunk` in front of its stacks.
+/// Returns the attributes of the same loop over some of its steps, for the body of an enclosing
+/// graph. Sets has_chunk and puts the dim `chunk` in front of its stacks.
 LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
 
 /// Returns the dims of the body's carries that iterations change.
@@ -291,8 +292,8 @@ Dims changing_dims(const LoopAttrs& attrs);
 /// Returns, by carry, true if the carry has one of the changing_dims().
 std::vector<std::uint8_t> carries_with_changing_dims(const LoopAttrs& attrs);
 
-/// Returns the index of the first slice that is no list, along whose dim the loop runs; nullopt if
-/// all slices are lists.
+/// Returns the index of the first slice that is no list; the loop runs along its dim. Returns
+/// nullopt if all slices are lists.
 std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
                                              std::span<const TensorType> inputs);
 

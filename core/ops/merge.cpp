@@ -333,7 +333,7 @@ Split split_of(const Tensor& x, int axis, const Dims& dims) {
     open = 0;
   }
   if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};
-  // The product of the other parts' sizes, which the open part is multiplied with.
+  // The product of the other parts' sizes. The axis is padded to a multiple of it.
   Dims others = attrs.parts;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
   const Tensor step = computed_plainly([&] {

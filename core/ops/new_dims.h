@@ -10,8 +10,8 @@
 
 namespace reel {
 
-/// Returns the dim as ops must see it: its symbol while tracing (attributes hold symbols); in a
-/// scan with finished entries, the dim that these read; otherwise the dim itself.
+/// Returns the dim as ops must see it. While tracing: its symbol, because attributes hold symbols.
+/// In a scan with finished entries: the dim that these read. Otherwise: the dim itself.
 Dim canonical(const Dim& dim);
 Dims canonical(const Dims& dims);
 
@@ -40,9 +40,9 @@ Tensor computed_plainly(Fn&& fn) {
   return fn();
 }
 
-/// Returns the dim of an axis whose size an op changes: `to` if it is a dim. Otherwise a named axis
-/// gets a fresh dim of that size, under `to`'s name if `to` is only a name. Returns nullopt for a
-/// plain axis.
+/// Returns the new dim of an axis after an op changed its size: `to` if that is a dim. If `to` is
+/// only a name, or is absent and the axis is named, returns a fresh dim with the name of `to` or of
+/// the axis. Returns nullopt for a plain axis without `to`.
 ///
 /// size: -1 if only a run determines it, or for a ragged axis; lengths() must then return it as a
 /// tensor.
@@ -66,8 +66,8 @@ Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t 
   return *to;
 }
 
-/// Returns the cotangent g of a result whose dim at `axis` the op created, with zeros in the
-/// padding of that dim. That padding may be valid elements of the input.
+/// Returns the cotangent g of a result, with zeros in the padding of the dim at `axis`. Requires
+/// that the op created that dim: its padding may be valid elements of the input.
 Tensor without_padding(const Tensor& g, int axis);
 
 /// For functions that remove an axis or move its elements. Returns x with `value` in its padding if

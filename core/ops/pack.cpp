@@ -98,7 +98,7 @@ struct Selection {
   Dims packed;  ///< the dims of the packed axes, in order
   Dims dims;    ///< all dims of the mask
   Tensor flat;  ///< the mask with one dim for all of them
-  int axis;     ///< the axis of that dim
+  int axis;     ///< position of the merged dim
 };
 
 /// The mask that selects all that is valid, or another one.
@@ -168,8 +168,8 @@ Tensor in_place(const Tensor& mask, const Axes& axes, const Tensor& unpacked, in
   return reshape(ordered, dims);
 }
 
-/// Returns the mask of elements that are no padding along named dims of a tensor, or of the
-/// unpacked tensor, which also has the dims of `type`.
+/// Returns the mask of elements that are no padding along named dims of a tensor that is packed or
+/// will be unpacked. type: its other dims.
 Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type) {
   Dims all = dims;
   for (const Dim& dim : dims) {

@@ -75,8 +75,8 @@ SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
   return chain_order(dtype, sizes);
 }
 
-/// Returns the sizes of a product of m rows and a panel. is_last: the contracted axis is the last
-/// one of the operand with the rows.
+/// Returns the sizes of a product of m rows and a panel. is_last: the operand with the rows is
+/// contracted along its last axis.
 MatrixSizes panel_sizes(const Packing& packing, DType dtype, std::int64_t m, std::int64_t columns,
                         bool is_last) {
   return {.m = m,

@@ -22,7 +22,7 @@ struct PackAttrs {
 extern const Op pack_op;
 /// dot (DotAttrs, a single pair of axes and no batch) of a tensor and a packed one.
 extern const Op packed_dot_op;
-/// Versions for matrices of any size: used if several rows read the matrix along its last axis.
+/// Versions for matrices of any size, used if several rows read the matrix along its last axis.
 extern const Op pack_turned_op;
 extern const Op packed_turned_dot_op;
 
@@ -40,10 +40,10 @@ bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b);
 /// Returns true if a pack op puts the elements of x into another order.
 bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x);
 
-/// Returns dot_order() of such a product.
+/// Returns dot_order() for the packed product.
 SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
                       const TensorType& b);
-/// Returns dot_rows_are_alike() of such a product.
+/// Returns dot_rows_are_alike() for the packed product.
 bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
                            const TensorType& b, std::int64_t rows);
 

@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// Returns 128 random bits for a key and a counter: Philox4x32-10 (Salmon, Moraes, Dror & Shaw,
-/// "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+/// Returns 128 random bits for a key and a counter, by Philox4x32-10. Source: Salmon, Moraes, Dror
+/// & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 inline std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t high,
                                            std::uint64_t low) {
   std::array<std::uint32_t, 4> c{

@@ -114,7 +114,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   }
 
   void write() {
-    // Registers that callers need preserved, as far as they hold pointers.
+    // Saves the callee-saved registers in use.
     const std::size_t held = std::min(chain_.places(), pointers_.size());
     std::vector<Reg64> saved(pointers_.begin() + std::min(kFree, held), pointers_.begin() + held);
     saved.push_back(scratch_);
@@ -240,8 +240,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
       vmovups(ptr[to + rax], from);
   }
 
-  // ---- Ops: the same computations as in pointwise_functors.h
-  // ---------------------------------------
+  // ---- Ops: as in pointwise_functors.h ----------------------------------------------------------
 
   using Three = void (CodeGenerator::*)(const Xbyak::Xmm&, const Xbyak::Operand&,
                                         const Xbyak::Operand&);

@@ -270,8 +270,8 @@ V by_lane(V a, V b) {
   for (std::size_t i = 0; i < V::size; ++i) x[i] = F::of(x[i], y[i]);
   return V::load_aligned(x);
 }
-/// True if in all lanes a / b is finite and so small that its whole part is exact, unless it was
-/// rounded up by one.
+/// True if a / b is finite in all lanes, and so small that its whole part is exact, or one too
+/// large by rounding.
 template <Batch V>
 bool has_short_remainder(V a, V b) {
   using T = typename V::value_type;

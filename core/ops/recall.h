@@ -13,13 +13,15 @@ class SegmentGraphs;  // trace/executors/segments.h
 
 /// Computes the residuals of a loop again from its checkpoints.
 ///
-/// inputs of the op: those of the loop; trips (i32); [lengths (i32 over entry_dims), if the loop
-/// makes them]; a list of the number of steps before each checkpoint (i64); for each carry, the
-/// list of its values at the checkpoints.
-/// outputs of the op: the loop's stacks from `first_saved` on.
+///   inputs of the op:   the inputs of the loop, trips (i32), [lengths (i32 over entry_dims)],
+///                       number of steps before each checkpoint (a list of i64),
+///                       for each carry the list of its values at the checkpoints
+///   outputs of the op:  the loop's stacks from `first_saved` on
 ///
-/// The outputs have no data. A loop takes them as its slices, from the last step to the first, and
-/// replay segments are computed again when it reaches them (core/saved_steps.h).
+/// The input `lengths` is present if the loop makes lengths.
+///
+/// The outputs have no data. A loop takes them as its slices, from the last step to the first.
+/// Replay segments are computed again when the loop reaches them (core/saved_steps.h).
 struct RecallAttrs {
   AttrsRef loop;  ///< LoopAttrs of the loop with all its residual stacks
   int first_saved = 0;

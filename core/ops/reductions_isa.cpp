@@ -21,8 +21,7 @@ constexpr T highest() {
   return T(-1) - lowest<T>();
 }
 
-// ---- Combining elements
-// --------------------------------------------------------------------------
+// ---- Combining elements -------------------------------------------------------------------------
 
 /// Floats are added in double: a million of them keep an error of a few 1e-8, in any order.
 template <class T>
@@ -253,7 +252,7 @@ __attribute__((optimize("O3"))) void arg_extreme(const void* from, void* to, con
     }
 }
 
-// ---- softmax and its relatives -----------------------------------------------------------------
+// ---- softmax and its relatives ------------------------------------------------------------------
 //
 // All values are relative to the row's largest element m. An element of -inf has a share of zero
 // for every m, because it may stand for padding.

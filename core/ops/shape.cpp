@@ -147,8 +147,8 @@ void reshape_type(TypeArgs& a) {
   a.out.push_back(std::move(out));
 }
 
-/// True if padding of `to` lies in the same place in `from`: the leading dims that both share
-/// include every dim and length dim of that padding.
+/// True if padding of `to` lies in the same place in `from`. This holds if the leading dims that
+/// both share include all padded dims and their length dims.
 bool keeps_padding(const Dims& from, const TensorType& to) {
   if (!to.is_ragged()) return true;
   int shared = 0;

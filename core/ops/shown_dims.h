@@ -9,8 +9,8 @@
 
 namespace reel {
 
-/// Replaces dims that have a length for each entry of a loop: finished entries get the length of
-/// the first running entry, whose elements they also read (fill_live).
+/// Replaces dims that have a length for each entry of a loop. Finished entries get the length of
+/// the first running entry, because they also read its elements (fill_live).
 ///
 /// Requires eager values. A replaced Dim stays the same object while its lengths stay the same;
 /// these depend on which entry is the first running one.

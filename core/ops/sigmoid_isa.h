@@ -12,8 +12,8 @@
 
 namespace reel::REEL_ISA {
 
-/// Returns x 2^n for whole -127 < n <= 128. Returns infinity for n = 128, even if some results
-/// would be finite. Raises no floating-point exception.
+/// Returns x 2^n for whole -127 < n <= 128. Without AVX-512, returns infinity for n = 128, even if
+/// the result would be finite. Raises no floating-point exception.
 template <Batch V>
 inline V times_power_of_two(const V& x, const V& n) {
 #if defined(__AVX512F__)

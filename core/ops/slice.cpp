@@ -359,8 +359,8 @@ Tensor resized(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-/// Returns a position, counted as in Python, in an entry of that length. Positions beyond 32 bits
-/// are clamped.
+/// Returns the place of a position, counted as in Python, in an entry of `length`. Positions beyond
+/// 32 bits are clamped.
 Tensor position_in(const Tensor& length, std::int64_t at) {
   at = std::clamp(at, -kLargestI32, kLargestI32);
   return at < 0 ? maximum(length + at, 0) : minimum(length, at);

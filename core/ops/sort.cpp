@@ -239,8 +239,8 @@ void top_k_kernel(KernelArgs& a) {
 
 }  // namespace
 
-/// Outputs for the k largest elements along adjacent axes: the position along all axes together, -1
-/// if there is none; then the position along each axis, 0 if there is none.
+/// Finds the k largest elements along adjacent axes. Outputs: the position along all axes together,
+/// -1 if there is none; then the position along each axis, 0 if there is none.
 const Op top_k_op{
     .name = "top_k",
     .type =

@@ -1,5 +1,4 @@
-// Ops on elements whose places, and whose tensor's shape, are tensors: scatter_places,
-// gather_places.
+// Ops on elements at places that are tensors: scatter_places, gather_places, matrix_places.
 #include "reel/core/ops/sparse.h"
 
 #include <algorithm>

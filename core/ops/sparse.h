@@ -1,14 +1,13 @@
-// core/ops/sparse.h — reads and writes elements whose places, and whose tensor's shape, are
-// tensors.
+// core/ops/sparse.h — reads and writes elements at places, and with a shape, that are tensors.
 #pragma once
 
 #include "reel/core/tensor.h"
 
 namespace reel {
 
-// A place is a vector of k indices into the first k axes of a tensor with plain sizes; for k = 1
-// also the index alone. Its value has the tensor's other axes. A negative index stands for no
-// place.
+// A place is a vector of k indices into the first k axes of a tensor with plain sizes. For k = 1 it
+// may also be the index alone. Its value has the tensor's other axes. A negative index stands for
+// no place.
 
 /// Returns zeros of a shape, with updates added at their places in order.
 ///

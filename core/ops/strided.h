@@ -49,8 +49,8 @@ AxisView view_axis(const TensorType& type, int axis);
 std::vector<std::int32_t> spread(const TensorType& type, int axis, const Tensor& per_entry,
                                  bool& by_block);
 
-/// Calls fn(outer, first, count, number) for every run of elements behind an axis that share one of
-/// the numbers `per_entry` (i32, over some other dims of the type). The run is elements
+/// Calls fn(outer, first, count, number) for every run of elements behind an axis that share a
+/// number of `per_entry` (i32, over some other dims of the type). The run is elements
 /// first..first+count-1 of each row in block `outer`.
 template <class Fn>
 void for_each_entry(const TensorType& type, int axis, const Tensor& per_entry, Fn&& fn) {
