@@ -27,8 +27,8 @@ std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRe
   return steps ? std::optional(Dim(std::max<std::int64_t>(*steps, 0))) : std::nullopt;
 }
 
-/// Returns the loops and branches of a graph whose results its outputs need, or that have effects.
-/// Others still exist when a gradient is made, but are gone when its forward loop is planned.
+/// Returns the loops and branches of a graph that its outputs need, or that have effects. Others
+/// still exist when a gradient is made, but are gone when its forward loop is planned.
 std::vector<const OpRecord*> needed_parts(const Graph& graph) {
   std::vector<std::uint8_t> is_needed(graph.types.size());
   for (const ValueId v : graph.outputs) is_needed[v] = 1;

@@ -29,9 +29,9 @@ const Op axes_size_op{
 
 namespace {
 
-/// Returns the product of the sizes if they are known, else -1. In a loop whose entries finish one
-/// by one, ragged dims of the body have the length of a running entry. Ops see that length, the
-/// type of x does not.
+/// Returns the product of the sizes if they are known, else -1. If entries of a loop finish one by
+/// one, ragged dims of its body have the length of a running entry. Ops see that length, the type
+/// of x does not.
 std::int64_t known_size(const TensorType& x, const std::vector<int>& axes) {
   std::int64_t result = 1;
   for (int axis : axes) {

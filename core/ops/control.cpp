@@ -107,7 +107,7 @@ void loop_type(TypeArgs& a) {
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, a.in);
   const NewDims last(attrs, env);
-  // Returns a type of the body as seen from outside: dims that only an iteration knows are unknown.
+  // Returns a type of the body as seen from outside: dims that an iteration determines are unknown.
   const auto outside = [&](const TensorType& type) {
     if (!type.node()->has_symbols) return type;
     Dims dims;
@@ -118,7 +118,7 @@ void loop_type(TypeArgs& a) {
                                                           : Dim::unknown());
     return type.with(dims);
   };
-  // A carry whose sizes may change leaves with unknown sizes.
+  // A carry with sizes that may change leaves with unknown sizes.
   for (int i = 0; i < attrs.carries; ++i) {
     const TensorType &formal = body.types[body.inputs[1 + i]],
                      &initial = a.in[attrs.first_carry() + i];

@@ -18,8 +18,7 @@ struct CustomVjpAttrs {
   std::size_t residuals = 0, captures = 0, arguments = 0;
   SubGraph graph;  // in a trace: takes residuals, cotangents and captures
   std::shared_ptr<const CustomBackward> function;  // in eager mode
-  std::vector<int>
-      given;  // in a trace: indices of the arguments whose cotangents the graph returns
+  std::vector<int> given;  // in a trace: indices of arguments with a cotangent from the graph
   std::size_t read() const { return residuals + captures; }
   template <class F>
   static void fields(F&& f) {

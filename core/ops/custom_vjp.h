@@ -12,7 +12,7 @@ namespace reel {
 /// Tensor stands for a cotangent that is absent.
 using CustomBackward = std::function<Tensors(const Tensors& residuals, const Tensors& cotangents)>;
 
-/// Returns the results as new values, whose cotangents `backward` maps to the arguments. The ops
+/// Returns the results as new values. `backward` maps their cotangents to the arguments; the ops
 /// that computed the results take no part in the gradient.
 ///
 /// In a trace `backward` is recorded at once; in eager mode it is called when a gradient is

@@ -148,7 +148,7 @@ ValueId append_dim_token(Graph& graph, const Dim& dim) {
 }
 
 namespace {
-/// Lengths may run over a ragged dim, whose padding holds no lengths.
+/// Lengths may run over a ragged dim; its padding holds no lengths.
 Tensor without_padding(const Tensor& lengths) {
   if (!lengths.type().is_ragged()) return lengths;
   ModeScope plain({});

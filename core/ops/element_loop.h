@@ -15,7 +15,7 @@ struct WhereLoop {};
 struct CastLoop {};
 using ElementLoop = std::variant<Unary, Binary, WhereLoop, CastLoop>;
 
-/// Returns the loop of an op whose kernel runs only that loop; nullopt for other ops.
+/// Returns the loop of an op if its kernel runs only that loop, otherwise nullopt.
 std::optional<ElementLoop> element_loop(const Op& op);
 
 }  // namespace reel

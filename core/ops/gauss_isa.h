@@ -100,7 +100,7 @@ struct Normal {
   }
 };
 
-/// Clamps elements whose tail is 0, so that infinities make no NaN.
+/// Clamps elements with a tail of 0, so that infinities make no NaN.
 template <Batch V>
 inline V bounded(const V& x) {
   const V most(40.0), least(-40.0);

@@ -184,7 +184,7 @@ void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* 
   pointwise_table().binary[static_cast<int>(Binary::add)][column_of(f32)](in, c, rows);
 }
 
-/// A slice whose whole tiles oneDNN computes. Requires a not transposed.
+/// A slice: oneDNN computes its whole tiles. Requires a not transposed.
 void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float* c) {
   MatrixSizes whole = s, right = s, below = s;
   whole.m = right.m = s.m - s.m % kTileRows;

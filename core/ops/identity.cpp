@@ -183,7 +183,7 @@ const Op ensure_shape_op{
     .pointwise = true,
 };
 
-/// Returns x with less specific dims, whose sizes the run determines.
+/// Returns x with less specific dims; the run determines their sizes.
 const Op relax_shape_op{
     .name = "relax_shape",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0].with(a.attr<ShapeAttrs>().dims)); },

@@ -64,7 +64,7 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
 /// gather() as part of another function, which messages name.
 Tensor gather_for(std::string function, const Tensor& x, const Tensor& indices, const Axis& axis,
                   const GatherOptions& options = {});
-/// Returns the elements of x at positions, by an op whose vjp is scatter_positions.
+/// Returns the elements of x at positions. The vjp of its op is scatter_positions.
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
 /// Returns `to` with updates added. Padding of the updates is skipped.
 Tensor scatter_positions(Tensor to, const Tensor& indices, const Tensor& updates,

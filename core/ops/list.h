@@ -50,8 +50,8 @@ Tensor list_size(const Tensor& list);
 /// Returns a list of zeros with as many elements, of the same types.
 Tensor list_zeros_like(const Tensor& list);
 /// Returns the list with other named dims: elements are cut, or padded with zeros if a dim is
-/// longer. clears_padding: also sets the padding of elements to zero. Axes whose dim does not
-/// change keep each element's own dim.
+/// longer. clears_padding: also sets the padding of elements to zero. Axes with an unchanged dim
+/// keep each element's own dim.
 Tensor list_resized(const Tensor& list, const Dims& dims, bool clears_padding = false);
 /// Adds element by element; unwritten elements count as zeros. Sums cotangents.
 Tensor list_add(Tensor a, Tensor b);

@@ -287,7 +287,7 @@ V short_remainder(V a, V b) {
   return xsimd::select(a < zero, xsimd::select(rest > zero, rest - size, rest),
                        xsimd::select(rest < zero, rest + size, rest));
 }
-/// True in lanes whose remainder is not 0 and has another sign than b.
+/// True in lanes with a remainder that is not 0 and has another sign than b.
 template <Batch V>
 auto is_turned(V rest, V b) {
   const V zero(0.0);
@@ -349,7 +349,7 @@ struct FloorDivide {
 };
 struct Pow {
   // Small whole exponents use repeated squaring, which is exact if the result is. Others use exp(b
-  // log |a|), whose error grows with the argument of exp (about as many ulp). Special cases follow
+  // log |a|); its error grows with the argument of exp (about as many ulp). Special cases follow
   // IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
   template <Batch V>
   static V of(V a, V b) {

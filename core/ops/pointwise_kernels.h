@@ -37,8 +37,8 @@ void unary_kernel(KernelArgs& args) {
   loop(data, args.reuse().block()->data, count);
 }
 
-/// Op::of_one_type for ops whose type rule then only checks the dtype: an op has no loop for a
-/// dtype that it refuses. Returns an empty Tensor if this path does not apply.
+/// Op::of_one_type for ops with a type rule that then only checks the dtype: an op has no loop for
+/// a dtype that it refuses. Returns an empty Tensor if this path does not apply.
 template <Binary kOp>
 Tensor binary_of_one_type(OpInputs in, bool may_reuse) {
   const TensorBlock *a = in[0].tensor->block(), *b = in[1].tensor->block();

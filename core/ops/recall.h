@@ -14,7 +14,7 @@ class SegmentGraphs;  // trace/executors/segments.h
 /// Computes the residuals of a loop again from its checkpoints.
 ///
 ///   inputs of the op:   the inputs of the loop, trips (i32), [lengths (i32 over entry_dims)],
-///                       number of steps before each checkpoint (a list of i64),
+///                       for each checkpoint {steps before, steps run together} (a list of i64[2]),
 ///                       for each carry the list of its values at the checkpoints
 ///   outputs of the op:  the loop's stacks from `first_saved` on
 ///
@@ -40,7 +40,8 @@ struct RecallAttrs {
     f("dims", &RecallAttrs::dims);
   }
   const LoopAttrs& saving() const { return get<LoopAttrs>(loop.get()); }
-  /// Returns the number of the op's inputs that are the loop's. all: the number of all inputs.
+  /// Returns how many of the op's inputs are inputs of the loop. all: the number of the op's
+  /// inputs.
   std::size_t loop_inputs(std::size_t all) const {
     return all - 2 - saving().makes_lengths() - static_cast<std::size_t>(saving().carries);
   }

@@ -309,7 +309,7 @@ T log_of_sum(T m, double sum) {
   const bool is_infinite = m == lowest<T>() || m == highest<T>();
   return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
 }
-/// Returns log Σ exp(x - m), or 0 for a row of only -inf, whose elements do not use it.
+/// Returns log Σ exp(x - m), or 0 for a row of only -inf, because its elements do not use it.
 template <class T>
 T log_of_shares(double sum) {
   return sum == 0 ? T(0) : static_cast<T>(__builtin_log(sum));

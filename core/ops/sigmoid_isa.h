@@ -1,5 +1,4 @@
 // core/ops/sigmoid_isa.h — tanh and the logistic function, on vectors of one instruction set.
-// core/ops/sigmoid_isa.h — tanh and the logistic function, on vectors of one instruction set.
 //
 // For pointwise_isa.cpp, like pointwise_functors.h. In float, the dtype of most recurrent cells,
 // without branches and with one division each. xsimd 8.1's tanh evaluates both branches if a vector
@@ -27,8 +26,7 @@ inline V times_power_of_two(const V& x, const V& n) {
 /// exp(x) = (1 + rest) 2^n, for floats with -87 < x < 89; |rest| < 0.42, exact to the last bit.
 ///
 /// x - n ln 2 for the nearest n. ln 2 is split into two parts, the first of ten bits, so that n
-/// times it is exact (Cody & Waite, 1980). Then Taylor's series, whose next term is below 2^-27 for
-/// |r| <= ln 2 / 2.
+/// times it is exact (Cody & Waite, 1980). Then Taylor's series; its next term is below 2^-27 for
 /// |r| <= ln 2 / 2.
 template <Batch V>
 struct Power {
