@@ -203,7 +203,7 @@ TensorType retyped(const TensorType& type, DType dtype) {
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype) {
   bool any_named = false, any_plain = false;
-  std::size_t first = 0;  // that has dims
+  std::size_t first = 0;  // the first operand with dims
   for (std::size_t k = operands.size(); k-- > 0;) {
     if (operands[k].rank() == 0) continue;
     (operands[k].is_named() ? any_named : any_plain) = true;

@@ -29,9 +29,9 @@ TensorType retyped(const TensorType& type, DType dtype);
 ///
 /// Named dims are matched by identity; the result has the dims, in order, of the first operand that
 /// has all of them. Plain dims follow NumPy. If a trace does not know a size, a static size other
-/// than 1 decides, otherwise it stays unknown. Operands without dims go with both. Throws
-/// ShapeError if no operand has all dims, if plain sizes do not fit, or if named dims meet plain
-/// ones.
+/// than 1 decides, otherwise it stays unknown. Operands without dims fit named and plain ones.
+/// Throws ShapeError if no operand has all dims, if plain sizes do not fit, or if named dims meet
+/// plain ones.
 TensorType broadcast(std::string_view op, std::span<const TensorType> operands, Roles roles,
                      DType dtype);
 

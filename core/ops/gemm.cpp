@@ -170,7 +170,7 @@ Chains onednn_chains() {
   return result;
 }
 
-/// Rows and columns of c that our kernel computes. Like oneDNN, adds the sum to c last.
+/// Computes rows and columns of c with our kernel. Adds the old values of c last, as oneDNN does.
 void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* c) {
   if (s.m == 0 || s.n == 0) return;
   if (!s.add) return table().rows_f32(s, a, b, c);

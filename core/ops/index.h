@@ -18,7 +18,7 @@ namespace reel {
 /// The meaning of an index outside 0 ... size-1 of the axis.
 enum class IndexRule {
   from_end,  ///< negative ones count from the end; along a ragged axis from the entry's own end
-  strict,    ///< out of range
+  strict,    ///< IndexError
   clip,      ///< clamped to the nearest position; along a ragged axis within the entry's own length
   optional,  ///< negative ones mean no element: gather returns 0, scatter skips them
 };
@@ -51,8 +51,8 @@ extern const Op scatter_add_op;
 /// Returns attrs with `matched` filled in. Named dims of the indices are paired with the same dims
 /// of x, except for indexed dims: these dims of the indices are new axes.
 GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAttrs attrs);
-/// Returns the indices expanded by the dims over which the axis' lengths run: a negative index may
-/// mean another position in every entry.
+/// Returns the indices expanded by the dims over which the axis' lengths run: an index may mean
+/// another position in every entry.
 Tensor with_length_dims(const Tensor& indices, const TensorType& x, const GatherAttrs& attrs);
 /// Returns the dims of gather's result: dims of x, with the unmatched dims of the indices in place
 /// of the indexed axes.

@@ -81,7 +81,7 @@ const Op list_write_op{
           check_write(index, size, list.may_grow || a.attr<WriteAttrs>().is_push);
           a.out[0] = edited(a, 0, [&](PersistentList& items) { items.set(index, a.input(1)); });
         },
-    // x̄ = l̄[i]. The list's previous element has no cotangent.
+    // x̄ = l̄[i]. The previous element at i has no cotangent.
     .vjp =
         [](Vjp& at) {
           const Tensor cotangent = at.cotangent();

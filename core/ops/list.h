@@ -12,7 +12,7 @@
 namespace reel {
 
 /// Returns a list of `size` unwritten elements, which read as zeros. element: their type. may_grow:
-/// a write beyond the end appends instead of throwing.
+/// a write beyond the end makes the list longer instead of throwing.
 Tensor list_new(const TensorType& element, std::int64_t size, bool may_grow = false);
 /// Returns a list without elements, of a list type. As a cotangent it stands for zeros.
 Tensor empty_list(const TensorType& list_type);
@@ -27,8 +27,8 @@ Tensor list_drop(Tensor list, const Tensor& indices);
 /// an unwritten element. is_lenient, for cotangents: returns zeros beyond the end too, and does not
 /// count from the end.
 Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient = false);
-/// Returns indices (integers) as i64 from the front; negative ones count from the end. Throws
-/// IndexError unless -size <= index < size. method: its name in messages.
+/// Returns indices (integers) as i64, counted from the front; negative ones in `indices` count from
+/// the end. Throws IndexError unless -size <= index < size. method: its name in messages.
 Tensor list_index(const Tensor& list, const Tensor& indices, const std::string& method = "read");
 /// Returns the elements at indices (a vector), stacked along its dim. Throws IndexError as
 /// list_index does.

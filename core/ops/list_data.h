@@ -12,7 +12,7 @@ namespace reel {
 
 struct ListData final : BlockAttachment {
   PersistentList items;
-  bool may_grow = false;  ///< a write beyond the end appends
+  bool may_grow = false;  ///< by a write beyond the end
 };
 
 inline const ListData& data_of(const Tensor& list) {

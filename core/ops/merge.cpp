@@ -190,7 +190,8 @@ bool is_static(const Dim& dim) {
   return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
 }
 
-/// True if entries of a ragged dim stay contiguous: each of its positions becomes the same number.
+/// True if entries of a ragged dim stay contiguous: each position becomes the same number of
+/// positions.
 bool keeps_entries(const Dims& merged) {
   if (!merged[0].is_ragged()) return false;
   return std::none_of(merged.begin() + 1, merged.end(), [&](const Dim& dim) {

@@ -1,6 +1,6 @@
 // Philox4x32-10 for a block of counters: rounds as in philox.h, on vectors. Compiled three times,
-// with -DREEL_ISA=sse42, avx2 and avx512. GCC 12 reports the deliberately undefined registers in
-// its own AVX-512 header as errors (PR 105593).
+// with -DREEL_ISA=sse42, avx2 and avx512. GCC 12 warns about the deliberately undefined registers
+// in its own AVX-512 header (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 

@@ -1,6 +1,6 @@
 // The loops of element-wise ops. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and
-// the flags for it; pointwise_kernels.cpp selects one of the tables at program start. GCC 12
-// reports the deliberately undefined registers in its own AVX-512 header as errors (PR 105593).
+// the flags for it; pointwise_kernels.cpp selects one of the tables at program start. GCC 12 warns
+// about the deliberately undefined registers in its own AVX-512 header (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 

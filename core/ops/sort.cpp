@@ -319,7 +319,8 @@ TopKOverAxes top_k_along(const Tensor& x, const std::vector<int>& axes, const Di
   const TopKAttrs attrs{front, static_cast<int>(axes.size()), checked_k(x.type(), k)};
   const Tensor lines = side_by_side(x, axes, front);
   Tensors found = bind_all(top_k_op, {lines}, make_attrs(attrs));
-  // Only the first output, positions along all axes together, indexes x; the others are results.
+  // found[0] has the positions along all axes together. Only its axis `front` is new; its other
+  // axes match those of x.
   GatherAttrs places{.axis = front, .count = attrs.count, .rule = IndexRule::optional};
   for (int i = 0; i < found[0].rank(); ++i)
     places.matched.push_back(i == front ? -1 : i < front ? i : i + attrs.count - 1);

@@ -154,7 +154,7 @@ const Op unstride_op{
 // ---- Public functions ---------------------------------------------------------------------------
 
 namespace {
-/// slice with a step other than 1, of x alone: other tensors whose lengths run over the axis stay.
+/// slice with a step other than 1, of x alone: AlongAxis slices the lengths that run over the axis.
 Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                      std::int64_t step, const std::optional<Dim>& to) {
   const Dim dim = dim_at(x.type(), axis);

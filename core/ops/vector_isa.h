@@ -6,8 +6,7 @@
 // processor on an older one.
 #pragma once
 
-// GCC 12 reports the deliberately undefined registers in its own AVX-512 header as errors (PR
-// 105593).
+// GCC 12 warns about the deliberately undefined registers in its own AVX-512 header (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
