@@ -7,16 +7,17 @@
 namespace reel {
 namespace {
 
-/// Fewer are not worth a walk through what goes before and after the loop; more are of no use, and
-/// keep waiting whoever reads what the loop stacks.
+/// Smaller chunks do not pay for a pass over the ops before and after the inner loop. Larger ones
+/// bring no gain, and delay loops that read the stacks.
 constexpr std::int64_t kFewest = 16, kMost = 64;
-/// Where matrices do not stay in the second cache: the bytes of a chunk's steps over theirs.
+/// If matrices do not stay in the second-level cache: bytes of a chunk's time steps over bytes of
+/// matrices.
 constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
-/// More than kMost steps are of use where each has few rows; where they have not, a chunk of these
-/// takes much memory, under whatever policy.
+/// More than kMost time steps help if each has few batch rows. With many rows, a chunk of them
+/// would take much memory, under any policy.
 constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
 
-/// Beside so many chunks a shorter one does not count.
+/// With more chunks than this, a shorter last one costs little.
 constexpr std::int64_t kFewChunks = 8;
 
 std::int64_t second_cache() {
@@ -32,7 +33,8 @@ std::int64_t bytes_of(const TensorType& type) {
   return type.is_known() && !type.is_list() ? type.bytes() : 0;
 }
 
-/// The body of a step has loops: of a loop in chunks, that of the loop over a chunk's steps.
+/// Returns true if a time step of the loop contains loops. In a chunked loop, this is about the
+/// body of the inner loop.
 bool steps_have_loops(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
   if (!attrs.in_chunks) return has_loops(body);
@@ -43,7 +45,7 @@ bool steps_have_loops(const LoopAttrs& attrs) {
   });
 }
 
-/// By what a chunk does for all its steps, beside the loop over them.
+/// Returns true if an op of a chunk beside the inner loop reads the value.
 bool is_read_outside(const Graph& body, ValueId v) {
   return std::any_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
     const auto in = body.inputs_of(record);
@@ -51,7 +53,7 @@ bool is_read_outside(const Graph& body, ValueId v) {
   });
 }
 
-/// Of a ragged dim of so many steps.
+/// Returns the node of a ragged dim with `steps` time steps.
 Ref<DimNode> ragged_node(const Dim& time, std::int64_t steps, Ref<TensorBlock> lengths) {
   Ref<DimNode> node(new DimNode);
   node->name = time.name();
@@ -62,7 +64,7 @@ Ref<DimNode> ragged_node(const Dim& time, std::int64_t steps, Ref<TensorBlock> l
   return node;
 }
 
-/// What of the lengths lies in the node's steps, if `first` is the first of them.
+/// Writes the part of the lengths that lies in the node's time steps, from `first` on.
 void write_part(DimNode& node, const Dim& time, std::int64_t first) {
   const Tensor lengths(time.node()->lengths), part(node.lengths);
   const std::int32_t* from = lengths.data<std::int32_t>();
@@ -92,7 +94,7 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
   for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
     types.push_back(slice_type(inputs[i]));
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
-    if (!attrs.is_raw(k - attrs.first_stack()))  // that is what is saved
+    if (!attrs.is_raw(k - attrs.first_stack()))  // residuals do not count
       types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
   return types;
 }
@@ -112,19 +114,19 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
       step += bytes_of(type);
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
-    // What a gradient reads besides depends on what a rule has computed again.
+    // Captures of a gradient do not count: they depend on which values a rule recomputes.
     const bool counts_captures = attrs.in_chunks && !attrs.counts_down;
     for (std::size_t i = 0; counts_captures && i < attrs.body_captures.size(); ++i)
       if (is_read_outside(body, body.inputs[body.formal_count + i]))
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
-    // Loops that stand beside each other wait for whole chunks: large ones would keep them waiting,
-    // and chunks of different sizes do as well.
+    // Pipelined loops wait for whole chunks: large chunks, or chunks of different sizes, would
+    // delay them.
     const std::int64_t wanted = steps_of_chunk(step, attrs.is_handed_on ? 0 : matrices,
                                                steps_have_loops(attrs)),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     if (count <= kFewChunks)
-      chunks.size = (chunks.steps + count - 1) / count;  // so that the last is no small rest
-    else  // so that what lies between checkpoints, mostly a power of two, is whole chunks
+      chunks.size = (chunks.steps + count - 1) / count;  // avoids a small last chunk
+    else  // so that checkpoint gaps, mostly powers of two, are whole chunks
       chunks.size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
   }
   chunks.size = std::clamp<std::int64_t>(chunks.size, 1, std::max<std::int64_t>(chunks.steps, 1));

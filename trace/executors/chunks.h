@@ -1,4 +1,4 @@
-// trace/executors/chunks.h — Chunks, how a loop in chunks divides its steps.
+// trace/executors/chunks.h — Chunks: how a chunked loop divides its time steps.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace reel {
 
-/// Chunks of equal size, of which the last may be shorter.
+/// Chunks of equal size; the last one may be shorter.
 ///
-/// Where entries end one by one, each chunk has the lengths that are left of theirs in it. A plan
-/// has one dim for all chunks of a size even so, whose lengths lie where it says (lies_in_plan) and
-/// are those of the chunk that begins: show_lengths().
+/// If entries finish one by one, each chunk has its own lengths: the part of each entry's length
+/// that lies in the chunk. A plan still uses one dim for all chunks of a size. The lengths of that
+/// dim lie where the plan says (lies_in_plan); show_lengths() writes those of the next chunk there.
 struct Chunks {
-  Dim time;                ///< of all steps
-  std::int64_t steps = 0;  ///< in all
-  std::int64_t size = 1;   ///< steps of a chunk
-  Dim dim, rest_dim;       ///< of the steps of a chunk, and of the last one
-  // Where entries end one by one: what both dims show, and their nodes.
+  Dim time;                ///< dim of all time steps
+  std::int64_t steps = 0;  ///< time steps in all
+  std::int64_t size = 1;   ///< time steps of a chunk
+  Dim dim, rest_dim;       ///< of the time steps of a chunk; of the last, shorter chunk
+  // If entries finish one by one: the lengths that both dims show, and the nodes of these dims.
   Tensor lengths;
   Ref<DimNode> node, rest_node;
 
@@ -30,31 +30,39 @@ struct Chunks {
   std::int64_t steps_of(std::int64_t chunk) const { return std::min(size, steps - first(chunk)); }
   bool is_rest(std::int64_t chunk) const { return steps_of(chunk) != size; }
   bool has_rest() const { return steps % size != 0; }
-  /// From now on the lengths of the dims are those of a chunk.
+  /// Writes the lengths of a chunk into the lengths that `dim` and `rest_dim` show.
   void show_lengths(std::int64_t chunk) const;
-  /// A dim of its own for a chunk, which may be kept.
+  /// Returns a new dim for a chunk, with lengths of its own: the dim stays valid for later chunks.
   Dim made_dim(std::int64_t chunk) const;
 };
 
-/// What a step of a loop reads and writes, but for what it saves. inputs: types of the op's.
+/// Returns the types of the values that an iteration reads and writes: its slices, and its stacks
+/// without residuals. inputs: types of the op's inputs.
 std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// The chunks of a loop in chunks. inputs: types of the op's.
+/// Returns the chunks of a chunked loop, or the chunks that a loop would be given. inputs: types of
+/// the op's inputs.
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-/// The dim of some of its steps, with the name it has, and what lies in them of its lengths.
+/// Returns a dim for `count` time steps from `first` on, with the name of `time` and the part of
+/// its lengths that lies in them.
 Dim part_of_dim(const Dim& time, std::int64_t first, std::int64_t count);
 
-/// A symbol for the dim of some of its steps, whose number only a run knows.
+/// Returns a symbol for the dim of some of the time steps; only a run knows their number.
 Dim part_symbol(const Dim& time);
 
-/// So many steps are a chunk, when one of them reads and writes `step` bytes, and each chunk reads
-/// and writes `matrices` bytes besides (sums, weights that no gradient's reads outside of the inner
-/// loop):
-/// what it makes is read again while it is in the second cache, or else it is much beside matrices
-/// that are not, as far as that takes no more memory than it is worth. It depends on nothing else,
-/// least of all on threads or on what is saved. has_loops: a step is many steps of a loop inside,
-/// and few of it may be a chunk.
+/// Returns the number of time steps of a chunk.
+///
+/// step: bytes that one time step reads and writes.
+/// matrices: further bytes that each chunk reads and writes: sums, and weights that ops beside the
+/// inner loop read, except in a gradient loop.
+/// has_loops: the body has loops, so that a time step is many inner iterations and a chunk may be
+/// small.
+///
+/// A chunk's values fit the second-level cache, to be read again from there. If the matrices do not
+/// fit it, chunks grow until their values are large beside the matrices, limited by the memory that
+/// they take. The result depends on nothing else, in particular neither on threads nor on what is
+/// saved.
 std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_loops = false);
 
 }  // namespace reel

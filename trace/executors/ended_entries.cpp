@@ -9,8 +9,8 @@
 namespace reel {
 namespace {
 
-/// Dims that stay as they are: those of entries, of the elements of arrays in the state, and of a
-/// state that change (the body itself takes care of these).
+/// Returns the dims that stay unchanged: entry dims, dims of elements of arrays in the state, and
+/// dims of a state that change, which the body handles itself.
 Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   Dims result = attrs.entry_dims;
   result.insert(result.end(), attrs.kept_dims.begin(), attrs.kept_dims.end());
@@ -25,7 +25,8 @@ Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return result;
 }
 
-/// What stands for steps of a loop inside, with its data: other dims are laid out anew.
+/// Returns the data of a value that stands for saved steps of an inner loop: replacing dims needs
+/// it.
 Tensor in_memory(const Tensor& x) {
   const SavedValue* const saved = saved_value(x);
   if (!saved || x.type().is_list() || !saved->steps->is_uniform()) return x;
@@ -46,13 +47,13 @@ EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> i
   for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
   for (int i = 0; i < attrs.carries; ++i)
     if (attrs.fills[i] != Fill::as_is) dims_.add(inputs[attrs.first_carry() + i]);
-  // What was saved one by one may have dims that an iteration made.
+  // Residual lists may have dims that an iteration made.
   for (int i = 0; i < attrs.slices; ++i)
     if (const TensorType& slices = inputs[attrs.first_slice() + i];
         !slices.is_list() || attrs.fills[attrs.carries + i] != Fill::as_is)
       dims_.add(slice_type(slices));
   for (const int capture : attrs.body_captures) dims_.add(inputs[attrs.first_capture() + capture]);
-  // Sums are cotangents of what another loop captured: along dims that its iterations saw so.
+  // Sums are cotangents of another loop's captures, whose dims its iterations read in this form.
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, inputs);
   for (std::size_t k = attrs.carries + attrs.stacks; k < body.outputs.size(); ++k)

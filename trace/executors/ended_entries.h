@@ -1,5 +1,5 @@
-// trace/executors/ended_entries.h — EndedEntries, what ended entries of a loop see and what comes
-// of it.
+// trace/executors/ended_entries.h — EndedEntries: how finished entries read and write a loop's
+// values.
 #pragma once
 
 #include "reel/core/ops/loop.h"
@@ -7,24 +7,29 @@
 
 namespace reel {
 
-/// Iterations of one run of a loop in which some entries have ended (core/ops/entries.h).
+/// Converts values between a loop and its body for iterations in which some entries have finished
+/// (core/ops/entries.h).
 class EndedEntries {
  public:
-  /// inputs: types of the op's.
+  /// inputs: types of the op's inputs. `attrs` must outlive this object.
   EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
-  /// The entries that run in this iteration.
+  /// Sets the entries that run in this iteration: a boolean mask. Must be called before the methods
+  /// below.
   void set_live(const Tensor& live);
 
-  /// Input i of the body, the position not counted, as it sees it.
+  /// Returns input `input` of the body, the position not counted, as the body reads it. Finished
+  /// entries are filled as the loop's `fills` say.
   Tensor seen(const Tensor& x, std::size_t input) const;
-  /// What the body's dims stand for in this iteration.
+  /// Returns the body with bindings for the dims of this iteration.
   SubGraph body() const;
-  /// Output k of the body, as it is outside.
+  /// Returns output `output` of the body with the dims that it has outside.
   Tensor made(const Tensor& x, std::size_t output) const;
-  /// What a stack or sum takes of it.
+  /// Returns the term that a stack or sum takes of such an output: finished entries are zero,
+  /// except in residuals and in outputs that add finished entries to running ones.
   Tensor term(const Tensor& made, std::size_t output) const;
-  /// What a carry is after the iteration.
+  /// Returns the carry behind the iteration: finished entries keep the value `before`, unless the
+  /// carry's fill is as_is.
   Tensor next(const Tensor& made, const Tensor& before, int carry) const;
 
  private:

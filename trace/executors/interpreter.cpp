@@ -1,5 +1,5 @@
-// The interpreter: runs a graph op by op with the eager kernels. Its meaning is eager mode's, to
-// the bit.
+// The interpreter: runs a graph op by op with the eager kernels. Results equal those of eager mode,
+// bit for bit.
 #include "reel/trace/executors/interpreter.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class LoopRun {
   }
 
  private:
-  /// slice: as the body takes them.
+  /// slice: type of the slices in the body.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
     if (slices.type().is_list() && attrs_.in_chunks) {
       const Tensors steps = list_elements(slices);
@@ -118,9 +118,9 @@ class LoopRun {
     if (has_ended)
       before = std::move(state_);
     else
-      state_.clear();  // so that the body may reuse what nobody else holds
+      state_.clear();  // so that the body may reuse buffers without other references
     const auto replayed = [&] { return replay(body_, inputs, env); };
-    // Of a chunk, the loop inside says which iteration it was.
+    // In a chunk, the inner loop adds the iteration to errors.
     Tensors outputs =
         attrs_.in_chunks ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
     if (has_ended)
@@ -160,7 +160,7 @@ class LoopRun {
     }
   }
 
-  /// A slice of what was saved; in a loop in chunks, of a chunk of steps.
+  /// Returns a slice of saved steps; in a chunked loop, the slices of a chunk.
   Tensor saved_slice(std::size_t i, std::int64_t position) const {
     SavedSteps& steps = *saved_[i]->steps;
     const Tensor& all = args_.input(attrs_.first_slice() + i);
@@ -175,13 +175,13 @@ class LoopRun {
     return all.type().is_list() ? make_list(all.type().element(), slices)
                                 : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
   }
-  /// How many steps ran before the iteration at a position.
+  /// Returns how many time steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {
     if (!attrs_.in_chunks) return iterations_.count();
     return attrs_.is_reverse ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
                              : chunks_.first(position);
   }
-  /// inputs: of the body, as they are where no entry has ended.
+  /// inputs: of the body, before finished entries are filled.
   void take_checkpoint(std::int64_t position, const Tensors& inputs) {
     times_.begin(steps_before(position),
                  [&](int i) { return bytes_of(state_[static_cast<std::size_t>(i)]); });
@@ -205,12 +205,12 @@ class LoopRun {
         lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
   }
 
-  /// What the body gets as its position.
+  /// Returns the position that the body receives.
   Tensor place_of(std::int64_t position) const {
     if (attrs_.in_chunks) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
     return scalar(iterations_.step_at(position), i64);
   }
-  /// Step by step, in the order in which the loop goes.
+  /// Splits the term of a chunk into time steps, in the order in which the loop runs.
   void put_chunk(int i, std::int64_t chunk, const Tensor& term) {
     Tensors steps = steps_of(term);
     const auto count = static_cast<std::int64_t>(steps.size());
@@ -224,7 +224,7 @@ class LoopRun {
         stacks_[i].put(position, std::move(element));
     }
   }
-  /// Of what a chunk gives to a stack.
+  /// Returns the time steps of a chunk's term.
   static Tensors steps_of(const Tensor& term) {
     return term.type().is_list() ? list_elements(term) : unstack_shown(term, 0);
   }
@@ -292,7 +292,7 @@ class LoopRun {
         out.push_back(zeros(element.with(dims)));
         continue;
       }
-      // Where iterations ended before the dim does, what they would have made is zero.
+      // If iterations end before the dim does, the remaining positions are zero.
       out.push_back(stacks_[i].finish(dim.has_size() ? dim : Dim(extent)));
     }
     for (int i = 0; i < attrs_.sums; ++i) {
@@ -319,16 +319,16 @@ class LoopRun {
   const LoopAttrs& attrs_;
   const Graph& body_;
   Iterations iterations_;
-  Chunks chunks_;    ///< of a loop in chunks
-  Dims chunk_dims_;  ///< of each of them
+  Chunks chunks_;    ///< of a chunked loop
+  Dims chunk_dims_;  ///< by chunk
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
-  std::vector<const SavedValue*> saved_;  ///< by slice; null for those that are all there
+  std::vector<const SavedValue*> saved_;  ///< by slice; null if all of it is in memory
   std::vector<int> own_dims_;             ///< slices whose dims iterations made
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
   Spills spills_;
-  std::vector<Ref<Spilled>> spilled_;  ///< by stack, of those that are
+  std::vector<Ref<Spilled>> spilled_;  ///< by stack; null if it is not spilled
   std::vector<StackWriter> stacks_;
   std::vector<TermSum> sums_;
   std::optional<EndedEntries> ended_;
@@ -337,7 +337,7 @@ class LoopRun {
 }  // namespace
 
 Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
-  // The inputs stay where they are until all is done: they are the caller's again if it fails.
+  // The inputs stay alive until the run is done: they go back to the caller if it fails.
   ModeScope plain({});
   std::shared_ptr<const Optimised> form;
   {

@@ -1,4 +1,4 @@
-// trace/executors/interpreter.h — running a graph op by op: the reference.
+// trace/executors/interpreter.h — runs a graph op by op; the reference for the other executors.
 #pragma once
 
 #include "reel/core/graph.h"
@@ -6,8 +6,11 @@
 
 namespace reel {
 
-/// Runs a graph on its inputs (formal ones, then captures) with the eager kernels, one after the
-/// other: the bits of eager mode, whatever passes a plan would make.
+/// Runs a graph with the eager kernels, one op after the other.
+///
+/// inputs: the formal inputs, then the captures. They stay alive until the run is done, so that the
+/// caller has them if it fails.
+/// Returns the outputs, with the bits of eager mode, whatever passes a plan would apply.
 Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions& = {});
 
 }  // namespace reel

@@ -19,7 +19,7 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
     const Tensor& slices = *in[attrs.first_slice() + i].tensor;
     if (!slices.type().is_list()) limit = std::min(limit, slices.type().sizes()[0]);
   }
-  // Refused before the first iteration rather than behind the last.
+  // Checks before the first iteration rather than after the last.
   if (const auto known = expected()) checked_i32(*known, "loop", "the number of iterations");
   if (!attrs.entry_dims.empty() && attrs.cond) reached_ = zeros(attrs.entry_dims, i32);
 }

@@ -1,4 +1,5 @@
-// trace/executors/iterations.h — Iterations, which iterations of a loop run, and for which entries.
+// trace/executors/iterations.h — Iterations: counts a loop's iterations and tells which entries
+// run.
 #pragma once
 
 #include <algorithm>
@@ -14,39 +15,43 @@
 
 namespace reel {
 
-/// What counts the iterations of one run of a loop, for every executor.
+/// Counts the iterations of one run of a loop, for every executor.
 class Iterations {
  public:
   /// in: inputs of the op.
   Iterations(const LoopAttrs& attrs, OpInputs in);
 
-  /// How many there may be, INT64_MAX where only a condition or a list of slices tells. Lists may
-  /// lower it before the first.
+  /// Upper bound of the number of iterations; INT64_MAX if only a condition or a list of slices
+  /// ends the loop. Lists may lower it before the first iteration.
   std::int64_t limit;
-  /// The same where it is a number of steps to reckon with: a condition may end a loop long before.
+  /// Returns `limit` if it is the number of iterations to expect; nothing if it is unbounded, or if
+  /// a condition may end the loop long before.
   std::optional<std::int64_t> expected() const {
     if ((attrs_.cond && !attrs_.is_reverse) || limit == std::numeric_limits<std::int64_t>::max())
       return std::nullopt;
     return limit;
   }
-  /// How many have run.
+  /// Returns the number of iterations that have run.
   const std::int64_t& count() const { return count_; }
-  /// Where this one is: the step that the body sees.
+  /// Returns the time step at a position: the index that the body reads.
   std::int64_t step_at(std::int64_t position) const { return first_ + position; }
-  /// The number of this one, for errors.
+  /// Returns the number of this iteration for error messages. Gradient loops count as the forward
+  /// loop does.
   std::int64_t number() const {
     const std::int64_t step = step_at(attrs_.is_reverse ? limit - 1 - count_ : count_);
     if (attrs_.counts_down == attrs_.is_reverse) return step;
     return (attrs_.has_chunk ? all_ : limit) - 1 - step;
   }
 
-  /// Calls step(position, live) for each, unless the call is cancelled; live: which entries run,
-  /// undefined where all do. ask(): the condition, a Tensor that is read before anything else is
-  /// called.
+  /// Calls step(position, live) for each iteration. Throws if the call is cancelled.
+  ///
+  /// live: mask of the running entries; undefined if all run.
+  /// ask(): evaluates the condition. The returned Tensor is read before any other call.
   template <class Step, class Ask>
   void run(Step&& step, Ask&& ask);
 
-  /// The next one alone, of a loop without entries or a condition, unless the call is cancelled.
+  /// Calls step(position) for the next iteration only. Requires a loop without entries and without
+  /// a condition. Throws if the call is cancelled.
   template <class Step>
   void run_next(Step&& step) {
     check_cancellation();
@@ -54,33 +59,37 @@ class Iterations {
     ++count_;
   }
 
-  /// Goes on behind so many iterations, which have run elsewhere.
+  /// Continues behind the first `count` iterations, which ran elsewhere.
   void skip(std::int64_t count) { count_ = count; }
-  /// The same behind so many iterations. reached: of each entry, of a loop that makes_lengths().
+  /// Returns a copy that continues behind the first `count` iterations. reached: iterations of each
+  /// entry so far, if the loop makes_lengths().
   Iterations behind(std::int64_t count, const Tensor& reached = {}) const {
     Iterations result = *this;
     result.count_ = count;
     if (reached.is_defined()) result.reached_ = reached;
     return result;
   }
-  /// Which entries run at a position, as far as lengths say; undefined where there are none.
+  /// Returns the mask of entries that run at a position, as far as lengths tell; undefined if there
+  /// are no lengths.
   Tensor live_at(std::int64_t position) const;
 
-  /// The dim that the loop makes, for as many iterations as ran.
+  /// Returns the dim that the loop makes, as long as the number of iterations that ran.
   Dim made_dim() const;
-  /// The output that tells others that dim.
+  /// Returns the output (a token) that tells later ops that dim.
   Tensor token(const Dim& made) const;
-  /// How many iterations each entry ran, of a loop that has entries and a condition.
+  /// Returns how many iterations each entry ran, for a loop with entries and a condition.
   const Tensor& reached() const { return reached_; }
 
  private:
   const LoopAttrs& attrs_;
   Tensor lengths_, reached_;
   std::int64_t count_ = 0;
-  std::int64_t first_ = 0, all_ = 0;  ///< where the chunk begins that it runs over, steps in all
+  std::int64_t first_ = 0,
+               all_ =
+                   0;  ///< first time step of the chunk that the loop runs over; time steps in all
 };
 
-/// An integer scalar.
+/// Returns the value of an integer scalar, i64 or i32.
 inline std::int64_t integer_of(const Tensor& t) {
   return t.dtype() == i64 ? *t.data<std::int64_t>() : *t.data<std::int32_t>();
 }
@@ -99,7 +108,7 @@ void Iterations::run(Step&& step, Ask&& ask) {
       step(count_, Tensor());
     }
   } else {
-    Tensor active;  // those whose condition held so far
+    Tensor active;  // entries whose condition has held so far
     if (attrs_.cond) active = ones(attrs_.entry_dims, boolean);
     if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, ask());
     while (count_ < limit) {

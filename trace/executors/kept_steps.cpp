@@ -15,7 +15,7 @@ KeptSteps::Decision KeptSteps::before(std::int64_t step) {
   while (most_ && taken_ + result.takes > most_ && (taken_ > 1 || result.takes)) {
     ++result.drops;
     every_ *= 2;
-    result.takes = result.takes && taken_ % 2 == 0;  // else the one before it stays
+    result.takes = result.takes && taken_ % 2 == 0;  // otherwise the one before it stays
     taken_ = (taken_ + 1) / 2;
   }
   taken_ += result.takes;

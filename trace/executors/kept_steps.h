@@ -1,4 +1,5 @@
-// trace/executors/kept_steps.h — KeptSteps, before which steps of a loop a checkpoint is taken.
+// trace/executors/kept_steps.h — KeptSteps: before which iterations of a loop a checkpoint is
+// taken.
 #pragma once
 
 #include <algorithm>
@@ -10,45 +11,51 @@
 
 namespace reel {
 
-/// Which checkpoints a loop keeps while it runs, however long that will be. Every so many steps; or
-/// as many as a number of slots allows: when three quarters of these are taken, every second
-/// checkpoint is dropped, and from then on they are taken half as often. The rest of the slots is
-/// for the way back (revolve.h). Where a loop goes in chunks, before chunks only.
+/// Decides which checkpoints a loop keeps while it runs; the trip count need not be known.
+///
+/// Checkpoint::every: a checkpoint every `every` steps. Budget: checkpoints use at most three
+/// quarters of the slots. When these are full, every second checkpoint is dropped, and from then on
+/// checkpoints are taken half as often. The remaining slots serve the reverse sweep (revolve.h). A
+/// chunked loop takes checkpoints before chunks only.
 class KeptSteps {
  public:
-  /// every: of a run of steps, 0 for as few as `slots` allow.
+  /// every: steps between checkpoints; 0 for a budget of `slots` checkpoints.
   KeptSteps(std::int64_t every, std::int64_t slots);
 
-  /// Whether a checkpoint is to be taken before this step (or chunk, the first of whose steps it
-  /// is); steps rise. Before that, so many times: every second of those that were taken is to be
-  /// dropped, the second one among them. To be asked before each.
+  /// The actions before an iteration: first drop every second checkpoint (from the second one on),
+  /// `drops` times; then take a checkpoint if `takes`.
   struct Decision {
     bool takes = false;
     int drops = 0;
   };
+  /// Returns the actions before an iteration. Must be called before each one, in increasing
+  /// order.
+  ///
+  /// step: number of the iteration; of a chunked loop, the first time step of the chunk.
   Decision before(std::int64_t step);
-  /// before() may say that one is to be taken.
+  /// Returns true if before() may ask for a checkpoint at this step.
   bool is_due(std::int64_t step) const { return place(step) >= next_; }
-  /// How many checkpoints there are now.
+  /// Returns the number of checkpoints that exist now.
   std::int64_t taken() const { return taken_; }
-  /// From here on there are at most so many slots: the state has grown.
+  /// Lowers the limit to what `slots` slots allow, as the state has grown.
   void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
-  /// Of so many slots, how many a loop takes.
+  /// Returns how many of `slots` slots the forward loop may use for checkpoints.
   static std::int64_t most(std::int64_t slots) {
     return std::max<std::int64_t>(slots - slots / 4 - (slots % 4 != 0), 1);
   }
 
  private:
-  /// What strides count: under a budget steps, or chunks, of which one may be shorter. Strides of
-  /// fewer steps than a chunk has would drop checkpoints, and take as many as before.
+  /// Returns the position in the unit of the stride: under a budget calls of before(), otherwise
+  /// steps. Under a budget a stride in time steps that is shorter than a chunk would drop
+  /// checkpoints and still take as many as before.
   std::int64_t place(std::int64_t step) const { return most_ ? calls_ : step; }
 
-  std::int64_t every_, most_;  ///< 0: any number
-  std::int64_t calls_ = 0;     ///< of before(): steps, or chunks
+  std::int64_t every_, most_;  ///< 0: no limit
+  std::int64_t calls_ = 0;     ///< calls of before(): iterations, or chunks
   std::int64_t next_ = 0, taken_ = 0;
 };
 
-/// Drops every second one, the second one among them.
+/// Drops every second element, from the second one on.
 template <class T>
 void thin(std::vector<T>& checkpoints) {
   std::size_t kept = 0;
@@ -57,16 +64,20 @@ void thin(std::vector<T>& checkpoints) {
   checkpoints.resize(kept);
 }
 
-/// Of a checkpoint: which step it is, and of how many a unit consists.
+/// Bytes that a checkpoint takes beside its state: its step, and the number of time steps of a unit
+/// (i64 each).
 inline constexpr std::int64_t kBytesOfWhich = 16;
 
-/// How many checkpoints such a loop takes in so many units (steps, or chunks of `unit` steps),
-/// those that it drops again counted. slots: of a budget.
+/// Returns how many checkpoints such a loop takes, including those that it drops later.
+///
+/// slots: of a budget.
+/// units: iterations or chunks, each of `unit` time steps.
 std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
                                std::int64_t unit);
 
-/// The slots of a loop under a budget, whose state has so many bytes: half of the budget is that of
-/// checkpoints, the other half that of steps that are computed again.
+/// Returns the number of checkpoint slots of a loop under a budget whose state takes `state_bytes`
+/// bytes; at least 1. Half of the budget is for checkpoints, the other half for recomputed
+/// residuals.
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/executors/loop_types.h — types that only a run of a loop tells.
+// trace/executors/loop_types.h — types of loop values that are known only while a loop runs.
 #pragma once
 
 #include "reel/core/ops/loop.h"
@@ -6,40 +6,46 @@
 
 namespace reel {
 
-/// A type of the body where no iteration ran, given the types of the loop's inputs: sizes that only
-/// an iteration would know count as zero.
+/// Returns a type of the body for a loop that ran zero iterations. Sizes that only an iteration
+/// would determine are zero.
+///
+/// inputs: types of the loop's inputs.
 TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const TensorType& type);
 
-/// What a loop finds in a list that it runs along, where elements that nobody wrote are zeros: a
-/// cotangent ends at the last element that somebody read. slice: as the body takes it; limit: how
-/// many iterations there may be, INT64_MAX for as many as there are elements.
+/// Returns the slices that a loop reads from a list. Missing elements are zeros: a cotangent list
+/// ends at the last element that was read.
+///
+/// slice: type of a slice in the body.
+/// limit: maximum number of iterations; INT64_MAX is replaced by the length of the list.
 Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
 
-/// The step at a position of slices that stand for steps, with the dims that their type has: an
-/// iteration may have named these anew (name_alike). Requires that SavedSteps::need() has been
-/// called for it.
+/// Returns the value of one time step from a tensor that stands for saved steps, with the dims of
+/// its type. A recomputed iteration may have made these dims anew (name_alike()). Requires that
+/// SavedSteps::need() was called for the position.
 Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 
-/// The elements of some steps, as far as there are any. all: those of the list.
+/// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
-/// Slices of a loop that are elements of lists, whose dims may be those of the iteration that made
-/// them: by number, of those where the body has names for them.
+/// Returns the numbers of the slices that are list elements whose dims the saving iteration made,
+/// if the body names these dims.
 std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
-/// What the body takes, where such slices may come from several runs of the step that made their
-/// dims, as do the carries: a dim of the body is one in all of it. inputs: of the body; env: of it.
+/// Gives such slices the dims of the body. A step that is recomputed makes its dims anew, so that
+/// slices and carries may come with different dims; in the body each is one dim.
+///
+/// inputs: inputs of the body; changed. env: its dims; bound.
 void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
                 DimEnv& env);
 
-/// What the elements of a list have in common: plain sizes that differ are unknown. One of them at
-/// least is defined.
+/// Returns the common type of the elements: plain sizes that differ become unknown. Requires that
+/// at least one element is defined.
 TensorType common_type(const Tensors& elements);
-/// The same of two elements.
+/// As above, for two types.
 TensorType common_type(const TensorType& a, const TensorType& b);
 
-/// The bytes of its elements; of a list, those of all its elements; of what stands for steps, those
-/// that these hold in memory.
+/// Returns the bytes of the tensor's elements. For a list: the sum over its elements. For a tensor
+/// that stands for saved steps: the bytes that these hold in memory.
 std::int64_t bytes_of(const Tensor& tensor);
 
 }  // namespace reel

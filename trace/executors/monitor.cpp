@@ -12,7 +12,7 @@ template <class Done>
 bool look_until(Done done) {
   const auto end = std::chrono::steady_clock::now() + kLooks;
   do {
-    constexpr int kAtOnce = 16;  // a look takes some 0.2 microseconds
+    constexpr int kAtOnce = 16;  // a check takes about 0.2 microseconds
     for (int i = 0; i < kAtOnce; ++i) {
       if (done()) return true;
       std::this_thread::yield();

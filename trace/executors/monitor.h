@@ -1,4 +1,5 @@
-// trace/executors/monitor.h — Monitor, what threads that work side by side share, and their news.
+// trace/executors/monitor.h — Monitor: a mutex with notification that waits briefly before
+// sleeping.
 #pragma once
 
 #include <atomic>
@@ -8,8 +9,8 @@
 
 namespace reel {
 
-/// A mutex that is held for microseconds, and news that threads wait for mostly not much longer:
-/// they look for a while before they sleep, as who sleeps is slow to wake up. To be locked with
+/// A mutex for critical sections of microseconds, with a condition to wait for. Threads poll for
+/// about 100 microseconds before they sleep, because waking up is slow. Lock with
 /// std::unique_lock<Monitor>.
 ///
 /// Source: C. A. R. Hoare, Monitors: an operating system structuring concept, CACM 17(10), 1974.
@@ -18,17 +19,18 @@ class Monitor {
   void lock();
   void unlock() { mutex_.unlock(); }
 
-  /// Something is new. By who holds it.
+  /// Notifies waiting threads of a change. Requires that the caller holds the lock.
   void tell();
-  /// Lets go until another thread tells, for some 100 microseconds at most -> whether one did.
+  /// Releases the lock and polls for a notification, for about 100 microseconds; then locks again.
+  /// Returns true if there was one.
   bool look_out();
-  /// Lets go until another thread tells.
+  /// Releases the lock until another thread notifies; then locks again.
   void wait();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<std::uint32_t> changes_{0};  ///< written by who holds the mutex
+  std::atomic<std::uint32_t> changes_{0};  ///< notifications so far; written under the mutex
   int asleep_ = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace reel {
 namespace {
 
-/// What a stack that lies in a file has in memory, of which `window` is its share.
+/// Returns the maximum bytes in memory of a stack in a file. window: its share of the window.
 std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std::int64_t count,
                               std::int64_t together, std::int64_t asked, bool is_expected) {
   const std::int64_t run = std::max<std::int64_t>(step_bytes * together, 1),
@@ -29,14 +29,13 @@ std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std:
   return all <= most ? all + copy : std::min(in_memory, all + copy);
 }
 
-/// Whether what the loop keeps for its gradient may lie in a file: it swaps, and is in no other
-/// one.
+/// Returns true if residuals of the loop may lie in a file: it swaps, and is inside no other loop.
 bool spills(const LoopAttrs& loop) {
   return loop.swaps && std::any_of(loop.stack_kinds.begin(), loop.stack_kinds.end(),
                                    [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
 }
 
-/// One run of a loop, and back over it as Recalled goes, without any tensor.
+/// Simulates one run of a loop and its reverse sweep as Recalled does it, without tensors.
 class ForetoldLoop {
  public:
   ForetoldLoop(const LoopAttrs& loop, std::int64_t steps, std::int64_t unit,
@@ -90,7 +89,7 @@ class ForetoldLoop {
     way_.emplace(loop_, std::move(kept), units_, unit_ != 1);
   }
 
-  /// Bytes of the checkpoints, and of which steps they are.
+  /// Returns the bytes of checkpoints in memory, with their step numbers.
   std::int64_t in_memory(std::int64_t kept) const {
     return kept * kBytesOfWhich + (file_ ? file_->in_memory(put_) : kept * state_bytes_);
   }
@@ -138,7 +137,7 @@ class ForetoldLoop {
     return first;
   }
 
-  /// besides: steps of what comes to the others.
+  /// besides: time steps of the parts that are copied into the request.
   void put_together(std::int64_t besides) {
     piece_ = count_;
     count_memory(besides);
@@ -156,24 +155,25 @@ class ForetoldLoop {
 
   const LoopAttrs& loop_;
   std::int64_t steps_, unit_, units_, state_bytes_, unit_bytes_;
-  bool measures_;  ///< a step behind each checkpoint is run to see what it saves
+  bool measures_;  ///< a step behind each checkpoint is run to measure its residuals
   std::optional<FileOfCheckpoints> file_;
-  std::int64_t put_ = 0;  ///< checkpoints, those that were dropped counted
+  std::int64_t put_ = 0;  ///< checkpoints taken, including dropped ones
   std::optional<WayBack> way_;
   std::deque<Part> parts_;  ///< in memory
-  std::int64_t count_ = 0;  ///< what was asked for last
-  std::int64_t piece_ = 0;  ///< the same, where it was put together
+  std::int64_t count_ = 0;  ///< time steps of the last request
+  std::int64_t piece_ = 0;  ///< the same, if they were copied into one buffer
   std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, most_ = 0;
 };
 
-/// What one step saves.
+/// Residual bytes of one step.
 struct StepCosts {
-  std::optional<std::int64_t> bytes;  ///< and takes while that is put in one piece
-  std::int64_t inside = 0;   ///< what loops inside have of it before that, of the step that runs
-  bool is_measured = false;  ///< of values of unknown sizes a run takes a step to see them
+  std::optional<std::int64_t> bytes;  ///< including the copy into one buffer
+  std::int64_t inside = 0;  ///< bytes that inner loops hold before that copy, of the step that runs
+  bool is_measured = false;  ///< sizes are unknown: a step is run to measure them
 };
 
-/// Of values that steps save in one piece, what loops inside have put into memory of their own.
+/// Returns the bytes that inner loops hold of residuals that are then copied into one buffer per
+/// step.
 std::int64_t made_inside(const Graph& body, std::span<const ValueId> saved) {
   std::int64_t result = 0;
   for (const ValueId v : saved) {
@@ -196,10 +196,11 @@ StepCosts step_costs(const RecallAttrs& attrs, std::span<const TensorType> input
                          .subspan(loop.first_stack() + static_cast<std::size_t>(attrs.first_saved),
                                   outputs.size());
   StepCosts result;
-  std::int64_t all = 0, most = 0;  // most: of a value that is put in one piece
+  std::int64_t all = 0,
+               most = 0;  // most: bytes of the largest value that is copied into one buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& type = outputs[i];
-    // What a loop inside keeps is a list in each step, as long as that loop likes.
+    // An inner loop's residuals are a list in each step; only that loop's run tells its length.
     const bool is_of_lists = body.types[saved[i]].is_list();
     const TensorType one = is_of_lists ? type.element() : slice_type(type);
     const auto count = known_tensors(body, saved[i], body.types);
@@ -233,7 +234,7 @@ PolicyCosts policy_costs(const RecallAttrs& attrs, std::span<const TensorType> i
   const auto state = bytes_of(carries);
   const StepCosts of_step = step_costs(attrs, inputs, outputs);
   const std::optional<std::int64_t>& step = of_step.bytes;
-  // A plan has what steps of a chunk save in one piece from the start.
+  // For chunks, a plan stores residuals in one buffer from the start.
   const std::int64_t inside = unit == 1 ? of_step.inside : 0;
   if (steps && state && step) {
     PolicyCosts result =

@@ -1,4 +1,4 @@
-// trace/executors/policy_costs.h — what a loop under a policy takes, foretold.
+// trace/executors/policy_costs.h — predicts the memory and recomputation of a loop under a policy.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,43 @@
 
 namespace reel {
 
-/// Bytes of tensors; nothing where those of one are known to a run only.
+/// Returns the sum of the tensors' bytes; nothing if one of the sizes is known only at run time.
 std::optional<std::int64_t> bytes_of(std::span<const TensorType> types);
 
-/// What a loop under a Checkpoint takes at most, at any time until its gradient is done. -1: only a
-/// run tells.
+/// Predicted maxima of a loop under a Checkpoint policy, from its start to the end of its gradient.
+/// -1 stands for a value that only a run can tell.
 struct PolicyCosts {
-  std::int64_t checkpoints = -1;  ///< bytes of states in memory, and of which steps they are
-  std::int64_t steps = -1;        ///< that are run again, and in memory, at a time
-  std::int64_t bytes = -1;        ///< that these save
-  double runs = -1;               ///< of a step, forwards and on the way back, on average
+  std::int64_t checkpoints = -1;  ///< bytes of checkpoints in memory, with their step numbers
+  std::int64_t steps = -1;        ///< time steps whose recomputed residuals are in memory together
+  std::int64_t bytes = -1;        ///< bytes of these residuals
+  double runs = -1;               ///< average runs of a time step, forward and recomputed
   bool has_arrays =
-      false;  ///< in the state, of which `checkpoints` counts no elements that steps made
+      false;  ///< the state has arrays; `checkpoints` leaves out elements that iterations made
 };
-/// inputs, outputs: types of the recall op's. steps: of the loop, where that is known. unit: so
-/// many are run at a time; asked: so many are asked for, which a gradient in chunks does for each.
-/// Where the number of steps is not known, the bound that the policy itself gives: of a budget half
-/// for states and half for steps, or one of each if that is more, and known.
+/// Returns the costs of a loop under a policy. If the number of time steps is unknown, returns the
+/// bound of the policy itself: under a budget, half for states and half for residuals, or one of
+/// each if that is known and more.
+///
+/// inputs, outputs: types of the recall op's inputs and outputs.
+/// steps: time steps of the loop, if known.
+/// unit: time steps that are recomputed together.
+/// asked: time steps that the gradient requests at once; a chunked gradient requests chunks.
 PolicyCosts policy_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
                          std::int64_t unit, std::int64_t asked);
 
-/// The file for checkpoints of a loop that swaps. Under a budget there is one only where it has
-/// less of them in memory than there would be without: it cannot let go of those that are dropped.
+/// Decides whether a loop that swaps puts its checkpoints into a file. Under a budget it does so
+/// only if this lowers the memory: a file keeps the space of dropped checkpoints.
 class FileOfCheckpoints {
  public:
-  /// carries: bytes of each; arrays: of those in the state, which stay in memory.
+  /// carries: bytes of each carry. arrays: bytes of the arrays in the state, which stay in memory.
   FileOfCheckpoints(const LoopAttrs& loop, std::vector<std::int64_t> carries,
                     std::int64_t arrays = 0);
   bool is_used() const;
-  /// Bytes of checkpoints in memory at most, when so many have been put there; -1: any number.
+  /// Returns the maximum bytes of checkpoints in memory after `puts` checkpoints were written; puts
+  /// = -1 for any number.
   std::int64_t in_memory(std::int64_t puts) const;
-  /// Of a budget; 0: none.
+  /// Returns the slots of a budget; 0 without one.
   std::int64_t slots() const { return slots_; }
 
  private:
@@ -50,13 +55,15 @@ class FileOfCheckpoints {
   std::int64_t state_, slots_;
 };
 
-/// Of a stack in a file, the bytes in memory at most: its share of the window in blocks, two at
-/// least, and three that are on their way. step_bytes: of a step, or a checkpoint; count: of such,
-/// -1 where only a run tells; together: how many are put at a time; asked: how many are asked for
-/// at a time, of which there is a copy in the window where they lie in several blocks;
-/// is_expected: the loop knows `count` when it begins, and makes room for that. Otherwise room
-/// grows: it is up to twice as large as what is there, and while it is copied what it was before is
-/// there, too.
+/// Returns the maximum bytes in memory of a stack that lies in a file: its share of the window in
+/// blocks, at least two, and three blocks in flight.
+///
+/// step_bytes: bytes of a step or checkpoint.
+/// count: their number; -1 if only a run tells.
+/// together: steps that are written at once.
+/// asked: steps that are requested at once; the window holds a copy of them if they span blocks.
+/// is_expected: the loop knows `count` when it begins, and allocates that much. Otherwise a block
+/// grows to up to twice its contents, and while it is copied the old memory exists as well.
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
                                      std::int64_t count, std::int64_t together, std::int64_t asked,
                                      bool is_expected = true);

@@ -34,7 +34,7 @@ Recalled::Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorT
   }
 }
 
-/// What a carry was at a checkpoint.
+/// Returns the value of a carry at a checkpoint.
 Tensor Recalled::carry_at(std::size_t carry, std::size_t checkpoint) const {
   const SavedValue* const saved = saved_value(checkpoints_[carry]);
   if (!saved) return in_memory_[carry][checkpoint];
@@ -44,7 +44,7 @@ Tensor Recalled::carry_at(std::size_t carry, std::size_t checkpoint) const {
   return saved->steps->tensor(saved->index, position);
 }
 
-/// Chunks are equal but for the one at the end of the positions, which a reverse loop begins with.
+/// All chunks have the same size except the last one by position, which a reverse loop runs first.
 std::int64_t Recalled::step_of(std::int64_t unit) const {
   if (!loop().is_reverse) return std::min(unit * unit_, segments_.steps());
   return unit ? segments_.steps() - (units_ - unit) * unit_ : 0;
@@ -79,8 +79,8 @@ void Recalled::need(std::int64_t first, std::int64_t count) {
   is_there_ = true;
 }
 
-/// Units from `begin` to before `end`, from the state before them; one of them, where a loop in
-/// chunks saves.
+/// Runs units [begin, end) from the state before them. A chunked loop computes residuals one unit
+/// at a time.
 Segments::Ran Recalled::run(std::int64_t begin, std::int64_t end, const Tensors& carries,
                             bool saves) {
   (saves ? saved_steps : advanced_steps) += step_of(end) - step_of(begin);
@@ -98,7 +98,8 @@ Recalled::State Recalled::state_at(std::size_t checkpoint) const {
   return state;
 }
 
-/// That of the next checkpoint, or else before the last unit, which only a run tells.
+/// Returns the state at the next checkpoint or, behind the last checkpoint, before the last unit.
+/// The latter is computed by running the units up to there.
 Recalled::State Recalled::last_state_behind(std::size_t checkpoint) {
   if (checkpoint + 1 < way_->kept().size()) return state_at(checkpoint + 1);
   State state = state_at(checkpoint);
@@ -106,7 +107,7 @@ Recalled::State Recalled::last_state_behind(std::size_t checkpoint) {
   return {last, run(state.unit, last, state.carries, false).carries};
 }
 
-/// Sizes of the state may change from step to step.
+/// Returns true if sizes of the state may change from iteration to iteration.
 bool Recalled::state_has_any_size() const {
   const Graph& body = *loop().body.graph;
   for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
@@ -116,7 +117,8 @@ bool Recalled::state_has_any_size() const {
   return false;
 }
 
-/// Of a state that grows, as it does until the next checkpoint.
+/// If the state's sizes change, takes the maximum over both ends of the gap, as states grow up to
+/// the next checkpoint.
 WayBack::Bytes Recalled::bytes_behind(std::size_t checkpoint) {
   const WayBack::Bytes first = bytes_at(state_at(checkpoint));
   if (!state_has_any_size()) return first;
@@ -130,13 +132,15 @@ WayBack::Bytes Recalled::bytes_at(const State& state) {
   return result;
 }
 
-/// What one step takes; of values whose sizes a run tells, as the one behind `state` does.
+/// Returns the residual bytes of one time step. If some sizes are known at run time only, measures
+/// them by running the time step behind `state`.
 std::int64_t Recalled::bytes_of_step(const State& state) {
   const Graph& body = *loop().body.graph;
-  const auto is_known = [&](std::size_t i) {  // a loop inside may have saved as many as it liked
-    const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
-    return slice_type(types_[i]).is_known() && !body.types[term].is_list();
-  };
+  const auto is_known =
+      [&](std::size_t i) {  // the lengths of inner loops' residual lists are unknown
+        const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
+        return slice_type(types_[i]).is_known() && !body.types[term].is_list();
+      };
   bool are_known = true;
   for (std::size_t i = 0; i < types_.size(); ++i) are_known = are_known && is_known(i);
   std::int64_t all = 0, most = 0;
@@ -151,11 +155,13 @@ std::int64_t Recalled::bytes_of_step(const State& state) {
         segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
     for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
   }
-  return segments_.is_dense() ? all : all + most;  // one value is put in one piece at a time
+  return segments_.is_dense()
+             ? all
+             : all + most;  // values are copied into one buffer one after the other
 }
 
-/// The run of units that ends at `end`: those from `begin` on are what is left of a request, of
-/// `together` units -> its first one.
+/// Recomputes the run of units that ends at `end`. Units from `begin` on are the remainder of a
+/// request of `together` units. Returns the first unit of the run.
 std::int64_t Recalled::run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
   if (way_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
     states_.assign(1, state_at(way_->checkpoint()));
@@ -202,7 +208,7 @@ Recalled::Part Recalled::as_part(std::int64_t begin, std::int64_t end, Tensors s
   return part;
 }
 
-/// What of a part was asked for goes to the rest of that.
+/// Copies the requested time steps of a part into the buffer of the request.
 void Recalled::put_together(const Part& part) {
   const std::int64_t first = first_position(part.begin, part.end), begin = std::max(first, first_),
                      end =
@@ -232,7 +238,7 @@ void Recalled::put_together(const Part& part) {
   }
 }
 
-/// Steps by position, one behind the other; each goes when it is copied.
+/// Copies time steps, ordered by position, into one buffer; frees each after copying.
 Tensor Recalled::in_one_piece(Tensors steps) {
   const TensorType& type = steps[0].type();
   Dims dims{Dim(std::ssize(steps))};
@@ -267,7 +273,7 @@ Tensor Recalled::tensor(std::size_t i, std::int64_t position) {
                               whole.data<char>() + at * slice_type(whole.type()).bytes()));
 }
 
-/// Checkpoints in memory, and the runs of steps in the window.
+/// Counts checkpoints in memory, and the residuals of the window.
 std::int64_t Recalled::bytes_held() const {
   std::int64_t result = 0;
   const auto add = [&](const Tensors& tensors) {

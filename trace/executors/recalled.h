@@ -1,4 +1,4 @@
-// trace/executors/recalled.h — Recalled, the steps of a loop run again from its checkpoints.
+// trace/executors/recalled.h — Recalled: residuals of a loop, recomputed from its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,29 @@
 
 namespace reel {
 
-/// How many steps have been run again, since the program began: to come to others, and to save what
-/// they would have saved.
+/// Numbers of iterations that were run again since the program began. advanced: only to reach later
+/// ones. saved: to compute their residuals.
 struct RecalledSteps {
   std::int64_t advanced = 0, saved = 0;
 };
+/// Thread-safe.
 RecalledSteps recalled_steps();
 
-/// What a loop would have saved, of the runs of steps that are in memory: a window.
+/// Recomputes a loop's residuals segment by segment and holds a window of them in memory.
 ///
-/// Under Checkpoint::every, a window is all that lies between two checkpoints. Under a budget, it
-/// has as many steps as half of the budget holds; where there are more between two checkpoints,
-/// Revolve says which are run to come to them. What the loop did in chunks is done in the same
-/// chunks again, so that it has the same bits: units here are such, or else steps, and are numbered
-/// as the loop went.
+/// Under Checkpoint::every the window is all iterations between two checkpoints. Under a budget it
+/// has as many iterations as half of the budget holds. If more lie between two checkpoints, Revolve
+/// decides which are run again to reach the window. A unit is one iteration, or one chunk of a loop
+/// that ran in chunks, as the same chunks give the same bits. Units are numbered in the order in
+/// which the loop ran.
 ///
-/// A gradient in chunks asks for many steps at a time. Under a budget, those of a loop that went
-/// step by step are run in one go, over checkpoints if need be. What comes of several runs is put
-/// together as they come, and each of them goes at once, but for what lies before: so beside what
-/// was asked for, one run is in memory.
+/// A chunked gradient requests many time steps at once. Under a budget, if the loop ran step by
+/// step, a request is recomputed in one run, across checkpoints if necessary. If a request spans
+/// several runs, their residuals are copied into one buffer as each run finishes. The run is then
+/// freed, unless it has units before the request. Peak memory: the request plus one run.
 class Recalled final : public SavedSteps {
  public:
-  /// inputs: those of the op. types: of the saved values, for all steps.
+  /// inputs: the recall op's inputs. types: of the saved values, for all time steps.
   Recalled(const RecallAttrs& attrs, Tensors inputs, std::vector<TensorType> types);
   void need(std::int64_t first, std::int64_t count) override;
   char* data(std::size_t i, std::int64_t step) override;
@@ -48,11 +49,11 @@ class Recalled final : public SavedSteps {
     std::int64_t unit;
     Tensors carries;
   };
-  /// A run of units that are in memory.
+  /// Residuals of consecutive units, in memory.
   struct Part {
     std::int64_t begin, end;
-    Tensors whole;                  ///< of each value that is dense, all steps, by position
-    std::vector<Tensors> elements;  ///< of others, step by step
+    Tensors whole;                  ///< by value: if dense, all time steps by position
+    std::vector<Tensors> elements;  ///< by value: otherwise one tensor per time step
   };
   const LoopAttrs& loop() const { return attrs_.saving(); }
   Tensor carry_at(std::size_t carry, std::size_t checkpoint) const;
@@ -71,13 +72,13 @@ class Recalled final : public SavedSteps {
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
   void put_together(const Part& part);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
-  /// The loop's stack that value i is of.
+  /// Returns the loop's stack that value i is.
   std::size_t stack_of(std::size_t i) const {
     return static_cast<std::size_t>(attrs_.first_saved) + i;
   }
   Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
   static Tensor in_one_piece(Tensors steps);
-  /// What has the steps that were asked for, and the position of the first that it has.
+  /// The part that holds the requested time steps, and the position of its first one.
   struct Place {
     const Part& part;
     std::int64_t first;
@@ -87,19 +88,19 @@ class Recalled final : public SavedSteps {
     return {parts_.back(), first_position(parts_.back().begin, parts_.back().end)};
   }
 
-  const std::uint64_t begin_ = next_block_id();  ///< what has a later id was made here
+  const std::uint64_t begin_ = next_block_id();  ///< blocks with later ids were made here
   RecallAttrs attrs_;
   std::vector<TensorType> types_;
   Segments segments_;
-  std::int64_t unit_ = 1, units_ = 0;  ///< steps of a unit, and how many there are
-  Tensors checkpoints_;                ///< of each carry, the list of what it was at each
-  std::vector<Tensors> in_memory_;     ///< the elements of those lists that do not lie in a file
+  std::int64_t unit_ = 1, units_ = 0;  ///< time steps of a unit; number of units
+  Tensors checkpoints_;                ///< by carry, the list of its values at the checkpoints
+  std::vector<Tensors> in_memory_;  ///< by carry, the elements of that list unless it is in a file
   std::optional<WayBack> way_;
-  std::vector<State> states_;            ///< to run units from
-  std::deque<Part> parts_;               ///< the window, one behind the other
-  std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
-  bool is_there_ = false;                ///< that, whatever was thrown meanwhile
-  std::optional<Part> piece_;            ///< that, where it was put together
+  std::vector<State> states_;            ///< checkpoints to run units from
+  std::deque<Part> parts_;               ///< the window, consecutive
+  std::int64_t first_ = -1, count_ = 0;  ///< the last request
+  bool is_there_ = false;                ///< its steps are in memory; false after an exception
+  std::optional<Part> piece_;            ///< the last request, if it was copied into one buffer
 };
 
 }  // namespace reel

@@ -5,7 +5,7 @@
 namespace reel {
 namespace {
 
-/// C(s + r, s), or `most` where it is more.
+/// Returns C(s + r, s), at most `most`.
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t most) {
   if (r < 0 || s < 0) return 0;
   std::int64_t result = 1;
@@ -21,8 +21,8 @@ std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t most) {
 std::int64_t Revolve::split(std::int64_t leaves, std::int64_t slots) {
   std::int64_t r = 0;
   while (reach(slots, r, leaves) < leaves) ++r;
-  // The leaves before the next checkpoint are gone back over with all slots, those behind it with
-  // one less: each at the cost of r, or less, runs.
+  // The leaves before the next checkpoint are swept with all slots, the leaves behind it with one
+  // slot less: each costs at most r runs.
   const std::int64_t least = leaves - reach(slots - 1, r, leaves);
   return std::max({least, reach(slots, r - 2, leaves), std::int64_t{1}});
 }

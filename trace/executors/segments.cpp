@@ -15,7 +15,7 @@
 namespace reel {
 namespace {
 
-/// The steps of a loop that `chunk` stands for, with positions of their own.
+/// Returns the slices of the time steps of `chunk`, from `first` on, as a view.
 Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
   return Tensor(allocate_view(chunk_type(slices.type(), chunk), slices.ref(),
                               slices.data<char>() + first * slice_type(slices.type()).bytes()));
@@ -42,11 +42,12 @@ SegmentGraphs::SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> i
   const auto add = [&](const Dim& symbol) {
     if (symbol.is_named() && !contains(symbols_, symbol)) symbols_.push_back(symbol);
   };
-  LoopAttrs steps = over_chunk(loop, Dim(1));  // the dim of all steps is not for those of some
+  LoopAttrs steps =
+      over_chunk(loop, Dim(1));  // the dim of all time steps is not a dim of the segment
   steps.cond = SubGraph();
   make_attrs(std::move(steps))->each_symbol(add);
-  // And what no input says that a plan keeps: of computed dims (time + 1), of captures that no step
-  // reads when it runs again.
+  // Symbols that inputs do not bind but that a plan stores: computed dims (time + 1), and dims of
+  // captures that recomputed iterations do not read.
   Dims given;
   const auto type_inside = [&](std::size_t i) {
     const bool is_slices = i >= loop.first_slice() && i < loop.first_capture();

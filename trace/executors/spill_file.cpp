@@ -19,7 +19,7 @@ namespace {
 std::mutex traffic_mutex;
 SpillTraffic traffic;
 
-/// A change of what this program's files have been asked for.
+/// Updates the counts of spill_traffic().
 template <class F>
 void note(F&& change) {
   const std::lock_guard lock(traffic_mutex);
@@ -56,7 +56,7 @@ void SpillFile::open() {
   unlink(name.c_str());
   try {
     thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {  // begin() then does the work itself
+  } catch (const std::system_error&) {  // begin() then does the transfers itself
   } catch (...) {
     close(std::exchange(file_, -1));  // the next job tries again
     throw;
@@ -68,7 +68,7 @@ SpillFile::~SpillFile() {
   {
     const std::lock_guard lock(mutex_);
     note([&](SpillTraffic& all) { all.pending -= std::ssize(jobs_); });
-    jobs_.clear();  // nobody waits for them
+    jobs_.clear();  // no wait() will follow
     ends_ = true;
   }
   changed_.notify_all();
@@ -94,7 +94,7 @@ SpillFile::JobRef SpillFile::begin(Job job) {
   }
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(result);  // counted before the thread can see it, and only if it is there
+    jobs_.push_back(result);  // counted before the thread can see it, and only if it was queued
     count();
   }
   changed_.notify_all();
@@ -127,7 +127,7 @@ void SpillFile::finish(Job& job) {
 void SpillFile::run(Job& job) {
   char* data = job.block.data<char>();
   const std::int64_t bytes = job.block.type().bytes();
-  // Written behind its end, a file that somebody has cut would have zeros in between.
+  // Writing behind the end of a truncated file would leave zeros in between.
   struct stat now = {};
   if (fstat(file_, &now) == 0 && now.st_size < written_) {
     job.left = now.st_size;

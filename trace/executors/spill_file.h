@@ -1,4 +1,4 @@
-// trace/executors/spill_file.h — SpillFile, memory that is put away in a file.
+// trace/executors/spill_file.h — SpillFile: a temporary file for residuals and checkpoints.
 #pragma once
 
 #include <condition_variable>
@@ -14,53 +14,54 @@
 
 namespace reel {
 
-/// What all files of this program have been asked for so far.
+/// Transfers of all spill files of this program so far.
 struct SpillTraffic {
   std::int64_t writes = 0, bytes_written = 0, reads = 0, bytes_read = 0;
-  std::int64_t reads_ahead = 0;  ///< of those, begun before somebody waited for them
-  std::int64_t pending = 0;      ///< of both, on their way
+  std::int64_t reads_ahead = 0;  ///< reads that began before a wait() for them
+  std::int64_t pending = 0;      ///< reads and writes in flight
 };
 SpillTraffic spill_traffic();
 
-/// A file without a name, which goes when nobody has it open any more, whatever happens. Blocks are
-/// written and read by a thread of its own, one after the other, with pwrite and pread; by the
-/// caller's where no thread can be started.
+/// An unnamed file that the system removes when it is closed, even if the program is killed. A
+/// thread of its own writes and reads blocks one after the other, with pwrite and pread. If no
+/// thread can be started, the calling thread does so.
 class SpillFile {
  public:
-  /// folder: where the file is made, when something is written for the first time; empty: that of
-  /// the system for temporary files. owner: whose it is, as errors have it: scan "encoder". Throws
-  /// IoError for a folder that takes none: whoever runs for hours before the window is full had
-  /// better know at once.
+  /// folder: the file is created there at the first write; empty for the system's folder for
+  /// temporary files.
+  /// owner: name of the loop in error messages, such as: scan "encoder".
+  /// Throws IoError at once if the folder takes no file, rather than hours later when the window is
+  /// full.
   SpillFile(const std::string& folder, std::string owner);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  /// A block on its way. Its tensor must be left alone until wait().
+  /// A transfer in flight. Its tensor must not be used before wait() returned.
   struct Job {
     Tensor block;
     std::int64_t offset;
     bool writes, is_ahead = false;
     bool is_done = false;
     int error = 0;           ///< errno
-    std::int64_t got = 0;    ///< bytes
-    std::int64_t left = -1;  ///< of the file, where it is shorter than what was written to it
+    std::int64_t got = 0;    ///< bytes transferred
+    std::int64_t left = -1;  ///< bytes of the file, if it is shorter than the data written to it
   };
   using JobRef = std::shared_ptr<Job>;
 
-  /// Room for so many bytes behind what there is -> where.
+  /// Reserves `bytes` at the end of the file. Returns their offset.
   std::int64_t take(std::int64_t bytes) { return std::exchange(end_, end_ + bytes); }
 
-  /// Begins to. Throws IoError where no file can be made in the folder any more.
+  /// Starts writing a block. Throws IoError if the file cannot be created.
   JobRef write(std::int64_t offset, Tensor block) {
     return begin({std::move(block), offset, true});
   }
-  /// is_ahead: nobody waits for it yet.
+  /// Starts reading into a block. is_ahead: a prefetch, which is not yet waited for.
   JobRef read(std::int64_t offset, Tensor block, bool is_ahead = false) {
     return begin({std::move(block), offset, false, is_ahead});
   }
-  /// Until it is done. Throws IoError where it could not be: for lack of room, or because the file
-  /// is shorter than it was.
+  /// Waits until the job is done. Throws IoError if it failed: the disk is full, or the file was
+  /// truncated.
   void wait(const JobRef& job);
 
  private:
@@ -73,7 +74,7 @@ class SpillFile {
 
   std::string folder_, owner_;
   std::int64_t end_ = 0;
-  std::int64_t written_ = 0;  ///< of the file, where its last byte is; the thread's
+  std::int64_t written_ = 0;  ///< bytes up to the last byte written; used by the I/O thread
   int file_ = -1;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -53,8 +53,8 @@ void Spilled::put(std::int64_t position, const Tensor& step) {
   if (bytes_) std::memcpy(to, step.data<char>(), static_cast<std::size_t>(bytes_));
 }
 
-/// Whether the step is a list, and its elements are put: they are tensors, of one type in all
-/// steps.
+/// Stores the elements of a list. Returns false, and stores nothing, if the step is not a list of
+/// tensors of the one type that all steps' elements have.
 bool Spilled::put_list(std::int64_t position, const Tensor& step) {
   if (!takes_lists_ || !step.type().is_list()) return false;
   const Tensors elements = list_elements(step);
@@ -76,15 +76,15 @@ Tensor Spilled::new_memory(std::int64_t bytes) const {
   return memory;
 }
 
-/// So many steps a block has room for at first: as many as it will have, where that is known. How
-/// much a loop of unknown length will need is not: perhaps little.
+/// Returns the initial capacity of a block in steps: all that it will hold, if known. A loop of
+/// unknown length may need little.
 std::int64_t Spilled::first_room(std::int64_t number) const {
   if (!limit_) return number > 0 ? steps_ : together_;
   const std::int64_t left = *limit_ - number * steps_;
   return std::clamp((left + together_ - 1) / together_ * together_, together_, steps_);
 }
 
-/// The block in memory, in front of the line.
+/// Loads a block into memory and moves it to the front of the line.
 Spilled::Block& Spilled::use(std::int64_t number) {
   if (number == used_) return *used_block_;  // in front, and in memory
   Block& block = blocks_[number];
@@ -104,7 +104,7 @@ Spilled::Block& Spilled::use(std::int64_t number) {
   return block;
 }
 
-/// Room for so many steps, and for twice as many as there was room for.
+/// Grows a block to hold `steps` steps, at least doubling it.
 void Spilled::make_longer(Block& block, std::int64_t steps) {
   const std::int64_t bytes = block.memory.type().bytes();
   if (bytes >= std::min(steps, steps_) * bytes_) return;
@@ -118,7 +118,7 @@ void Spilled::begin_reading(std::int64_t number, bool is_ahead) {
   block.job = file_->read(block.offset, new_memory(block.bytes), is_ahead);
 }
 
-/// Waits for it where it is on its way. What could not be written stays in memory.
+/// Waits for a transfer in flight. If writing failed, the block stays in memory.
 void Spilled::settle(Block& block) {
   if (!block.job) return;
   const SpillFile::JobRef job = std::exchange(block.job, nullptr);
@@ -151,21 +151,20 @@ void Spilled::make_room() {
     if (writing_.size() <= kWriting) continue;
     Block& oldest = blocks_[writing_.front()];
     writing_.pop_front();
-    if (!oldest.job) continue;  // somebody has waited for it already
+    if (!oldest.job) continue;  // a later use has waited for it already
     settle(oldest);
     oldest.memory = Tensor();
   }
 }
 
-/// Blocks in memory beside a copy of so many steps.
+/// Returns how many blocks may be in memory beside a copy of `copied` steps.
 std::size_t Spilled::most_beside(std::int64_t copied) const {
   const std::int64_t window = are_blocks_small ? 0 : bytes_in_memory_,
                      block = std::max<std::int64_t>(steps_ * bytes_, 1);
   return static_cast<std::size_t>(std::max<std::int64_t>((window - copied * bytes_) / block, 2));
 }
 
-/// For steps of several blocks in one piece: the window has room for it, unless all blocks are in
-/// it.
+/// Makes room for a copy of steps of several blocks, unless all blocks fit into the window.
 void Spilled::make_room_for(std::int64_t copied) {
   if (blocks_.size() <= most_) return;
   most_ = most_beside(copied);
@@ -175,12 +174,12 @@ void Spilled::make_room_for(std::int64_t copied) {
 void Spilled::need(std::int64_t first, std::int64_t count) {
   const std::int64_t before = first_;
   if (!have(first, count)) return;
-  // The next block as the loop goes, ahead of it.
+  // Reads the next block in the loop's direction ahead.
   const bool goes_back = first < before || before < 0;
   read_ahead((first / steps_ + (goes_back ? 0 : 1)) * steps_ - goes_back);
 }
 
-/// The block of a step that is asked for next.
+/// Starts reading the block of a step that is needed next.
 void Spilled::read_ahead(std::int64_t position) {
   if (position < 0) return;
   const std::int64_t number = position / steps_;

@@ -1,4 +1,4 @@
-// trace/executors/spilled.h — Spilled, what a loop saved, of which all but a window lies in a file.
+// trace/executors/spilled.h — Spilled: residuals of a loop in a file, with a window in memory.
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,18 @@
 
 namespace reel {
 
-/// One value of every step of a loop, in blocks of a MiB and more. As many blocks as are to stay in
-/// memory do, those used last; others are written to the file, and read again ahead of the loop
-/// that runs back. Where that asks for steps of several blocks, it gets a copy of these, and the
-/// copy takes the place of blocks.
+/// One value of every step of a loop, in blocks of 1 MiB or more. The blocks used last stay in
+/// memory, as many as the window holds. The others are written to the file, and read ahead of the
+/// gradient loop. A request for steps of several blocks gets a copy of them, which takes the place
+/// of blocks in the window.
 class Spilled final : public SavedSteps {
  public:
-  /// together: so many steps are asked for, one behind the other, at a time; first positions of
-  /// such runs are multiples of it. limit: there are no more steps; nothing where only a run tells,
-  /// whose positions rise where they are new. what: the memory is for. takes_lists: elements of
-  /// lists belong to their step alone.
+  /// together: number of consecutive steps that are requested at once; such requests begin at
+  /// multiples of it.
+  /// limit: number of steps; nothing if only a run tells. New positions then come in increasing
+  /// order.
+  /// what: memory class of the blocks.
+  /// takes_lists: elements of lists belong to their step alone.
   Spilled(std::shared_ptr<SpillFile> file, std::int64_t bytes_in_memory, std::int64_t together,
           std::optional<std::int64_t> limit, MemoryClass what, bool takes_lists)
       : file_(std::move(file)),
@@ -37,22 +39,25 @@ class Spilled final : public SavedSteps {
         what_(what),
         takes_lists_(takes_lists) {}
 
-  /// Where the value of a step is to be written, which is of the same type in every step; with
-  /// those of the steps behind it that are put together. Places given before may not be written to
+  /// Returns where to write the value of a step, followed by the values of the other steps of its
+  /// request. Requires the same type in every step. Pointers returned before must not be written to
   /// any more. Throws IoError.
   char* place(const TensorType& step, std::int64_t position);
-  /// The same for a tensor or a list. Those of another type than the first stay in memory.
+  /// Stores a tensor or a list. Values whose type differs from the first stay in memory. Throws
+  /// IoError.
   void put(std::int64_t position, const Tensor& step);
-  /// Nobody will ask for it any more. What lies in a block stays there.
+  /// Frees the value of a step that will not be read again. Its space in a block is not reused.
   void forget(std::int64_t position) { others_.erase(position); }
 
-  /// What steps have in common: plain sizes that differ are unknown. Not known before the first is
-  /// put.
+  /// Returns the common type of the steps, with unknown size if plain sizes differ; nothing before
+  /// the first step.
   const std::optional<TensorType>& type() const { return common_; }
 
   void need(std::int64_t first, std::int64_t count) override;
-  /// need() in two parts, for who knows which step comes next; whether it is another block now.
+  /// have() and read_ahead() are the two parts of need(), for a caller that knows which step comes
+  /// next. have() loads the steps. Returns true if the block used last has changed.
   bool have(std::int64_t first, std::int64_t count);
+  /// Starts reading the block of a step, without waiting for it.
   void read_ahead(std::int64_t position);
   char* data(std::size_t, std::int64_t position) override;
   Tensor tensor(std::size_t, std::int64_t position) override;
@@ -61,15 +66,15 @@ class Spilled final : public SavedSteps {
 
  private:
   struct Block {
-    Tensor memory;             ///< undefined: in the file only, or on its way
-    SpillFile::JobRef job;     ///< on its way
-    std::int64_t offset = -1;  ///< in the file
-    std::int64_t bytes = 0;    ///< that are there
-    bool is_changed = false;   ///< what is in memory is not in the file
+    Tensor memory;             ///< undefined: in the file only, or in flight
+    SpillFile::JobRef job;     ///< in flight
+    std::int64_t offset = -1;  ///< in the file; -1: none yet
+    std::int64_t bytes = 0;    ///< valid bytes in the file
+    bool is_changed = false;   ///< the contents differ from the file
   };
   struct ListOfStep {
     TensorType element;
-    std::int64_t first, count;  ///< where its elements are
+    std::int64_t first, count;  ///< positions of its elements in elements_
   };
   bool put_list(std::int64_t position, const Tensor& step);
   Block& use(std::int64_t number);
@@ -85,7 +90,7 @@ class Spilled final : public SavedSteps {
     return block.memory.data<char>() + position % steps_ * bytes_;
   }
 
-  static constexpr std::size_t kWriting = 2;  ///< blocks on their way at a time
+  static constexpr std::size_t kWriting = 2;  ///< blocks that may be in flight as writes
 
   std::shared_ptr<SpillFile> file_;
   std::int64_t bytes_in_memory_, together_;
@@ -94,30 +99,31 @@ class Spilled final : public SavedSteps {
   bool takes_lists_;
   std::optional<TensorType> type_;      ///< of a step in a block
   std::optional<TensorType> common_;    ///< of all steps
-  std::int64_t bytes_ = 0, steps_ = 1;  ///< of a step; of a block
-  std::size_t most_ = 2;                ///< blocks in memory
+  std::int64_t bytes_ = 0, steps_ = 1;  ///< bytes of a step; steps of a block
+  std::size_t most_ = 2;                ///< maximum number of blocks in memory
   std::map<std::int64_t, Block> blocks_;
-  std::int64_t used_ = -1;  ///< the block used last
+  std::int64_t used_ = -1;  ///< block used last
   Block* used_block_ = nullptr;
-  std::list<std::int64_t> line_;           ///< blocks in memory, those used last in front
-  std::deque<std::int64_t> writing_;       ///< blocks that are being written
-  std::map<std::int64_t, Tensor> others_;  ///< steps of another type
+  std::list<std::int64_t> line_;           ///< blocks in memory, last used in front
+  std::deque<std::int64_t> writing_;       ///< blocks being written
+  std::map<std::int64_t, Tensor> others_;  ///< steps of other types
   std::map<std::int64_t, ListOfStep> lists_;
-  Ref<Spilled> elements_;                ///< of all these lists, one behind the other
-  std::int64_t put_ = 0;                 ///< how many
-  std::int64_t count_of_steps_ = 0;      ///< behind the last one that was put
-  std::int64_t first_ = -1, count_ = 0;  ///< what was asked for last
-  Tensor piece_;                         ///< that, where it lies in two blocks
+  Ref<Spilled> elements_;                ///< elements of all these lists, consecutive
+  std::int64_t put_ = 0;                 ///< number of elements in elements_
+  std::int64_t count_of_steps_ = 0;      ///< position behind the last step stored
+  std::int64_t first_ = -1, count_ = 0;  ///< the last request
+  Tensor piece_;                         ///< copy of the last request, if it spans blocks
 };
 
-/// Some of what was spilled, as the elements of a list.
+/// Selected steps of a Spilled, as the elements of a list.
 class SpilledList final : public SavedSteps {
  public:
   SpilledList(Ref<Spilled> all, std::vector<std::int64_t> places)
       : all_(std::move(all)), places_(std::move(places)) {}
   void need(std::int64_t first, std::int64_t) override {
     all_->have(place(first), 1);
-    if (first > 0) all_->read_ahead(place(first - 1));  // loops run back over checkpoints
+    if (first > 0)
+      all_->read_ahead(place(first - 1));  // gradient loops visit checkpoints downwards
   }
   char* data(std::size_t, std::int64_t position) override { return all_->data(0, place(position)); }
   Tensor tensor(std::size_t, std::int64_t position) override {
@@ -134,8 +140,8 @@ class SpilledList final : public SavedSteps {
   std::vector<std::int64_t> places_;
 };
 
-/// While it lives, blocks are of a byte and more instead of a MiB, so that they have a step, and
-/// windows of two of them: for tests, whose loops are small.
+/// While it lives, blocks have at least one byte instead of 1 MiB, and windows have two blocks. For
+/// tests, whose loops are small.
 class SmallSpillBlocks {
  public:
   SmallSpillBlocks();
@@ -143,7 +149,7 @@ class SmallSpillBlocks {
   SmallSpillBlocks(const SmallSpillBlocks&) = delete;
   SmallSpillBlocks& operator=(const SmallSpillBlocks&) = delete;
 
-  /// How many blocks were written to files since it was made, or since the last call.
+  /// Returns the number of blocks written to files since construction or the last call.
   std::int64_t written() {
     const std::int64_t now = spill_traffic().writes;
     return now - std::exchange(written_, now);
@@ -155,17 +161,20 @@ class SmallSpillBlocks {
 };
 bool are_spill_blocks_small();
 
-/// Makes what a loop's stacks are spilled to: one file for all.
+/// Creates the Spilled objects of a loop's stacks; they share one file.
 class Spills {
  public:
-  /// For a stack of checkpoints. limit: so many are put, those that are dropped counted; nothing
-  /// where only a run tells.
+  /// Returns storage for a stack of checkpoints.
+  ///
+  /// limit: number of checkpoints written, including those that are dropped later; nothing if
+  /// unknown.
   Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, int stack,
                                     std::optional<std::int64_t> limit) {
     return make(attrs, stack, 1, limit);
   }
-  /// For what every step saves. chunks: of a loop in chunks. expected: steps of others, where that
-  /// is known.
+  /// Returns storage for a stack of residuals.
+  ///
+  /// chunks: of a chunked loop. expected: number of iterations of other loops, if known.
   Ref<Spilled> make_for_steps(const LoopAttrs& attrs, int stack, const Chunks& chunks,
                               std::optional<std::int64_t> expected) {
     return attrs.in_chunks ? make(attrs, stack, chunks.size, chunks.steps)
@@ -173,7 +182,7 @@ class Spills {
   }
 
  private:
-  /// together, limit: as of Spilled.
+  /// together, limit: see Spilled.
   Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t together,
                     std::optional<std::int64_t> limit) {
     if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder, attrs.name);

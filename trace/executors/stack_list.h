@@ -1,4 +1,4 @@
-// trace/executors/stack_list.h — StackList, what the iterations of a loop stack up as a list.
+// trace/executors/stack_list.h — StackList: a loop's stack that is a list.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace reel {
 
-/// One stack of a loop that is a list: an element of each iteration, or, of a stack of checkpoints,
-/// of those that are kept.
+/// One stack of a loop that is a list: an element per iteration, or, for checkpoints, an element
+/// per checkpoint that is kept.
 class StackList {
  public:
-  /// what: the elements' memory is for.
+  /// what: memory class of the elements.
   StackList(bool is_reverse, MemoryClass what)
       : is_reverse_(is_reverse), what_(what), begin_(next_block_id()) {}
 
-  /// limit: how many iterations there will be, which a reverse loop knows.
+  /// Stores the element of an iteration. limit: trip count, which a reverse loop knows.
   void put(std::int64_t position, std::int64_t limit, Tensor element) {
     count_as_made_since(begin_, element, what_);
     if (!is_reverse_) {
@@ -29,12 +29,13 @@ class StackList {
     if (elements_.empty()) elements_.resize(static_cast<std::size_t>(limit));
     elements_[static_cast<std::size_t>(position)] = std::move(element);
   }
-  /// Checkpoints are kept there.
+  /// Stores later checkpoints in a file.
   void spill_to(const Ref<Spilled>& file) { file_ = file; }
-  /// A checkpoint, behind those before.
+  /// Appends a checkpoint.
   void keep(Tensor element) {
     if (file_) {
-      // Behind all others: in the place of one that was dropped, its block would be read again.
+      // Always at the end: in the place of a dropped checkpoint, its block would have to be read
+      // again.
       places_.push_back(put_++);
       file_->put(places_.back(), element);
     } else {
@@ -42,22 +43,24 @@ class StackList {
       elements_.push_back(std::move(element));
     }
   }
-  /// Lets go of the second one and every other one behind it.
+  /// Drops every second checkpoint, from the second one on.
   void thin() {
     for (std::size_t i = 1; i < places_.size(); i += 2) file_->forget(places_[i]);
     for (std::size_t i = 1; i < elements_.size(); i += 2) let_go_of(elements_[i]);
     reel::thin(elements_);
-    for (const Tensor& kept : elements_) count_as_made_since(begin_, kept, what_);  // or their data
+    for (const Tensor& kept : elements_)
+      count_as_made_since(begin_, kept, what_);  // again, for their shared data
     reel::thin(places_);
   }
-  /// The checkpoints in the file, as the elements of a list would be; null where there is none.
+  /// Returns the checkpoints in the file, as the elements of a list; null if there is no file.
   Ref<SavedSteps> in_file() const {
     return file_ ? Ref<SavedSteps>(new SpilledList(file_, places_)) : Ref<SavedSteps>();
   }
   const Tensors& elements() const { return elements_; }
 
  private:
-  /// Who else has it, as a state that is stacked, too, has a value and no checkpoint.
+  /// Counts a dropped checkpoint that is still referenced, such as a state that is stacked as well,
+  /// as a value.
   void let_go_of(const Tensor& element) const {
     const TensorBlock& block = *element.block();
     if (block.kind == BlockKind::list) return;
@@ -72,23 +75,24 @@ class StackList {
   std::uint64_t begin_;
   Tensors elements_;
   Ref<Spilled> file_;
-  std::int64_t put_ = 0;              ///< so many were put into the file
-  std::vector<std::int64_t> places_;  ///< of those that are kept
+  std::int64_t put_ = 0;              ///< number of checkpoints written to the file
+  std::vector<std::int64_t> places_;  ///< positions in the file of the checkpoints kept
 };
 
-/// What a loop's stacks of checkpoints have in common: when one is taken, and of what.
+/// Decides for all checkpoint stacks of a loop when a checkpoint is taken, and of which value.
 class CheckpointTimes {
  public:
   explicit CheckpointTimes(const LoopAttrs& attrs);
 
   bool takes_any() const { return takes_any_; }
-  /// Of a stack of checkpoints: which input of the body it has, position and slices counted; -1 for
-  /// what an op of the body makes.
+  /// Returns the body input whose value the stack takes, position and slices counted; -1 if an op
+  /// of the body makes the value.
   int source(std::size_t stack) const { return sources_[stack]; }
 
-  /// Before the iteration behind so many steps. bytes_of_carry(i): what it takes now. A state is
-  /// counted as large as it has been so far; an array as large as it was at first, since
-  /// checkpoints share its elements.
+  /// Prepares the decision for the iteration behind the first `steps` steps.
+  ///
+  /// bytes_of_carry(i): present size of a carry. States count with their largest size so far.
+  /// Arrays count with their initial size, since checkpoints share their elements.
   template <class F>
   void begin(std::int64_t steps, F&& bytes_of_carry) {
     opens_file_ = !kept_ && spills_;
@@ -106,13 +110,15 @@ class CheckpointTimes {
     }
     now_ = kept_->before(steps);
   }
-  /// Whether a checkpoint of this iteration is kept, and some before are let go of.
+  /// Returns whether to take a checkpoint in this iteration, and how often to drop every second one
+  /// before.
   const KeptSteps::Decision& now() const { return now_; }
-  /// Whether stacks that are spilled go to a file from now on: asked behind begin(), true once at
+  /// Returns true if spilled stacks go to a file from now on. Valid after begin(); true once at
   /// most.
   bool opens_file() const { return opens_file_; }
-  /// How many checkpoints are put into it. units: iterations of the loop, where that is known;
-  /// unit: steps of one.
+  /// Returns how many checkpoints are written to the file; nothing if the trip count is unknown.
+  ///
+  /// units: iterations of the loop, if known. unit: time steps of one.
   std::optional<std::int64_t> puts(const std::optional<std::int64_t>& units,
                                    std::int64_t unit) const {
     if (!units) return std::nullopt;
@@ -140,7 +146,7 @@ class CheckpointTimes {
   std::int64_t first_slots_ = 0;  ///< of a budget, before the first iteration
   std::vector<int> sources_;      ///< by stack
   std::optional<KeptSteps> kept_;
-  std::int64_t bytes_of_arrays_ = 0;  ///< before the first step
+  std::int64_t bytes_of_arrays_ = 0;  ///< before the first iteration
   KeptSteps::Decision now_;
 };
 

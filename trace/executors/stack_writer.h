@@ -1,4 +1,4 @@
-// trace/executors/stack_writer.h — StackWriter, what the iterations of a loop stack up.
+// trace/executors/stack_writer.h — StackWriter: collects the slices of one stack of a loop.
 #pragma once
 
 #include <optional>
@@ -7,19 +7,20 @@
 
 namespace reel {
 
-/// One stack output of a loop, slice by slice. Where the dim is known beforehand, a slice goes into
-/// its place while it is in the cache; else the slices are kept, and stacked at the end.
+/// Writes one dense stack of a loop, slice by slice. If the dim is known, each slice is copied to
+/// its place while it is in the cache. Otherwise slices are collected and stacked at the end.
 class StackWriter {
  public:
-  /// dim: of the stack, if its size is known already. what: the memory is for.
+  /// dim: of the stack, if its size is known already. what: memory class of the stack.
   StackWriter(std::optional<Dim> dim, MemoryClass what)
       : dim_(std::move(dim)), what_(what), begin_(next_block_id()) {}
 
-  /// Positions come one after the other, upwards from 0 or downwards to it. Throws ShapeError where
-  /// slices differ.
+  /// Stores the slice of an iteration. Throws ShapeError if slices have different types. Requires
+  /// consecutive positions, upwards from 0 or downwards to 0.
   void put(std::int64_t position, Tensor slice);
   bool is_empty() const { return high_ == 0; }
-  /// The slices along `dim`; zeros at positions that had none. There must be one at least.
+  /// Returns the stack along `dim`, with zeros at positions without a slice. Requires at least one
+  /// slice.
   Tensor finish(const Dim& dim);
 
  private:
@@ -30,9 +31,9 @@ class StackWriter {
   MemoryClass what_;
   std::uint64_t begin_;
   TensorType slice_{f32};                        // of the first slice
-  Tensor whole_;                                 // where the dim is known
-  Tensors slices_;                               // else
-  std::int64_t first_ = 0, low_ = 0, high_ = 0;  // which positions have a slice
+  Tensor whole_;                                 // if the dim is known
+  Tensors slices_;                               // otherwise
+  std::int64_t first_ = 0, low_ = 0, high_ = 0;  // the positions that have a slice
 };
 
 }  // namespace reel
