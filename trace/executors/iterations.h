@@ -84,9 +84,7 @@ class Iterations {
   const LoopAttrs& attrs_;
   Tensor lengths_, reached_;
   std::int64_t count_ = 0;
-  std::int64_t first_ = 0,
-               all_ =
-                   0;  ///< first time step of the chunk that the loop runs over; time steps in all
+  std::int64_t first_ = 0, all_ = 0;  ///< first time step of the chunk; steps in all
 };
 
 /// Returns the value of an integer scalar, i64 or i32.

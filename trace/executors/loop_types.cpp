@@ -64,8 +64,7 @@ void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors&
   if (slices.empty()) return;
   const Graph& body = *attrs.body.graph;
   auto next = slices.begin();
-  for (std::size_t k = 0; k < inputs.size();
-       ++k)  // inputs that no iteration made are better evidence
+  for (std::size_t k = 0; k < inputs.size(); ++k)  // first those that no iteration made
     if (next != slices.end() && k == static_cast<std::size_t>(1 + attrs.carries + *next))
       ++next;
     else if (!inputs[k].type().is_list())  // a list may not know the dims of its elements

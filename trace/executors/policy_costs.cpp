@@ -196,8 +196,7 @@ StepCosts step_costs(const RecallAttrs& attrs, std::span<const TensorType> input
                          .subspan(loop.first_stack() + static_cast<std::size_t>(attrs.first_saved),
                                   outputs.size());
   StepCosts result;
-  std::int64_t all = 0,
-               most = 0;  // most: bytes of the largest value that is copied into one buffer
+  std::int64_t all = 0, most = 0;  // most: of a value that is copied into one buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& type = outputs[i];
     // An inner loop's residuals are a list in each step; only that loop's run tells its length.

@@ -136,11 +136,10 @@ WayBack::Bytes Recalled::bytes_at(const State& state) {
 /// them by running the time step behind `state`.
 std::int64_t Recalled::bytes_of_step(const State& state) {
   const Graph& body = *loop().body.graph;
-  const auto is_known =
-      [&](std::size_t i) {  // the lengths of inner loops' residual lists are unknown
-        const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
-        return slice_type(types_[i]).is_known() && !body.types[term].is_list();
-      };
+  const auto is_known = [&](std::size_t i) {  // lengths of inner loops' lists are unknown
+    const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
+    return slice_type(types_[i]).is_known() && !body.types[term].is_list();
+  };
   bool are_known = true;
   for (std::size_t i = 0; i < types_.size(); ++i) are_known = are_known && is_known(i);
   std::int64_t all = 0, most = 0;
@@ -155,9 +154,7 @@ std::int64_t Recalled::bytes_of_step(const State& state) {
         segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
     for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
   }
-  return segments_.is_dense()
-             ? all
-             : all + most;  // values are copied into one buffer one after the other
+  return segments_.is_dense() ? all : all + most;  // values are copied one after the other
 }
 
 /// Recomputes the run of units that ends at `end`. Units from `begin` on are the remainder of a

@@ -42,8 +42,7 @@ SegmentGraphs::SegmentGraphs(const RecallAttrs& attrs, std::vector<TensorType> i
   const auto add = [&](const Dim& symbol) {
     if (symbol.is_named() && !contains(symbols_, symbol)) symbols_.push_back(symbol);
   };
-  LoopAttrs steps =
-      over_chunk(loop, Dim(1));  // the dim of all time steps is not a dim of the segment
+  LoopAttrs steps = over_chunk(loop, Dim(1));  // without the dim of all time steps
   steps.cond = SubGraph();
   make_attrs(std::move(steps))->each_symbol(add);
   // Symbols that inputs do not bind but that a plan stores: computed dims (time + 1), and dims of

@@ -122,8 +122,7 @@ class SpilledList final : public SavedSteps {
       : all_(std::move(all)), places_(std::move(places)) {}
   void need(std::int64_t first, std::int64_t) override {
     all_->have(place(first), 1);
-    if (first > 0)
-      all_->read_ahead(place(first - 1));  // gradient loops visit checkpoints downwards
+    if (first > 0) all_->read_ahead(place(first - 1));  // gradients visit them downwards
   }
   char* data(std::size_t, std::int64_t position) override { return all_->data(0, place(position)); }
   Tensor tensor(std::size_t, std::int64_t position) override {

@@ -48,8 +48,7 @@ class StackList {
     for (std::size_t i = 1; i < places_.size(); i += 2) file_->forget(places_[i]);
     for (std::size_t i = 1; i < elements_.size(); i += 2) let_go_of(elements_[i]);
     reel::thin(elements_);
-    for (const Tensor& kept : elements_)
-      count_as_made_since(begin_, kept, what_);  // again, for their shared data
+    for (const Tensor& kept : elements_) count_as_made_since(begin_, kept, what_);  // shared data
     reel::thin(places_);
   }
   /// Returns the checkpoints in the file, as the elements of a list; null if there is no file.

@@ -30,7 +30,7 @@ bool WayBack::find(std::int64_t begin, std::int64_t end, std::int64_t together,
     slots = std::max<std::int64_t>(all - KeptSteps::most(all), 0) + 1;
     std::int64_t fit =
         std::min(leaf_, loop_.checkpoint_bytes / 2 / std::max<std::int64_t>(bytes.unit, 1));
-    if (is_in_chunks_ && together > 1) fit -= together;  // beside what is put together
+    if (is_in_chunks_ && together > 1) fit -= together;  // beside the buffer of the request
     leaf_ = std::max<std::int64_t>(fit, 1);
   }
   together_ = 0;

@@ -69,9 +69,8 @@ class WayBack {
   bool is_in_chunks_;
   std::size_t checkpoint_ = 0;
   std::int64_t leaf_ = 1, origin_ = 0;
-  std::int64_t together_ = 0;  ///< units of a request that is one run; otherwise 0
-  std::optional<Revolve>
-      revolve_;  ///< over the units behind `origin_`, which may lie before the checkpoint
+  std::int64_t together_ = 0;       ///< units of a request that is one run; otherwise 0
+  std::optional<Revolve> revolve_;  ///< over the units behind `origin_`
 };
 
 /// Returns true if each residual of the loop is one tensor, ordered by position.

@@ -40,7 +40,7 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       slices_.push_back(std::move(part));
     }
   }
-  if (block.input_types.size() > in.size()) {  // of a body that takes row numbers
+  if (block.input_types.size() > in.size()) {  // the body takes row numbers
     std::vector<std::int64_t> numbers = rows_;
     numbers.push_back(all_);
     inputs_.push_back(tensor(numbers));
@@ -77,7 +77,7 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
   if (is_first) outputs_[attrs_.trips_output()] = out[attrs_.trips_output()];
 }
 
-/// A view of neighbours, or a copy.
+/// Returns a view if the rows are adjacent, otherwise a copy.
 Tensor BlockRows::rows_of(const Tensor& whole, const TensorType& type) const {
   const std::int64_t bytes = whole.type().bytes() / all_;
   if (are_neighbours_) return placed(type, whole.data<char>() + rows_.front() * bytes);

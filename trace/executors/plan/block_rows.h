@@ -1,4 +1,4 @@
-// trace/executors/plan/block_rows.h — BlockRows, some rows of a loop among all of them.
+// trace/executors/plan/block_rows.h — BlockRows: some batch rows of a loop among all of them.
 #pragma once
 
 #include <cstdint>
@@ -11,52 +11,56 @@
 
 namespace reel {
 
-/// Where the rows of one block lie in the inputs and outputs of the whole loop. Rows that are
-/// neighbours are read and written where they lie, others are gathered and scattered step by step.
+/// Locates the batch rows of one row block in the inputs and outputs of the whole loop. Adjacent
+/// rows are read and written in place; others are gathered and scattered in each iteration.
 ///
-/// Rows may end before others of their block do. They are computed on, from whatever there is, and
-/// what comes of it is kept out of the outputs: the last carries of a row are taken when it ends
-/// (in a reverse loop it begins with its first ones where it begins), and stacks get zeros, unless
-/// they are raw.
+/// Rows may finish before others of their block. Their computation continues with arbitrary values,
+/// which are kept out of the outputs. The last carries of a row are saved when it finishes; in a
+/// reverse loop a row begins late, with its first carries. Stacks get zeros for finished rows,
+/// unless they are residuals.
 class BlockRows {
  public:
-  /// block: the loop for so many rows. rows: their numbers, rising. lengths: iterations of each;
-  /// none: all run to the end. in, out: those of the whole loop. is_first: writes what is the same
-  /// for all blocks, too.
+  /// block: the loop planned for these rows.
+  /// rows: their numbers, in increasing order.
+  /// lengths: iterations of each row; empty if all run to the end.
+  /// in, out: inputs and outputs of the whole loop.
+  /// is_first: this block also writes the outputs that are equal for all blocks.
+  /// partial_sums: where sums over rows go, unless is_first.
   BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
             std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first,
             const Tensors& partial_sums);
 
-  /// How many iterations the longest of its rows has; none where all run to the end.
+  /// Returns the iterations of the longest row; nothing if all rows run to the end.
   std::optional<std::int64_t> iterations() const {
     return ends() ? std::optional(last_) : std::nullopt;
   }
-  /// What a run of the block takes as inputs; slices are those of all rows.
+  /// Returns the inputs for a run of the block. Slices hold all rows.
   const Tensors& inputs() const { return inputs_; }
-  /// Where it writes outputs. What is not defined there is made by the run, and is what carries are
-  /// behind it: those of rows that end come through after() and finish().
-  /// Sums over rows are those of the block's, in partial_sums but for the first block.
+  /// Returns where the run writes its outputs. The run makes undefined ones itself: the carries
+  /// behind it. Carries of rows that finish early reach the outputs through after() and finish().
+  /// Sums over rows are the block's own: in partial_sums, except for the first block.
   Tensors& outputs() { return outputs_; }
 
-  /// The rows of slice i at a position, and where those of stack j go.
+  /// Returns the rows of slice i at a position.
   char* slice(int i, std::int64_t position);
+  /// Returns where the rows of stack j at a position are written.
   char* stack(int j, std::int64_t position);
 
-  /// Around each iteration; carries: where their rows lie.
+  /// Must be called before and after each iteration. carries: the data of the block's rows.
   void before(std::int64_t position, std::span<char* const> carries);
   void after(std::int64_t position, std::span<char* const> carries);
-  /// After the last one.
+  /// Must be called after the last iteration.
   void finish();
-  /// The same for one of its rows, which nobody ran from a position on.
+  /// Finishes row r alone, which did not run from `position` on.
   void finish_row(std::size_t r, std::int64_t position);
 
  private:
-  /// A tensor of which some rows are meant.
+  /// A tensor of which the block uses some rows.
   struct Part {
     char* all = nullptr;     ///< of the whole loop
-    std::int64_t bytes = 0;  ///< of a row; 0: it has none
-    std::int64_t pitch = 0;  ///< from step to step
-    Tensor gathered;         ///< the block's rows, where they are not neighbours
+    std::int64_t bytes = 0;  ///< of a row; 0: no rows
+    std::int64_t pitch = 0;  ///< bytes from iteration to iteration
+    Tensor gathered;         ///< the block's rows, if they are not adjacent
   };
   char* row(const Part& part, std::size_t r, std::int64_t position = 0) const {
     return part.all + position * part.pitch + rows_[r] * part.bytes;

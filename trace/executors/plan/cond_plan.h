@@ -1,4 +1,4 @@
-// trace/executors/plan/cond_plan.h — CondPlan, a cond whose branches are plans.
+// trace/executors/plan/cond_plan.h — CondPlan: a cond whose branches are plans.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace reel {
 
-/// Runs the taken branch of one cond; the other one is not even planned before it is taken.
+/// Runs the taken branch of one cond. A branch is planned when it is first taken.
 class CondPlan {
  public:
-  /// context: its children are those of on_false and on_true.
+  /// context: its child 0 belongs to on_false, child 1 to on_true.
   explicit CondPlan(const PlanContext& context)
       : branches_{SubPlan(context.child(0)), SubPlan(context.child(1))} {}
-  /// in: predicate, captures. out: written where a tensor is given, else set.
+  /// in: predicate, captures. out: defined tensors are written; undefined ones are set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 
  private:
   friend class PlanView;
   SubPlan branches_[2];
-  std::vector<TensorType> types_;  ///< of what the branch captures; kept for its memory
+  std::vector<TensorType> types_;  ///< of the branch's captures; kept to reuse the memory
 };
 
 }  // namespace reel

@@ -47,7 +47,7 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates) {
   double flops = 0, elements = 0, bytes = bytes_of(in) + bytes_of(out);
-  if (op.storage == OpStorage::input) bytes = 0;  // mostly a view
+  if (op.storage == OpStorage::input) bytes = 0;  // usually a view
   if (op.pointwise) elements = numel_of(out[0]);
   if (attrs && (&op == &dot_op || is_packed_dot(op)))
     flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);

@@ -1,4 +1,4 @@
-// trace/executors/plan/costs.h — what an op is predicted to take.
+// trace/executors/plan/costs.h — predicts the time of an op.
 #pragma once
 
 #include <span>
@@ -8,9 +8,10 @@
 
 namespace reel {
 
-/// Seconds of one call, on one thread: the longest of its multiplications and additions, its bytes,
-/// and the elements that it computes, each at its rate; and what any call costs. Types are known;
-/// the op is no loop and no cond.
+/// Returns the predicted seconds of one call on one thread: the largest of the times for
+/// arithmetic, bytes and computed elements, each at its rate, plus the cost of a call.
+///
+/// Requires known types; the op is neither a loop nor a cond.
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates);
 

@@ -20,7 +20,8 @@
 namespace reel {
 namespace {
 
-/// Element-wise ops of a body: how many are fused, in how many ops, and which are not.
+/// Element-wise ops of a body: their number, the number of fused ops, and the names of unfused
+/// ones.
 struct Fusions {
   int ops = 0, programs = 0;
   std::vector<std::string_view> alone;
@@ -42,7 +43,7 @@ Fusions fusions_of(const Graph& body) {
 
 }  // namespace
 
-/// Writes the text, top down.
+/// Writes the text from top to bottom.
 class PlanText {
  public:
   explicit PlanText(const PlanContext& context)
@@ -90,7 +91,7 @@ class PlanText {
       if (!carry.is_updated) bytes += 2 * carry.bytes;
     return bytes;
   }
-  /// Of the loops in a plan, and of those in them, but for the stacks of those.
+  /// Adds the bytes of the loops in a plan and inside those; stacks of inner loops are left out.
   void add_loops(const Plan& plan, LoopBytes& sum) const {
     const auto add_plan = [&](const SubPlan& sub) {
       if (!sub) return;
@@ -156,7 +157,7 @@ class PlanText {
 
   // ---- Loops ------------------------------------------------------------------------------------
 
-  /// times: how often the plan runs in a call, if that is known.
+  /// times: how often the plan runs per call, if known.
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, std::optional<double> times) {
     int count = 0;
@@ -164,8 +165,8 @@ class PlanText {
   }
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, std::optional<double> times, int& count) {
-    std::uint32_t beside = 0;  // loops that still run beside the last one
-    std::string how;           // the loops of that group do
+    std::uint32_t beside = 0;  // loops still to come that run beside the last one
+    std::string how;           // how the loops of that group run
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop) {
@@ -181,7 +182,7 @@ class PlanText {
     }
   }
 
-  /// number, times, count: of the loop around it, and of the loops in that so far.
+  /// number, times, count: number and runs of the loop around it, and the loops found in it so far.
   void write_branch(const SubPlan& branch, bool is_true, const Profiles& profiles,
                     const std::string& number, const std::string& indent,
                     std::optional<double> times, int& count) {
@@ -202,7 +203,7 @@ class PlanText {
     write_loops(*branch, profiles, number, inner, times, count);
   }
 
-  /// Of a loop and those behind it that may run beside it.
+  /// Returns how a loop and the following ones that may run beside it are run.
   static std::string how_beside(const Plan& plan, const Instruction& first) {
     const std::span group(&first, first.beside + 1);
     const bool are_cut = std::all_of(group.begin(), group.end(), [&](const Instruction& at) {
@@ -239,13 +240,13 @@ class PlanText {
       out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
     out_ << '\n';
     const std::string inner = indent + "  ";
-    if (!attrs.has_chunk) write_parts(inner, attrs);  // the loop of the chunks has told
+    if (!attrs.has_chunk) write_parts(inner, attrs);  // the chunked loop has printed them
     list(inner, "carries", known.carries);
     list(inner, "slices", known.slices);
     list(inner, "captures", known.captures);
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
-    if (!attrs.in_chunks) write_moves(inner, attrs);  // the loop inside tells
+    if (!attrs.in_chunks) write_moves(inner, attrs);  // the inner loop prints them
     if (!attrs.has_chunk)
       for (const std::string& text : lines_of_saved(plan, at)) line(inner, text);
     if (!PlanView::is_planned(loop)) {
@@ -273,7 +274,7 @@ class PlanText {
     return chunks.has_rest() ? str(equal, " and one of ", chunks.steps % chunks.size) : equal;
   }
 
-  /// -> whether there were any.
+  /// Returns true if there were any.
   bool write_notes(const std::string& indent, const LoopAttrs& attrs, LoopNote::Kind kind,
                    const char* label) {
     bool any = false;
@@ -285,7 +286,7 @@ class PlanText {
       }
     return any;
   }
-  /// Which loops that a user wrote it is, where it is not one of them.
+  /// Writes which of the user's loops this one comes from, unless it is one of them.
   void write_parts(const std::string& indent, const LoopAttrs& attrs) {
     write_notes(indent, attrs, LoopNote::Kind::joined, "runs in it, too");
     write_notes(indent, attrs, LoopNote::Kind::apart, "taken apart");

@@ -1,4 +1,4 @@
-// trace/executors/plan/explain.h — explain, a plan in words.
+// trace/executors/plan/explain.h — explain: describes a plan as text.
 #pragma once
 
 #include <string>
@@ -8,12 +8,15 @@
 
 namespace reel {
 
-/// What a plan has become after a run: its bytes, and of each loop, those inside others indented,
-/// what was moved out of it, packed, fused and saved, how it is cut and what it takes; and why not,
-/// where that is so. in_place: what is said of arguments (in_place.h).
+/// Returns a description of a plan after a run: its bytes and, for each loop, the ops moved out of
+/// it, packed matrices, fused ops, residuals, row blocks and times, with reasons if an optimisation
+/// was not done. Inner loops are indented.
+///
+/// in_place: the text about arguments (in_place.h).
 std::string explain(const Plan& plan, const std::string& in_place);
 
-/// The loops of a graph that the interpreter runs, a line for each and for what it takes and gives.
+/// Returns a description of the loops of a graph that the interpreter runs: a line for each loop,
+/// and lines for its inputs and outputs.
 std::string explain_op_by_op(const Graph& graph, const std::string& indent = "");
 
 }  // namespace reel

@@ -14,12 +14,12 @@ namespace {
 
 using Instruction = PlanView::Instruction;
 
-/// Steps that a loop does at a time.
+/// Returns the number of time steps that a loop runs at a time.
 std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
   return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
 }
 
-/// Steps that the loop which takes v as its slices does at a time.
+/// Returns the number of time steps that the loop that takes v as its slices runs at a time.
 std::int64_t unit_of_reader(const Plan& plan, ValueId v) {
   std::int64_t most = 1;
   for (const Instruction& at : PlanView::instructions(plan)) {
@@ -31,7 +31,7 @@ std::int64_t unit_of_reader(const Plan& plan, ValueId v) {
   return most;
 }
 
-/// What makes the first of the values that such an op makes.
+/// Returns the record that makes the first of the values made by `op`; null if there is none.
 const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values, const Op& op) {
   for (const ValueId v : values)
     for (const OpRecord& record : plan.graph().records) {
@@ -41,7 +41,7 @@ const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values, 
   return nullptr;
 }
 
-/// The lines of one loop.
+/// Writes the lines of one loop.
 class SavedText {
  public:
   SavedText(const Plan& plan, const Instruction& at)
@@ -108,7 +108,7 @@ class SavedText {
       line("in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
            "in a branch, and what it saves is in a file where the outermost loop swaps");
   }
-  /// Whether checkpoints lie in one; so where only a run tells.
+  /// Returns true if checkpoints lie in a file, or if only a run can tell.
   bool uses_file() const {
     const std::vector<TensorType> in = PlanView::types(plan_, plan_.graph().inputs_of(record_));
     std::vector<std::int64_t> carries;
@@ -118,7 +118,7 @@ class SavedText {
     }
     return FileOfCheckpoints(attrs_, std::move(carries)).is_used();
   }
-  /// What of that is in memory where it is more than the window.
+  /// Returns the bytes of spilled residuals in memory as text if they exceed the window.
   std::string in_memory_text() const {
     std::int64_t in_memory = 0;
     const auto steps = steps_of(attrs_, PlanView::types(plan_, plan_.graph().inputs_of(record_)));
@@ -137,7 +137,7 @@ class SavedText {
     return str(", with what is on its way at most ", bytes_text(in_memory));
   }
 
-  /// How often each step runs that this loop goes back over and that was not kept.
+  /// Writes how often each time step of the forward loop runs in all, if residuals are recomputed.
   void write_runs() {
     const OpRecord* const recall = maker_of_any(plan_, plan_.graph().inputs_of(record_), recall_op);
     if (!recall) return;

@@ -1,4 +1,4 @@
-// trace/executors/plan/explain_saved.h — what explain() says of what a loop keeps for its gradient.
+// trace/executors/plan/explain_saved.h — the lines of explain() about residuals of a loop.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace reel {
 
-/// What a loop stacks up; those that are there for its gradient's sake, or all.
+/// Returns the types of a loop's stacks: only the residuals if only_saved, otherwise all.
 std::vector<TensorType> stacks_of(const Plan& plan, const PlanView::Instruction& at,
                                   bool only_saved);
 
-/// What a loop keeps for its gradient, under which policy, and what it reads that was not kept.
+/// Returns lines about the residuals of a loop: which ones, under which policy, and which of them
+/// it reads recomputed.
 std::vector<std::string> lines_of_saved(const Plan& plan, const PlanView::Instruction& at);
 
 }  // namespace reel

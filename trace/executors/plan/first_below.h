@@ -1,4 +1,4 @@
-// trace/executors/plan/first_below.h — FirstBelow, the first of many numbers that is small enough.
+// trace/executors/plan/first_below.h — FirstBelow: finds the first number below a limit.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// Finds the first of some numbers that is at most a given one, and leaves numbers out; both take
-/// time logarithmic in how many there are.
+/// Finds the first of some numbers that is at most a given limit, and removes numbers. Both take
+/// time logarithmic in the count.
 class FirstBelow {
  public:
   FirstBelow() = default;
@@ -21,15 +21,16 @@ class FirstBelow {
       all_[node] = std::min(all_[2 * node], all_[2 * node + 1]);
   }
 
-  /// All numbers are there again. Comes before the first find().
+  /// Restores all numbers. Must be called before the first find().
   void begin() { least_ = all_; }
-  /// Returns the place of the first number that is at most `limit`, or how many there are.
+  /// Returns the index of the first number that is at most `limit`; the count if there is none.
   std::size_t find(int limit) const {
     if (least_.empty() || least_[1] > limit) return count_;
     std::size_t node = 1;
     while (node < leaves_) node = 2 * node + (least_[2 * node] > limit);
     return node - leaves_;
   }
+  /// Removes a number until the next begin().
   void leave_out(std::size_t place) {
     std::size_t node = leaves_ + place;
     least_[node] = kNone;
@@ -40,7 +41,7 @@ class FirstBelow {
   static constexpr int kNone = std::numeric_limits<int>::max();
 
   std::size_t count_ = 0, leaves_ = 1;
-  std::vector<int> all_, least_;  ///< by node of a binary tree: the least number below it
+  std::vector<int> all_, least_;  ///< nodes of a binary tree: the least number in the subtree
 };
 
 }  // namespace reel

@@ -1,4 +1,5 @@
-// trace/executors/plan/flat_op.h — FlatOp, an element-wise op whose loop is known beforehand.
+// trace/executors/plan/flat_op.h — FlatOp: an element-wise op whose inner loop is chosen in
+// advance.
 #pragma once
 
 #include <optional>
@@ -9,14 +10,14 @@
 
 namespace reel {
 
-/// What is left to do for an op whose operands lie as its result does: a call of the loop that its
-/// kernel would look up.
+/// An op whose operands have the layout of its result: one call of the inner loop that its kernel
+/// would look up.
 struct FlatOp {
   UnaryLoop unary = nullptr;
   FlatLoop binary = nullptr;
   std::int64_t count = 0;
 
-  /// out: to be written to; no operand overlaps with it.
+  /// Computes the op. out: written; must not overlap any operand.
   void run(OpInputs in, const Tensor& out) const {
     const void* first = in[0].tensor->block()->data;
     if (binary)
@@ -26,7 +27,7 @@ struct FlatOp {
   }
 };
 
-/// None where the op is not such, or an operand is repeated.
+/// Returns nothing if the op has no such loop, or if an operand is repeated (broadcast).
 std::optional<FlatOp> flat_op(const Op& op, std::span<const TensorType> in,
                               const TensorType& result);
 

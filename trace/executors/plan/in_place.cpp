@@ -24,12 +24,12 @@ std::string name_of(const OpRecord& record) {
                                : std::string(record.op->name);
 }
 
-/// It is a result, or what a view of it is: kept, whatever else is computed of it.
+/// Returns true if the argument, or a view of it, is a result, and so stays alive after the run.
 bool is_handed_on(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
   return uses.of_input[argument] >= std::ssize(PlanView::instructions(plan));
 }
 
-/// Why nothing was written over an argument that nobody else held.
+/// Returns why nothing was written over an argument that had no other reference.
 std::string why_not(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
   const int last = uses.of_input[argument];
   const auto& all = PlanView::instructions(plan);

@@ -1,5 +1,4 @@
-// trace/executors/plan/in_place.h — which arguments of a run gave their memory to results, in
-// words.
+// trace/executors/plan/in_place.h — reports which arguments of a run gave their memory to results.
 #pragma once
 
 #include <span>
@@ -12,17 +11,19 @@ namespace reel {
 
 class Plan;
 
-/// Where arguments and results of a run lay: addresses only, to be compared.
+/// Addresses of a run's arguments and results, only to be compared.
 struct RunPlaces {
-  std::vector<const void*> arguments;  ///< null: somebody else held it
+  std::vector<const void*> arguments;  ///< null: another reference held it
   std::vector<const void*> results;
 
+  /// Records the addresses of the formal inputs, before the run.
   void note_arguments(std::span<const Tensor> inputs, std::size_t formal_count);
+  /// Records the addresses of the outputs, after the run.
   void note_results(std::span<const Tensor> outputs);
 };
 
-/// Lines that say which arguments with the type of a result were updated in place in that run of
-/// the plan, and which were not, and why.
+/// Returns lines that say which arguments with the type of a result were updated in place in that
+/// run of the plan, which were not, and why.
 std::string in_place_text(const Plan& plan, const RunPlaces& places);
 
 }  // namespace reel

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// The loop with sums over rows that are those of each block.
+/// Returns the loop with sums over rows that keep the blocks apart.
 LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
   const Graph& body = *attrs.body.graph;
   std::vector<std::uint8_t> is_summing(body.records.size());

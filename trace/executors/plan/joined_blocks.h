@@ -1,4 +1,4 @@
-// trace/executors/plan/joined_blocks.h — JoinedBlocks, blocks of rows that run as one.
+// trace/executors/plan/joined_blocks.h — JoinedBlocks: row blocks that run as one.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,21 @@
 
 namespace reel {
 
-/// All rows of a loop that could run in blocks (RowCut::can_join), in one run: sums over rows are
-/// taken block by block in every step, and added up behind the last one, as blocks do it.
+/// Runs all rows of a loop that could run in row blocks (RowCut::can_join) at once. Sums over rows
+/// are taken block by block in every iteration, and added up after the last one, as separate blocks
+/// do.
 class JoinedBlocks {
  public:
-  /// Plans it -> false where that cannot be done.
+  /// Plans the loop. Returns false if it cannot be planned.
   bool make(const PlannedLoop& whole, const RowCut& cut);
-  /// in, out: those of the op; outputs have their places already.
+  /// in, out: of the op. Requires make(), and defined outputs.
   void run(OpInputs in, std::span<Tensor> out);
 
  private:
   struct Sum {
     std::size_t output;
-    Tensor all;      ///< of each block
-    Tensors blocks;  ///< those
+    Tensor all;      ///< of all blocks
+    Tensors blocks;  ///< views of `all`, by block
   };
 
   std::unique_ptr<PlannedLoop> loop_;

@@ -50,15 +50,15 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
   if (body_.on_rows.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
-  if (!block)  // else of other dims: most of it stays
+  if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
     if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
       return false;
   } catch (const MemoryError&) {
-    throw;                  // with more memory, the loop is cut: that must not depend on luck
-  } catch (const Error&) {  // an op knows how many rows there are
+    throw;  // with more memory it would be cut: results must not depend on free memory
+  } catch (const Error&) {  // an op depends on the number of rows
     return false;
   }
   for (int j = 0; j < loop.stacks; ++j) {
@@ -83,7 +83,7 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 
 bool LoopBlocks::plan_joined() {
   if (!ends()) return joined_.make(*whole_, *cut_);
-  // They are counted as one: a step is one of all rows that run then.
+  // Profiles count them as one: an iteration covers all rows that run in it.
   return shrinking_.make(*cut_, [this](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
     return plan(loop, rows, 0);
   });

@@ -1,4 +1,4 @@
-// trace/executors/plan/loop_blocks.h — LoopBlocks, a loop that runs on some rows at a time.
+// trace/executors/plan/loop_blocks.h — LoopBlocks: a loop that runs in row blocks.
 #pragma once
 
 #include <memory>
@@ -14,26 +14,26 @@
 
 namespace reel {
 
-/// A planned loop once more for each block of rows (row_cut.h), several of which run at once; where
-/// there is one thread only, as if they were one block, with the same bits.
+/// Plans a loop once for each row block (row_cut.h) and runs the blocks on several threads. On one
+/// thread, they run as one block if possible, with the same bits.
 class LoopBlocks {
  public:
-  /// Plans the blocks of a loop where that can be done, and nothing but dims anew where sizes are
-  /// those of the call before.
+  /// Plans the row blocks of a loop if it can be cut. If sizes equal those of the last call, only
+  /// dims are bound anew.
   void make(const PlannedLoop& whole);
   std::size_t count() const { return blocks_.size(); }
-  /// Whether there are blocks, and the outputs have their places already.
+  /// Returns true if there are blocks and all outputs are defined.
   bool can_run(std::span<const Tensor> out) const;
-  /// in, out: those of the op.
+  /// in, out: of the op.
   void run(OpInputs in, std::span<Tensor> out);
 
  private:
   friend class PlanView;
-  /// Plans the loop for so many rows, in a block that is null or was planned for other dims ->
-  /// false where that cannot be done.
+  /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
+  /// cannot be planned.
   bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
   bool ends() const { return !whole_->loop().entry_dims.empty(); }
-  /// On one thread, once that has been planned.
+  /// Returns true if blocks run as one on one thread; that plan is made at the first such run.
   bool runs_joined() const { return is_joined_planned_ && cut_->can_join && threads() == 1; }
   bool plan_joined();
   void find_body();
@@ -43,13 +43,13 @@ class LoopBlocks {
   std::optional<RowCut> cut_;
   struct Body {
     GraphRef whole;
-    std::vector<int> axes;  // of its values' rows
-    BodyOnRows on_rows;     // that of all blocks
+    std::vector<int> axes;  // the row axes of its values
+    BodyOnRows on_rows;     // shared by all blocks
   } body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
-  std::vector<Tensors> partial_sums_;  ///< by block but the first, which has the loop's outputs
-  JoinedBlocks joined_;                ///< of all rows, once that was asked for
-  ShrinkingBlock shrinking_;           ///< the same where rows end one by one
+  std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs
+  JoinedBlocks joined_;                ///< all rows, planned when first needed
+  ShrinkingBlock shrinking_;           ///< the same, if rows finish one by one
   bool is_joined_planned_ = false;
 };
 

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// The type of a list whose elements are all of one type -> nothing if they are not.
+/// Returns the type of a list if all its elements have one type; otherwise nothing.
 std::optional<TensorType> uniform_type(const Tensor& list) {
   if (const SavedValue* const saved = saved_value(list)) {
     const bool is_one = saved->steps->is_uniform() && list.type().element().is_known();
@@ -24,8 +24,8 @@ std::optional<TensorType> uniform_type(const Tensor& list) {
   return type ? type->as_list() : list.type();
 }
 
-/// What a loop takes as input i. Of slices that its body has as lists (of a list of lists; of a
-/// chunk) elements need not be alike.
+/// Returns the type of input i. Slices that are lists in the body (elements of a list of lists, or
+/// chunks) may have elements of different types.
 std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, const Tensor& input) {
   const bool is_slices = i >= attrs.first_slice() && i < attrs.first_capture();
   if (!is_slices || !input.type().is_list()) return input.type();
@@ -35,10 +35,11 @@ std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, cons
   return body.types[body.inputs[inside]].is_list() ? std::optional(input.type()) : std::nullopt;
 }
 
-/// No iteration will run, and types that one would tell are not known.
+/// Returns true if no iteration will run, so that types only an iteration would determine are
+/// unknown.
 bool is_empty(const LoopAttrs& attrs, OpInputs in) {
   if (attrs.has_bound && integer_of(*in[0].tensor) <= 0) return true;
-  bool tells = attrs.has_bound;  // how many iterations there are; else lists do
+  bool tells = attrs.has_bound;  // the trip count is known; otherwise lists determine it
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType& type = in[attrs.first_slice() + i].tensor->type();
     if (type.is_list()) continue;
@@ -54,7 +55,7 @@ bool is_empty(const LoopAttrs& attrs, OpInputs in) {
 
 }  // namespace
 
-/// Plans the graphs for these inputs -> false if the loop cannot be planned.
+/// Plans the graphs for these inputs. Returns false if the loop cannot be planned.
 bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   const auto& attrs = get<LoopAttrs>(attrs_ref.get());
   bool is_same = attrs_ && attrs_.get() == attrs_ref.get();
@@ -70,7 +71,7 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
     }
   }
   if (is_same) return is_planned_;
-  attrs_ = AttrsRef();  // until all is done
+  attrs_ = AttrsRef();  // until planning is done
   is_planned_ = whole_.make(attrs_ref, input_types_);
   if (is_planned_) blocks_.make(whole_);
   attrs_ = attrs_ref;
@@ -92,7 +93,7 @@ void LoopPlan::run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out) {
     if (blocks_.can_run(out)) return blocks_.run(in, out);
     return LoopRun(whole_, in, out).run();
   }
-  // Types change from iteration to iteration: the interpreter looks at each.
+  // Types change from iteration to iteration: the interpreter handles each.
   Tensors inputs, outputs;
   for (const OpInput& input : in) inputs.push_back(owned(*input.tensor));
   const std::vector<OpInput> views(inputs.begin(), inputs.end());

@@ -1,4 +1,4 @@
-// trace/executors/plan/loop_plan.h — LoopPlan, a loop whose body and condition are plans.
+// trace/executors/plan/loop_plan.h — LoopPlan: a loop whose body and condition are plans.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,22 @@
 
 namespace reel {
 
-/// Runs one loop, for one set of sizes after the other: in blocks of rows where that can be done
-/// (row_cut.h), else as a whole. One whose carries change their sizes is left to the interpreter.
+/// Runs one loop, and plans it again whenever sizes change: in row blocks if it can be cut
+/// (row_cut.h), otherwise as a whole. The interpreter runs it if carries change their sizes.
 class LoopPlan {
  public:
-  /// context: its children are those of PlannedLoop, then one for each block of rows.
+  /// context: its children belong to PlannedLoop, then one to each row block.
   explicit LoopPlan(const PlanContext& context) : whole_(context) {}
 
-  /// in, out: those of the op. Outputs are written where a tensor is given, else set.
+  /// in, out: of the op. Defined outputs are written; undefined ones are set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
-  /// A run of a loop in chunks that is to go on beside others (wavefront.h); null where it can only
-  /// be run alone.
+  /// Begins a run of a chunked loop that is to be pipelined with others (wavefront.h). Returns null
+  /// if the loop can only run alone.
   std::unique_ptr<LoopRun> begin(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
-  /// In how many blocks of rows it runs; 0: as a whole.
+  /// Returns the number of row blocks; 0 if the loop runs as a whole.
   std::size_t blocks() const { return blocks_.count(); }
-  /// The same of the loop inside of one in chunks that has been prepared.
+  /// Returns the number of row blocks of the inner loop of a chunked loop. Requires that it was
+  /// prepared.
   std::size_t blocks_inside() const;
 
  private:

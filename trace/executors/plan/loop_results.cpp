@@ -1,4 +1,4 @@
-// What a run of a loop gives.
+// The results of a run of a loop.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,7 @@ void clear(char* data, std::int64_t from, std::int64_t to) {
   if (from < to) std::memset(data + from, 0, static_cast<std::size_t>(to - from));
 }
 
-/// out = blocks + out, of which the last block is in out.
+/// out = blocks + out, where `out` holds the last block of terms.
 void round_blocks(Tensor& blocks, const Tensor& out) {
   add_block(blocks, out);
   std::copy_n(blocks.data<double>(), out.numel(), out.data<float>());
@@ -98,8 +98,8 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
     clear(out.data<char>(), count * stack.bytes, dim.size() * stack.bytes);
     return;
   }
-  if (rows_) return;  // which sees to it
-  // Where iterations ended before the dim does, what they would have made is zero.
+  if (rows_) return;  // which writes the zeros
+  // If iterations end before the dim does, the remaining positions are zero.
   clear(stack.data, iterations_.count() * stack.bytes, out.type().bytes());
 }
 

@@ -171,7 +171,8 @@ std::int64_t LoopRun::steps_after(std::int64_t chunks) const {
                            : std::min(all.steps, all.first(chunks));
 }
 
-/// What an iteration finds is the stack's already, but for the first one.
+/// The previous iteration has written its carries into the stack; the first iteration has no
+/// predecessor.
 void LoopRun::put_first_carries() {
   const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
   for (int i = 0; i < attrs_.carries; ++i)
@@ -268,7 +269,7 @@ void LoopRun::place_position(Plan& plan) {
 }
 
 void LoopRun::run_iteration(Plan& plan) {
-  if (attrs_.in_chunks) return plan.run();  // the loop inside says which iteration it was
+  if (attrs_.in_chunks) return plan.run();  // the inner loop adds the iteration to errors
   in_iteration(iterations_.number(), attrs_.name, [&] { plan.run(); });
 }
 
@@ -295,7 +296,7 @@ void LoopRun::step_with_all() {
     }
     if (char* const data = slice_at(i, position_); data || !slices.saved)
       place_input(body, k, data);
-    else  // a tensor that stands for steps of a loop inside
+    else  // a tensor that stands for saved steps of an inner loop
       body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
   }
   const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
@@ -404,7 +405,8 @@ void LoopRun::step_with_ended(const Tensor& live) {
       carried_lists_[i] = owned(next);
       continue;
     }
-    // A stack that the carry shares holds zeros for ended entries: not what they carry on.
+    // A stack that shares the carry's memory holds zeros for finished entries, so that the carry
+    // needs its own copy.
     char* first = memory(loop_.carries[i].buffers[0]);
     char* to = carries_[i] == first ? memory(loop_.carries[i].buffers[1]) : first;
     copy_elements(to, next);
@@ -446,7 +448,7 @@ void LoopRun::take_carry(int i, Plan& body) {
   carries_[i] = to;
 }
 
-/// The list that the body gets: an element of a list of lists, or those of a chunk.
+/// Returns the list that the body reads: an element of a list of lists, or the elements of a chunk.
 Tensor LoopRun::saved_list(int i) const {
   const SavedValue& saved = *slices_[static_cast<std::size_t>(i)].saved;
   const Chunks& all = loop_.chunks;
@@ -461,7 +463,8 @@ Tensor LoopRun::saved_list(int i) const {
   return make_list(list.type().element(), elements);
 }
 
-/// What an iteration gives to a stack that is a list: of a chunk, of each step, as the loop goes.
+/// Appends to a stack that is a list: one element, or the elements of a chunk, in the order of the
+/// loop.
 void LoopRun::put_elements(int j, const Tensor& made) {
   if (!attrs_.in_chunks) return put_element(j, position_, owned(made));
   Tensors elements = list_elements(made);

@@ -1,4 +1,4 @@
-// trace/executors/plan/loop_run.h — LoopRun, one run of a planned loop.
+// trace/executors/plan/loop_run.h — LoopRun: one run of a planned loop.
 #pragma once
 
 #include <optional>
@@ -16,43 +16,47 @@
 
 namespace reel {
 
-/// What a stack of such terms is.
+/// Returns the type of a stack of such terms along `dim`.
 TensorType stacked(const TensorType& term, const Dim& dim);
-/// to += term, element by element.
+/// Computes to += term, element by element.
 void add_to(const Tensor& to, const Tensor& term);
-/// blocks += block, of f32, element by element in f64; makes the blocks of an empty Tensor.
+/// Computes blocks += block, element by element in f64, for a block of f32. Allocates `blocks` if
+/// it is undefined.
 void add_block(Tensor& blocks, const Tensor& block);
 
-/// Carries lie in two buffers in turn, what an iteration stacks is written into its place, slices
-/// are read where they lie.
+/// Runs the iterations of a planned loop. Carries alternate between two buffers, each stacked term
+/// is written to its final place, and slices are read in place.
 class LoopRun {
  public:
-  /// in, out: those of the op. Outputs are written where a tensor is given, else set. rows: of a
-  /// block, where they lie; in and out are the block's then.
+  /// in, out: of the op, or of the row block if `rows` is given. Defined outputs are written;
+  /// undefined ones are set.
+  /// rows: locates the rows of a row block; null for the whole loop.
   LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
+  /// Runs all iterations and sets the outputs.
   void run();
 
-  // The same iteration by iteration, of a loop in chunks, or of a block of rows.
+  // start(), advance() and finish() do the same iteration by iteration, for chunked loops and row
+  // blocks.
   void start() { put_first_carries(); }
-  /// Behind so many iterations, in which others ran the rows; carries are as those left them.
+  /// Continues behind the first `iterations` iterations, which ran elsewhere. Carries are as those
+  /// left them.
   void skip(std::int64_t iterations) { iterations_.skip(iterations); }
   bool has_next() const { return iterations_.count() < iterations_.limit; }
   void advance();
   void finish();
-  /// Steps, in the order in which the loop goes: that have been done, and will have been when the
-  /// next chunk has run.
+  /// Time steps done so far, and after the next chunk, in the order of the loop.
   std::int64_t steps_done() const { return steps_after(iterations_.count()); }
   std::int64_t steps_after_next() const { return steps_after(iterations_.count() + 1); }
 
  private:
   struct Slices {
-    const SavedValue* saved = nullptr;  ///< has steps in memory when it is asked for them
+    const SavedValue* saved = nullptr;  ///< loads the time steps on request
     char* data = nullptr;
     std::int64_t bytes = 0;
-    Tensors elements;  ///< of a list
+    Tensors elements;  ///< if it is a list
   };
   struct Stack {
-    char* data = nullptr;  ///< where its length is known
+    char* data = nullptr;  ///< if its length is known
     std::int64_t bytes = 0;
     std::optional<GrowingStack> growing;
     Ref<Spilled> spilled;
@@ -79,13 +83,13 @@ class LoopRun {
 
   char* spilled_at(int j, std::int64_t position);
   char* saved_at(const SavedValue& saved, std::int64_t position) const;
-  /// How many steps ran before the iteration at a position.
+  /// Returns how many time steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const;
   void take_checkpoint();
   void open_file();
 
   // Before the first iteration.
-  /// Of a carry that lies where the result will.
+  /// Copies the initial value of a carry that lies in the result.
   void begin_with_copy(int i);
   void find_slices(int i);
   void find_stack(int j);
@@ -93,7 +97,7 @@ class LoopRun {
 
   // Iterations.
   void put_first_carries();
-  /// The plan of a body or condition, for this iteration.
+  /// Sets the position that the body or condition reads in this iteration.
   void set_position(Plan& plan) {
     if (plan.reads_input(0)) place_position(plan);
   }
@@ -102,36 +106,38 @@ class LoopRun {
   Tensor& ask();
   void step(std::int64_t position, const Tensor& live);
   void step_with_all();
-  /// Entries that have ended see what Fill says, and what they compute is thrown away.
-  ///
-  /// Dims that they show are others than those of the body's plan: another plan runs then.
+  /// Runs an iteration in which some entries have finished. These read values as Fill says, and
+  /// their results are discarded. Replaced dims differ from the dims of the body's plan, so that
+  /// another plan runs.
   void step_with_ended(const Tensor& live);
-  /// A list is let go of by the instruction that reads it last, so that it can be written in place.
+  /// Captures that are lists. The instruction that reads a list last releases it, so that the list
+  /// can be written in place.
   void set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
-  /// Where iteration `position_` writes carry i: the slice of a stack that it goes to as well, now
-  /// or one iteration later, or the buffer that does not hold it now.
+  /// Returns where iteration `position_` writes carry i. This is the slice of a stack that takes
+  /// the same value, now or one iteration later; otherwise the buffer that is not in use.
   char* next_place(int i);
   void take_carry(int i, Plan& body);
   Tensor saved_list(int i) const;
   void put_elements(int j, const Tensor& made);
   void put_element(int j, std::int64_t position, Tensor element);
-  /// Of a checkpoint that an op of the body makes.
+  /// Stores a checkpoint that an op of the body makes.
   void put_made_checkpoint(int j, const Tensor& term);
   bool is_in_blocks(int i) const { return out_[attrs_.first_sum() + i].dtype() == f32; }
-  /// True if the term of sum i in this iteration is what the output holds then: the first of all,
-  /// or of a block (TermSum).
+  /// Returns true if the term of sum i in this iteration is stored, not added: the first term of
+  /// all, or of a block (TermSum).
   bool is_first_term(int i) const {
     return iterations_.count() == 0 || (begins_block(iterations_.count()) && is_in_blocks(i));
   }
-  /// Adds the blocks of terms to those before them, which are kept in f64.
+  /// Adds the finished block of terms to the earlier blocks, in f64.
   void end_blocks();
   void add_term(int i, const Tensor& term, bool is_in_place);
-  /// A list is written in place while nobody else holds it: the plan must not.
+  /// Drops the plan's references to lists, as a list is written in place only without other
+  /// references.
   void release_lists(Plan& body);
 
   std::int64_t steps_after(std::int64_t chunks) const;
 
-  // What comes of them.
+  // Results.
   void finish_stack(int j, const Dim& fresh);
   void finish_sum(int i);
   void give_result(std::size_t k, const Tensor& value);
@@ -142,18 +148,18 @@ class LoopRun {
   std::span<Tensor> out_;
   BlockRows* rows_;
   Iterations iterations_;
-  std::vector<char*> carries_;  ///< where they lie; not those that are lists
+  std::vector<char*> carries_;  ///< data of carries; unused for lists
   Tensors carried_lists_;
   std::vector<Slices> slices_;
   std::vector<Stack> stacks_;
   std::vector<StackList> lists_;
   CheckpointTimes times_;
   Spills spills_;
-  std::vector<TermSum> sums_;  ///< those that are lists
-  Tensors wide_;  ///< sums of f32: of the blocks before this one, in f64, if there are any
+  std::vector<TermSum> sums_;  ///< sums that are lists
+  Tensors wide_;               ///< sums of f32: the earlier blocks in f64, if there are any
   Tensor condition_;
   std::optional<EndedEntries> ended_;
-  /// Of an iteration in which entries have ended; kept for the next one, so that it allocates less.
+  /// Buffers for an iteration in which entries have finished; reused by the next one.
   struct EndedStep {
     Tensors before, seen, places, made;
     std::vector<TensorType> types;
@@ -161,7 +167,7 @@ class LoopRun {
   EndedStep ended_step_;
   bool captures_lists_ = false, gives_lists_ = false;
   std::int64_t position_ = 0;           ///< of this iteration
-  std::int64_t seen_position_[2] = {};  ///< as the body has it
+  std::int64_t seen_position_[2] = {};  ///< as the body reads it
 };
 
 }  // namespace reel

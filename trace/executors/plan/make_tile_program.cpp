@@ -1,4 +1,4 @@
-// How a tile program is made: a body taken apart into steps, and where their operands lie.
+// Making a tile program: splits a body into steps, and determines where their operands lie.
 #include "reel/trace/executors/plan/tile_program.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 namespace reel {
 namespace {
 
-/// So many elements stay in the first-level cache for a program of usual length.
+/// This many elements stay in the first-level cache for a program of usual length.
 constexpr std::int64_t kTile = 1024;
 
 }  // namespace
 
-/// Takes a body apart into steps on cells.
+/// Splits a body into steps on cells.
 class TileProgram::Builder {
  public:
   Builder(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
@@ -67,8 +67,8 @@ class TileProgram::Builder {
  private:
   const TypeNode& type(ValueId v) const { return *types_.types[v].node(); }
 
-  /// What the body's values are made of: the parts that splits and concats name, all of one size,
-  /// or all of a value.
+  /// Finds the size of the cells: the parts of splits and concats, which all have one size; without
+  /// these, whole values.
   void find_space() {
     space_ = &type(body_.outputs[0]);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -97,8 +97,8 @@ class TileProgram::Builder {
     return 1;
   }
   bool is_whole(const TypeNode& value) const { return parts_of(value) > 1; }
-  /// A number for each row: the pass takes in nothing else that has fewer axes than the space, or
-  /// one element in the last.
+  /// Returns true for one number per row. The pass fuses no other values that have fewer axes than
+  /// the space, or one element in the last axis.
   bool is_of_rows(const TypeNode& value) const {
     return has_sums_ && (value.sizes.size() < space_->sizes.size() ||
                          (!is_whole(value) && value.sizes.back() != space_->sizes.back()));
@@ -117,10 +117,10 @@ class TileProgram::Builder {
     return static_cast<std::int64_t>(size_of(type.dtype));
   }
 
-  /// Where part `part` of something lies whose steps along the axes of `type` are known.
+  /// Returns where part `part` of a value lies, given its strides along the axes of `type`.
   Lie lie(const TypeNode& type, const Steps& steps, int part) const {
     Lie result{0, steps};
-    if (is_of_rows(type)) {  // beside the columns, all of which it is for
+    if (is_of_rows(type)) {  // one number per row, for all columns
       result.steps.resize(space_->sizes.size());
       result.steps.back() = 0;
     }
@@ -136,7 +136,7 @@ class TileProgram::Builder {
     return steps;
   }
 
-  /// Part `part` of an operand of something of type `result`.
+  /// Returns the cell of part `part` of operand v, for a result of type `result`.
   int operand(ValueId v, const TypeNode& result, int part) {
     const std::vector<int>& cells = cells_of_[v];
     if (!cells.empty()) return cells[cells.size() == 1 ? 0 : static_cast<std::size_t>(part)];
@@ -165,7 +165,7 @@ class TileProgram::Builder {
     }
     for (int part = 0; part < parts_of(result); ++part) {
       if (record.op == &spread_op) {
-        if (!cells_of_[in[0]].empty()) {  // of a number for each row, the same cell
+        if (!cells_of_[in[0]].empty()) {  // of a number per row, the same cell
           cells.push_back(operand(in[0], type(in[0]), 0));
           continue;
         }
@@ -186,7 +186,7 @@ class TileProgram::Builder {
     }
   }
 
-  /// No loop takes operands of which all repeat: one is written out.
+  /// Loops need an operand that does not repeat. If all repeat, one is written out.
   void repeat_one_less(TileStep& step, bool on_rows) {
     const auto inner = space_->sizes.size() - on_rows;
     for (const int c : step.in) {
@@ -223,7 +223,7 @@ class TileProgram::Builder {
     }
   }
 
-  /// Parts of a split that nobody reads need no steps.
+  /// Drops steps whose results nothing reads, such as unread parts of a split.
   void drop_unread() {
     std::vector<bool> is_read(cells_.size());
     std::vector<TileStep> read;
@@ -239,9 +239,9 @@ class TileProgram::Builder {
 
   // ---- Outputs in place of inputs -----------------------------------------------------------
 
-  /// Which outputs may lie over which inputs. As a rule an output is one cell and an input another,
-  /// and whatever is read last before the output is made will do: such inputs are searched by that,
-  /// so that thousands of outputs need no list of thousands of inputs each.
+  /// Finds which outputs may replace which inputs. Usually an output is one cell and an input
+  /// another, and any input that is read last before the output is made will do. Pools are searched
+  /// by last read, so that thousands of outputs need no list of thousands of inputs each.
   void find_replaced(TileProgram& to) const {
     std::vector<std::vector<int>> written(body_.outputs.size());
     for (std::size_t c = 0; c < cells_.size(); ++c)
@@ -288,12 +288,13 @@ class TileProgram::Builder {
     return -1;
   }
 
-  /// Values of one cell that lies alike, whole, and of one type.
+  /// Values of one type that are one whole cell with equal strides.
   struct PoolKey {
     const TypeNode* type;
     std::vector<std::int64_t> steps;  ///< 0 along axes of one element
   };
-  /// Returns the place of a value's pool, which is made if need be; -1 if it goes into none.
+  /// Returns the place of a value's pool, and makes the pool if necessary; -1 if the value is in
+  /// none.
   int pool_of(ValueId v, const std::vector<int>& cells, std::vector<PoolKey>& pools) const {
     if (cells.size() != 1 || cell(cells[0]).lie.offset != 0) return -1;
     const Steps& steps = cell(cells[0]).lie.steps;
@@ -306,13 +307,13 @@ class TileProgram::Builder {
     return static_cast<int>(pools.size()) - 1;
   }
 
-  /// Whether an output may be written over input i: each of its elements is read last by the step
-  /// that writes there, or before.
+  /// Returns true if output k may overwrite input i: each element is read last by the step that
+  /// overwrites it, or before.
   bool may_replace(std::size_t k, const std::vector<int>& written, std::size_t i) const {
     if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
     for (const int r : cells_of_input_[i]) {
       for (const int w : written) {
-        // Parts of one type that do not begin together have no element in common.
+        // Parts of one type with different offsets have no element in common.
         if (!same_steps(cell(r).lie.steps, cell(w).lie.steps) ||
             (cell(r).lie.offset == cell(w).lie.offset && cell(r).last_read > cell(w).made_by))
           return false;
@@ -328,8 +329,8 @@ class TileProgram::Builder {
 
   // ---- Axes ---------------------------------------------------------------------------------
 
-  /// Neighbours become one where everything lies so; then the two inner ones are rows and columns.
-  /// Columns that are summed over are the last axis.
+  /// Merges adjacent axes that are contiguous in all cells. The two innermost groups then are rows
+  /// and columns. If there are sums, the columns are the last axis.
   void merge_axes(TileProgram& to) {
     const int rank = static_cast<int>(space_->sizes.size());
     std::vector<std::vector<int>> merged;  // from the innermost
@@ -351,7 +352,7 @@ class TileProgram::Builder {
       }
       merged.push_back({axis});
     }
-    // Columns lie side by side, or repeat.
+    // Columns must be contiguous or repeat.
     const bool has_gaps =
         !merged.empty() && std::any_of(cells_.begin(), cells_.end(), [&](const TileCell& cell) {
           return (cell.input >= 0 || cell.output >= 0) &&
@@ -373,8 +374,8 @@ class TileProgram::Builder {
         std::max(kTile / to.tile_columns_, rows_of_tile(to.columns_)), 1, to.rows_);
   }
 
-  /// So many rows that steps on a number for each are not most of the time: one takes as long for
-  /// a few rows as another does for some 200 elements.
+  /// Returns enough rows that steps on one number per row do not take most of the time. Such a step
+  /// on a few rows takes as long as a step on about 200 elements.
   std::int64_t rows_of_tile(std::int64_t columns) const {
     constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
     std::int64_t on_rows = 0, on_elements = 0;
@@ -392,12 +393,13 @@ class TileProgram::Builder {
     }
   }
 
-  /// A tile for every cell that lies nowhere else, taken again when it has been read last.
+  /// Assigns a tile to every cell that lies in no input or output. Tiles are reused after the last
+  /// read.
   int assign_tiles() {
     std::vector<int> free;
     int count = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      // An operand that lies alike and is read here last may be written over.
+      // An operand of the same layout whose last read is here may be overwritten.
       const TileCell like = cell(steps_[s].out[0]);
       const auto release = [&](bool same_width) {
         for (const int c : steps_[s].in) {
@@ -406,7 +408,7 @@ class TileProgram::Builder {
           if (read.tile < 0 || read.last_read != static_cast<int>(s) || is_same != same_width)
             continue;
           free.push_back(read.tile);
-          read.last_read = -2;  // once
+          read.last_read = -2;  // only once
         }
       };
       release(true);
@@ -426,7 +428,7 @@ class TileProgram::Builder {
 
   // ---- Steps --------------------------------------------------------------------------------
 
-  /// Elements from one to the next along a merged group of axes.
+  /// Returns the stride in elements along a merged group of axes.
   std::int64_t step_along(std::size_t group, const TileCell& cell) const {
     return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
   }
@@ -436,7 +438,7 @@ class TileProgram::Builder {
     if (read.input < 0 && read.output < 0) return read.is_of_rows && !on_rows;
     if (axes_.empty()) return false;
     if (!on_rows) return step_along(0, read) == 0;
-    // Of one row there is no step to the next.
+    // A single row has no stride to the next.
     return to.rows_ > 1 && (axes_.size() == 1 || step_along(1, read) == 0);
   }
   Place place(int c, bool on_rows, const TileProgram& to) const {
@@ -458,7 +460,7 @@ class TileProgram::Builder {
     return place;
   }
 
-  /// A tile has one row, or rows of full length.
+  /// Returns true if the place is contiguous: a tile has one row, or rows of full length.
   static bool is_flat(const Place& place, bool on_rows, const TileProgram& to) {
     return !place.repeats &&
            (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
@@ -523,16 +525,16 @@ class TileProgram::Builder {
   PlannedTypes types_;
   std::vector<int> input_of_;                     ///< by value
   std::vector<std::size_t> maker_;                ///< by value that is no input: its record
-  std::vector<std::vector<int>> cells_of_;        ///< by value: one, or one for each part
-  std::vector<std::vector<int>> cells_of_input_;  ///< by input: those that lie in it
+  std::vector<std::vector<int>> cells_of_;        ///< by value: one, or one per part
+  std::vector<std::vector<int>> cells_of_input_;  ///< by input: the cells that lie in it
   const TypeNode* space_ = nullptr;
   bool has_sums_ = false;
-  std::vector<std::pair<const TypeNode*, int>> wholes_;  ///< what is split or joined, its parts
-  int axis_ = 0;                                         ///< along which it is
+  std::vector<std::pair<const TypeNode*, int>> wholes_;  ///< large types and their parts
+  int axis_ = 0;                                         ///< the axis of splits and concats
   std::vector<TileCell> cells_;
   std::vector<TileStep> steps_;
-  std::int64_t work_ = 0;  ///< steps on each element, before they are chains
-  std::vector<int> axes_;  ///< the innermost axis of each merged group, from the innermost group
+  std::int64_t work_ = 0;  ///< steps on each element, before chains are formed
+  std::vector<int> axes_;  ///< by merged group, from the innermost: its innermost axis
 };
 
 TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)

@@ -16,7 +16,7 @@
 namespace reel {
 namespace {
 
-/// Free pieces of memory by their offset; neighbours are joined.
+/// Free ranges by offset; adjacent ranges are merged.
 class FreeList {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -24,7 +24,7 @@ class FreeList {
     if (best == by_size_.end()) {
       std::int64_t offset = end_;
       if (!pieces_.empty() && std::prev(pieces_.end())->first + std::prev(pieces_.end())->second ==
-                                  end_) {  // the last piece can be made longer
+                                  end_) {  // the last range can be extended
         offset = std::prev(pieces_.end())->first;
         remove(std::prev(pieces_.end()));
       }
@@ -68,15 +68,15 @@ class FreeList {
   }
 
   Pieces pieces_;                                            ///< bytes by offset
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  ///< the same, bytes first
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  ///< the same, by bytes first
   std::int64_t end_ = 0;
 };
 
-/// What plans gave back on a thread, the last one in front. To give back never fails: the places
-/// are there.
+/// Memory that plans gave back on a thread, most recent first. Giving back never fails, as the
+/// array is preallocated.
 class GivenBack {
  public:
-  /// Returns a piece that fits, or one without data.
+  /// Returns an allocation that fits; one without data if there is none.
   PlanMemory take(std::int64_t bytes) {
     const auto fits = [&](const PlanMemory& m) {
       return m.data && m.bytes() >= bytes && m.bytes() <= 2 * bytes;
@@ -88,7 +88,7 @@ class GivenBack {
     --count_;
     return memory;
   }
-  /// Lets go of the oldest pieces while these and `bytes` more are above kHeld.
+  /// Frees the oldest allocations while they and `bytes` more exceed kHeld.
   void make_room(std::int64_t bytes) {
     constexpr std::int64_t kHeld = std::int64_t{1} << 30;
     std::int64_t held = bytes;

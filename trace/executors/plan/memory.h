@@ -1,4 +1,4 @@
-// trace/executors/plan/memory.h — where the values of a plan lie in one piece of memory.
+// trace/executors/plan/memory.h — buffer assignment: places the values of a plan in one allocation.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,20 @@
 
 namespace reel {
 
-/// A value that needs `bytes` from the instruction that makes it to the last one that reads it.
+/// A value of `bytes` bytes that is live from instruction `first` to instruction `last`.
 struct PlannedBuffer {
   std::int64_t bytes = 0;
   int first = 0, last = 0;
-  std::int64_t offset = 0;  ///< given by place_buffers, a multiple of 64
+  std::int64_t offset = 0;  ///< set by place_buffers(); a multiple of 64
 };
 
-/// The most bytes that are needed at a time, whatever their places.
+/// Returns the maximum over instructions of the bytes live there, a lower bound for any assignment.
 std::int64_t most_at_a_time(const std::vector<PlannedBuffer>& buffers);
 
-/// Gives every buffer its place, so that two that are needed at a time never overlap -> the bytes
-/// needed in all. Buffers come in the order of `first`; each takes the smallest gap that holds it.
+/// Sets the offset of every buffer, such that buffers with overlapping live ranges do not overlap.
+/// Each buffer takes the smallest gap that holds it.
+///
+/// Requires buffers in increasing order of `first`. Returns the bytes of the whole allocation.
 std::int64_t place_buffers(std::vector<PlannedBuffer>& buffers);
 
 struct FreePlanMemory {
@@ -26,14 +28,14 @@ struct FreePlanMemory {
   void operator()(char* memory) const;
 };
 
-/// Memory for the values of a plan, 64-byte aligned. Not from the pools of tensors, since it may be
-/// as large as all of a run.
+/// Memory for the values of a plan, 64-byte aligned. It does not come from the tensor pools, since
+/// it may be as large as everything else in a run.
 struct PlanMemory {
   std::unique_ptr<char, FreePlanMemory> data;
   std::int64_t bytes() const { return data.get_deleter().bytes; }
 };
 
-/// What of a plan's memory keeps values for a gradient, as memory() counts it, while it is taken.
+/// Counts the part of a plan's memory that holds residuals in memory() while the memory is taken.
 class SavedShare {
  public:
   SavedShare() = default;
@@ -47,12 +49,13 @@ class SavedShare {
   std::int64_t bytes_ = 0;
 };
 
-/// What was given back on this thread and fits, else new memory. Pieces that were given back are
-/// held while they are a GiB in all, so that plans that take turns find theirs again; the oldest go
-/// to the system first, and a piece above that is held alone.
+/// Returns memory of at least `bytes` bytes: an allocation that this thread gave back and that
+/// fits, otherwise new memory. Throws MemoryError.
 PlanMemory take_plan_memory(std::int64_t bytes);
+/// Returns memory for reuse by this thread. Up to 1 GiB is held, so that plans that run alternately
+/// find theirs again; the oldest allocations are freed first. A larger allocation is held alone.
 void give_back(PlanMemory memory);
-/// Frees what this thread holds of it.
+/// Frees the memory that this thread holds for reuse.
 void free_held_plan_memory();
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/executors/plan/placed.h — tensors whose data lie in the memory of a plan.
+// trace/executors/plan/placed.h — tensors whose data lie in a plan's memory.
 #pragma once
 
 #include <cstring>
@@ -7,13 +7,13 @@
 
 namespace reel {
 
-/// A tensor over memory of a plan, for as long as it stays there.
+/// Returns a tensor over memory of a plan. Does not own the data, which must outlive it.
 inline Tensor placed(const TensorType& type, void* data) {
   return Tensor(allocate_placed(type, data));
 }
 
-/// A tensor whose data lie in a plan's memory, or are a view of such: valid as long as the plan
-/// leaves them there.
+/// Returns true if the tensor's data, or those of the tensor it views, lie in a plan's memory. Such
+/// a tensor is valid until the plan overwrites the memory.
 inline bool lies_in_plan(const Tensor& tensor) {
   const TensorBlock* block = tensor.block();
   const TensorBlock* owner = block->storage ? block->storage.get() : block;
@@ -25,7 +25,7 @@ inline void copy_elements(void* to, const Tensor& from) {
     std::memcpy(to, from.data<void>(), bytes);
 }
 
-/// The tensor, or a copy of one that lies in a plan.
+/// Returns the tensor, or a copy with its own memory if it lies in a plan's memory.
 inline Tensor owned(const Tensor& tensor) {
   if (!tensor.is_defined() || !lies_in_plan(tensor)) return tensor;
   Tensor copy(allocate_block(tensor.type()));

@@ -31,7 +31,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
 
 Plan::~Plan() = default;
 
-/// Slots, operands and kinds.
+/// Sets up slots, operands and kinds.
 void Plan::make_instructions(const std::vector<Outputs>& outputs) {
   const Graph& graph = *graph_;
   slot_of_.assign(graph.types.size(), kNoSlot);
@@ -47,7 +47,7 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     at.op = record.op;
     at.attrs = types_.attrs[r].get();
     at.record = static_cast<std::uint32_t>(r);
-    at.first_in = record.first;  // as in the graph, until the slots stand still
+    at.first_in = record.first;  // as in the graph, until slots have their final addresses
     at.in_count = record.input_count;
     at.storage = storage_of(r);
     at.first_out = slots;
@@ -108,7 +108,8 @@ OpStorage Plan::storage_of(std::size_t record) const {
              : OpStorage::own;
 }
 
-/// Its attributes have a dim whose lengths are others from run to run (chunks.h).
+/// Returns true if the record's attributes have a dim whose lengths change from run to run
+/// (chunks.h).
 bool Plan::reads_shown_lengths(std::size_t record) {
   if (!graph_->schedule().attrs_have_symbols[record]) return false;
   bool result = false;
@@ -143,7 +144,8 @@ void Plan::find_loops_beside() {
   }
 }
 
-/// From the end: what somebody keeps is in a block, and so is what a view of it is taken from.
+/// Goes backwards: a value that may outlive the run is a block, and so is the source of a view of
+/// it.
 void Plan::choose_places(const std::vector<Outputs>& outputs) {
   const Graph& graph = *graph_;
   places_.assign(slots_.size(), Place::buffer);
@@ -199,10 +201,10 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
   }
 }
 
-/// Which outputs are made by an op that can add them, and are read by nobody else.
+/// Finds the outputs that are made by an op that can add them, and that nothing else reads.
 void Plan::find_adders() {
   adder_of_output_.assign(graph_->outputs.size(), -1);
-  // Each record makes its values, and may read them, as an operand.
+  // A record counts each value that it makes or reads once as an operand.
   std::vector<std::uint32_t> operands(graph_->types.size()), as_output(graph_->types.size());
   for (const ValueId v : graph_->operands) ++operands[v];
   for (const ValueId v : graph_->outputs) ++as_output[v];
@@ -217,7 +219,7 @@ void Plan::find_adders() {
   }
 }
 
-/// Blocks for what is placed; and the operands, now that slots stand still.
+/// Creates tensors for placed values, and the operands, now that slots have their final addresses.
 void Plan::make_headers() {
   const Graph& graph = *graph_;
   for (std::size_t s = 0; s < slots_.size(); ++s) {
@@ -229,7 +231,7 @@ void Plan::make_headers() {
     headers_[s] = Tensor(allocate_placed(slot_types_[s], nullptr));
     if (!is_input) slots_[s] = headers_[s];
   }
-  // Whose tensor can be let go of: nobody needs it later, and it costs something to keep.
+  // Finds the tensors that can be released early: not read later, and costly to hold.
   const LastUses uses = last_uses();
   const std::vector<int>& last_use = uses.of_value;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) reads_input_.push_back(last_use[i] >= 0);
@@ -299,20 +301,20 @@ void Plan::find_donors() {
   }
 }
 
-/// The first instruction that cannot fail, whatever values are and however little memory there is,
-/// and has only such behind it: inputs may be written over from there on. Its outputs are made
-/// before the first of them runs.
+/// Returns the first instruction from which on none can fail, whatever the values and the free
+/// memory are. Inputs may be overwritten from there on. Its outputs, and those of later
+/// instructions, are allocated before it runs.
 std::size_t Plan::first_that_cannot_fail() const {
   return first_with_only([&](const Instruction& at) {
     if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;
-    // A block that is a view of another one is made by the kernel.
+    // If a block is a view of another one, its kernel makes it.
     if (at.kind == Kind::blocks && at.storage != OpStorage::own) return false;
     return never_fails_once_placed(*at.op, at.attrs);
   });
 }
 
-/// The first instruction that cannot fail for what values are, and has only such behind it. From
-/// there on inputs that are small may be written over: they are copied before.
+/// Returns the first instruction from which on none can fail because of values. Small inputs may be
+/// overwritten from there on, as they are copied before.
 std::size_t Plan::first_that_values_do_not_fail() const {
   return first_with_only(
       [](const Instruction& at) { return at.kind != Kind::untyped && never_fails(*at.op); });
@@ -325,8 +327,9 @@ std::size_t Plan::first_with_only(Is is) const {
   return i;
 }
 
-/// The last instruction that reads a value or a view of it, or that makes it; behind all for
-/// outputs, -1 for inputs that nobody reads. Loops that run beside each other are as one, the last.
+/// Returns, by value, the last instruction that reads it or a view of it, or that makes it. Outputs
+/// have the number of instructions, unread inputs -1. Loops that run beside each other count as the
+/// last of them.
 Plan::LastUses Plan::last_uses() const {
   const Graph& graph = *graph_;
   std::vector<int> ends(instructions_.size());
@@ -340,7 +343,7 @@ Plan::LastUses Plan::last_uses() const {
     int until = ends[i];
     for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
       last[s] = std::max(last[s], until);
-      // A view that is a block holds on to what it is taken from.
+      // A view that is a block holds a reference to its source.
       if (at.kind == Kind::kernel && at.storage == OpStorage::input)
         until = std::max(until, last[s]);
     }
@@ -357,7 +360,7 @@ Plan::LastUses Plan::last_uses() const {
 bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
   if (!output_is_placed(k)) return false;
   const std::size_t slot = slot_of_[graph_->outputs[k]];
-  // Instructions make slots in their order, behind those of inputs.
+  // Instructions make slots in order, behind the inputs' slots.
   const auto maker = std::partition_point(
       instructions_.begin(), instructions_.end(),
       [&](const Instruction& at) { return at.first_out + at.out_count <= slot; });
@@ -373,15 +376,15 @@ bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
          last.of_views[i] < here;
 }
 
-/// Values that are placed in the plan's memory live from the instruction that makes them to the
-/// last that reads them or a view of them.
+/// Values in the plan's memory are live from the instruction that makes them to the last one that
+/// reads them or a view of them.
 void Plan::place_in_memory() {
   std::vector<int> last = last_uses().of_value;
   if (!context_.passes.reuse_memory)
     last.assign(last.size(), static_cast<int>(instructions_.size()));
   std::vector<PlannedBuffer> buffers, saved;
   std::vector<std::size_t> slots;
-  std::size_t begin = 0, end = 0;  // loops that run beside each other write all of theirs at a time
+  std::size_t begin = 0, end = 0;  // pipelined loops write all their outputs at the same time
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const Instruction& at = instructions_[i];
     if (i >= end) begin = i, end = i + at.beside + 1;
@@ -398,7 +401,7 @@ void Plan::place_in_memory() {
   take_memory();
 }
 
-/// Whether an output of an instruction is what a loop stacks up for its gradient.
+/// Returns true if an output of an instruction is a residual stack of a loop.
 bool Plan::is_saved(const Instruction& at, std::size_t output) const {
   const OpRecord& record = graph_->records[at.record];
   if (record.op != &loop_op) return false;

@@ -1,4 +1,4 @@
-// trace/executors/plan/plan.h — Plan, a graph made ready to run with inputs of certain sizes.
+// trace/executors/plan/plan.h — Plan: a graph prepared to run with inputs of certain sizes.
 #pragma once
 
 #include <memory>
@@ -15,47 +15,47 @@ class LoopPlan;
 class CondPlan;
 class TileProgram;
 
-/// Where the value of a slot lies when the plan runs.
+/// Where the value of a slot lies while the plan runs.
 enum class Place : std::uint8_t {
-  given,     ///< whoever runs the plan fills the slot: inputs
+  given,     ///< in a tensor that the caller sets before the run: inputs
   constant,  ///< computed when the plan was made
-  buffer,    ///< at a place of its own in the plan's memory
-  outside,   ///< whoever runs the plan says where, before every run: outputs
-  block,  ///< in a block that its op makes, because somebody may keep it or its size is not known
+  buffer,    ///< at an offset in the plan's memory
+  outside,   ///< where the caller says before every run: outputs
+  block,     ///< in memory that the op allocates, as it may outlive the run or its size is unknown
 };
 
-/// A graph as a list of instructions over slots; their types, attributes and places in memory are
-/// found once, so that running one is a call of its kernel.
+/// A graph as a list of instructions over slots. Types, attributes and memory offsets are
+/// determined once, so that a run only calls kernels.
 ///
-/// What cannot be known beforehand (a size that depends on values) is run as the interpreter does.
-/// One run at a time.
+/// Ops whose types depend on values run as the interpreter runs them. Not thread-safe: one run at a
+/// time.
 class Plan {
  public:
-  /// How the outputs of the graph are wanted.
+  /// How the caller takes the outputs of the graph.
   enum class Outputs : std::uint8_t {
-    blocks,  ///< as tensors that may be kept
-    placed,  ///< where set_output() says, if their types are known and they are no lists
+    blocks,  ///< as tensors that may outlive the run
+    placed,  ///< where set_output() says, if types are known and are no lists
   };
 
-  /// Whose the inputs are.
+  /// Who owns the inputs.
   enum class Inputs : std::uint8_t {
-    lent,   ///< somebody's who needs them after the run, or for the next one
-    given,  ///< the plan's: one that nobody else holds may be written over, and is gone from
-            ///< input(i) then, but by no instruction that may fail or has such behind it
+    lent,   ///< the caller: it needs them after the run, or for the next one
+    given,  ///< the plan: an input without other references may be overwritten, and input(i) is
+            ///< then empty. Only done if neither the instruction nor a later one can fail
   };
 
-  /// graph: outlives the plan. env: what its free symbols stand for.
+  /// graph: must outlive the plan. env: the dims that its free symbols stand for.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
        const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// The same plan for other dims -> false, and nothing done, if sizes differ.
+  /// Binds the plan to other dims. Returns false and leaves the plan unchanged if sizes differ.
   bool rebind(std::span<const TensorType> inputs, const DimEnv& env);
 
-  /// Input i: a tensor, or (move_input) the place of one in memory of the caller, which must be one
-  /// that nobody keeps (keeps_input).
+  /// Sets input i: to a tensor, or (move_input) to data in the caller's memory. The latter requires
+  /// that the plan does not keep the input (keeps_input).
   void set_input(std::size_t i, Tensor tensor) { slots_[i] = std::move(tensor); }
   void move_input(std::size_t i, void* data) {
     TensorBlock* header = headers_[i].block();
@@ -63,38 +63,39 @@ class Plan {
     header->data = data;
   }
   Tensor& input(std::size_t i) { return slots_[i]; }
-  /// Input i with the value that it had, after a run that has failed.
+  /// Returns input i as it was before a run that failed.
   Tensor input_before(std::size_t i);
   const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
-  /// Else it need not be there.
+  /// Returns true if an instruction reads input i; otherwise it need not be set.
   bool reads_input(std::size_t i) const { return reads_input_[i]; }
 
   bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
   const TensorType& output_type(std::size_t k) const { return types_.types[graph_->outputs[k]]; }
-  /// Output k is written where set_output() says; otherwise output(k) has to be read after the run.
+  /// Returns true if output k is written where set_output() says. Otherwise read output(k) after
+  /// the run.
   bool output_is_placed(std::size_t k) const { return outputs_[k].is_placed; }
   void set_output(std::size_t k, void* data) { output(k).block()->data = data; }
-  /// Output k is input i with few places changed, which nobody reads afterwards: both may lie in
-  /// one place.
+  /// Returns true if output k is input i with a few elements changed, and nothing reads the input
+  /// afterwards, so that both may share memory.
   bool output_updates_input(std::size_t k, std::size_t i) const;
-  /// Whether output k can be added to what lies where it is placed, and (set_adds) whether it is.
+  /// Returns true if output k can be added to the contents of its place; set_adds() requests that.
   bool output_can_add(std::size_t k) const { return adder_of_output_[k] >= 0; }
   void set_adds(std::size_t k, bool adds) {
     instructions_[static_cast<std::size_t>(adder_of_output_[k])].adds = adds;
   }
-  /// Valid until the next run; a list or block is the caller's to keep.
+  /// Valid until the next run. If it is a list or a block, the caller may keep it.
   Tensor& output(std::size_t k) { return slots_[outputs_[k].slot]; }
 
   void run() { context_.profile ? run_all<true>() : run_all<false>(); }
-  /// Lets go of all tensors that are not the plan's own.
+  /// Releases all tensors that the plan does not own.
   void release();
-  /// In how many blocks of rows at most its own loops run.
+  /// Returns the largest number of row blocks among the plan's own loops.
   std::size_t blocks_of_loops() const;
 
   const Graph& graph() const { return *graph_; }
-  /// Memory for the values of a run, those of loops and branches inside not counted: needed to run,
-  /// and may be given back until the next one.
+  /// Acquires the memory for the values of a run, without the memory of inner loops and branches.
+  /// Must be called before run(). It may be given back until the next run.
   void take_memory();
   void give_back_memory() {
     saved_share_.give_back();
@@ -105,14 +106,14 @@ class Plan {
   friend class PlanView;
 
   enum class Kind : std::uint8_t {
-    kernel,   ///< writes outputs where they are placed
-    flat,     ///< the same, of an element-wise op whose loop is known
-    blocks,   ///< makes outputs itself, of types that are known
-    untyped,  ///< through the door, as the interpreter does
+    kernel,   ///< writes outputs to their places
+    flat,     ///< the same, of an element-wise op whose inner loop is known
+    blocks,   ///< allocates its outputs, of known types
+    untyped,  ///< runs as in the interpreter
     tiles,    ///< a fused op
     loop,
     cond,
-    nothing,  ///< done when the plan was made
+    nothing,  ///< computed when the plan was made
   };
   struct Instruction {
     Kind kind;
@@ -122,12 +123,12 @@ class Plan {
     std::uint32_t first_in, in_count;    ///< in operands_
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
-        free_count;           ///< in freed_: slots whose tensors are not needed any more
+        free_count;           ///< in freed_: slots that are not read again
     OpStorage storage;        ///< of the outputs, for these sizes
     std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
-    bool adds = false;        ///< its result, to what is there
+    bool adds = false;        ///< adds its result to the contents of the output
     std::uint32_t beside =
-        0;  ///< so many instructions behind it are loops that run beside this one
+        0;  ///< number of following instructions that are loops and run beside this one
   };
 
   void make_instructions(const std::vector<Outputs>& outputs);
@@ -148,7 +149,8 @@ class Plan {
   void copy_small_inputs();
   void find_donors();
   void make_blocks_before_writing_over();
-  /// A block that was made before for the output in this slot, or none.
+  /// Returns the block that was allocated in advance for the output in this slot; undefined if
+  /// there is none.
   Tensor taken_block(const Tensor& slot) {
     return made_before_.empty()
                ? Tensor()
@@ -178,7 +180,7 @@ class Plan {
   PlanContext context_;
   PlannedTypes types_;
   std::vector<Instruction> instructions_;
-  static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that passes have left without maker
+  static constexpr std::uint32_t kNoSlot = ~0u;  ///< of values that no record makes any more
   std::vector<std::uint32_t> slot_of_;           ///< by value: inputs first, then outputs by record
   std::vector<TensorType> slot_types_;           ///< by slot
   std::vector<Place> places_;                    ///< by slot
@@ -191,26 +193,26 @@ class Plan {
   };
   std::vector<Output> outputs_;       ///< of the graph
   std::vector<int> adder_of_output_;  ///< by output: the instruction that can add it, or -1
-  std::vector<Tensor> slots_;         ///< what instructions read and write
-  std::vector<Tensor> headers_;       ///< by slot: for values that are placed, and inputs
-  std::vector<void*> own_data_;       ///< by slot: its place in the plan's memory
+  std::vector<Tensor> slots_;         ///< values that instructions read and write
+  std::vector<Tensor> headers_;       ///< by slot: for placed values and inputs
+  std::vector<void*> own_data_;       ///< by slot: its address in the plan's memory
   std::vector<OpInput> operands_;
   std::vector<std::uint32_t> freed_;
-  std::size_t first_safe_ = 0;    ///< instruction: neither it nor one behind it can fail
-  std::size_t first_copied_ = 0;  ///< instruction: from it on copied_ may be written over
-  std::vector<std::pair<std::uint32_t, Tensor>> copied_;  ///< small inputs by slot, their copies
-  /// Operands from first_safe_ on that are inputs and may be written over; empty: none is.
+  std::size_t first_safe_ = 0;    ///< from this instruction on none can fail
+  std::size_t first_copied_ = 0;  ///< from this instruction on copied_ may be overwritten
+  std::vector<std::pair<std::uint32_t, Tensor>> copied_;  ///< small inputs by slot, with copies
+  /// Operands from first_safe_ on that are inputs and may be overwritten; empty if there are none.
   std::vector<std::uint32_t> donors_;
-  std::vector<std::uint32_t> reusable_;  ///< by instruction: first operands that reuse() may take
+  std::vector<std::uint32_t> reusable_;  ///< by instruction: leading operands for reuse()
   std::vector<Tensor> made_before_;      ///< by slot: blocks for outputs from first_safe_ on
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;
   std::vector<FlatOp> flats_;
   std::vector<std::pair<std::size_t, std::int64_t>>
-      offsets_;  ///< in memory_, of slots placed there
+      offsets_;  ///< slots and their offsets in memory_
   PlanMemory memory_;
-  std::int64_t memory_bytes_ = 0, saved_bytes_ = 0;  ///< of these, kept for a gradient at a time
+  std::int64_t memory_bytes_ = 0, saved_bytes_ = 0;  ///< saved_bytes_: peak of residuals
   SavedShare saved_share_;
   bool has_untyped_ = false;
 };

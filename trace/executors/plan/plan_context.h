@@ -1,4 +1,5 @@
-// trace/executors/plan/plan_context.h — PlanContext, what plans and the plans inside them share.
+// trace/executors/plan/plan_context.h — PlanContext: settings that a plan shares with the plans
+// inside it.
 #pragma once
 
 #include "reel/core/passes.h"
@@ -9,9 +10,9 @@ namespace reel {
 /// How plans are made, and where their runs are counted.
 struct PlanContext {
   Passes passes = {};
-  Profile* profile = nullptr;  ///< null: nobody counts; outlives the plans
+  Profile* profile = nullptr;  ///< null: runs are not counted; must outlive the plans
 
-  /// For child `i` of the profile (LoopPlan and CondPlan say which that is).
+  /// Returns the context for child `i` of the profile; LoopPlan and CondPlan number their children.
   PlanContext child(std::size_t i) const {
     return {passes, profile ? &profile->child(i) : nullptr};
   }

@@ -1,4 +1,4 @@
-// How a plan runs: its instructions one after the other, loops beside each other.
+// Running a plan: its instructions one after the other, pipelined loops beside each other.
 #include <algorithm>
 #include <optional>
 
@@ -33,7 +33,7 @@ void Plan::run_untyped(Instruction& at, DimEnv& env) {
   }
 }
 
-/// Blocks for the outputs of a loop or branch, where somebody keeps them and their types are known.
+/// Allocates the outputs of a loop or branch that may outlive the run and whose types are known.
 void Plan::make_blocks(const Instruction& at) {
   const auto values = graph_->outputs_of(graph_->records[at.record]);
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -45,7 +45,7 @@ void Plan::make_blocks(const Instruction& at) {
   }
 }
 
-/// A loop and those behind it that may run beside it.
+/// Runs a loop together with the following loops that may run beside it.
 void Plan::run_beside(std::size_t first) {
   std::vector<std::unique_ptr<LoopRun>> owners;
   std::vector<LoopRun*> runs;
@@ -59,7 +59,7 @@ void Plan::run_beside(std::size_t first) {
     owners.push_back(loop_of(at).begin(types_.attrs[at.record], inputs_of(at), outputs_of(at)));
     if (owners.back()) runs.push_back(owners.back().get());
   }
-  // Blocks of rows wait for each other less than layers do.
+  // Row blocks wait for each other less than layers do.
   const bool are_cut = std::all_of(
       instructions_.begin() + static_cast<std::ptrdiff_t>(first),
       instructions_.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const Instruction& at) {
@@ -77,20 +77,20 @@ void Plan::run_beside(std::size_t first) {
   for (LoopRun* run : runs) run->finish();
 }
 
-/// True if the kernel that makes a block of this type will make it of the operand
-/// (take_or_allocate): of an input that the caller has moved in, or of what an instruction behind
-/// first_safe_ made.
+/// Returns true if the kernel that makes a block of this type will take the operand's memory
+/// (take_or_allocate). The operand is an input that the caller moved in, or was made by an
+/// instruction behind first_safe_.
 bool Plan::gives_memory(const OpInput& operand, const TensorType& type) const {
   const auto slot = static_cast<std::size_t>(operand.tensor - slots_.data());
   if (!operand.temporary || slot_types_[slot] != type) return false;
   const TensorBlock* const block = operand.tensor->block();
-  if (!block) return places_[slot] == Place::block;  // not made yet
+  if (!block) return places_[slot] == Place::block;  // not allocated yet
   return block->type == type && block->kind == BlockKind::dense && operand.tensor->ref().unique() &&
          !block->attachment;
 }
 
-/// Makes all blocks that instructions from first_safe_ on will ask for, if one of them is going to
-/// write over an input: once that has begun, nothing may fail.
+/// Allocates all blocks that instructions from first_safe_ on need, if one of them will overwrite
+/// an input: from then on nothing may fail.
 void Plan::make_blocks_before_writing_over() {
   const auto type_of = [&](const OpInput& operand) -> const TensorType& {
     return slot_types_[static_cast<std::size_t>(operand.tensor - slots_.data())];
@@ -107,7 +107,7 @@ void Plan::make_blocks_before_writing_over() {
     const auto gives = [&](std::size_t input, std::size_t k) {
       return gives_memory(in[input], slot_types_[at.first_out + k]);
     };
-    // The same choice as the one that the instruction makes when it runs.
+    // Makes the same choice as the instruction does when it runs.
     const std::vector<int>* const of_tiles =
         at.kind == Kind::tiles
             ? &tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives)
@@ -129,7 +129,7 @@ void Plan::copy_small_inputs() {
   for (auto& [slot, copy] : copied_) {
     const Tensor& input = slots_[slot];
     if (input.block()->kind != BlockKind::dense || !input.ref().unique()) {
-      copy = input;  // what others hold is not written over
+      copy = input;  // other references exist: it is not overwritten
       continue;
     }
     copy = Tensor(allocate_block(input.type()));

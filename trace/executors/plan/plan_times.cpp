@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-constexpr std::size_t kMost = 3;  ///< ops whose times are told
+constexpr std::size_t kMost = 3;  ///< number of ops whose times are printed
 
 Profile::Count total(const Profiles& profiles, std::size_t record) {
   Profile::Count result;
@@ -24,7 +24,7 @@ Profile::Count total(const Profiles& profiles, std::size_t record) {
   return result;
 }
 
-/// "dot(f32[8,4], f32[4,4]) -> f32[8,4]"
+/// For example "dot(f32[8,4], f32[4,4]) -> f32[8,4]".
 std::string name_of(const Plan& plan, std::size_t r) {
   const OpRecord& record = plan.graph().records[r];
   if (record.op == &loop_op) return get<LoopAttrs>(record.attrs.get()).name;
@@ -75,12 +75,12 @@ std::optional<double> PlanTimes::counted_steps(const PlanView::Instruction& at,
   std::int64_t steps = 0;
   const std::int64_t calls = total(around, at.record).calls;
   for (const Profile* profile : profiles_of_body(children_of(around, at.record), 1))
-    steps += profile->runs;  // as many in every block
+    steps += profile->runs;  // equally many in every block
   if (!calls || !steps) return std::nullopt;
   return static_cast<double>(steps) / static_cast<double>(calls);
 }
 
-/// What a run is predicted to take; nothing where a number of steps is not known.
+/// Returns the predicted time of a run; nothing if a trip count is unknown.
 std::optional<double> PlanTimes::predicted(const Plan& plan, const Profiles& profiles) const {
   double sum = 0;
   for (const PlanView::Instruction& at : PlanView::instructions(plan)) {
@@ -101,7 +101,7 @@ std::optional<double> PlanTimes::predicted(const Plan& plan, const PlanView::Ins
       return machine_rates().call;
     case PlanView::Kind::loop:
       return predicted_loop(plan, at, profiles);
-    case PlanView::Kind::cond: {  // the longer one
+    case PlanView::Kind::cond: {  // the longer branch
       double result = 0;
       for (std::size_t b = 0; b < 2; ++b) {
         const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b);

@@ -1,5 +1,4 @@
-// trace/executors/plan/plan_times.h — PlanTimes, what a plan is predicted to take, and what it
-// took.
+// trace/executors/plan/plan_times.h — PlanTimes: predicted and measured times of a plan.
 #pragma once
 
 #include <optional>
@@ -11,33 +10,32 @@
 
 namespace reel {
 
-/// Those of the plans that run one graph: several where a loop is cut into blocks.
+/// Profiles of the plans that run one graph; several if a loop runs in row blocks.
 using Profiles = std::vector<const Profile*>;
-/// Child `i` of each.
+/// Returns child `i` of each profile.
 Profiles children_of(const Profiles& profiles, std::size_t i);
-/// The profiles of a loop's body, those of its blocks too. loop: those of the loop.
+/// Returns the profiles of a loop's body, including its row blocks. loop: profiles of the loop.
 Profiles profiles_of_body(const Profiles& loop, std::size_t blocks = SIZE_MAX);
 
-/// Times of a plan and of the loops in it.
+/// Times of a plan and of the loops in it, as text for explain().
 class PlanTimes {
  public:
-  /// profile: of the whole plan, or null.
+  /// profile: of the whole plan; null if runs were not counted.
   explicit PlanTimes(const Profile* profile);
 
   const Profiles& profiles() const { return profiles_; }
-  /// "predicted 2 us, measured 3 us a call, the mean of 4", then a line for each of the ops that
-  /// took most.
+  /// Returns "predicted 2 us, measured 3 us a call, the mean of 4", then a line for each of the ops
+  /// that took longest.
   std::vector<std::string> of_whole(const Plan& plan) const;
-  /// times: how often the loop runs in a call of the whole, if that is known.
+  /// times: how often the loop runs per call of the whole plan, if known.
   std::vector<std::string> of_loop(const Plan& around, const PlanView::Instruction& at,
                                    const Profiles& profiles, std::optional<double> times) const;
-  /// profiles: those of the branch. Measured is what all its runs in a call take.
+  /// profiles: of the branch. Reports the measured time of all its runs in a call.
   std::vector<std::string> of_branch(const Plan& branch, const Profiles& profiles) const;
-  /// How often a loop's body runs in one run of it, one after the other; nothing where nobody
-  /// knows.
+  /// Returns how often a loop's body runs sequentially in one run of the loop; nothing if unknown.
   static std::optional<double> runs_of_body(const Plan& plan, const PlanView::Instruction& at,
                                             const Profiles& profiles);
-  /// Steps of a run of a loop, as they were counted.
+  /// Returns the counted iterations per run of a loop.
   static std::optional<double> counted_steps(const PlanView::Instruction& at,
                                              const Profiles& around);
 
@@ -50,7 +48,7 @@ class PlanTimes {
   std::vector<std::string> text(const Plan& plan, const Profiles& profiles,
                                 std::optional<double> predicted, std::int64_t nanoseconds) const;
 
-  Profiles profiles_;  ///< of the whole: one, or none
+  Profiles profiles_;  ///< of the whole plan: one, or none
   std::int64_t runs_ = 0;
   bool is_first_ = false;
 };

@@ -1,4 +1,4 @@
-// trace/executors/plan/plan_view.h — PlanView, the inside of plans for who explains them.
+// trace/executors/plan/plan_view.h — PlanView: read access to plans for explain().
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace reel {
 
-/// Reads what Plan, LoopPlan, LoopBlocks and CondPlan keep to themselves.
+/// Reads private members of Plan, LoopPlan, LoopBlocks and CondPlan.
 class PlanView {
  public:
   using Instruction = Plan::Instruction;
@@ -23,7 +23,7 @@ class PlanView {
   static const PlanContext& context(const Plan& plan) { return plan.context_; }
   static std::int64_t memory_bytes(const Plan& plan) { return plan.memory_bytes_; }
 
-  /// A value that an instruction makes, or that the plan is given.
+  /// A value that an instruction makes, or an input of the plan.
   struct Slot {
     const TensorType& type;
     Place place;
@@ -34,10 +34,10 @@ class PlanView {
     return {plan.slot_types_[s], plan.places_[s], plan.outputs_of_slot_[s] >= 0};
   }
 
-  /// What decides which of the inputs may be written over.
+  /// Last uses that decide whether an input may be overwritten.
   struct LastUses {
     std::vector<int> of_input;  ///< the last instruction that reads it or a view of it; -1: none
-    std::size_t first_safe;     ///< neither it nor one behind it can fail
+    std::size_t first_safe;     ///< from this instruction on none can fail
   };
   static LastUses last_uses(const Plan& plan) {
     return {plan.last_uses().of_value, plan.first_that_cannot_fail()};
@@ -59,7 +59,7 @@ class PlanView {
     return result;
   }
 
-  // Of a loop.
+  // Loops.
   static bool is_planned(const LoopPlan& loop) { return loop.attrs_ && loop.is_planned_; }
   static const AttrsRef& attrs(const LoopPlan& loop) { return loop.attrs_; }
   static const std::vector<TensorType>& input_types(const LoopPlan& loop) {
@@ -70,8 +70,8 @@ class PlanView {
     return loop.blocks_.blocks_;
   }
   static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
-  /// What it runs: the whole, or blocks of rows, which are alike; where they run as one, a loop of
-  /// the records of the whole.
+  /// Returns the loop that runs: the whole, or the first of the row blocks, which are alike. If
+  /// blocks run as one, returns the whole, whose records are the same.
   static const PlannedLoop& shown(const LoopPlan& loop) {
     return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
   }

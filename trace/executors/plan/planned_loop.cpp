@@ -47,7 +47,8 @@ bool PlannedLoop::find_types(std::string* why) {
          no("the type of its condition is known to a run only");
 }
 
-/// What the body takes; chunk: the dim of its steps, of a loop in chunks.
+/// Returns the types of the body's inputs. chunk: the dim of a chunk's time steps, for a chunked
+/// loop.
 std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
   const LoopAttrs& loop = this->loop();
   std::vector<TensorType> types{loop.in_chunks ? TensorType(i64, {2}) : TensorType(i64)};
@@ -60,7 +61,7 @@ std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
     }
     const TensorType slice = slice_type(slices);
     const bool is_list = loop.body.graph->types[loop.body.graph->inputs[types.size()]].is_list();
-    types.push_back(is_list ? slice.as_list() : slice);  // of a list of lists
+    types.push_back(is_list ? slice.as_list() : slice);  // an element of a list of lists
   }
   for (const int capture : loop.body_captures)
     types.push_back(input_types[loop.first_capture() + capture]);
@@ -120,7 +121,7 @@ void PlannedLoop::lay_out(bool may_share) {
       return -1;
     };
     carry.stack = find_stack(next);
-    // Where it is known which iteration is the last, whose result goes elsewhere.
+    // Requires a known last iteration, as its result goes elsewhere.
     if (carry.stack < 0 && loop.is_full && !loop.cond && loop.entry_dims.empty())
       carry.stack_of_next = find_stack(now);
     for (const int j : {carry.stack, carry.stack_of_next})

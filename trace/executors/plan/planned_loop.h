@@ -1,4 +1,4 @@
-// trace/executors/plan/planned_loop.h — PlannedLoop, what is settled about a loop before it runs.
+// trace/executors/plan/planned_loop.h — PlannedLoop: a loop planned for inputs of certain types.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace reel {
 
-/// A loop for inputs of certain types: the plans of its body and condition, and where carries and
-/// sums lie.
+/// The plans of a loop's body and condition for inputs of certain types, and the places of its
+/// carries and sums.
 struct PlannedLoop {
-  /// Children of a loop's profile: those of its own plans, then of each block of rows.
+  /// Children of a loop's profile: its own plans, then one per row block.
   static constexpr std::size_t kBody = 0, kCond = 1, kEnded = 2, kFirstBlock = 3;
 
   struct Carry {
     bool is_list = false;
-    bool is_updated = false;  ///< few places of it change: it lies where the result will, at once
+    bool is_updated = false;  ///< few elements change: it lies in the result from the start
     std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory
-    int stack = -1;          ///< the stack that the same value goes to: it is written there only
-    int stack_of_next = -1;  ///< the same, of a stack that has it one iteration later
+    int stack = -1;          ///< the carry is written into this stack only; -1: none
+    int stack_of_next = -1;  ///< the same, if the stack has the value one iteration later
   };
 
   explicit PlannedLoop(const PlanContext& context)
@@ -34,26 +34,27 @@ struct PlannedLoop {
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
-  /// Plans a loop for inputs of these types -> false if types may change from iteration to
-  /// iteration, or are not known; `why` says so in words. may_share: whether a carry may lie in a
-  /// stack.
+  /// Plans a loop for inputs of these types. Returns false, and sets `why` to the reason, if types
+  /// may change from iteration to iteration or are unknown.
+  ///
+  /// may_share: a carry may lie in a stack.
   bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
             bool may_share = true, std::string* why = nullptr);
 
   PlanContext context;
   AttrsRef attrs;
   std::vector<TensorType> input_types;
-  Chunks chunks;  ///< of a loop in chunks
+  Chunks chunks;  ///< of a chunked loop
   SubPlan body, cond;
-  SubPlan rest;                        ///< the body for the last chunk, where that is shorter
-  SubPlan ended;                       ///< the body with the dims that ended entries show
+  SubPlan rest;   ///< the body for a shorter last chunk
+  SubPlan ended;  ///< the body with the dims of iterations in which entries have finished
   std::vector<std::uint8_t> is_block;  ///< by output of the body
   std::vector<Carry> carries;
-  std::vector<std::int64_t> scratch;  ///< by output of the body: offset in memory, of a sum's term
+  std::vector<std::int64_t> scratch;  ///< by output of the body: offset in memory of a sum's term
   std::vector<std::uint8_t> shares_carry;  ///< by stack: a carry writes it
   Tensor memory;
 
-  /// The plan of a chunk; of other loops, that of the body.
+  /// Returns the plan of the body; in a chunked loop, the one for the size of the chunk.
   const SubPlan& body_at(std::int64_t position) const {
     return loop().in_chunks && chunks.is_rest(position) ? rest : body;
   }

@@ -1,4 +1,4 @@
-// trace/executors/plan/profile.h — Profile, what the instructions of a plan took, and when.
+// trace/executors/plan/profile.h — Profile: calls and times of a plan's instructions.
 #pragma once
 
 #include <atomic>
@@ -11,33 +11,34 @@
 
 namespace reel {
 
-/// Calls and time of a plan's instructions, by record of its graph; and the same of the plans
-/// inside it, as a tree. It outlives them: a plan that is made again for other sizes goes on
-/// counting where the one before it stopped.
+/// Counts calls and time of a plan's instructions, by record of its graph, with a child for each
+/// plan inside it. Outlives the plans: a plan that is made again for other sizes continues the
+/// counts.
 ///
-/// One plan counts at a time: blocks of a loop, which run on several threads, have a profile each.
+/// Not thread-safe: row blocks, which run on several threads, have a profile each.
 class Profile {
  public:
   struct Count {
     std::int64_t calls = 0, nanoseconds = 0;
   };
   std::int64_t runs = 0;  ///< of the plan
-  /// The run that is counted is the one that made the plans of loops.
+  /// True if the counted run is the one that made the plans of loops.
   bool is_first = true;
   std::vector<Count> records;
 
-  /// An instruction of the last run, or (kWhole) a run of the whole plan, as one of a loop's body.
+  /// One instruction of the last run or, with kWhole, one run of the whole plan, such as a loop's
+  /// body.
   struct Event {
     static constexpr std::uint32_t kWhole = ~0u;
     std::uint32_t record, thread;
-    std::int64_t begin, end;  ///< nanoseconds_now()
+    std::int64_t begin, end;  ///< from nanoseconds_now()
   };
-  /// Of a plan that runs often, the first ones; how many there were beyond them is counted.
+  /// Limit of recorded events; later ones are only counted, in left_out.
   static constexpr std::size_t kMostEvents = std::size_t{1} << 14;
   std::vector<Event> events;
   std::int64_t left_out = 0;
 
-  /// Never fails: an event for which there is no memory is left out.
+  /// Records an event. Never throws: an event for which there is no memory is counted in left_out.
   void note(const Event& event) {
     try {
       if (events.size() < kMostEvents) return events.push_back(event);
@@ -45,25 +46,26 @@ class Profile {
     }
     ++left_out;
   }
-  /// A run of the outermost plan begins.
+  /// Clears the events. Must be called before a run of the outermost plan.
   void forget_events() {
     events.clear();
     left_out = 0;
     for (auto& [i, child] : children_) child->forget_events();
   }
 
-  /// Child `i`, made when it is first asked for: of a plan one for each record that is a loop or a
-  /// cond, of those one for each plan (LoopPlan and CondPlan say which).
+  /// Returns child `i`, created on first use. A plan has a child for each record that is a loop or
+  /// a cond. Such a child has a child for each of its plans, numbered by LoopPlan and CondPlan.
   Profile& child(std::size_t i) {
     std::unique_ptr<Profile>& found = children_[i];
     if (!found) found = std::make_unique<Profile>();
     return *found;
   }
+  /// Returns child `i`; null if it does not exist.
   const Profile* find_child(std::size_t i) const {
     const auto found = children_.find(i);
     return found == children_.end() ? nullptr : found->second.get();
   }
-  /// All numbers are zero again.
+  /// Sets all counts to zero.
   void clear() {
     runs = 0;
     records.assign(records.size(), {});
@@ -74,13 +76,14 @@ class Profile {
   std::map<std::size_t, std::unique_ptr<Profile>> children_;
 };
 
+/// Returns the time of the steady clock.
 inline std::int64_t nanoseconds_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-/// Of this thread: they are numbered as they first ask.
+/// Returns the number of this thread; threads are numbered in the order of their first call.
 inline std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
   thread_local const std::uint32_t mine = next++;

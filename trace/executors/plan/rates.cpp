@@ -13,7 +13,7 @@
 namespace reel {
 namespace {
 
-/// Seconds of one call: the best of several times some calls, so that what else runs counts little.
+/// Returns the seconds of one call: the best of several series of calls, to exclude other load.
 template <class Fn>
 double seconds_of(int calls, Fn&& fn) {
   std::int64_t best = 0;
@@ -32,7 +32,7 @@ Tensor of_ones(const Dims& dims) {
   return x;
 }
 
-/// A kernel as plans call it.
+/// As above, for a kernel as plans call it.
 template <class... In>
 double seconds_of(int calls, const Op& op, const Attrs* attrs, Tensor out, const In&... inputs) {
   const OpInput in[] = {inputs...};
@@ -50,7 +50,7 @@ Rates measure() {
   std::vector<char> from(kBytes, 1), to(kBytes);
   const double copy = seconds_of(16, [&] {
     std::memcpy(to.data(), from.data(), kBytes);
-    from[0] = static_cast<char>(to[1] + 1);  // each copy has another one's result
+    from[0] = static_cast<char>(to[1] + 1);  // each copy depends on the one before
   });
   const double sigmoids =
       seconds_of(8, sigmoid_op, nullptr, of_ones({kElements}), of_ones({kElements}));

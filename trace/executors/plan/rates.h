@@ -1,18 +1,18 @@
-// trace/executors/plan/rates.h — Rates, how fast this machine is.
+// trace/executors/plan/rates.h — Rates: the speed of this machine.
 #pragma once
 
 #include <string>
 
 namespace reel {
 
-/// What one thread does in a second, on values that lie in its caches; measured once per process,
-/// in some milliseconds.
+/// Rates of one thread per second, for values in its caches.
 struct Rates {
-  double flops;     ///< of a product of 16 rows by 256·256 in f32
-  double bytes;     ///< read and written by a copy
-  double elements;  ///< of sigmoid in f32
-  double call;      ///< seconds of a kernel on one element
+  double flops;     ///< floating-point operations of a product of 16 rows by 256·256 in f32
+  double bytes;     ///< bytes read and written by a copy
+  double elements;  ///< elements of sigmoid in f32
+  double call;      ///< seconds of a kernel call on one element
 };
+/// Returns the rates. The first call in a process measures them, in some milliseconds.
 const Rates& machine_rates();
 
 }  // namespace reel

@@ -18,16 +18,15 @@
 namespace reel {
 namespace {
 
-/// So many rows of a product reach the speed of many; half as many nearly do, which is worth it
-/// where there would be one block otherwise; and a quarter where rows of similar lengths are to run
-/// together.
+/// A product of kManyRows rows is about as fast per row as larger ones. Half as many nearly are,
+/// which pays if there would be one block otherwise. A quarter pays if rows of similar lengths are
+/// to run together.
 constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kManyRows / 4;
-/// Multiplications per row and iteration from which on a block is worth its own walk through the
-/// body.
+/// Multiplications per row and iteration from which on a block pays for its own pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
 
-/// Multiplications of one iteration, but for those of products that are computed again: blocks are
-/// the same whatever a policy keeps.
+/// Returns the multiplications of one iteration, without recomputed products: blocks must not
+/// depend on the residuals that a policy keeps.
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
@@ -47,8 +46,8 @@ bool is_reduction(const Op& op) {
   return std::find(all.begin(), all.end(), &op) != all.end();
 }
 
-/// Whether nothing of a row's bits depends on how many rows there are, but for sums over them that
-/// can be taken block by block.
+/// Returns true if the bits of a row do not depend on the number of rows, except through sums over
+/// rows that can be taken block by block.
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
@@ -56,7 +55,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
-    if (is_reduction(*record.op) && axes[in[0]] > 0) return false;  // rows lie side by side
+    if (is_reduction(*record.op) && axes[in[0]] > 0) return false;  // rows are adjacent elements
     const bool is_packed = is_packed_dot(*record.op);
     if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
     if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
@@ -66,7 +65,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
       return is_packed ? packed_rows_are_alike(*record.op, dot, a, b, rows)
                        : dot_rows_are_alike(dot, a, b, rows);
     };
-    std::int64_t together = 0;  // with those of longer blocks
+    std::int64_t together = 0;  // rows including those of longer blocks
     for (const std::int64_t rows : cut.blocks) {
       together += rows;
       if (!are_alike(rows) || !are_alike(together)) return false;
@@ -80,7 +79,8 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   return true;
 }
 
-/// An op that throws for some indices, which rows of entries that have ended may have.
+/// Returns an op that throws for some indices, which rows of finished entries may have; null if
+/// none.
 const Op* failing_op(const Graph& body, const RowAxes& axes) {
   for (const OpRecord& record : body.records) {
     if (record.op == &checked_logits_op && axes[body.inputs_of(record)[0]] >= 0) return record.op;
@@ -92,8 +92,8 @@ const Op* failing_op(const Graph& body, const RowAxes& axes) {
   return nullptr;
 }
 
-/// How many rows each block has: those that are asked for, or as many as are worth a walk through
-/// the body, which takes `work` multiplications for all of them.
+/// Returns the rows of each block: passes.block_rows, or enough to pay for a pass over the body.
+/// work: multiplications of an iteration for all rows.
 std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends,
                                     const Passes& passes) {
   const auto blocks_from = [&](std::int64_t least) {
@@ -110,7 +110,7 @@ std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool e
   return blocks;
 }
 
-/// The sums run from the first axis on.
+/// Returns true if the sum is over leading axes.
 bool adds_up_first_axes(const OpRecord& record) {
   if (record.op != &sum_op) return false;
   const std::vector<int>& axes = get<ReduceAttrs>(record.attrs.get()).axes;
@@ -128,7 +128,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     return std::nullopt;
   };
   const Graph& body = *attrs.body.graph;
-  const bool ends = !attrs.entry_dims.empty();  // rows do, one by one
+  const bool ends = !attrs.entry_dims.empty();  // rows finish one by one
   if (attrs.in_chunks) return no("it runs in chunks, each of which is cut");
   if (ends && !passes.shrink_batch) return no("the pass shrink_batch is left out");
   if (!ends && !passes.cut_rows) return no("the pass cut_rows is left out");
@@ -155,9 +155,9 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 
   RowCut cut{*rows, std::vector<std::uint8_t>(inputs.size()), {}, {}, {}};
   std::vector<TensorType> types{TensorType(i64)};
-  std::vector<std::uint8_t> has_rows{0};  // by input of the body: the position has none
+  std::vector<std::uint8_t> has_rows{0};  // by input of the body; the position has none
   Dim formal = *rows;
-  // -> null if its rows, if it has some, are where they have to be, else what is wrong.
+  // Returns null if the input's rows, if any, are at the required axis; otherwise the reason.
   const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) -> const char* {
     if (inputs[i].is_list()) return " is a list, without the rows, ";
     if (has_lengths_over(seen, *rows)) return " has a dim with lengths over the rows, ";
@@ -272,7 +272,7 @@ LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
   LoopAttrs result = attrs;
   for (auto& [symbol, actual] : result.body.bindings)
     if (actual == whole) actual = part;
-  result.entry_dims.clear();  // blocks see to their ends themselves
+  result.entry_dims.clear();  // blocks handle finished entries themselves
   result.kept_dims.clear();
   return result;
 }

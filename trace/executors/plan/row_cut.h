@@ -1,5 +1,4 @@
-// trace/executors/plan/row_cut.h — RowCut, whether a loop's iterations treat the rows of its values
-// each for itself.
+// trace/executors/plan/row_cut.h — RowCut: cuts a loop into row blocks that run independently.
 #pragma once
 
 #include <cstdint>
@@ -13,47 +12,49 @@
 
 namespace reel {
 
-/// Rows that run together.
+/// Batch rows that run together.
 struct BlockOfRows {
-  std::vector<std::int64_t> rows;     ///< their numbers, rising
-  std::vector<std::int64_t> lengths;  ///< iterations of each; none: all run to the end
+  std::vector<std::int64_t> rows;     ///< their numbers, in increasing order
+  std::vector<std::int64_t> lengths;  ///< iterations of each; empty if all run to the end
 };
 
-/// A loop that can be run on some rows at a time: the first dim of its carries is one that no op of
-/// its body mixes. Where entries end one by one, they are the rows, and those of similar lengths
+/// A loop that can run on some batch rows at a time: no op of its body mixes entries of the first
+/// dim of its carries. If entries finish one by one, they are the rows, and rows of similar lengths
 /// run together.
 struct RowCut {
-  Dim dim;                             ///< what is cut
-  std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one
-                                       ///< (of slices: behind the dim of the steps)
+  Dim dim;                             ///< the dim that is cut
+  std::vector<std::uint8_t> has_rows;  ///< by input of the op: the dim is its first one (of slices:
+                                       ///< behind the loop's dim)
   std::vector<std::uint8_t> carry_has_rows;
-  /// By sum: where its rows are, or whether it is the same for all blocks, or adds up theirs.
+  /// By sum: it has the rows, is the same for all blocks, or adds up over rows.
   enum class Sum : std::uint8_t { has_rows, same, over_rows };
   std::vector<Sum> sums;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
-  /// All rows can be run as if they were one block, and have the bits of blocks none the less
-  /// (joined_blocks.h; shrinking_block.h where they end one by one): where one thread runs all of
-  /// them, products of more rows are faster.
+  /// True if all rows can run as one block with the bits of separate blocks (joined_blocks.h;
+  /// shrinking_block.h if rows finish one by one). On one thread this is faster, as products have
+  /// more rows.
   bool can_join = false;
-  /// Where each value of the body has its rows (trace/passes/row_axes.h).
+  /// By value of the body, the axis of its rows (trace/passes/row_axes.h).
   std::vector<int> axes = {};
 
-  /// Which rows are in each block, in a run with these inputs; the first block is the one that runs
-  /// longest.
+  /// Returns the rows of each block in a run with these inputs. The first block has the longest
+  /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
 };
 
-/// inputs: the types of the op's. None where rows cannot be told apart, or are too few, or have too
-/// little work, to be worth it, or it is not to be done; `why` says so in words.
+/// Returns how to cut the loop into row blocks. Returns nothing, and sets `why` to the reason, if
+/// rows are not independent, too few, or have too little work, or if `passes` exclude it.
+///
+/// inputs: types of the op's inputs.
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const Passes& passes = {}, std::string* why = nullptr);
 
-/// The record that gives sum i of a loop by adding up rows of what has no part in anything else of
-/// the sum's; null where there is none.
+/// Returns the record that makes sum i of a loop by adding up rows of a value that nothing else of
+/// the sum reads; null if there is none.
 const OpRecord* summing_record(const LoopAttrs& attrs, int i);
 
-/// The loop for a block of rows: `part` stands for the dim that is cut.
+/// Returns the loop for a row block, with `part` in place of the cut dim `whole`.
 LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
 
 }  // namespace reel

@@ -36,7 +36,7 @@ Sizes sizes_of(const std::vector<TensorType>& types) {
   return sizes;
 }
 
-/// Dims that no input has are born in every run: types of one run are not those of another.
+/// Returns true if a run makes dims that no input has: types of one run then differ from the next.
 bool bears_dims(const Graph& graph) {
   std::unordered_set<const DimNode*> given;
   for (const ValueId v : graph.inputs)
@@ -51,7 +51,7 @@ bool bears_dims(const Graph& graph) {
   return result;
 }
 
-/// What is kept with a graph: the graph as the plan's passes made it, and plans for some sizes.
+/// Cached with a graph: the graph after the plan's passes, and plans for some sizes.
 class PlannedGraph {
  public:
   struct Entry {
@@ -79,10 +79,10 @@ class PlannedGraph {
     if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
     bears_dims_ = bears_dims(*graph_);
-    entries_.reserve(kMost + 1);  // to give a plan back never fails
+    entries_.reserve(kMost + 1);  // so that giving a plan back never fails
   }
 
-  /// What the plans take; formal inputs are moved out.
+  /// Returns the inputs of the plans. Moves the formal inputs out of `all`.
   Tensors inputs_of(Tensors& all) const {
     const auto formal = std::make_move_iterator(all.begin());
     Tensors inputs;
@@ -93,7 +93,8 @@ class PlannedGraph {
     return inputs;
   }
 
-  /// A plan for these inputs, taken out while it runs: it is for one run at a time.
+  /// Returns a plan for these inputs. It is removed from the cache during the run: one run at a
+  /// time.
   Entry take(const Tensors& inputs) {
     Entry entry;
     entry.types.reserve(inputs.size());
@@ -130,7 +131,7 @@ class PlannedGraph {
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
     if (entries_.size() > kMost) entries_.pop_back();
   }
-  /// The interpreter has done what the plan of a call could not.
+  /// Records that the interpreter ran the call because the plan failed.
   void note_failure(const char* message) {
     const std::lock_guard lock(mutex_);
     failure_ = message;
@@ -158,17 +159,17 @@ class PlannedGraph {
   bool is_profiled_;
   std::size_t formal_count_;
   Ref<Graph> graph_;
-  std::vector<int> captures_;  ///< those of the graph's captures that the plans take
+  std::vector<int> captures_;  ///< captures of the graph that the plans take
   bool bears_dims_ = false;
   std::mutex mutex_;
   std::vector<Entry> entries_;
-  std::string failure_;  ///< why the last call was left to the interpreter; empty: it was not
+  std::string failure_;  ///< why the interpreter ran the last call; empty: it did not
 };
 
-/// Puts the arguments of a run back where they came from, unless the run has succeeded.
+/// Moves the arguments of a run back to their source unless the run succeeded.
 class ArgumentsOfRun {
  public:
-  /// from: what the caller gave, formal inputs moved out; inputs: what the plan takes.
+  /// from: the caller's inputs, with formal inputs moved out. inputs: of the plan.
   ArgumentsOfRun(std::size_t count, Tensors& from, Tensors& inputs)
       : count_(count), from_(from), inputs_(inputs) {}
   ~ArgumentsOfRun() { give_back(); }
@@ -196,7 +197,7 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& passes, b
   ModeScope plain({});
   PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled);
   Tensors inputs = planned.inputs_of(all_inputs);
-  // Where the run throws, the plan goes too: what it holds then is of no use.
+  // If the run throws, the plan is dropped too: its state is of no use.
   std::optional<PlannedGraph::Entry> entry;
   ArgumentsOfRun arguments(graph->formal_count, all_inputs, inputs);
   entry.emplace(planned.take(inputs));
@@ -212,15 +213,15 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& passes, b
                                                      : DenormalMode::now());
     plan.run();
   } catch (const IoError&) {
-    throw;  // a disk that is full would be filled once more
+    throw;  // a full disk would be filled once more
   } catch (const CancelledError&) {
     throw;
   } catch (const MemoryError&) {
-    throw;  // the interpreter has other bits, and needs more
+    throw;  // the interpreter has other bits, and needs more memory
   } catch (const Error& error) {
-    // What was taken out of a loop cannot say in which iteration it failed: the reference can. And
-    // what failed may have been taken out of a loop that does not run: then it does not. No input
-    // has been written over: only what cannot fail does that.
+    // A hoisted op cannot say in which iteration it failed; the interpreter can. The op may even
+    // come from a loop that does not run, so that the call succeeds there. No input has been
+    // overwritten: only instructions that cannot fail do so.
     arguments.give_back();
     if (has_effects(*graph)) throw;
     outputs = interpret(graph, std::move(all_inputs));

@@ -1,4 +1,4 @@
-// trace/executors/plan/run_plan.h — running a graph through its plans.
+// trace/executors/plan/run_plan.h — runs a graph through its plans.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,26 @@ namespace reel {
 
 class Profile;
 
-/// Runs a graph on its inputs (formal ones, then captures) by a plan for their sizes, which is made
-/// when such sizes first come and kept with the graph. Results are written over formal inputs that
-/// nobody else holds, where they are not needed any more and nothing can fail from there on.
+/// Runs a graph through a plan for the sizes of its inputs. The plan is made when such sizes first
+/// occur, and is stored with the graph.
+///
+/// inputs: the formal inputs, then the captures. A result may overwrite a formal input without
+/// other references if the input is not read again and nothing can fail from there on.
 Tensors run_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
-/// The same, and what each instruction takes is counted.
+/// As run_plan(), and counts calls and times of instructions.
 Tensors run_profiled_plan(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
 
-/// What the plan of the last of such runs is (explain.h); nothing if there is none, or it threw.
+/// Returns the description of the last run's plan (explain.h); nothing if there was no run, or it
+/// threw.
 std::optional<std::string> explain_plan(const Graph& graph, const Passes& passes, bool is_profiled);
 
-/// What the plan of the last run of a graph runs, and what that took (null where nobody counted);
-/// no graph where no plan has run. Good until the next run.
+/// The plan of a graph's last run, valid until the next run.
 struct Planned {
-  GraphRef graph;
-  const Profile* profile = nullptr;
-  std::string failure = {};  ///< why the last call was left to the interpreter; empty: it was not
+  GraphRef graph;                    ///< null if no plan has run
+  const Profile* profile = nullptr;  ///< null if the run was not counted
+  std::string failure = {};          ///< why the interpreter ran the last call; empty: it did not
 };
+/// Returns the plan of the last run of a graph.
 Planned planned_graph(const Graph& graph);
 
 }  // namespace reel

@@ -11,14 +11,14 @@
 namespace reel {
 namespace {
 
-/// Each has plans of its own.
+/// Limit of plans: each number of rows has plans of its own.
 constexpr std::size_t kMostSizes = 4;
 
 std::int64_t longest(const BlockOfRows& block) {
   return *std::max_element(block.lengths.begin(), block.lengths.end());
 }
 
-/// The rows of some blocks as one, rising.
+/// Returns the rows of some blocks as one block, in increasing order.
 BlockOfRows together(std::span<const BlockOfRows> blocks) {
   std::vector<std::pair<std::int64_t, std::int64_t>> all;
   for (const BlockOfRows& block : blocks)
@@ -33,8 +33,7 @@ BlockOfRows together(std::span<const BlockOfRows> blocks) {
   return result;
 }
 
-/// What carries are between two phases, for all rows: those of rows that have not begun are the
-/// first ones.
+/// The carries of all rows between two phases. Rows that have not begun have their first carries.
 class Carried {
  public:
   Carried(const LoopAttrs& attrs, const RowCut& cut, OpInputs in)
@@ -42,8 +41,8 @@ class Carried {
 
   OpInputs inputs() const { return in_; }
 
-  /// made: by a phase with these rows that ended at a position, in a loop that goes on with those
-  /// that are longer.
+  /// Takes over the carries `made` by a phase with these rows that ended at `position`, for rows
+  /// that run on.
   void take(const BlockOfRows& block, std::int64_t position, std::span<const Tensor> made) {
     if (all_.empty()) make();
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -97,7 +96,7 @@ std::vector<ShrinkingBlock::Phase> ShrinkingBlock::phases(std::span<const BlockO
   std::vector<Phase> result;
   std::int64_t begin = 0;
   for (std::size_t size = sizes_.size(); size-- > 0;) {
-    // The longest of the blocks that are not in the next smaller size.
+    // The longest block that is not in the next smaller size.
     const std::int64_t end = longest(blocks[size ? sizes_[size - 1].blocks : 0]);
     if (end > begin || (size == 0 && result.empty())) result.push_back({size, begin, end});
     begin = end;
@@ -128,7 +127,7 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, OpInputs in,
     else
       carried.take(block, whole.is_reverse ? phase.begin : phase.end, here.outputs());
   }
-  // What no phase ran.
+  // Rows in the iterations that no phase ran.
   const BlockOfRows rows = together(blocks);
   BlockRows all(*sizes_.back().loop, cut, rows.rows, rows.lengths, in, out, false, {});
   std::vector<std::int64_t> ends(rows.rows.size());

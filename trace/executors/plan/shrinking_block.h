@@ -1,5 +1,5 @@
-// trace/executors/plan/shrinking_block.h — ShrinkingBlock, blocks of rows that run as one, as long
-// as each has rows that have not ended.
+// trace/executors/plan/shrinking_block.h — ShrinkingBlock: row blocks that run as one until they
+// finish.
 #pragma once
 
 #include <functional>
@@ -12,33 +12,34 @@
 
 namespace reel {
 
-/// All rows of a loop whose entries end one by one, in one run on one thread: it begins with all
-/// blocks and goes on without those that have ended (a reverse loop the other way round), with the
-/// bits of blocks that run one after the other. A matrix is read once for all rows of a step.
+/// Runs all rows of a loop whose entries finish one by one, on one thread. A run begins with all
+/// blocks and drops blocks that have finished; a reverse loop adds blocks instead. The bits equal
+/// those of blocks that run one after the other. A matrix is read once per iteration for all rows.
 class ShrinkingBlock {
  public:
-  /// Plans the loop for so many rows, in what is null or was planned for other dims -> false where
-  /// that cannot be done.
+  /// Plans the loop for `rows` rows. loop: null, or planned for other dims. Returns false if it
+  /// cannot be planned.
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
-  /// May be called again, for other dims -> the same.
+  /// Plans the loop for a few numbers of rows. May be called again for other dims. Returns false if
+  /// one of them cannot be planned.
   bool make(const RowCut& cut, const PlanRows& plan);
-  /// whole: the loop's attributes. in, out: those of the op; outputs have their places already.
+  /// whole: the loop's attributes. in, out: of the op. Requires defined outputs.
   void run(const LoopAttrs& whole, const RowCut& cut, OpInputs in, std::span<Tensor> out);
 
  private:
-  /// Rows of the first so many blocks, the longest ones.
+  /// The plan for the rows of the first `blocks` blocks, which run longest.
   struct Size {
     std::size_t blocks = 0;
     std::unique_ptr<PlannedLoop> loop;
   };
-  /// Iterations in which as many rows run.
+  /// Consecutive iterations in which the same rows run.
   struct Phase {
     std::size_t size;
     std::int64_t begin, end;  ///< positions
   };
   std::vector<Phase> phases(std::span<const BlockOfRows> blocks, bool is_reverse) const;
 
-  std::vector<Size> sizes_;  ///< rising
+  std::vector<Size> sizes_;  ///< in increasing order
 };
 
 }  // namespace reel

@@ -1,5 +1,4 @@
-// trace/executors/plan/slices.h — GrowingStack, room for slices whose number is not known
-// beforehand.
+// trace/executors/plan/slices.h — GrowingStack: memory for slices whose number is unknown.
 #pragma once
 
 #include <cstring>
@@ -9,14 +8,14 @@
 
 namespace reel {
 
-/// Slices of equal size, one after the other, which stay where they are: each chunk holds as many
-/// as all before it.
+/// Slices of equal size at stable addresses: each chunk of memory holds as many as all chunks
+/// before it.
 class GrowingStack {
  public:
-  /// what: the memory is for.
+  /// slice_bytes: size of a slice. what: memory class of the chunks.
   GrowingStack(std::int64_t slice_bytes, MemoryClass what) : bytes_(slice_bytes), what_(what) {}
 
-  /// The place of slice `i`: one of those before, or the next.
+  /// Returns the address of slice `i`. Requires that i is at most the number of slices so far.
   char* at(std::int64_t i) {
     std::size_t chunk = 0;
     std::int64_t first = 0, room = kFirst;
@@ -31,6 +30,7 @@ class GrowingStack {
     return chunks_[chunk].data<char>() + (i - first) * bytes_;
   }
 
+  /// Copies the first `count` slices to `to`, without gaps.
   void copy_to(char* to, std::int64_t count) const {
     for (const Tensor& chunk : chunks_) {
       const std::int64_t bytes = std::min(chunk.type().bytes(), count * bytes_);

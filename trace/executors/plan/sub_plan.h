@@ -1,5 +1,4 @@
-// trace/executors/plan/sub_plan.h — SubPlan, the plan of a body, condition or branch, kept up to
-// date.
+// trace/executors/plan/sub_plan.h — SubPlan: the plan of a body, condition or branch.
 #pragma once
 
 #include <memory>
@@ -9,14 +8,16 @@
 
 namespace reel {
 
-/// Makes the plan of a sub-graph when it is first needed, and again when sizes change.
+/// Plans a sub-graph when first needed, and again when sizes change.
 class SubPlan {
  public:
   explicit SubPlan(const PlanContext& context) : context_(context) {}
 
-  /// The plan for inputs of these types -> whether it is another one, or for other dims, than at
-  /// the call before. attrs: of the op, which `sub` is a part of. Outputs that are lists are
-  /// blocks, and those that is_block names; others are placed.
+  /// Provides the plan for inputs of these types. Returns true if the plan, or the dims that it is
+  /// bound to, differ from the last call. The first call returns true.
+  ///
+  /// attrs: of the op that contains `sub`.
+  /// is_block: by output; such outputs, and lists, are returned as blocks, others are placed.
   bool prepare(const AttrsRef& attrs, const SubGraph& sub, const std::vector<TensorType>& types,
                const std::vector<std::uint8_t>& is_block = {});
   explicit operator bool() const { return static_cast<bool>(plan_); }

@@ -17,8 +17,8 @@ class Order {
   }
 
   bool is_done() const { return left_.empty(); }
-  /// The kind of the first step that could be done; kNoChain where any such is of no chain: those
-  /// come first, so that chains that wait for them grow.
+  /// Returns the kind of the first step that is ready. Returns kNoChain if any ready step is in no
+  /// chain: such steps run first, so that chains that wait for them grow.
   int next_kind() const {
     int kind = kNoChain;
     for (std::size_t i = left_.size(); i-- > 0;) {
@@ -28,7 +28,7 @@ class Order {
     }
     return kind;
   }
-  /// Takes steps of a kind in their order, as long as take() says so of each that could be done.
+  /// Removes ready steps of a kind in order, until take() returns false for one.
   template <class Take>
   void take_ready(int kind, Take&& take) {
     bool is_full = false;
@@ -48,7 +48,7 @@ class Order {
   }
 
   std::span<const StepInOrder> steps_;
-  std::vector<bool> is_waited_for_;  ///< by value: a step that is left makes it
+  std::vector<bool> is_waited_for_;  ///< by value: a remaining step makes it
   std::vector<int> left_;
 };
 
@@ -123,13 +123,14 @@ class Chains {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   bool fits(const std::vector<int>& group) {
-    // Each step reads two operands and makes a result at most.
+    // Each step reads at most two operands and makes one result.
     if (3 * group.size() <= kChainRegisters) return true;
     const Chain chain = chain_of(group).chain;
     return chain.places() <= kMostChainPlaces && chain.registers() <= kChainRegisters;
   }
 
-  /// Of steps that may be one chain: on elements or a number for each row, of one size.
+  /// Returns the kind of a step. Steps that may form a chain have one size, and all work on
+  /// elements or all on a number per row.
   int kind_of(const TileStep& step) const {
     const TileCell& out = cells_[at(step.out[0])];
     if (out.item < 4) return kNoChain;
@@ -140,7 +141,7 @@ class Chains {
     return static_cast<int>(out.item) + out.is_of_rows;
   }
 
-  /// A cell as the chain has it that is being put together.
+  /// A cell in the chain under construction.
   struct InChain {
     int value = -1;
     int reads = 0;  ///< in the chain
@@ -171,7 +172,7 @@ class Chains {
       for (std::size_t i = 0; i < step.in.size(); ++i) in[i] = in_chain(step.in[i]).value;
       in_chain(out).value = made.chain.append(code(step), in[0], in[1]);
       if (cells_[at(out)].output < 0 && in_chain(out).reads == reads_[at(out)])
-        continue;  // read in the chain alone
+        continue;  // only read in the chain
       made.chain.results.push_back(in_chain(out).value);
       made.step.out.push_back(out);
     }
@@ -187,7 +188,7 @@ class Chains {
   std::vector<TileStep> steps_;
   const std::vector<TileCell>& cells_;
   const Repeats& repeats_;
-  std::vector<int> reads_;         ///< by cell: by so many operands
+  std::vector<int> reads_;         ///< by cell: number of operands that read it
   std::vector<InChain> in_chain_;  ///< by cell; of the last chain only
 };
 

@@ -1,4 +1,4 @@
-// trace/executors/plan/tile_chains.h — which steps of a tile program are done as one.
+// trace/executors/plan/tile_chains.h — finds the steps of a tile program that run as one.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,27 @@
 
 namespace reel {
 
-/// A step on numbered values, as far as its order goes.
+/// A step on numbered values, reduced to its order.
 struct StepInOrder {
   std::vector<int> in;
   int out = 0;
-  int kind = 0;  ///< only steps of one kind make a chain; kNoChain: this one makes none
+  int kind = 0;  ///< only steps of one kind form a chain; kNoChain: this step is in none
 };
 inline constexpr int kNoChain = -1;
 
-/// An order of the steps in which those that may be one chain stand together: as many as there can
-/// be without waiting for a step of another kind, and as fits() allows. Each group is a chain, or
-/// one step by itself; in a group steps keep their order.
+/// Reorders steps so that those of one chain are adjacent. Chains are as long as dependencies on
+/// other kinds, and fits(), allow. Returns groups in their new order: each is a chain or a single
+/// step. Within a group steps keep their order.
 std::vector<std::vector<int>> steps_in_chains(
     std::span<const StepInOrder> steps, int values,
     const std::function<bool(const std::vector<int>&)>& fits);
 
-/// Whether a cell is one element a row, for a step on elements, or one for all rows, for a step on
-/// a number for each.
+/// Returns true if a cell has one element per row, for a step on elements, or one element for all
+/// rows, for a step on a number per row.
 using Repeats = std::function<bool(int cell, bool on_rows)>;
 
-/// The steps of a tile program with those that code can be made for as chains, where several stand
-/// together. Each step's result is read, or an output.
+/// Replaces adjacent steps by chains with generated code if possible. Requires that each step's
+/// result is read, or is an output.
 std::vector<TileStep> with_chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells,
                                   const Repeats& repeats);
 

@@ -18,7 +18,7 @@ inline char* TileProgram::at(const Place& place, const Tile& tile) const {
   return data + elements * place.item;
 }
 
-/// Elements from one row to the next.
+/// Returns the elements from one row to the next.
 inline std::int64_t TileProgram::row_of(const Place& place, const Tile& tile) {
   return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
 }

@@ -1,4 +1,4 @@
-// trace/executors/plan/tile_program.h — TileProgram, a fused op made ready for inputs of certain
+// trace/executors/plan/tile_program.h — TileProgram: a fused op prepared for inputs of certain
 // sizes.
 #pragma once
 
@@ -16,28 +16,31 @@
 
 namespace reel {
 
-/// The ops of a fused op, done one after the other for a thousand elements at a time, or for some
-/// whole rows where these are summed over: what one hands to the next stays in the cache, or in
-/// registers where they are a chain of simple ops, and the bits are those of each op done for
-/// itself.
+/// Runs the ops of a fused op one after the other for a tile of about a thousand elements, or for
+/// some whole rows if there are sums over rows. Intermediate values stay in the cache; a chain of
+/// simple ops keeps them in registers. The bits equal those of the separate ops.
 ///
-/// Elements are walked over in the order of the smallest values there are (`space`). A value that a
-/// split takes apart, or a concat puts together, is computed in parts of that size; split, concat
-/// and spread only say where elements lie. Where rows are summed over, a tile has whole rows, and
-/// steps on the sums work on a number for each. Programs of many elements and steps run in parts,
-/// on several threads: their sizes decide, and bits depend on no part.
+/// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
+/// of a split have that size; larger values are computed in parts of it. Split, concat and spread
+/// only determine where elements lie. With sums over rows, a tile has whole rows, and steps on the
+/// sums work on one number per row. Large programs run as shards on several threads. Sizes decide
+/// on shards, and bits do not depend on them.
 class TileProgram {
  public:
-  /// body: of FusedAttrs. env: what its free symbols stand for.
+  /// body: from FusedAttrs. env: the dims that its free symbols stand for.
   TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env);
 
-  /// in, out: those of the op. An output that is not there is made, of its type, in place of an
-  /// input where that can be done: a temporary that nobody else holds, read for the last time where
-  /// the output is written. One run at a time.
+  /// Runs the ops. Not thread-safe: one run at a time.
+  ///
+  /// in, out: of the op. An undefined output is allocated with its type, or made in place of an
+  /// input. Such an input is a temporary without other references, and is read last by the step
+  /// that writes the output.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
-  /// Chooses the inputs in whose place a run makes outputs -> by output its input, or -1. No input
-  /// is chosen twice. is_wanted(k): output k has to be made. gives(i, k): the tensor of input i may
-  /// become output k, as far as the program does not decide that.
+  /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
+  /// input is chosen twice.
+  ///
+  /// is_wanted(k): output k must be made. gives(i, k): the tensor of input i may become output k,
+  /// as far as the caller knows.
   template <class Wanted, class Gives>
   const std::vector<int>& choose_inputs(const Wanted& is_wanted, const Gives& gives);
 
@@ -45,25 +48,25 @@ class TileProgram {
   class Builder;
 
   enum class Home : std::uint8_t { input, output, tile };
-  /// Where an operand or result of a step lies beside the elements that are walked over.
+  /// Where an operand or result of a step lies, relative to the current elements.
   struct Place {
     Home home = Home::tile;
-    bool repeats = false;     ///< along columns
-    std::uint32_t index = 0;  ///< of the input or output
+    bool repeats = false;     ///< along columns: one element for all
+    std::uint32_t index = 0;  ///< number of the input or output
     std::int64_t offset = 0;  ///< bytes; of a tile, from the first one
-    std::int64_t row = 0;     ///< elements from one row to the next; of a tile, its columns,
-                              ///< where it does not repeat
-    std::int64_t item = 0;    ///< bytes of an element
-    std::vector<std::int64_t> outer;  ///< elements, by outer axis
+    std::int64_t row = 0;   ///< elements from one row to the next; a tile that does not repeat has
+                            ///< its columns instead
+    std::int64_t item = 0;  ///< bytes of an element
+    std::vector<std::int64_t> outer;  ///< strides in elements, by outer axis
   };
   enum class Kind : std::uint8_t {
-    flat_unary,   ///< all operands lie without gaps within a tile, and none repeats
+    flat_unary,   ///< all operands are contiguous within a tile, and none repeats
     flat_binary,  ///< the same
     unary,
     rows,
     copy,
     sum,    ///< over each row
-    chain,  ///< of simple steps, as machine code
+    chain,  ///< simple steps, as machine code
   };
   struct Step {
     Kind kind;
@@ -71,33 +74,33 @@ class TileProgram {
     FlatLoop flat = nullptr;
     RowsLoop rows = nullptr;
     ReductionLoop sum = nullptr;
-    bool is_of_rows = false;  ///< on a number for each row, as if these were columns
+    bool is_of_rows = false;  ///< on one number per row; rows take the place of columns
     int operands = 0;
     Place in[kMostOperands], out;
-    // Of a chain only:
+    // Chains only:
     std::shared_ptr<const PointwiseCode> code;
     std::vector<Place> places;  ///< operands, then results
-    bool is_flat = false;       ///< all lie without gaps within a tile, and none repeats
+    bool is_flat = false;       ///< all are contiguous within a tile, and none repeats
   };
-  /// The elements that are walked over: outer axes, then rows of columns.
+  /// A tile: indices of outer axes, then a rectangle of rows and columns.
   struct Tile {
     std::int64_t outer_index[kMostBroadcastAxes];
     std::int64_t row, column, rows, columns;
-    char* tiles;  ///< of its part
+    char* tiles;  ///< memory of its shard
   };
 
-  /// Inputs that outputs of the same type may lie over, if they were read last before these are
-  /// made.
+  /// Inputs that outputs of the same type may replace if the inputs are read last before these
+  /// outputs are made.
   struct Pool {
-    std::vector<std::uint32_t> inputs;  ///< in their order
-    FirstBelow last_reads;              ///< of these inputs
+    std::vector<std::uint32_t> inputs;  ///< in increasing order
+    FirstBelow last_reads;              ///< by input in `inputs`
   };
-  /// What an output may lie over.
+  /// The inputs that an output may replace.
   struct OutputPlace {
-    int pool = -1;                           ///< none: -1
-    int made_by = 0;                         ///< if it has a pool: the step
-    int updated = -1;                        ///< the input that comes before all others, or -1
-    std::vector<std::uint32_t> others = {};  ///< inputs of no pool; of an output of none, all
+    int pool = -1;                           ///< -1: none
+    int made_by = 0;                         ///< the step that makes the output, if it has a pool
+    int updated = -1;                        ///< the input that is tried before all others, or -1
+    std::vector<std::uint32_t> others = {};  ///< inputs of no pool; without a pool, all inputs
   };
 
   template <class Gives>
@@ -123,15 +126,15 @@ class TileProgram {
   int parts_ = 1;
   std::int64_t tile_bytes_ = 0, part_bytes_ = 0;
   std::unique_ptr<char[]> memory_;
-  char* tiles_ = nullptr;  ///< in memory_, aligned; of the first part
+  char* tiles_ = nullptr;  ///< in memory_, aligned; of the first shard
   std::vector<char*> inputs_, outputs_;
   std::vector<Pool> pools_;
   std::vector<OutputPlace> output_places_;  ///< by output
-  std::vector<int> chosen_;                 ///< by output, of choose_inputs
-  std::vector<std::uint8_t> is_chosen_;     ///< by input: chosen, or it refused
+  std::vector<int> chosen_;                 ///< by output; the result of choose_inputs()
+  std::vector<std::uint8_t> is_chosen_;     ///< by input: chosen, or refused by gives
 };
 
-/// The first input that will do; outputs that update one have chosen it before.
+/// Returns the first suitable input. Outputs that update an input choose before all others.
 template <class Gives>
 int TileProgram::choose_input(std::size_t k, const Gives& gives) {
   const OutputPlace& place = output_places_[k];
@@ -145,7 +148,7 @@ int TileProgram::choose_input(std::size_t k, const Gives& gives) {
       if (at == pool.inputs.size()) break;
       const std::uint32_t i = pool.inputs[at];
       if (result >= 0 && result < static_cast<int>(i)) break;
-      pool.last_reads.leave_out(at);  // whatever refuses it refuses it for all of one type
+      pool.last_reads.leave_out(at);  // a refusal holds for all outputs of one type
       if (!is_free(i)) continue;
       result = static_cast<int>(i);
       break;

@@ -1,5 +1,4 @@
-// trace/executors/plan/tile_steps.h — TileStep, what a fused op is taken apart into before it is a
-// TileProgram.
+// trace/executors/plan/tile_steps.h — TileStep: a step of a fused op, before it is a TileProgram.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace reel {
 
-/// How elements lie that are walked over along the axes of the space; not yet merged axes.
+/// The layout of elements along the axes of the space, before axes are merged.
 struct Lie {
   std::int64_t offset = 0;  ///< elements
   Steps steps;
@@ -20,19 +19,19 @@ struct Lie {
   bool operator==(const Lie&) const = default;
 };
 
-/// A value of the space's size: a whole small value, or one part of a large one; or a number for
-/// each row.
+/// A value of the space's size: a whole small value, or one part of a large one; or one number per
+/// row.
 struct TileCell {
   bool is_of_rows = false;
-  int input = -1;  ///< it lies in an input
-  Lie lie = {};    ///< there, or in the output that it is written to
+  int input = -1;  ///< number of the input it lies in; -1: none
+  Lie lie = {};    ///< in that input, or in the output it is written to
   int output = -1;
   int made_by = -1, last_read = -1;  ///< steps
   std::int64_t item = 0;
   int tile = -1;
 };
 
-/// An op on cells, a copy, or a chain of such.
+/// An op on cells, a copy, or a chain.
 struct TileStep {
   const OpRecord* record = nullptr;  ///< null: a copy
   DType from = f32, to = f32;

@@ -12,8 +12,8 @@ bool knows_all(const DimEnv& env, const Attrs& attrs) {
   return result;
 }
 
-/// The types that a rule gives for actual types say all there is to know, other than of an op whose
-/// kernel decides them; of loops and branches they say what does not depend on a run.
+/// Returns true if a type rule, applied to actual types, gives the final types. It does unless the
+/// kernel decides them. For loops and branches it gives all types that do not depend on a run.
 bool tells_types(const Op& op) {
   return !op.kernel_decides_types || &op == &loop_op || &op == &cond_op;
 }
@@ -53,7 +53,7 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
     const auto made = graph.outputs_of(record);
     for (std::size_t i = 0; i < made.size(); ++i) {
       const ValueId v = made[i];
-      // Of a list, too, whose elements have dims of the trace, only a run knows the type.
+      // A list's type, too, is known to a run only if its elements have dims of the trace.
       result.is_known[v] = (out[i].is_known() || out[i].is_list()) && !out[i].node()->has_symbols;
       if (!result.is_known[v]) continue;
       result.types[v] = out[i];

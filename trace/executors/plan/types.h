@@ -1,4 +1,4 @@
-// trace/executors/plan/types.h — PlannedTypes, what is known about a graph's values before it runs.
+// trace/executors/plan/types.h — PlannedTypes: the types of a graph's values before it runs.
 #pragma once
 
 #include <vector>
@@ -7,21 +7,21 @@
 
 namespace reel {
 
-/// The types of all values of a graph, given those of its inputs, as far as no value has to be
-/// looked at; and the attributes of its records with actual dims in place of symbols.
+/// The types of all values of a graph given the types of its inputs, as far as they do not depend
+/// on values, and the attributes of its records with actual dims in place of symbols.
 struct PlannedTypes {
-  std::vector<TensorType> types;       ///< by value; the graph's own where they are not known
-  std::vector<std::uint8_t> is_known;  ///< by value: all sizes, or it is a list
-  std::vector<AttrsRef> attrs;         ///< by record; empty where a symbol is not known
+  std::vector<TensorType> types;       ///< by value; the graph's own if unknown
+  std::vector<std::uint8_t> is_known;  ///< by value: all sizes are known, or it is a list
+  std::vector<AttrsRef> attrs;         ///< by record; empty if a symbol is unknown
   std::vector<std::uint8_t>
       has_types;  ///< by record: the types of its inputs, and attrs, are known
-  DimEnv env;     ///< what symbols stand for, as far as they are known
+  DimEnv env;     ///< dims that symbols stand for, as far as known
 };
 
-/// env: what the graph's free symbols stand for.
+/// Infers the types. env: the dims that the graph's free symbols stand for.
 PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, DimEnv env);
 
-/// The same sizes, whatever the dims.
+/// Returns true if all sizes are equal; dims may differ.
 bool same_sizes(const PlannedTypes& a, const PlannedTypes& b);
 
 }  // namespace reel

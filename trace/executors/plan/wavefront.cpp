@@ -16,7 +16,7 @@ class Wavefront {
     for (LoopRun* loop : loops) states_.push_back({loop, 0, loop->has_next(), false});
   }
 
-  /// What each thread does: chunks, until there are none.
+  /// Runs chunks until there are none.
   void work() {
     std::unique_lock lock(monitor_);
     for (;;) {
@@ -47,13 +47,14 @@ class Wavefront {
  private:
   struct State {
     LoopRun* loop;
-    std::int64_t steps;  ///< that are done
+    std::int64_t steps;  ///< done so far
     bool has_next, runs;
   };
 
-  /// The last loop that can go on: what it reads was made a moment ago.
+  /// Returns the last loop that can run a chunk: its inputs were made most recently, and are in the
+  /// cache.
   State* find_ready() {
-    std::int64_t stacked = INT64_MAX;  // by all loops before it
+    std::int64_t stacked = INT64_MAX;  // by all earlier loops
     State* ready = nullptr;
     for (State& state : states_) {
       if (state.has_next && !state.runs && state.loop->steps_after_next() <= stacked)

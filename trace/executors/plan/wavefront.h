@@ -1,4 +1,4 @@
-// trace/executors/plan/wavefront.h — run_wavefront, loops in chunks that run beside each other.
+// trace/executors/plan/wavefront.h — run_wavefront: runs chunked loops as a pipeline.
 #pragma once
 
 #include <span>
@@ -7,14 +7,15 @@
 
 namespace reel {
 
-/// Runs loops in chunks, of which each reads slices that those before it stack up
-/// (trace/passes/adjoin_loops.h): a loop begins a chunk as soon as they have stacked its steps, on
-/// whichever thread is free. As stacked layers do:
+/// Runs chunked loops, each of which reads slices that earlier ones stack
+/// (trace/passes/adjoin_loops.h). A loop begins a chunk on any free thread as soon as earlier loops
+/// have stacked the chunk's time steps. For stacked layers:
 ///
 ///   first layer    0 1 2 3 4
 ///   second layer     0 1 2 3 4
 ///
 /// The chunks of a loop run one after the other, so that results do not depend on threads.
+/// Throws if a loop does; the other loops then stop behind their present chunk.
 void run_wavefront(std::span<LoopRun* const> loops);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/executors/plan/words.h — what explain() says of sizes, times and loops.
+// trace/executors/plan/words.h — words for sizes, times and loops in explain().
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace reel {
 
-/// "2 x f32[8,4], i32[]": equal ones that follow each other once.
+/// Returns for example "2 x f32[8,4], i32[]": equal consecutive types are counted.
 std::string types_text(const std::vector<TensorType>& types);
 
-/// Bytes of a tensor whose sizes are known; else 0.
+/// Returns the bytes of a tensor; 0 if a size is unknown.
 std::int64_t dense_bytes(const TensorType& type);
-/// Of all of them.
+/// Returns the sum over the types.
 std::int64_t dense_bytes(const std::vector<TensorType>& types);
 
-/// What a loop takes and gives, by kind; of captures, those that its body reads.
+/// Types of a loop's inputs and outputs by kind. captures: only those that its body reads.
 struct LoopTypes {
   std::vector<TensorType> carries, slices, captures, stacks, sums;
 };
@@ -28,12 +28,12 @@ struct LoopTypes {
 LoopTypes types_of(const LoopAttrs& attrs, const std::vector<TensorType>& in,
                    const std::vector<TensorType>& out);
 
-/// "2.0 times".
+/// Returns for example "2.0 times".
 std::string runs_text(double runs);
 
-/// The number of a loop's steps, where it is that of a dim with a known size.
+/// Returns the number of time steps if the loop runs along a dim of known size.
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in);
-/// That, or what ends the loop.
+/// Returns the number of time steps as text, or the condition that ends the loop.
 std::string steps_text(const LoopAttrs& attrs, std::span<const TensorType> in);
 
 }  // namespace reel
