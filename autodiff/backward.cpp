@@ -58,7 +58,7 @@ void Backward::accumulate(ValueId number, Tensor cotangent) {
   add_into(number, std::move(cotangent));
 }
 
-/// The number that tells before which loops and iterations a value was made.
+/// Returns the number that tells before which loops and iterations a value was made.
 inline ValueId Backward::place_of(ValueId number) const {
   if (tape_.moved_values_.empty()) return number;
   const auto moved = tape_.moved_values_.find(number);
@@ -76,7 +76,7 @@ void Backward::accumulate_in_loop(ValueId number, Tensor cotangent) {
     add_into(number, std::move(cotangent));
 }
 
-/// Makes of a cotangent that a run may not have one that is zeros then.
+/// Sets a cotangent that a run may not have to zeros for that case.
 void Backward::settle(ValueId number) {
   const auto found = presences_.find(number);
   if (found == presences_.end() || found->second.is_exact) return;
@@ -102,7 +102,7 @@ void Backward::accumulate_if(ValueId number, Tensor cotangent, Presence presence
   presences_.insert_or_assign(number, Presence{either, true});
 }
 
-/// Whether a run has any of the cotangents of a record.
+/// Determines whether a run has any of the cotangents of a record.
 void Backward::find_arriving(std::span<const TapeOperand> outputs) {
   bool is_certain = false;
   std::vector<ValueId> numbers;
@@ -119,8 +119,7 @@ void Backward::find_arriving(std::span<const TapeOperand> outputs) {
     arriving_->present = logical_or(arriving_->present, presences_.at(numbers[i]).present);
 }
 
-/// A record on a tape, seen from behind. The value numbered kUntracked is needed by nobody and has
-/// no cotangent.
+/// A record on the tape for its vjp. The value numbered kUntracked needs no cotangent and has none.
 class TapeVjp final : public Vjp {
  public:
   TapeVjp(Backward& backward, const OpRecord& record, const TapeOperand* operands)
@@ -164,7 +163,7 @@ class TapeVjp final : public Vjp {
   }
   void add_rows(std::size_t i, Tensor values, Tensor numbers) override {
     if (!takes_rows(i)) return add(i, reel::add_rows(zeros(input_type(i)), numbers, values));
-    // Where a run has no cotangent nothing was read, as eager mode has it.
+    // If a run has no cotangent, no row was read, as in eager mode.
     if (const auto& arriving = backward_.arriving_)
       numbers = where(arriving->present, numbers, kNoRow);
     const ValueId source = backward_.tables_.at(in_[i].number);
@@ -183,8 +182,8 @@ class TapeVjp final : public Vjp {
   }
 
  private:
-  /// Zeros that stand for no cotangent are zeros behind the op as well: it is linear, with constant
-  /// coefficients.
+  /// Returns true if zeros that stand for no cotangent remain zeros behind the op, as it is linear
+  /// with constant coefficients.
   bool keeps_zeros() const {
     const OpReads reads = reads_of(*op_, attrs_->get(), ~0u);
     return backward_.arriving_->is_exact && !reads.inputs && !reads.outputs;
@@ -198,15 +197,15 @@ class TapeVjp final : public Vjp {
     return cotangent;
   }
   Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
-  /// Elements of a list may have dims that were born with each, so that a list without any names
-  /// others.
+  /// Elements of a list may have dims that were made with each element, so that types of lists
+  /// without names may differ.
   static bool fits(const TensorType& cotangent, const TensorType& type) {
     if (cotangent == type) return true;
     return cotangent.is_list() && type.is_list() && cotangent.dtype() == type.dtype() &&
            cotangent.rank() == type.rank();
   }
-  /// The cotangent with all that is known of the value: while tracing, a loop whose state changes
-  /// its size says less of it.
+  /// Returns the cotangent with all that is known about the value's sizes. In a trace, a loop whose
+  /// state changes its size states fewer of them.
   [[gnu::noinline]] static Tensor knowing(const TensorType& type, Tensor cotangent) {
     const TensorType& given = cotangent.type();
     if (given.is_known() || given.is_list() || given.rank() != type.rank()) return cotangent;
@@ -240,7 +239,7 @@ void Backward::want(const std::vector<ValueId>& sources) {
   is_needed_[RecordingTape::kUntracked] = is_source_[RecordingTape::kUntracked] = 0;
   const auto is_wanted = [&](ValueId number) { return is_source_[number] != 0; };
   if (std::all_of(tape_.watched_.begin(), tape_.watched_.end(), is_wanted)) {
-    // Everything that was recorded came of them.
+    // Everything on the tape was computed from these values.
     std::fill(is_needed_.begin() + 1, is_needed_.end(), 1);
     return;
   }
@@ -297,7 +296,7 @@ void Backward::visit_mark(const OpRecord& mark) {
   switch (static_cast<Recorder::Mark>(mark.input_count)) {
     case Recorder::Mark::loop_ends: {
       loops_.push_back({mark.output_count, mark.first, {}, {}, {}, {}, 0});
-      // To a tape around this walk, going back over a loop is a loop.
+      // To an outer tape, walking back over a loop is a loop.
       mark_tapes(Recorder::Mark::loop_begins, name_of_gradient(mark));
       mark_tapes(Recorder::Mark::iteration_begins, {}, mark.source);
       break;
@@ -312,7 +311,7 @@ void Backward::visit_mark(const OpRecord& mark) {
     case Recorder::Mark::loop_begins: {
       if (loops_.empty()) break;
       if (Loop& loop = loops_.back(); !loop.iteration.empty() || !loop.carried.empty())
-        leave_iteration(loop, 0);  // what the first condition made, and others have read
+        leave_iteration(loop, 0);  // values that the first condition made, and others read
       Loop loop = std::move(loops_.back());
       loops_.pop_back();
       mark_tapes(Recorder::Mark::loop_ends, name_of_gradient(mark));
@@ -361,7 +360,7 @@ inline void Backward::visit(const OpRecord& record, const TapeOperand* operands)
 Backward::MovedRecord::MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record)
     : record(record) {
   const TapeOperand* const first = storage.operands.data() + record.first;
-  operands.reserve(record.input_count + record.output_count);  // what is shared is plain memory
+  operands.reserve(record.input_count + record.output_count);  // shared() may throw below
   for (std::size_t i = 0; i < record.input_count + record.output_count; ++i)
     operands.push_back(first[i].shared());
 }
@@ -370,8 +369,8 @@ Backward::MovedRecord::~MovedRecord() {
   for (TapeOperand& operand : operands) operand.let_go();
 }
 
-/// Keeps a record for the beginning of the loop that it belongs before; or of the outermost one
-/// that this walk has found, where it began inside the other.
+/// Defers a record to the beginning of the loop that it belongs before. If that loop began before
+/// the tape, defers it to the outermost loop of the walk.
 [[gnu::noinline]] void Backward::visit_moved(const OpRecord& record, std::size_t loops_to_leave) {
   if (loops_.empty()) return visit(record, tape_.storage_.inputs_of(record).data());
   Loop& loop = loops_[loops_.size() - std::min(loops_to_leave, loops_.size())];

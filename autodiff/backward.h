@@ -1,4 +1,4 @@
-// autodiff/backward.h — Backward, one walk over a list of records from its end.
+// autodiff/backward.h — Backward: one reverse walk over the records of a tape.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// Applies the op of a record once more for its vjp; `attrs` may ask to save more values.
+/// Applies the op of a record again for its vjp. `attrs` may save more values.
 ///
 /// Inside a body or branch, the op is applied around it, in the tape's own trace, if all inputs
 /// come from there. A pass then merges the two applications: the loop runs once, with its effects.
@@ -21,41 +21,46 @@ Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef
 /// Reverse mode (Griewank & Walther 2008, ch. 3): cotangents by value number, one vjp per record
 /// that has any.
 ///
-/// Contributions made inside a loop to a value from before it are added up per iteration first,
-/// then over iterations, and then join the others: that is what *sum* outputs of a traced loop do.
-/// Those to a value of the iteration before are added up first too, as a carry's cotangent is. A
-/// branch counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007
-/// says where not).
+/// Contributions made inside a loop to a value from before it are added up per iteration, then over
+/// iterations, and then join the others, as the *sum* outputs of a traced loop do. Contributions to
+/// a value of the previous iteration are added up first too, as a carry's cotangent is. A branch
+/// counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007 lists
+/// the exceptions).
 ///
-/// In a trace only a run tells whether a branch was taken, or a loop ran at all. A cotangent that
-/// comes from there alone carries a boolean, `present`, on its way back: without it, zeros that
-/// stand for no cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
+/// In a trace, only a run tells whether a branch was taken, or a loop ran at all. A cotangent that
+/// comes only from there carries a boolean, `present`. Without it, zeros that stand for no
+/// cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
 class Backward {
  public:
+  /// let_go: release each record behind the walk.
   /// is_elsewhere: the walk is inside a body, branch or trace that the tape was opened outside of,
   /// or in an iteration of a scan with finished entries. Operands have other numbers or dims there.
   Backward(RecordingTape& tape, bool let_go, bool is_elsewhere);
 
-  /// Only paths from these values matter.
+  /// Restricts the walk to paths from these values.
   void want(const std::vector<ValueId>& sources);
-  /// Cotangents of a source may be rows; the number is its own, or that of an identity of it.
+  /// Lets the cotangent of a source be rows. number: of the source, or of an identity of it.
   void take_rows(ValueId number, ValueId source);
+  /// Adds a contribution to the cotangent of a value.
   void accumulate(ValueId number, Tensor cotangent);
   /// Returns a copy of the tensor that the tape does not track, but the tapes around it do, if the
   /// tape is open and the walk is inside a body or branch. An open tape takes its own gradient for
   /// a constant. Returns tensors made inside, and all tensors of other walks, unchanged.
   Tensor constant_to_tape(const Tensor& tensor);
+  /// Walks the whole tape.
   void run();
+  /// Returns the cotangent of a value; undefined if there is none.
   const Tensor& cotangent(ValueId number) {
     if (!presences_.empty()) settle(number);
     finish_sum(number);
     return cotangents_[number];
   }
-  /// The rows that have come for a value, in the order in which they were read, as its cotangent,
-  /// and their numbers; added to what is no rows, which has no numbers: an empty Tensor.
+  /// Puts the rows that arrived for a value into `cotangent`, concatenated in the order in which
+  /// they were read. Returns their numbers. If a whole contribution arrived as well, adds the rows
+  /// to it and returns an undefined Tensor.
   Tensor rows(ValueId number, Tensor& cotangent) const;
   bool has_rows(ValueId number) const { return rows_.count(number); }
-  /// Whether a run has it, where only that tells; else an empty Tensor.
+  /// Returns a boolean that says whether a run has the cotangent; undefined if that is certain.
   Tensor presence(ValueId number) const {
     const auto found = presences_.find(number);
     return found == presences_.end() ? Tensor() : found->second.present;
@@ -64,25 +69,25 @@ class Backward {
  private:
   friend class TapeVjp;
   friend Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef& attrs);
-  /// What outlives its place on the tape.
+  /// A record with its operands, kept longer than its place on the tape.
   struct MovedRecord {
     OpRecord record;
     std::vector<TapeOperand> operands;
     MovedRecord(const RecordingTape::Storage& storage, const OpRecord& record);
     MovedRecord(MovedRecord&&) = default;
-    MovedRecord& operator=(MovedRecord&&) = delete;  // would hold on to what it had
+    MovedRecord& operator=(MovedRecord&&) = delete;  // would leak the old operands
     ~MovedRecord();
   };
   struct Loop {
     ValueId values_before, values_before_iteration;
-    std::unordered_map<ValueId, CountedTermSum> iteration;  ///< of values from before the loop
-    std::unordered_map<ValueId, TermSum> total;             ///< of the same, over iterations
-    std::unordered_map<ValueId, CountedTermSum> carried;    ///< of values from the iteration before
-    std::vector<MovedRecord> moved;                         ///< out of the loop
-    std::int64_t iterations = 0;                            ///< that this walk has left
+    std::unordered_map<ValueId, CountedTermSum> iteration;  ///< by values from before the loop
+    std::unordered_map<ValueId, TermSum> total;             ///< the same, summed over iterations
+    std::unordered_map<ValueId, CountedTermSum> carried;  ///< by values from the previous iteration
+    std::vector<MovedRecord> moved;                       ///< records that belong before the loop
+    std::int64_t iterations = 0;                          ///< iterations that this walk has left
   };
-  /// When a run has a cotangent, and whether it is zeros where the run has none: what a vjp made of
-  /// such zeros may be NaN.
+  /// When a run has a cotangent. is_exact: it is zeros if the run has none; a vjp of such zeros may
+  /// have made NaN of them.
   struct Presence {
     Tensor present;
     bool is_exact;
@@ -96,12 +101,12 @@ class Backward {
   void apply_vjp_elsewhere(const OpRecord& record, const TapeOperand* operands);
   ThreadMode mode_around() const;
   std::optional<Tensors> apply_around(const Op& op, const Tensors& inputs, const AttrsRef& attrs);
-  /// Returns a loop's attributes without its effects; those of other ops unchanged.
+  /// Returns a loop's attributes without its effects; other attributes unchanged.
   static AttrsRef without_effects(const Op& op, const AttrsRef& attrs);
   void visit_in_place(std::size_t record);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
-  /// next: the number of the iteration in front of it.
+  /// next: number of the previous iteration, which the walk enters.
   void leave_iteration(Loop& loop, std::int64_t next);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
   void accumulate_if(ValueId number, Tensor cotangent, Presence presence);
@@ -119,21 +124,20 @@ class Backward {
 
   RecordingTape& tape_;
   bool let_go_, is_elsewhere_;
-  bool has_other_dims_ = false;  ///< elsewhere: operands of the visited record have others there
+  bool has_other_dims_ = false;  ///< elsewhere: the visited record's operands have other dims there
   struct Constant {
     Tensor constant, original;
   };
   std::unordered_map<std::uint64_t, Constant> constants_;  ///< by block id of the original
   Tensors cotangents_;
-  std::vector<std::uint8_t>
-      added_;  ///< terms that cotangents_ has got in this block, but the first
-  std::unordered_map<ValueId, TermSum> blocks_;  ///< what cotangents_ lacks: the blocks before
+  std::vector<std::uint8_t> added_;  ///< terms of this block in cotangents_, without the first
+  std::unordered_map<ValueId, TermSum> blocks_;  ///< the earlier blocks, which cotangents_ lacks
   std::vector<std::uint8_t> is_needed_, is_source_;
-  std::unordered_map<ValueId, ValueId> tables_;          ///< what may be rows: of which source
-  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by source: the last ones read first
+  std::unordered_map<ValueId, ValueId> tables_;  ///< values that may be rows -> their source
+  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by source: rows read last come first
   std::vector<Loop> loops_;
   std::unordered_map<ValueId, Presence> presences_;
-  std::optional<Presence> arriving_;  ///< of all cotangents that the visited record has
+  std::optional<Presence> arriving_;  ///< of all cotangents of the visited record
 };
 
 }  // namespace reel

@@ -14,7 +14,7 @@ Tensor seen_here(const Tensor& tensor) {
   return thread_mode.entries ? thread_mode.entries->visible(tensor) : tensor;
 }
 
-/// Operands of a record as the active body, branch or trace sees them.
+/// Operands of a record as the active body, branch or trace names them.
 class OperandsHere {
  public:
   OperandsHere() = default;
@@ -50,7 +50,7 @@ class OperandsHere {
   apply_vjp(record, here.data());
 }
 
-/// The mode in which the tape's trace goes on around the one that is active.
+/// Returns the mode in which the tape's trace continues around the active one.
 ThreadMode Backward::mode_around() const {
   const GraphBuilder* const own = tape_.own_builder();
   const GraphBuilder* inside = thread_mode.builder;
@@ -72,8 +72,8 @@ Tensor Backward::constant_to_tape(const Tensor& tensor) {
   return found->second.constant;
 }
 
-/// Nothing if the walk is not in a trace inside that of the tape, if an input was made inside, or
-/// if dims are others there.
+/// Returns nothing if the walk is not in a trace inside the tape's trace, if an input was made
+/// inside, or if dims differ there.
 std::optional<Tensors> Backward::apply_around(const Op& op, const Tensors& inputs,
                                               const AttrsRef& attrs) {
   GraphBuilder* const here = thread_mode.builder;

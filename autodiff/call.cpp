@@ -17,7 +17,7 @@
 namespace reel {
 namespace {
 
-/// A graph as an attribute: two are equal if they are one graph.
+/// A graph as an attribute, compared by identity.
 struct CalledGraph : GraphRef {
   using GraphRef::GraphRef;
   CalledGraph(GraphRef graph) : GraphRef(std::move(graph)) {}
@@ -30,11 +30,11 @@ std::ostream& operator<<(std::ostream& out, const CalledGraph& graph) { return o
 
 /// One call on eager tapes.
 ///
-/// What is saved for the innermost tape is an output that the next one differentiates, and so on: a
-/// reversal for each tape, every one of the graph that the one before it needs to be run.
+/// The residuals for the innermost tape are outputs that the next tape differentiates, and so on.
+/// Each tape therefore has a reversal of the graph that the previous one runs.
 struct CallAttrs {
   CalledGraph graph;
-  /// How many outputs the function has; with what was saved for the first reversal; and so on.
+  /// Number of outputs: of the function, then with the residuals of the first reversal, and so on.
   std::vector<std::size_t> ends;
   std::vector<std::shared_ptr<const ReversibleGraph>> reversals;
   GraphRunner runner;
@@ -45,8 +45,8 @@ struct CallAttrs {
   }
 };
 
-/// As many zeros as a list has elements, of their types. Where it stands for steps, each of them is
-/// looked at.
+/// Returns a list of zeros with the elements' types. Loads every element if the list stands for
+/// saved steps.
 Tensor zeros_of_elements(const Tensor& list) {
   const SavedValue* const saved = saved_value(list);
   if (!saved) {
@@ -68,9 +68,9 @@ Tensor zeros_of_elements(const Tensor& list) {
   return make_list(list.type().element(), zeros_of);
 }
 
-/// Zeros where none comes; those of a list as large as its elements, which may differ. A list that
-/// stands for steps has none where all have one size, which is known: to a loop, no element is
-/// zeros of it.
+/// Returns the cotangent, or zeros if there is none. Zeros for a list have the types of its
+/// elements, which may differ. A list that stands for steps has none if all have one known size, as
+/// a loop reads missing elements as zeros.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
@@ -79,8 +79,7 @@ Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   return is_one_size ? empty_list(type) : zeros_of_elements(list);
 }
 
-/// Runs the reversed graph; in a trace, where values of the call are captures, records it as a part
-/// of that.
+/// Runs the reversed graph. In a trace, where values of the call are captures, inlines it.
 Tensors run_reversed(const CallAttrs& attrs, const ReversibleGraph& reversible, Tensors inputs) {
   if (!thread_mode.builder) return call_graph(reversible.reverse, std::move(inputs), attrs.runner);
   for (Tensor& input : inputs) input = thread_mode.builder->lift(input);
@@ -103,8 +102,8 @@ void call_vjp(Vjp& at) {
     inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());
   const Tensors results = run_reversed(attrs, reversible, std::move(inputs));
-  // What is captured and handed in as well has both in the order in which the tape of eager mode
-  // meets them: a loop's captures, its slices, its initial values, the last ones first.
+  // A tensor that is both an input and captured gets its contributions in the order of the eager
+  // tape: a loop's captures, its slices, its initial values, each from the last one on.
   for (std::size_t k = reversible.wanted.size(); k-- > 0;)
     if (const int numbers = reversible.row_numbers[k]; numbers >= 0)
       at.add_rows(reversible.wanted[k], results[k], results[numbers]);
@@ -135,7 +134,7 @@ const Op call_op{
         [](const Attrs* attrs, std::uint32_t) {
           const auto& call = get<CallAttrs>(attrs);
           OpReads reads{.inputs = kAll};
-          // What was saved, and lists: a cotangent of theirs that is zeros has their sizes.
+          // Residuals and lists: zeros as their cotangents need their sizes.
           for (std::size_t k = 0; k < call.graph->outputs.size(); ++k)
             if (k >= call.ends[0] || call.graph->types[call.graph->outputs[k]].is_list())
               reads.outputs |= 1u << std::min<std::size_t>(k, 31);
@@ -146,10 +145,10 @@ const Op call_op{
 
 using TakesRows = std::vector<std::uint8_t>;  // by input
 
-/// The reversals of one graph, by which cotangents may be rows.
+/// The reversals of one graph, by the inputs whose cotangents may be rows.
 using Reversals = std::map<TakesRows, std::shared_ptr<const ReversibleGraph>>;
 
-/// With respect to all floating inputs; made once per graph.
+/// Returns the reversal with respect to all floating inputs; made once per graph.
 std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph, const TakesRows& rows) {
   const std::lock_guard lock(graph.derived.mutex);
   const auto known = std::static_pointer_cast<const Reversals>(graph.derived.value);
@@ -163,8 +162,8 @@ std::shared_ptr<const ReversibleGraph> reversible_form(const Graph& graph, const
   return made;
 }
 
-/// The tapes that want to know of a call, the innermost first: which inputs' cotangents each of
-/// them takes as rows.
+/// Returns an entry for each tape that tracks an input, innermost first: by input, whether it takes
+/// the cotangent as rows.
 std::vector<TakesRows> tapes_of(const Tensors& inputs) {
   std::vector<TakesRows> result;
   for (const Recorder* tape = thread_mode.tape; tape; tape = tape->outer) {

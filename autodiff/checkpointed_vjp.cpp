@@ -1,4 +1,4 @@
-// The vjp of a function of which little but what goes in is kept: the function once more, and back.
+// The vjp of a checkpointed function: runs the function again, then backwards.
 #include <algorithm>
 
 #include "reel/autodiff/run_again.h"
@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-/// A value of the type says what a dim is that nothing has said before.
+/// Returns true if a value of the type determines a dim that `env` does not know.
 bool makes_dims(const TensorType& type, const DimEnv& env) {
   bool result = false;
   for_each_bound(type, [&](const Dim& dim) {
@@ -19,7 +19,7 @@ bool makes_dims(const TensorType& type, const DimEnv& env) {
   return result;
 }
 
-/// One that there is, so that nothing is run again before it is wanted.
+/// Returns a cotangent that exists, so that nothing is recomputed before it is needed.
 Tensor first_cotangent(Vjp& at) {
   std::size_t k = 0;
   while (k + 1 < at.output_count() && !at.has_cotangent(k)) ++k;
@@ -49,8 +49,8 @@ void checkpointed_vjp(Vjp& at) {
     places.push_back(i);
   }
   DimEnv env = attrs.body.env();
-  // What was kept is on this tape as if it had been computed again; an outer tape knows it. Not
-  // what makes a dim: everything else then has that of this run.
+  // Stored values are put on this tape as if they had been recomputed, and an outer tape knows
+  // them. Values that make a dim are excluded, as all other values then have the dim of this run.
   const ApplyRecord apply = [&](const OpRecord& record, OpInputs in, AttrsRef of_record) {
     Tensors out;
     for (const ValueId v : graph->outputs_of(record))

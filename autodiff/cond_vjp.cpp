@@ -1,4 +1,4 @@
-// The vjp of a cond is a cond: each branch computes its own again, and then backwards.
+// The vjp of a cond is a cond: each branch recomputes its own residuals, then runs backwards.
 #include <algorithm>
 #include <optional>
 
@@ -16,8 +16,8 @@
 namespace reel {
 namespace {
 
-/// A cotangent of what came out, as one of what the branch returned: where the other branch had
-/// another dim, the output has a new one.
+/// Converts a cotangent of the cond's output to one of the value that the branch returned. If the
+/// branches have different dims, the output has a new one.
 Tensor with_dims_of_branch(const Tensor& cotangent, const Graph& branch, const TensorType& returned,
                            DimEnv& env) {
   Dims dims = cotangent.dims();
@@ -41,7 +41,8 @@ ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& pla
   return reverse_graph(forward, spec);
 }
 
-/// Which of its outputs is the cotangent of a capture of the cond, if the branch leads to it.
+/// Returns the output that is the cotangent of a capture of the cond; nothing if the branch has no
+/// path to it.
 std::optional<std::size_t> output_for(const ReversedGraph& reversed, const std::vector<int>& places,
                                       int capture) {
   for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
@@ -49,19 +50,19 @@ std::optional<std::size_t> output_for(const ReversedGraph& reversed, const std::
   return std::nullopt;
 }
 
-/// Only a run of the branch tells whether it leads there.
+/// Returns true if only a run of the branch tells whether there is a path to the capture.
 bool is_uncertain(const ReversedGraph& reversed, const std::vector<int>& places, int capture) {
   const auto k = output_for(reversed, places, capture);
   return k && reversed.presences[*k] >= 0;
 }
 
-/// The branch does not lead to the capture, or to rows of it alone.
+/// Returns true if the branch has no path to the capture, or only to rows of it.
 bool gives_rows(const ReversedGraph& reversed, const std::vector<int>& places, int capture) {
   const auto k = output_for(reversed, places, capture);
   return !k || reversed.row_numbers[*k] >= 0;
 }
 
-/// The rows that a branch gives for a capture, and their numbers; as many as it likes.
+/// Returns the rows that a branch gives for a capture, and their numbers. Their count is unknown.
 Tensors rows_of(const ReversedGraph& reversed, const std::vector<int>& places, const Tensors& given,
                 int capture, const TensorType& table) {
   const auto k = output_for(reversed, places, capture);
@@ -73,9 +74,9 @@ Tensors rows_of(const ReversedGraph& reversed, const std::vector<int>& places, c
   return {relax_shape(values, dims), relax_shape(numbers, {Dim::unknown()})};
 }
 
-/// A branch of the reversed cond: computes its branch again and then backwards, for all wanted
-/// captures; then, for those of which only a run tells, whether (i32) there is a path to them; then
-/// the rows of tables, with their numbers.
+/// A branch of the reversed cond: recomputes the forward branch and runs it backwards. Returns the
+/// cotangents of all wanted captures; then, for uncertain ones, whether there is a path (i32); then
+/// the rows of tables with their numbers.
 struct WrappedBranch {
   Ref<Graph> graph;
   Tensors captured;  // of the new cond
@@ -85,8 +86,8 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
                    const std::vector<int>& places, Vjp& at, const std::vector<int>& wanted,
                    const std::vector<int>& uncertain, const std::vector<int>& tables) {
   const Graph& forward = *branch.graph;
-  // Wrapped so that both branches return the same list: zeros for captures that this one does not
-  // use.
+  // Wrapped so that both branches return the same list, with zeros for captures that this one does
+  // not use.
   GraphBuilder builder(forward.name + " reversed", "the gradient of a branch of cond");
   ModeScope scope(builder.scope());
   Tensors inputs;
@@ -130,7 +131,7 @@ void cond_vjp(Vjp& at) {
   const CondAttrs& attrs = at.attr<CondAttrs>();
   const ReversedGraph yes_reversed = reverse_branch(attrs.on_true, attrs.true_captures, at);
   const ReversedGraph no_reversed = reverse_branch(attrs.on_false, attrs.false_captures, at);
-  // What neither branch leads to gets nothing, and not zeros.
+  // Captures without a path in either branch get no cotangent, rather than zeros.
   std::vector<int> wanted;
   for (const int i : yes_reversed.wanted) wanted.push_back(attrs.true_captures[i]);
   for (const int i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
@@ -160,7 +161,7 @@ void cond_vjp(Vjp& at) {
   Tensors inputs{at.input(0)};
   inputs.insert(inputs.end(), list.tensors().begin(), list.tensors().end());
   const Tensors results = bind_all(cond_op, inputs, make_attrs(back));
-  // What one branch alone leads to has a cotangent only where that is taken.
+  // A capture with a path in one branch only has a cotangent only if that branch is taken.
   std::size_t next = wanted.size();
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const bool if_true = output_for(yes_reversed, attrs.true_captures, wanted[k]).has_value(),

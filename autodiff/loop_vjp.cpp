@@ -1,4 +1,4 @@
-// The vjp of a loop is a loop that runs backwards over the same iterations.
+// The vjp of a loop: a loop that runs backwards over the same iterations.
 #include <algorithm>
 #include <optional>
 
@@ -24,16 +24,15 @@
 namespace reel {
 namespace {
 
-/// A cotangent has come for an output; for checkpoints none counts: who reads them computes again
-/// what others can have as it was.
+/// Returns true if a cotangent has arrived for an output. Cotangents of checkpoints do not count:
+/// their readers recompute values that others read as they were.
 bool has_cotangent(const LoopAttrs& attrs, const Vjp& at, int output) {
   const int stack = output - attrs.carries;
   const bool is_checkpoint = stack >= 0 && stack < attrs.stacks && attrs.is_checkpoint(stack);
   return !is_checkpoint && at.has_cotangent(output);
 }
 
-/// Which carries have a cotangent that can be other than zero, and that somebody wants: a fixpoint
-/// over the body.
+/// Returns the carries whose cotangent can be non-zero and is needed: a fixpoint over the body.
 std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   const Graph& body = *attrs.body.graph;
   const int carries = attrs.carries;
@@ -69,7 +68,7 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   return cotangent;
 }
 
-/// Some dim's lengths run over the axis that slices are stacked along.
+/// Returns true if lengths of some dim run over the stack's own dim.
 bool hides_elements(const TensorType& stack) {
   const auto runs_over = [&](const Dim& dim) {
     return contains(dim.length_dims(), stack.dims()[0]);
@@ -83,7 +82,7 @@ std::vector<ValueId> values_of(const std::vector<Saved>& all) {
   return result;
 }
 
-/// Makes the loop that runs backwards, and has the forward one save what that reads.
+/// Builds the reverse loop, and the forward loop with its residuals.
 class LoopReversal {
  public:
   explicit LoopReversal(Vjp& at)
@@ -139,8 +138,8 @@ class LoopReversal {
     return spec;
   }
 
-  /// A row of the input may be that of an entry, which sees another one's when it has ended: which
-  /// one that was, the row's number does not say.
+  /// Returns true if the input has entry dims. A finished entry then reads a row of another entry,
+  /// and the row's number does not say which.
   bool has_entries(std::size_t input) const {
     const Dims& entries =
         attrs_.has_lengths ? at_.input_type(attrs_.has_bound).dims() : attrs_.entry_dims;
@@ -149,32 +148,33 @@ class LoopReversal {
                        [&](const Dim& dim) { return contains(entries, dim); });
   }
 
-  /// What is stacked has zeros where entries have ended, which the body may have seen otherwise,
-  /// and padding where lengths run over the stack's dim, all of which the body saw. And for this
-  /// gradient alone nothing is kept that a policy would not keep.
+  /// A stack that exists anyway can serve as a residual, with three exceptions. With entries, it
+  /// has zeros for finished ones, which the body may have read otherwise. If lengths run over the
+  /// stack's dim, it lacks padding that the body read. And under a policy, only stacks that the
+  /// user reads count, as the gradient alone must not keep more.
   bool is_kept_anyway(int output, bool has_policy) const {
     if (!attrs_.entry_dims.empty() || attrs_.is_checkpoint(output - attrs_.carries)) return false;
     const bool is_read = at_.has_cotangent(output) && !cotangents_are_assumed();
     return (is_read || !has_policy) && !hides_elements(at_.output_type(output));
   }
 
-  /// What the forward loop runs along, if that has a Dim.
+  /// Returns the Dim that the forward loop runs along, if any.
   std::optional<Dim> forward_dim() const {
     if (attrs_.makes_dim) return at_.output_type(attrs_.token_output()).dims()[1];
-    if (attrs_.cond) {  // once more already: along the dim that the first one makes, not that of xs
+    if (attrs_.cond) {  // a saving loop: along the dim that the first one makes, not of xs
       if (attrs_.stacks && !(attrs_.stack_dims[0] == Dim(0))) return attrs_.stack_dims[0];
       return std::nullopt;
     }
     if (attrs_.slices > 0 && !at_.input_type(attrs_.first_slice()).is_list())
       return leading_dim(at_.input_type(attrs_.first_slice()));
-    // Slices that nobody reads are gone: the counter of a fori_loop.
+    // Unread slices were dropped: the counter of a fori_loop.
     if (attrs_.slices == 0 && attrs_.is_full && attrs_.has_bound && thread_mode.builder)
       if (const auto steps = thread_mode.builder->known_integer(at_.input(0)))
         return dim_of_steps(std::max<std::int64_t>(*steps, 0));
     return std::nullopt;
   }
 
-  /// As that of its slices was: one with a name where the state has names (frontend/fold.cpp).
+  /// Returns the dim that the dropped slices had: named if the state has names (frontend/fold.cpp).
   Dim dim_of_steps(std::int64_t steps) const {
     for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j)
       if (!attrs_.is_list(j)) return attrs_.stack_dims[j];
@@ -183,8 +183,7 @@ class LoopReversal {
     return Dim(steps);
   }
 
-  /// The forward loop once more, with what is to be saved. A pass makes the two one
-  /// (core/merge_equal.cpp).
+  /// Applies the forward loop again, with residuals. A pass merges the two (core/merge_equal.cpp).
   void run_forward() {
     Tensors inputs;
     std::vector<TensorType> types;
@@ -242,8 +241,8 @@ class LoopReversal {
     capture_values_.push_back(value);
     capture_fills_.push_back(fill);
   }
-  /// An ended entry's output was thrown away, or joined that of the first live one, whose cotangent
-  /// it then has.
+  /// The output of a finished entry was discarded, or was added to the first running one, whose
+  /// cotangent it then has.
   Fill cotangent_fill(int output) const {
     const int stack = output - attrs_.carries;
     if (stack < 0 && attrs_.fills[output] == Fill::as_is) return Fill::as_is;
@@ -255,7 +254,7 @@ class LoopReversal {
       carries_.push_back(reversed_.graph->inputs[next_++]);
       Tensor cotangent = at_.has_cotangent(output) ? at_.cotangent(output) : Tensor();
       if (!cotangent.is_defined()) {
-        // By its dims alone: of the state that went in, where they are the same, which is there.
+        // Zeros need only dims: use the initial state if it has the same type, as it exists.
         const Tensor &last = outputs_[output],
                      &first = at_.input(attrs_.first_carry() + static_cast<std::size_t>(output));
         cotangent = last.type().is_list() ? empty_list(last.type())
@@ -267,7 +266,7 @@ class LoopReversal {
                                     ? at_.input_type(attrs_.first_carry() + output).dims()
                                     : Dims{});
     } else if (output < attrs_.carries + attrs_.stacks) {
-      // Where lengths run over the stack's dim, what is padding there is an element inside.
+      // If lengths run over the stack's dim, padding there is an element inside.
       const Tensor cotangent = at_.cotangent(output);
       take_slice(cotangent.type().is_list() ? cotangent : clear_padding(cotangent, 0),
                  cotangent_fill(output));
@@ -276,8 +275,8 @@ class LoopReversal {
     }
   }
 
-  /// The inputs of the reversed body, in the order of the lists of `reversed`: they become its
-  /// position, cotangents of carries, slices, captures.
+  /// Takes the inputs of the reversed body, in the order of the lists of `reversed`. They become
+  /// its position, cotangents of carries, slices and captures.
   void take_inputs() {
     for (const int i : reversed_.cotangents) take_cotangent(i);
     back_.carries = static_cast<int>(carries_.size());
@@ -292,7 +291,7 @@ class LoopReversal {
                      attrs_.fills[attrs_.carries + attrs_.slices + capture]);
       }
     }
-    for (const int i : reversed_.kept)  // stacks, of which this gradient's loop may be given some
+    for (const int i : reversed_.kept)  // stacks, some of which this gradient's loop may be given
       take_slice(outputs_[i], attrs_.is_spilled(static_cast<std::size_t>(i - attrs_.carries))
                                   ? Fill::recalled
                                   : Fill::live);
@@ -306,8 +305,8 @@ class LoopReversal {
     back_.fills.insert(back_.fills.end(), slice_fills_.begin(), slice_fills_.end());
   }
 
-  /// The outputs of the reversed body, in the order of the forward body's inputs, become cotangents
-  /// of carries, slices, captures.
+  /// Takes the outputs of the reversed body, in the order of the forward body's inputs. They become
+  /// cotangents of carries, slices and captures.
   void name_outputs() {
     std::vector<ValueId> stacks, sums, lasts, presences, rows;
     std::vector<std::uint8_t> collect_stacks, collect_sums;
@@ -328,7 +327,7 @@ class LoopReversal {
         stack_of_.push_back(slice);
         stacks.push_back(v);
         note_presence(k, stack_presences_);
-        const Fill fill = fill_in_memory(attrs_.fills[i - 1]);  // what is recalled is seen as kept
+        const Fill fill = fill_in_memory(attrs_.fills[i - 1]);  // recomputed values read like saved
         collect_stacks.push_back(fill == Fill::live);
         back_.stack_kinds.push_back((type.is_list() ? LoopAttrs::kList : 0) |
                                     (fill == Fill::as_is ? LoopAttrs::kRaw : 0));
@@ -345,13 +344,13 @@ class LoopReversal {
                                Fill::live);
       }
     }
-    // The rows that an iteration read: as many in each as it likes.
+    // The rows that an iteration read; their number varies.
     first_rows_ = stacks.size();
     stacks.insert(stacks.end(), rows.begin(), rows.end());
     collect_stacks.resize(stacks.size());
     back_.stack_kinds.resize(stacks.size(), LoopAttrs::kList | LoopAttrs::kRaw);
     back_.stack_dims.resize(stacks.size(), Dim(0));
-    // In how many iterations there was a path.
+    // The number of iterations with a path.
     first_presence_ = sums.size();
     sums.insert(sums.end(), presences.begin(), presences.end());
     collect_sums.resize(sums.size());
@@ -364,8 +363,8 @@ class LoopReversal {
       outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
   }
 
-  /// What chunks are chosen by: the same under every policy and rule, of checkpointed functions,
-  /// too.
+  /// Returns the types that decide on the size of chunks: the same under every policy, saving rule,
+  /// and with checkpointed functions.
   std::vector<TensorType> whole_step() {
     if (!attrs_.whole_step.empty()) return attrs_.whole_step;
     if (!back_.is_full) return {};
@@ -379,7 +378,7 @@ class LoopReversal {
     return &body == &body_ && !has_policy() ? step_of(reversed_)
                                             : step_of(reverse_graph(body, spec(nullptr, false)));
   }
-  /// What a step of this gradient reads and writes.
+  /// Returns the types that an iteration of this gradient reads and writes.
   std::vector<TensorType> step_of(const ReversedGraph& reversed) {
     std::vector<TensorType> types;
     const auto add_step_of = [&](const TensorType& all) {
@@ -404,7 +403,8 @@ class LoopReversal {
     return types;
   }
 
-  /// The loop made its dim, and nothing goes along another one, which may be longer than it ran.
+  /// Returns true if the loop made its dim, and no slices or stacks run along another one, which
+  /// may be longer than the trip count.
   bool runs_along_made_dim() const {
     if (!attrs_.makes_dim) return false;
     const Dim made = *forward_dim();
@@ -439,14 +439,14 @@ class LoopReversal {
       back_inputs_.insert(back_inputs_.end(), more.begin(), more.end());
   }
 
-  /// In the order in which the tape of eager mode meets them: captures, slices, initial values, the
-  /// last ones first. What the body alone leads to has a cotangent only where it ran.
+  /// Adds cotangents in the order of the eager tape: captures, slices, initial values, each from
+  /// the last one on. Inputs that only the body reads have a cotangent only if an iteration ran.
   void add_cotangents(const Tensors& results) {
     const Tensor ran = outputs_[forward_.trips_output()] > 0;
     const auto presence = [&](int number) {
       return results[back_.first_sum() + first_presence_ + static_cast<std::size_t>(number)] > 0;
     };
-    // Without an iteration, sizes that only iterations know count as zero.
+    // Without an iteration, sizes that only iterations determine are zero.
     const auto sized = [&](const Tensor& cotangent, std::size_t input) {
       const TensorType& type = cotangent.type();
       const bool is_open = !type.is_list() && has_unknown_size(type);
@@ -487,9 +487,9 @@ class LoopReversal {
   const std::vector<std::uint8_t> is_changing_;  // by carry: its dims change from step to step
   const ReversedGraph reversed_;
 
-  DimEnv env_;         // what dims of the body are called where the loop stands
-  LoopAttrs forward_;  // once more, saving, or taking checkpoints
-  Tensors outputs_;    // of that
+  DimEnv env_;         // dims of the body as the enclosing graph names them
+  LoopAttrs forward_;  // the forward loop with residuals or checkpoints
+  Tensors outputs_;    // of forward_
   Tensors saved_;
 
   LoopAttrs back_;
@@ -502,7 +502,8 @@ class LoopReversal {
   std::vector<int> stack_of_, sum_of_;  // slices and captures of the forward loop
   std::vector<int> rows_of_;            // captures whose cotangent is rows: values, and numbers
   std::size_t first_rows_ = 0;          // among the stacks
-  // For each of those the number of the sum that counts its paths; -1 where every iteration is one.
+  // For each of stack_of_ and sum_of_: the sum that counts iterations with a path; -1 if all have
+  // one.
   std::vector<int> stack_presences_, sum_presences_;
   std::size_t first_presence_ = 0;  // among the sums
 };

@@ -1,4 +1,4 @@
-// autodiff/reached.h — how far derivatives can come in a graph.
+// autodiff/reached.h — derivative reachability in a graph.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace reel {
 
-/// Which inputs a cotangent of the marked outputs can reach, and which outputs a tangent of the
-/// marked inputs.
+/// Returns, by input, whether a cotangent of a marked output can reach it.
 std::vector<std::uint8_t> reached_inputs(const Graph& graph,
                                          const std::vector<std::uint8_t>& outputs);
+/// Returns, by output, whether a tangent of a marked input can reach it.
 std::vector<std::uint8_t> reached_outputs(const Graph& graph,
                                           const std::vector<std::uint8_t>& inputs);
 

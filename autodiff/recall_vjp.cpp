@@ -1,4 +1,4 @@
-// The vjp of what is recalled of a loop: that of the loop, saving all.
+// The vjp of recomputed residuals: the vjp of the loop that saves all of them.
 #include <algorithm>
 
 #include "reel/autodiff/run_again.h"
@@ -9,9 +9,8 @@
 namespace reel {
 namespace {
 
-/// Dims that are the loop's are the same in both runs. An iteration's own, of a list's elements,
-/// are not: the loop that goes back over these names them alike (name_alike), whatever the list is
-/// of.
+/// Dims that the loop makes are the same in both runs. Dims that an iteration makes for a list's
+/// elements are not: the reverse loop names them alike (name_alike), whatever the type of the list.
 Tensor as_list_of(const TensorType& type, const Tensor& cotangent) {
   const bool names_one = type.is_list() && type.is_known() && cotangent.type().is_known();
   return names_one ? list_of_type(cotangent, type) : cotangent;
@@ -26,7 +25,7 @@ void recall_vjp(Vjp& at) {
   RecordingTape tape;
   for (std::size_t i = 0; i < attrs.loop_inputs(at.input_count()); ++i) {
     inputs.push_back(at.input(i));
-    // A tensor that goes in twice has one cotangent, which counts once.
+    // A tensor that is used twice as an input has one cotangent, which counts once.
     const auto is_same = [&](const Tensor& x) { return x.block() == inputs.back().block(); };
     if (!at.needs(i) || std::any_of(sources.begin(), sources.end(), is_same)) continue;
     tape.watch(inputs.back());

@@ -1,4 +1,4 @@
-// autodiff/reverse_call.h — what a call of a whole graph must keep so that it can be reversed.
+// autodiff/reverse_call.h — prepares a graph for calls that can be reversed.
 #pragma once
 
 #include <memory>
@@ -9,29 +9,34 @@
 
 namespace reel {
 
-/// A graph with more outputs, and the graph that reads them: cotangents of its floating outputs
-/// (all of them), then inputs, then what was saved -> cotangents of its wanted inputs.
+/// A graph with its residuals as further outputs, and the reverse graph. The latter takes
+/// cotangents of all floating outputs, then inputs, then residuals, and returns cotangents of the
+/// wanted inputs.
 struct ReversibleGraph {
-  Ref<Graph> forward;  ///< outputs: those of the graph, then what is saved
+  Ref<Graph> forward;  ///< outputs: of the graph, then residuals
   Ref<Graph> reverse;
-  std::vector<int> cotangents;   ///< which outputs' cotangents `reverse` takes first
-  std::vector<int> inputs;       ///< then these inputs
-  std::vector<int> wanted;       ///< what it gives: cotangents of these inputs
-  std::vector<int> presences;    ///< and which of its outputs says whether there is one, or -1
-  std::vector<int> row_numbers;  ///< and which has its row numbers, if it is rows, or -1
-  Tensors captured;              ///< and takes last
+  std::vector<int> cotangents;  ///< the outputs whose cotangents `reverse` takes first
+  std::vector<int> inputs;      ///< the inputs that it takes next
+  std::vector<int> wanted;      ///< the inputs whose cotangents it returns
+  std::vector<int> presences;  ///< by wanted input: the output of `reverse` that says whether there
+                               ///< is a cotangent, or -1
+  std::vector<int> row_numbers;  ///< by wanted input: the output with row numbers if the cotangent
+                                 ///< is rows, or -1
+  Tensors captured;              ///< the inputs that it takes last
 };
 
-/// A graph that calls of another one run under tapes; what it is to that: ", under a tape", ", its
-/// gradient", and of two tapes ", its gradient, under a tape"; behind those of a tape that takes
-/// rows stands " in rows".
+/// A graph that calls of another graph run under tapes. `what` describes it: ", under a tape"; ",
+/// its gradient"; with two tapes ", its gradient, under a tape". For a tape that takes rows, " in
+/// rows" follows.
 struct GraphUnderTapes {
   std::string what;
   GraphRef graph;
 };
-/// Those that there are so far, of a graph that calls under tapes know.
+/// Returns the graphs of this kind that exist, for a graph that calls under tapes use.
 std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph);
 
+/// Returns the graph with its reverse with respect to the wanted inputs.
+///
 /// takes_rows: by input, its cotangent may be rows (Vjp::takes_rows); empty for none.
 ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8_t>& wanted_inputs,
                                 const std::vector<std::uint8_t>& takes_rows = {});

@@ -37,20 +37,20 @@ Tensor zeros_of(const Tensor& x) {
   return x.type().is_known() ? zeros(x.type()) : zeros_like(x);
 }
 
-/// Forward records applied again, then reverse ones: everything that could be needed, in one graph.
+/// The forward records applied again, then reverse ones: everything that may be needed, in one
+/// graph.
 struct Both {
   Ref<Graph> graph;
   Tensors captured;
   std::size_t forward_records = 0;
-  std::vector<ValueId> forward_outputs;  // the value here of each output of the forward graph
+  std::vector<ValueId> forward_outputs;  // by output of the forward graph, its value here
   std::vector<int> cotangents, wanted, presences, row_numbers;  // as in ReversedGraph
-  std::vector<std::pair<Dim, Dim>>
-      dims;  // the forward graph's own dims, and what they are called here
+  std::vector<std::pair<Dim, Dim>> dims;  // the forward graph's own dims, with the dims here
 };
 
-/// Plain sizes that only a run knows, of which an input and a record of the graph bring one each,
-/// as where a cotangent comes for what the graph computes again: applied again, the record has its
-/// own.
+/// Adds plain sizes that only a run knows and that have two symbols: one from an input, one from a
+/// record of the graph that is applied again. This happens if a cotangent arrives for a recomputed
+/// value.
 void add_second_names(const Graph& forward, const Tensors& values, DimEnv& env,
                       std::vector<std::pair<Dim, Dim>>& dims) {
   std::unordered_set<const DimNode*> found;
@@ -82,7 +82,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
       sources.push_back(inputs[i]);
       both.wanted.push_back(static_cast<int>(i));
     }
-  DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay what they are
+  DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay unchanged
   Tensors values;
   const Tensors outputs = replay(forward, inputs, env, &values);
   both.forward_records = builder.record_count();
@@ -91,21 +91,21 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
       if (env.knows(dim)) both.dims.emplace_back(dim, env.resolve(dim));
     });
   add_second_names(forward, values, env, both.dims);
-  // A cotangent has the dims of what was just applied again, which may have been born there.
+  // A cotangent has the dims of the output that was just applied again, which may be new.
   for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
     if (spec.has_cotangent[i]) {
       both.cotangents.push_back(static_cast<int>(i));
       targets.push_back(outputs[i]);
       cotangents.push_back(builder.add_input(outputs[i].type()));
     }
-  // The last output first, as the tape of eager mode meets them.
+  // The last output first, as on the eager tape.
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
   Tensors presences, row_numbers;
   const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
   const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
-  // Where there is no path there is nothing: zeros that go on from here would meet infinite
-  // derivatives. A carry is handed on in any case.
+  // Without a path there is no cotangent: zeros that flow on would meet infinite derivatives. A
+  // carry has one in any case.
   const std::vector<int> asked = std::exchange(both.wanted, {});
   Tensors found, paths, numbers;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -127,13 +127,13 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
   const Ref<Graph> recorded = builder.finish(found);
   both.captured = builder.captured();
-  // A loop and the loop that its vjp asks for become one, among the forward records.
+  // A loop and the loop that its vjp applies again are merged, among the forward records.
   both.graph = merge_equal(*recorded, &renumbered, &both.forward_records);
   for (const ValueId v : forward_outputs) both.forward_outputs.push_back(renumbered[v]);
   return both;
 }
 
-/// Which values and records the reversed graph takes over from Both.
+/// Decides which values and records of Both the reversed graph takes.
 class Cut {
  public:
   Cut(const Graph& forward, const ReversalSpec& spec, const Both& both) : spec_(spec), both_(both) {
@@ -174,7 +174,7 @@ class Cut {
   bool spills(ValueId v) const { return verdict(maker_[v]) == Saving::spill; }
 
  private:
-  /// What the rule says of the values that a forward record makes.
+  /// Returns the rule's decision for the values that a forward record makes.
   Saving verdict(int record) const {
     if (!spec_.keeps || record < 0 || static_cast<std::size_t>(record) >= both_.forward_records)
       return Saving::by_default;
@@ -183,8 +183,9 @@ class Cut {
     const ValueId v = both_.graph->outputs_of(of)[0];
     return (*spec_.keeps)({of.op->name, checkpoint_name_of(of), both_.graph->types[v]});
   }
-  /// The same in every run: made of constant inputs alone. Passes take it out of a loop, or, what
-  /// none does, it is made again in each step: that takes time, where to keep it takes memory.
+  /// Finds values that are equal in every run: computed from constant inputs alone. Passes hoist
+  /// them from a loop; otherwise each iteration computes them again, which takes time instead of
+  /// memory.
   void find_constants(const Graph& forward) {
     const Graph& graph = *both_.graph;
     is_constant_.assign(graph.types.size(), 0);
@@ -207,7 +208,8 @@ class Cut {
       for (const ValueId v : graph.outputs_of(record)) is_constant_[v] = 1;
     }
   }
-  /// A checkpointed function does, if it has sizes of its own; these are born with its results.
+  /// Returns true if the kernel decides the types. A checkpointed function is excluded: it may have
+  /// sizes of its own, but makes them with its results.
   static bool decides_types(const OpRecord& record) {
     return record.op->kernel_decides_types && record.op != &checkpointed_op;
   }
@@ -216,8 +218,8 @@ class Cut {
       return has_loops(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
     return record.op == &loop_op || record.op == &cond_op;
   }
-  /// Values that the rule has kept are at hand for all others; what it has computed again needs
-  /// what it is computed from.
+  /// Values that the rule keeps are available to all others. The operands of values that it
+  /// recomputes are needed.
   void follow_rule(std::vector<ValueId>& reads) {
     const Graph& graph = *both_.graph;
     for (std::size_t r = 0; r < both_.forward_records; ++r) {
@@ -241,8 +243,8 @@ class Cut {
     return record.op->pointwise || record.input_count == 0 ||
            is_constant_[both_.graph->outputs_of(record)[0]];
   }
-  /// Can v be computed again from what is at hand? (Depth-first over cheap records; the answer is
-  /// kept.)
+  /// Returns true if v can be recomputed from available values. (Depth-first over cheap records;
+  /// the result is cached.)
   bool can_recompute(ValueId v) {
     if (source_[v] != Source::unknown) return true;
     if (const auto found = cheap_.find(v); found != cheap_.end()) return found->second;
@@ -273,7 +275,7 @@ class Cut {
       if (source_[v] == Source::unknown) source_[v] = Source::made;
     for (const ValueId v : both_.graph->inputs_of(record)) pending_.push_back(v);
     if (!record.attrs) return;
-    // A dim that is mentioned is made here as well; one that the forward graph makes can be saved.
+    // A mentioned dim must be made here as well; a dim that the forward graph makes can be saved.
     record.attrs->each_symbol([&](const Dim& dim) {
       const auto born = born_.find(dim.node());
       if (born == born_.end()) return;
@@ -282,8 +284,8 @@ class Cut {
     });
   }
   void choose() {
-    // What reverse records read that is costly is saved first: what is element-wise from it then
-    // need not be.
+    // First save costly values that reverse records read. Values that are element-wise in these
+    // then need not be saved.
     std::vector<ValueId> reads;
     const Graph& graph = *both_.graph;
     std::vector<std::uint8_t> live(graph.types.size(), 0);
@@ -300,8 +302,8 @@ class Cut {
           if (source_[v] == Source::unknown && has_to(v)) source_[v] = Source::saved;
       };
       save_if([&](ValueId v) { return maker_[v] < 0 || !is_cheap(graph.records[maker_[v]]); });
-      // Then what is not element-wise from what is at hand: in the order in which it is made, since
-      // what is saved is at hand for what comes behind it.
+      // Then save values that are not element-wise in available ones, in the order of their
+      // records, since a saved value is available to later ones.
       std::sort(reads.begin(), reads.end());
       save_if([&](ValueId v) { return !can_recompute(v); });
     }
@@ -322,12 +324,12 @@ class Cut {
   std::unordered_set<ValueId> used_;
   std::unordered_map<ValueId, bool> cheap_;
   std::unordered_map<const DimNode*, int> born_;  // the record that makes a dim
-  std::unordered_set<int> again_;  ///< forward records that the rule has computed again
+  std::unordered_set<int> again_;                 ///< forward records that the rule recomputes
   std::vector<ValueId> pending_;
 };
 
-/// By record: whether it computes again what the forward graph did, and if so whether that waits
-/// for what a run hands to the next one, and the next one for it.
+/// Returns, by record, whether it recomputes a forward record, and if so whether it depends on a
+/// value carried from one iteration to the next, which in turn depends on it.
 std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, const Both& both) {
   const Graph& graph = *both.graph;
   std::vector<std::uint8_t> waits(graph.types.size()), is_needed(graph.types.size());
@@ -346,14 +348,14 @@ std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, co
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     const OpRecord& record = graph.records[r];
     const bool is_forward = r < both.forward_records;
-    const bool is_afresh = record.op == &afresh_op;  // the same value, after another one
+    const bool is_afresh = record.op == &afresh_op;  // the same value, ordered after another one
     const auto in = graph.inputs_of(record).first(is_afresh ? 1 : record.input_count);
     const auto out = graph.outputs_of(record);
     const bool is_again = is_forward || is_afresh || record.again != Again::no;
     const bool waiting =
         is_again && std::any_of(in.begin(), in.end(), [&](ValueId v) { return waits[v]; });
     for (const ValueId v : out) waits[v] = waiting;
-    // Of a function that is run again as a whole, all waits for the step before it.
+    // In a function that is recomputed as a whole, everything waits for the previous iteration.
     const bool in_steps =
         waiting && (!is_forward ||
                     std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }));
@@ -362,7 +364,7 @@ std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, co
   return result;
 }
 
-/// The forward records as a graph of their own, with the numbers that values have in `both`.
+/// Returns the forward records as a graph of their own, with the value numbers of `both`.
 Ref<Graph> forward_part(const Both& both, const Graph& forward) {
   Ref<Graph> graph(new Graph);
   const Graph& from = *both.graph;
@@ -397,10 +399,10 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
     to.inputs.push_back(value[v] = to.add_value(from.types[v]));
   };
 
-  std::unordered_set<const DimNode*> own;  // dims that runs of the forward graph bring along
+  std::unordered_set<const DimNode*> own;  // dims that its runs make or bring along
   for (const auto& [symbol, here] : both.dims) own.insert(here.node());
   std::unordered_set<const DimNode*>
-      local;  // of those: born in the graph, or a size that may change
+      local;  // of these: made in the graph, or a size that may change
   for (std::size_t i = 0; i < both.dims.size(); ++i)
     if (both.dims[i].first.node() != both.dims[i].second.node() || !both.dims[i].first.is_named())
       local.insert(both.dims[i].second.node());
@@ -424,7 +426,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   };
 
   const std::size_t forward_inputs = forward.inputs.size();
-  std::unordered_set<const DimNode*> bound;  // what the inputs of the reversed graph bring along
+  std::unordered_set<const DimNode*> bound;  // dims that inputs of the reversed graph determine
   const auto brings = [&](const TensorType& type) {
     for_each_bound(type, [&](const Dim& dim) { bound.insert(dim.node()); });
   };
@@ -445,8 +447,8 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   for (ValueId v = 0; v < from.types.size(); ++v)
     if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) brings(from.types[v]);
 
-  // A dim that a taken record mentions before anything has brought it comes with a free input of
-  // its, or as a token.
+  // If a taken record mentions a dim before an input determines it, a free input or a token must
+  // provide it.
   Dims tokens;
   const auto need = [&](const Dim& dim) {
     if (!(spec.is_enclosed ? local : own).count(dim.node()) || bound.count(dim.node())) return;
@@ -458,7 +460,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       takes_input[i] = 1;
       brings(from.types[from.inputs[i]]);
     }
-    // A static dim that nothing brings along was born inside, and may as well be born again.
+    // A static dim without a source was made inside, and can be made again.
     if (bound.insert(dim.node()).second && !dim.has_size()) tokens.push_back(dim);
   };
   for (std::size_t r = 0; r < from.records.size(); ++r) {

@@ -1,4 +1,4 @@
-// autodiff/run_again.h — the vjp of what is computed once more, and then backwards.
+// autodiff/run_again.h — the vjp of a computation that is run again, then backwards.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace reel {
 
-/// A value of the first run, or a cotangent of one, with the named dims of the same value of the
-/// second run, which may have made them again.
+/// Returns x with the named dims of type `again`. x is a value of the first run, or its cotangent.
+/// The second run may have made its dims anew.
 Tensor with_dims_of(const Tensor& x, const TensorType& again);
 
-/// Gives a vjp the cotangents of the inputs at `places`, which the tape has seen as `sources`, from
-/// those of its outputs, which were just computed again as `outputs`; undefined where there is
-/// none.
+/// Adds the cotangents of the inputs at `places` to a vjp. `sources` are these inputs as the tape
+/// watched them. `outputs` were recomputed on the tape, and `cotangents` belong to them; undefined
+/// entries have none.
 void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs,
                        const Tensors& cotangents, const Tensors& sources,
                        const std::vector<std::size_t>& places);

@@ -10,9 +10,9 @@
 namespace reel {
 namespace {
 
-/// What makes a value, and which of its outputs the value is.
+/// The record that makes a value, and the number of the output.
 struct Maker {
-  const OpRecord* record = nullptr;  ///< null: nothing in the graph
+  const OpRecord* record = nullptr;  ///< null: no record of the graph
   std::size_t output = 0;
 };
 std::vector<Maker> makers_of(const Graph& graph) {
@@ -24,13 +24,13 @@ std::vector<Maker> makers_of(const Graph& graph) {
   return result;
 }
 
-/// The value is a tensor that stands for steps, of which few are in memory.
+/// Returns true if the value is a tensor that stands for saved steps, few of which are in memory.
 bool stands_for_steps(const Maker& maker) {
   return maker.record &&
          (maker.record->op == &recall_op || is_spilled_output(*maker.record, maker.output));
 }
 
-/// The value is what a loop inside saved of each of its steps.
+/// Returns true if the value is the residual list of an inner loop.
 bool is_saved_list(const Maker& maker) {
   if (!maker.record || maker.record->op != &loop_op) return false;
   const auto& loop = get<LoopAttrs>(maker.record->attrs.get());
@@ -67,7 +67,7 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
       result.stack_kinds.push_back(kind | LoopAttrs::kList);
       continue;
     }
-    // Arrays share their elements from step to step, unlike what a loop inside saved of its own.
+    // Arrays share elements between iterations; an inner loop's residual lists do not.
     const bool has_own_elements = !saved.type.is_list() || is_saved_list(maker);
     if (may_spill() && (attrs.swaps || saved.spills) && has_own_elements)
       kind |= LoopAttrs::kSpilled;

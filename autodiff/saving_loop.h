@@ -1,4 +1,4 @@
-// autodiff/saving_loop.h — a loop with what its gradient reads among its stacks.
+// autodiff/saving_loop.h — the forward loop of a gradient: stacks residuals or checkpoints.
 #pragma once
 
 #include <optional>
@@ -9,26 +9,26 @@
 
 namespace reel {
 
-/// What a loop keeps may lie in a file. Not inside of another loop: that one keeps it, of all its
-/// steps, and may have it in a file.
+/// Returns true if residuals of a loop may lie in a file. False inside another loop, which saves
+/// them for all its iterations and may itself use a file.
 bool may_spill();
 
-/// The forward loop with more stacks: what the reverse loop reads.
+/// Returns the forward loop with the residuals of the reverse loop as further stacks.
 ///
-/// dim: what the loop runs along, if that has a Dim; env: what dims of the body are called where
-/// the loop stands. Values go into a list where they cannot be one tensor: where their sizes
-/// change, where there is no dim or they have it already, or where one is named and the other is
-/// not.
+/// dim: the Dim that the loop runs along, if any. env: the dims of the body as the enclosing graph
+/// names them.
+/// Residuals are a list if they cannot be one tensor: their sizes change, the loop has no dim or
+/// they already have it, or one is named and the other is not.
 LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
                      const std::optional<Dim>& dim, DimEnv& env);
-/// The loop's body, with more values behind its stacks.
+/// Returns the loop's body with the values `extra` as outputs behind its stacks.
 Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
                         const std::vector<ValueId>& extra);
 
-/// The forward loop with lists of its carries as they were before some steps, and behind which
-/// steps.
+/// Returns the forward loop with lists of checkpoints: its carries before some iterations, and the
+/// numbers of these.
 LoopAttrs with_checkpoints(const LoopAttrs& attrs);
-/// Its body.
+/// Returns the body of that loop.
 Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs);
 
 }  // namespace reel

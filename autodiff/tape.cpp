@@ -19,7 +19,7 @@ Tensor in_context(const Tensor& tensor) {
   return thread_mode.builder ? thread_mode.builder->lift(tensor) : tensor;
 }
 
-/// Of a mark where a loop begins or ends.
+/// The name of the loop that a mark begins or ends.
 struct MarkAttrs {
   std::string loop;
   template <class F>
@@ -126,7 +126,7 @@ inline void RecordingTape::set_number(const Tensor& tensor, ValueId number) {
     older_[id] = number;
     asked_[id % kAsked] = {};
   } else {
-    if (offset - numbers_.size() < kFew)  // the blocks between belong to what is not tracked
+    if (offset - numbers_.size() < kFew)  // blocks in between are not tracked
       while (numbers_.size() < offset) numbers_.push_back(kUntracked);
     else
       numbers_.resize(offset, kUntracked);
@@ -167,8 +167,8 @@ void RecordingTape::watch(const Tensor& given) {
   watched_.push_back(count_);
 }
 
-/// What was there before the tape is not kept for its sake, and elements of an array are kept by
-/// what made them.
+/// Values from before the tape do not count: they are not kept for it. Elements of an array count
+/// where they were made.
 inline void RecordingTape::count_as_saved(const Tensor& tensor) const {
   const BlockKind kind = tensor.block()->kind;
   if (kind == BlockKind::dense || kind == BlockKind::view)
@@ -186,7 +186,7 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   for (const OpInput& input : inputs) {
     operand->number = number_of(*input.tensor);
     if ((operand++)->number != kUntracked) tracked |= bit;
-    if (bit << 1) bit <<= 1;  // the last one stands for all others
+    if (bit << 1) bit <<= 1;  // the last bit stands for all others
   }
   if (!tracked) return;
   for (const Tensor& output : outputs) {
@@ -200,8 +200,7 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
                         static_cast<std::uint32_t>(outputs.size()),
                         thread_mode.builder ? detail::last_source : kNoSource);
   if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
-  // Nothing fails from here on. A shift to the right copies the last bit, which stands for all
-  // others.
+  // Nothing below may fail. A right shift copies the last bit, which stands for all others.
   const OpReads reads = reads_of(op, attrs.get(), tracked);
   operand = first;
   auto read = static_cast<std::int32_t>(reads.inputs);
@@ -266,7 +265,7 @@ std::string RecordingTape::name_of_loop(const OpRecord& mark) {
 }
 
 void RecordingTape::name_loops_around(std::size_t record, Error& error) const {
-  int inner = 0;  // loops that ended before it
+  int inner = 0;  // loops that ended before the record
   std::int64_t iteration = -1;
   for (std::size_t r = record; r-- > 0;) {
     const OpRecord& mark = records_[r];
@@ -302,9 +301,10 @@ void RecordingTape::mark(Mark what, const std::string& loop, std::int64_t iterat
   open_loops_.back().iteration = iteration;
 }
 
-/// A mark is a record without an op; input_count says what it marks. Seen from behind it opens the
-/// iteration in front of it: `first` says how many values that one found, output_count how many
-/// the loop found, source the number of the one that begins, and where the loop ends of the last.
+/// A mark is a record without an op; input_count holds its kind. Seen from the end, it opens the
+/// previous iteration. `first` is the number of values when that iteration began, output_count the
+/// number when the loop began. source is the number of the iteration that begins or, at the end of
+/// a loop, of the last one.
 void RecordingTape::append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name,
                                 std::int64_t iteration) {
   records_.push_back({nullptr, name, loop.values_before_iteration, static_cast<std::uint32_t>(what),
@@ -312,8 +312,8 @@ void RecordingTape::append_mark(Mark what, const OpenLoop& loop, const AttrsRef&
 }
 
 void RecordingTape::begin_loop(const std::string& name) {
-  // The number that is left out is that of what is moved out of the loop: greater than those of
-  // what was made before the loop, and not one of the loop's.
+  // The skipped number stands for values moved out of the loop: it is greater than all numbers from
+  // before the loop, and less than all of the loop.
   ++count_;
   OpenLoop loop{next_block_id(), count_, count_,
                 name.empty() ? AttrsRef() : make_attrs(MarkAttrs{name})};
@@ -326,8 +326,8 @@ void RecordingTape::begin_loop(const std::string& name) {
   }
 }
 
-/// Never fails, as a loop may end because there is no memory: what cannot be recorded now, the next
-/// record or the gradient does.
+/// Never throws, as a loop may end because memory ran out. If the end cannot be recorded now, the
+/// next record or gradient does it.
 void RecordingTape::end_loop() noexcept {
   if (open_loops_.size() == unrecorded_ends_) return;  // the loop began before the tape
   ++unrecorded_ends_;
@@ -365,8 +365,8 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   record_ends();
   const bool is_inside = own_builder() != thread_mode.builder;
   const bool is_elsewhere = is_inside || (thread_mode.entries && thread_mode.entries != entries_);
-  // What backward applies concerns the tapes around this one only; inside another trace, the tapes
-  // that were opened there.
+  // Only the outer tapes record the ops of backward; inside another trace, the tapes that were
+  // opened there.
   Recorder* const around = is_recording_ && !is_inside ? outer : thread_mode.tape;
   const bool is_last = !is_persistent_ && !is_inside;
   if (is_last) {
@@ -401,7 +401,7 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   if (row_numbers)
     for (std::size_t i = 0; i < wanted.size(); ++i)
       row_numbers->push_back(backward.rows(wanted[i], result[i]));
-  // Rows that were read are there, whatever a run finds of the rest.
+  // Rows that were read exist, even if a run finds no path to the rest.
   if (presences)
     for (const ValueId number : wanted)
       presences->push_back(backward.has_rows(number) ? Tensor() : backward.presence(number));

@@ -1,4 +1,4 @@
-// autodiff/tape.h — RecordingTape, the list of applied ops that backward walks.
+// autodiff/tape.h — RecordingTape: the list of applied ops that backward walks.
 #pragma once
 
 #include <array>
@@ -15,15 +15,16 @@
 
 namespace reel {
 
-/// What a tape keeps of an operand: its number, and the tensor where the op's vjp will read it,
-/// else its type.
+/// An operand on a tape: its number and, if the op's vjp will read it, the tensor, otherwise its
+/// type.
 ///
-/// Plain memory: a list of operands grows and is dropped as a whole, so that a record costs no step
-/// for each. Who drops one lets go of it first.
+/// Plain memory without a destructor: a list of operands grows and is dropped as a whole, without
+/// work for each record. Call let_go() before dropping an operand.
 class TapeOperand {
  public:
   ValueId number;
 
+  /// Stores the tensor, or its type if !as_tensor.
   void hold(const Tensor& tensor, bool as_tensor) {
     is_tensor_ = as_tensor;
     if (as_tensor)
@@ -31,7 +32,7 @@ class TapeOperand {
     else
       new (bytes_) TensorType(tensor.type());
   }
-  /// Another one of the same, that holds it as well.
+  /// Returns a copy that holds its own reference.
   TapeOperand shared() const {
     TapeOperand result;
     result.number = number;
@@ -42,7 +43,7 @@ class TapeOperand {
       new (result.bytes_) TensorType(held_type());
     return result;
   }
-  /// The operand with another tensor, or another type, in place of its own.
+  /// Returns a copy with another tensor, or another type.
   TapeOperand with(const Tensor& tensor) const {
     TapeOperand result;
     result.number = number;
@@ -56,9 +57,10 @@ class TapeOperand {
     new (result.bytes_) TensorType(type);
     return result;
   }
+  /// Releases the tensor or type.
   void let_go() {
     if (!is_tensor_) return held_type().~TensorType();
-    // What somebody else goes on with is no longer kept for a gradient.
+    // A value with other references is no longer kept only for a gradient.
     const Ref<TensorBlock>& block = tensor().ref();
     if (block->memory_class.load(std::memory_order_relaxed) == MemoryClass::saved &&
         !block.unique())
@@ -70,7 +72,7 @@ class TapeOperand {
   bool is_tensor() const { return is_tensor_; }
   const Tensor& tensor() const { return *std::launder(reinterpret_cast<const Tensor*>(bytes_)); }
   const TensorType& type() const { return is_tensor_ ? tensor().type() : held_type(); }
-  /// What it points to will be asked for soon: a long tape does not fit into the nearer caches.
+  /// Prefetches the block or type. A long tape does not fit into the nearer caches.
   void prefetch() const {
     const void* pointer;
     std::memcpy(&pointer, bytes_, sizeof pointer);
@@ -88,17 +90,19 @@ class TapeOperand {
   alignas(Tensor) std::byte bytes_[sizeof(Tensor)];
 };
 
-/// Records the ops applied on this thread to watched tensors, and to what came of them, until it is
-/// destroyed.
+/// Records the ops applied on this thread to watched tensors, and to values computed from them,
+/// until it is destroyed.
 ///
-/// Works in eager mode and inside a trace alike: it holds tensors, and never looks at their values.
-/// Of each op it keeps the inputs and outputs that the op's vjp reads, and of others the type.
+/// Works in eager mode and inside a trace alike: it holds tensors and never reads their values. It
+/// holds the inputs and outputs of each op that the op's vjp reads, and the types of the others.
 /// Tapes may be nested: an inner tape's gradient is recorded on the outer one. (Frontend's Tape
 /// wraps this class for trees.)
 ///
-/// A tape belongs to the trace, body or branch that it is opened in, and records no op of a body or
-/// branch inside. `gradient` may be called there: the vjps are applied inside, and the values that
-/// they read become captures.
+/// Not thread-safe.
+///
+/// A tape belongs to the trace, body or branch in which it is opened, and records no op of a body
+/// or branch inside. `gradient` may be called there: the vjps are applied inside, and the values
+/// that they read become captures.
 class RecordingTape final : public Recorder {
  public:
   explicit RecordingTape(bool is_persistent = false);
@@ -106,24 +110,26 @@ class RecordingTape final : public Recorder {
   RecordingTape(const RecordingTape&) = delete;
   RecordingTape& operator=(const RecordingTape&) = delete;
 
-  /// Cotangents are wanted for this tensor: a floating one, or an array of such; others are
-  /// ignored. Throws TraceError for a value of a body or branch inside the tape's trace.
+  /// Requests cotangents for a floating tensor or an array of such; ignores other tensors. Throws
+  /// TraceError for a value of a body or branch inside the tape's trace.
   void watch(const Tensor& tensor);
-  /// The same for a table: gradient may give its cotangent as rows.
+  /// As watch(), for a table: gradient() may return its cotangent as rows.
   void watch_rows(const Tensor& table);
-  /// The cotangents of `sources`, given those of `targets` (an empty one stands for ones).
+  /// Returns the cotangents of `sources`, given the cotangents of `targets`; undefined ones stand
+  /// for ones.
   ///
-  /// An empty Tensor stands for "no path": the caller decides what zeros look like. A tape that is
-  /// not persistent records no more from then on, lets go of what it kept while it walks, and
-  /// throws ArgumentError when asked a second time. presences, if given: by source, a boolean where
-  /// only a run tells whether there is a path, empty elsewhere. row_numbers, if given: by source,
-  /// the numbers of the rows that the cotangent consists of, one behind the other in the order in
-  /// which they were read; empty where it is whole, or there is none. Rows are given for what
-  /// watch_rows was told of and is read by its rows alone.
+  /// A source without a path has an undefined Tensor; the caller decides on zeros. A tape that is
+  /// not persistent stops recording and releases its records during the walk.
   ///
-  /// Inside another body, branch or trace a tape that is not persistent may be asked again, since
-  /// bodies may be recorded more than once. Throws TraceError if the tape's own trace has ended, or
-  /// if a target or a floating source was made inside.
+  /// presences: if given, by source, a boolean if only a run tells whether there is a path;
+  /// otherwise undefined.
+  /// row_numbers: if given, by source, the row numbers if the cotangent is rows, concatenated in
+  /// the order in which they were read; otherwise undefined. A cotangent is rows only for a table
+  /// given to watch_rows() of which nothing but rows is read.
+  ///
+  /// Throws ArgumentError if a tape that is not persistent is asked again. This is allowed inside
+  /// another body, branch or trace, since bodies may be recorded more than once. Throws TraceError
+  /// if the tape's own trace has ended, or if a target or a floating source was made inside.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
                    Tensors* presences = nullptr, Tensors* row_numbers = nullptr);
 
@@ -132,29 +138,30 @@ class RecordingTape final : public Recorder {
   bool is_tracked(const Tensor& tensor) const override;
   bool takes_rows(const Tensor& tensor) const override;
   void mark(Mark what, const std::string& loop, std::int64_t iteration) override;
-  /// An error of the vjp of a record: of the loops that this stands in, which are still on the tape
-  /// in front of it, in which iteration.
+  /// Adds to the error of a record's vjp the loops and iterations that contain the record. Their
+  /// marks must still be on the tape.
   void name_loops_around(std::size_t record, Error& error) const;
-  /// Of a mark where a loop begins or ends; empty where it has no name.
+  /// Returns the name of the loop that a mark begins or ends; empty if it has none.
   static std::string name_of_loop(const OpRecord& mark);
 
-  /// Ends recording; gradient may still be asked.
+  /// Ends recording. gradient() may still be called.
   void stop();
 
-  /// How many records it holds, marks of loops included.
+  /// Returns the number of records, including marks of loops.
   std::size_t size() const { return records_.size(); }
 
  private:
   friend class Backward;
   static constexpr ValueId kUntracked = 0;
 
-  /// Ids further from the tape's are those of older tensors, or another thread's.
+  /// Block ids further from the tape's belong to older tensors, or to another thread.
   static constexpr std::uint64_t kFarAway = std::uint64_t{1} << 43;
 
-  /// Where the tape was opened; null for eager mode. Throws TraceError if that has ended.
+  /// Returns the builder of the trace in which the tape was opened; null for eager mode. Throws
+  /// TraceError if it has ended.
   GraphBuilder* own_builder() const;
-  /// The number of a tensor that is given inside the tape's trace. Throws TraceError, which names
-  /// the tensor's role, if the tensor was made there.
+  /// Returns the number of a tensor that is used inside the tape's trace. Throws TraceError, which
+  /// names the tensor's role, if the tensor was made inside.
   ValueId number_from_inside(const Tensor& tensor, const char* role) const;
   struct OpenLoop;
   void begin_loop(const std::string& name);
@@ -169,11 +176,11 @@ class RecordingTape final : public Recorder {
   void set_number(const Tensor& tensor, ValueId number);
   void set_number_out_of_order(std::uint64_t id, ValueId number);
 
-  /// What grows with every record. Its memory goes from a tape to the next one on the thread:
-  /// asking the system for pages took 40 % of the time of recording short chains.
+  /// Memory that grows with every record. The next tape on the thread reuses it: getting pages from
+  /// the system took 40 % of the time of recording short chains.
   struct Storage {
     std::vector<OpRecord> records;
-    std::vector<TapeOperand> operands;  // of the records, one after the other; then room for more
+    std::vector<TapeOperand> operands;  // of the records, consecutive; followed by spare capacity
     std::size_t operand_count = 0;
     std::vector<ValueId> numbers;  // by block id - first_id_
     ~Storage() { clear(); }
@@ -186,14 +193,14 @@ class RecordingTape final : public Recorder {
     std::span<const TapeOperand> outputs_of(const OpRecord& record) const {
       return {operands.data() + record.first + record.input_count, record.output_count};
     }
-    /// Where the next so many operands will lie.
+    /// Returns memory for the next `count` operands.
     TapeOperand* room_for(std::size_t count);
-    /// Its operands' values will be asked for soon.
+    /// Prefetches the values of a record's operands.
     void prefetch(const OpRecord& record) const {
       if (!record.op) return;
       for (const TapeOperand& input : inputs_of(record)) input.prefetch();
     }
-    /// Lets go of the last record.
+    /// Releases the last record.
     void drop_last() {
       if (const OpRecord& record = records.back(); record.op)
         while (operand_count > record.first) operands[--operand_count].let_go();
@@ -202,16 +209,16 @@ class RecordingTape final : public Recorder {
     void clear();
     std::size_t bytes() const;
   };
-  /// Null at the thread's end.
+  /// Returns this thread's spare storage; null while the thread ends.
   static Storage* spare();
   static Storage take_spare();
-  /// How many records ahead of a walk operands are fetched.
+  /// Number of records ahead of the walk whose operands are prefetched.
   static constexpr std::size_t kAhead = 8;
 
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
   std::uint64_t first_id_;
-  std::uint64_t builder_;  // the trace that it was opened in; 0 for eager mode
-  EntryScope* entries_;    // and the iteration of an eager scan, while some entries have ended
+  std::uint64_t builder_;  // the trace in which it was opened; 0 for eager mode
+  EntryScope* entries_;    // the iteration of an eager scan, if entries had finished
   Storage storage_;
   std::vector<OpRecord>& records_ = storage_.records;
   std::vector<ValueId>& numbers_ = storage_.numbers;
@@ -219,26 +226,25 @@ class RecordingTape final : public Recorder {
   struct Table {
     ValueId number, source;
   };
-  // Of those: told of by watch_rows, and the same under another identity, as an inner gradient
-  // takes it.
+  // Tables given to watch_rows(), and their identities, as an inner gradient uses them.
   std::vector<Table> tables_;
   struct OpenLoop {
     std::uint64_t begin;              // the newest block id before it
-    ValueId values_before;            // how many values there were when it began
-    ValueId values_before_iteration;  // and when its last iteration did
+    ValueId values_before;            // number of values when it began
+    ValueId values_before_iteration;  // number of values when its last iteration began
     AttrsRef name;                    // for errors of its gradient; null if it has none
-    std::int64_t iteration = 0;       // the number of the last iteration
+    std::int64_t iteration = 0;       // number of the last iteration
   };
   std::vector<OpenLoop> open_loops_;
-  // So many of the innermost ones have ended where there was no memory to record that.
+  // Number of innermost open loops that have ended without a record, as memory ran out.
   std::size_t unrecorded_ends_ = 0;
-  // Records that belong before loops in which they were made: out of how many, by their index; and
-  // as which number their values count where a loop asks what was made before it.
+  // Records made in loops that they belong before: by index, the number of these loops; and by
+  // value, the number that counts if a loop compares values with its beginning.
   std::unordered_map<std::size_t, std::size_t> moved_records_;
   std::unordered_map<ValueId, ValueId> moved_values_;
-  ValueId count_ = 0;  // values are numbered from 1 in the order of their making
-  // Tensors made before the tape, or on another thread; and what was asked for last by the last
-  // bits of its id: a model has a handful of weights, made one after the other.
+  ValueId count_ = 0;  // values are numbered from 1 in the order of creation
+  // Tensors made before the tape, or on another thread. asked_ caches look-ups by the last bits of
+  // the id: a model has a handful of weights, made one after the other.
   std::unordered_map<std::uint64_t, ValueId> older_;
   struct Asked {
     std::uint64_t id = 0;
@@ -248,10 +254,10 @@ class RecordingTape final : public Recorder {
   mutable std::array<Asked, kAsked> asked_{};
 };
 
-/// ȳ, or ones of y's type: what a gradient starts from.
+/// Returns ȳ, the start of a gradient: the cotangent, or ones of y's type if it is undefined.
 Tensor seed(const Tensor& target, const Tensor& cotangent);
 
-/// A type with its dims as the active body, branch or trace names them.
+/// Returns a type with its dims as the active body, branch or trace names them.
 TensorType type_here(const TensorType& type);
 
 }  // namespace reel
