@@ -55,8 +55,8 @@ struct ReversedGraph {
 
 /// Reverses a graph and chooses its residuals: the values that the reversed graph reads and cannot
 /// get more cheaply. Free inputs and outputs stored anyway are not saved. Values that are
-/// element-wise in these, or equal in every run, are recomputed. A tensor is never saved for its dims
-/// read is never saved.
+/// element-wise in these, or equal in every run, are recomputed. A tensor is never saved if
+/// only its dims are read.
 ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec);
 
 /// Returns ReversalSpec::assumes_cotangents of the reversal in progress on this thread.

@@ -1,4 +1,4 @@
-// bench/cells.h — cells that no library has ready, as users write them.
+// bench/cells.h — cells that no library provides, as users write them.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace reel::bench {
 
-/// An LSTM whose products and whose c are normalised: i, f, g, o = split(LN(x·W) + LN(h·U) + b),
+/// An LSTM with normalised products and c: i, f, g, o = split(LN(x·W) + LN(h·U) + b),
 ///   c' = σ(f) c + σ(i) tanh(g),   h' = σ(o) tanh(LN(c')).
 /// Source: Ba, Kiros & Hinton (2016), eq. 20 to 22.
 struct LayerNormLstmCell {
@@ -45,7 +45,7 @@ struct LayerNormLstmCell {
   }
 };
 
-/// Made up for this page: f, n, o, k = split(x·W + h·U + b),
+/// A cell invented for this benchmark: f, n, o, k = split(x·W + h·U + b),
 ///   c' = σ(f) c + (1 - σ(f)) n / (1 + |n|),   h' = σ(o) tanh(c') + (1 - σ(o)) σ(k) h.
 struct CustomCell {
   using State = LstmCell::State;
@@ -73,8 +73,8 @@ struct CustomCell {
   }
 };
 
-/// An LSTM whose recurrent weights are divided by the norm of each column, in every step: what no
-/// step changes, as users write it. Source: Salimans & Kingma (2016), eq. 2, with g = 1.
+/// An LSTM whose recurrent weights are divided by the norm of each column in every step: a
+/// loop-invariant op, as users write it. Source: Salimans & Kingma (2016), eq. 2, with g = 1.
 struct WeightNormLstmCell {
   using State = LstmCell::State;
 

@@ -17,7 +17,7 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// Runs a program to its end, and gives what it used of the processor.
+/// Runs a program to its end. Returns the processor time that it used.
 rusage run(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -35,7 +35,7 @@ rusage run(const std::vector<std::string>& command) {
 }  // namespace
 
 CompileTimes compile(const std::string& source, int times) {
-  setenv("CCACHE_DISABLE", "1", 1);  // where the compiler is a link to ccache
+  setenv("CCACHE_DISABLE", "1", 1);  // in case the compiler is a link to ccache
   const std::vector<std::string> command{
       REEL_BENCH_CXX,           "-std=c++20", "-O2",      "-I", REEL_BENCH_INCLUDE, "-c",
       REEL_BENCH_ROOT + source, "-o",         "/dev/null"};

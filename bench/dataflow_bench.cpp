@@ -1,4 +1,4 @@
-// What the dataflow executor gains by overlapping iterations, and what its tokens cost.
+// Measures the gain of overlapping iterations in the dataflow executor, and the cost of its tokens.
 #include <thread>
 
 #include "harness.h"
@@ -8,14 +8,14 @@
 namespace reel::bench {
 namespace {
 
-/// Runs of a loop with so many iterations in flight.
+/// Returns the label of runs with that many iterations in flight.
 std::string bound(int parallel_iterations) {
   return str("parallel_iterations_", parallel_iterations);
 }
 
-/// a <- f(a), b <- g(b, a): f of an iteration and g of the one before it can run at once. Both are
-/// three layers, of 100 microseconds and more together; one product is small enough to be done by
-/// one thread, so that what a second thread gains is gained by overlapping.
+/// a <- f(a), b <- g(b, a): f of an iteration can overlap g of the one before. Both are three
+/// layers, which take 100 microseconds or more together. One product is small enough for one
+/// thread, so that a second thread gains only by overlapping.
 void pipeline(Group& group) {
   const std::string name = "pipeline";
   if (!group.wants(name)) return;
@@ -44,7 +44,7 @@ void pipeline(Group& group) {
          [=, f = jit(loop, {.executor = Executor::dataflow, .parallel_iterations = iterations})] {
            f(a, b, w, v);
          }});
-  // The roof: both chains alone, eagerly, one after the other and beside each other.
+  // The upper limit: both chains alone, eagerly, one after the other and in parallel.
   const auto chain = [=](int which) {
     Tensor x = which ? b : a;
     for (int i = 0; i < kSteps; ++i) x = which ? layers(x + a, v) : layers(x, w);
@@ -70,13 +70,13 @@ void pipeline(Group& group) {
   const Quantity per_step{"us_per_step", "us", 1e6 / kSteps};
   for (std::size_t i = 0; i < contenders.size(); ++i)
     group.report(sizes, per_step.metric + '_' + contenders[i].name, per_step, turns[i]);
-  // Speed-ups: time with 1 over time with more; above 1 overlapping pays.
+  // Speed-ups: time with 1 over time with more. Above 1, overlapping pays.
   group.report_ratio(sizes, "ratio_to_parallel_iterations_1", turns[1], turns[0]);
   group.report_ratio(sizes, "ratio_of_10_to_parallel_iterations_1", turns[1], turns[2]);
   group.report_ratio(sizes, "roof_of_ratio", turns[3], turns[4]);
 }
 
-/// The smallest loop there is: what a node costs besides its op, beside the interpreter.
+/// The smallest possible loop: the cost of a node besides its op, compared with the interpreter.
 void counter(Group& group) {
   const std::string name = "counter";
   if (!group.wants(name)) return;
@@ -106,7 +106,7 @@ void counter(Group& group) {
   group.report_ratio(sizes, "ratio_to_interpreter", turns[0], turns[1]);
 }
 
-/// A real graph by tokens, its gradient's loop included: value and gradients of an LSTM.
+/// A real graph, including the loop of its gradient: value and gradients of an LSTM.
 void training_step(Group& group) {
   const std::string name = "lstm";
   if (!group.wants(name)) return;
@@ -131,7 +131,7 @@ void training_step(Group& group) {
   }
 }
 
-/// A branch that is not taken reads so many captures: they lie in their readers' slots for good.
+/// Many captures that only a branch reads, which is not taken: they stay in their readers' slots.
 void captures(Group& group) {
   const std::string name = "captures";
   if (!group.wants(name)) return;

@@ -1,5 +1,5 @@
-// Growth of time with size: a case runs for one size and for a multiple of it. ratio_to_small is
-// that multiple if time is linear. One thread.
+// Growth of time with size: a case runs for one size and for a multiple of it. ratio_to_small
+// equals that multiple if time is linear. One thread.
 #include <functional>
 #include <string>
 
@@ -33,7 +33,8 @@ Unrolled mixed(int count) {
 }
 
 /// Returns the pass on the graph of f. For three times the graph, a pass that compares all records
-/// with all others takes nine times as long, and one that scans them at each merge 27 times.
+/// with all others takes nine times as long; one that scans them at each merge takes 27 times as
+/// long.
 std::function<void()> fuse(const Unrolled& f) {
   const TensorType type(f32, {2});
   const RecordedGraph recorded =

@@ -19,16 +19,17 @@
 namespace reel::bench {
 namespace {
 
-constexpr double kTurnSeconds = 5e-3;  ///< long beside the clock
+constexpr double kTurnSeconds = 5e-3;  ///< long compared with the clock's resolution
 constexpr int kFewTurns = 3, kMostTurns = 400;
 
-/// Debian's OpenBLAS 0.3.21 takes slow kernels on processors that are newer than it, and starts a
-/// thread per core, after which every program pays for atomic counts. It reads the environment when
-/// it is loaded, which is before main: hence a second start. What a machine says there is not
-/// asked: one of them names kernels for processors without AVX-512.
+/// Sets the environment for peers; restarts the program, as libraries read it before main.
 ///
-/// Our large blocks lie on huge pages; glibc's, from which peers take theirs, do if it is told to.
-/// Not where peaks are measured, which they round up.
+/// Debian's OpenBLAS 0.3.21 chooses slow kernels on newer processors, and starts a thread per core,
+/// after which every program pays for atomic counts. The machine's own setting is ignored: one
+/// machine names kernels for processors without AVX-512.
+///
+/// Reel's large blocks lie on huge pages. glibc, which peers allocate from, uses huge pages if told
+/// to. Not done if peaks are measured, as huge pages round them up.
 void set_up_peers(char** argv, bool measures_peaks) {
   bool is_complete = true;
   const auto set = [&](const char* variable, const char* value) {
@@ -45,7 +46,7 @@ void set_up_peers(char** argv, bool measures_peaks) {
   throw Error("cannot start again with an environment for peers");
 }
 
-/// Of sorted values, between two of which it may lie.
+/// Returns a quantile of sorted values, interpolated between two of them.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -78,7 +79,7 @@ double median(std::vector<double> values) {
 
 void note(const std::string& line) {
   fmt::print("{}\n", line);
-  std::fflush(stdout);  // whoever looks on sees each case when it is done
+  std::fflush(stdout);  // shows each case as soon as it is done
 }
 
 Group::Group(const std::string& name, int argc, char** argv) {
@@ -117,7 +118,7 @@ std::vector<Turns> Group::time(const std::vector<Contender>& contenders, Clock c
   };
   for (int turn = 0; goes_on(turn); ++turn)
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-      contenders[i].run();  // finds in the caches what others left, and threads asleep
+      contenders[i].run();  // not counted: caches and threads are in the state that others left
       seconds[i].push_back(seconds_of([&] { repeat(contenders[i].run, times[i]); }, clock) /
                            times[i]);
     }

@@ -1,4 +1,4 @@
-// bench/harness.h — cases that are timed side by side, their table, and their JSON.
+// bench/harness.h — times cases side by side, and writes their table and JSON.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@ namespace reel::bench {
 
 /// One way to do a case's work.
 struct Contender {
-  std::string name;  ///< the first one is what the case is about; others are called by this
+  std::string name;  ///< the first one is the subject; names of the others are part of metrics
   std::function<void()> run;
 };
 
-/// What seconds are counted by.
+/// The clock that counts seconds.
 enum class Clock {
-  wall,       ///< for what runs on several threads
-  processor,  ///< all threads of this process: for one thread, other programs do not count then
+  wall,       ///< for work on several threads
+  processor,  ///< all threads of this process: excludes other programs; for one thread
 };
 
-/// What is said of a run that takes a second: so many of `unit`, under the name `metric`.
+/// How a time is reported: in `unit`, of which a second has `in_a_second`, as metric `metric`.
 struct Quantity {
   std::string metric, unit;
   double in_a_second;
@@ -27,7 +27,7 @@ struct Quantity {
 inline Quantity milliseconds() { return {"ms", "ms", 1e3}; }
 inline Quantity nanoseconds_per_op(double ops) { return {"ns_per_op", "ns", 1e9 / ops}; }
 
-/// Seconds of a contender's run, turn by turn.
+/// Seconds of a contender's runs, by turn.
 using Turns = std::vector<double>;
 
 /// A group of benchmarks: one program, one table, one JSON file.
@@ -40,38 +40,38 @@ using Turns = std::vector<double>;
 ///   }
 ///
 /// Options of the program: --json FILE, where to write the rows; --case TEXT, to run only the cases
-/// that have TEXT in their names; --seconds S, how long to take for a case.
+/// that have TEXT in their names; --seconds S, how long to run a case.
 class Group {
  public:
-  /// Prints what this machine is. Starts the program again where its environment lets a peer's
+  /// Prints a description of the machine. Restarts the program if its environment lets a peer's
   /// library choose slow kernels or start threads unasked.
   Group(const std::string& name, int argc, char** argv);
 
-  /// Whether a case was asked for. The functions below skip what was not.
+  /// Returns true if a case was requested. The functions below skip other cases.
   bool wants(const std::string& name) const;
 
-  /// Times the contenders in turns, one, two, one, two, ..., so that a machine that is slow for a
-  /// while is slow for all of them. In a turn each runs once, which does not count, and then as
-  /// often as fills some milliseconds: as in a program that does the same again and again.
-  /// -> for each of them.
+  /// Times the contenders in turns, one, two, one, two, ..., so that a temporarily slow machine
+  /// slows all of them. In a turn each runs once uncounted, and then as often as fills some
+  /// milliseconds, like a program that repeats its work. Returns the turns of each contender.
   std::vector<Turns> time(const std::vector<Contender>& contenders, Clock clock) const;
 
-  /// Times them. Rows, from medians over all turns: METRIC of the first contender, METRIC_NAME of
-  /// each other one, and ratio_to_NAME, first over other: below 1 the first is faster.
+  /// Times the contenders and adds rows with medians over all turns: METRIC of the first contender,
+  /// METRIC_NAME of each other one, and ratio_to_NAME, first over other. Below 1 the first is
+  /// faster.
   void compare(const std::string& name, const Quantity& quantity,
                const std::vector<Contender>& contenders, Clock clock);
 
-  /// A row from figures that were measured otherwise: their median.
+  /// Adds a row with the median of figures measured elsewhere.
   void report(const std::string& name, const std::string& metric, const std::string& unit,
               std::vector<double> figures);
   void report(const std::string& name, const std::string& metric, const Quantity& quantity,
               const Turns& turns);
-  /// A row from the medians of two, one over the other, whose figures are of the same turns. The
-  /// quartiles beside it are those of the ratios turn by turn.
+  /// Adds a row with the ratio of the medians of two series from the same turns. Its quartiles are
+  /// those of the ratios by turn.
   void report_ratio(const std::string& name, const std::string& metric,
                     const std::vector<double>& figures, const std::vector<double>& over);
 
-  /// Writes the JSON; gives what main returns.
+  /// Writes the JSON. Returns the exit code for main.
   int finish() const;
 
  private:
@@ -86,10 +86,11 @@ class Group {
   std::vector<Row> rows_;
 };
 
+/// Returns the seconds of one run.
 double seconds_of(const std::function<void()>& run, Clock clock);
 double median(std::vector<double> values);
 
-/// A line above the table: how things were measured, or with what.
+/// Prints a line above the table: how, or with which libraries, cases are measured.
 void note(const std::string& line);
 
 }  // namespace reel::bench

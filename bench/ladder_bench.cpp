@@ -1,4 +1,5 @@
-// What each pass of a plan buys: recurrent layers, forward and backward, with one of them left out.
+// Measures the gain of each pass of a plan: recurrent layers, forward and backward, without one
+// pass.
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,7 @@ constexpr Rung kRungs[] = {
     {"reuse_memory", &Passes::reuse_memory},
 };
 
-/// Times over that of a plan with all passes: above 1, the pass is worth that much.
+/// Reports times relative to a plan with all passes: above 1, the pass pays by that factor.
 void climb(Group& group, const RnnProblem& problem, int threads) {
   const std::string name = str(problem.name(), " threads=", threads);
   if (!group.wants(name)) return;

@@ -1,4 +1,4 @@
-// The only file that sees libtorch's headers: they take half a minute to compile.
+// The only file that includes libtorch's headers: they take half a minute to compile.
 #include "libtorch.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 namespace reel::bench {
 namespace {
 
-/// A function of OpenBLAS, or null: libtorch works with any BLAS.
+/// Returns a function of OpenBLAS; null if libtorch uses another BLAS.
 template <class F>
 F* find_openblas(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
@@ -26,7 +26,7 @@ torch::Tensor multiply(torch::Tensor y, const torch::Tensor& factor, int ops) {
   return y;
 }
 
-/// A parameter, and what its gradient is called: nothing where no other library has it.
+/// A parameter, with the name of its gradient; empty if no other library has that gradient.
 struct Parameter {
   std::string name;
   torch::Tensor value;
@@ -53,7 +53,7 @@ State custom_step(const torch::Tensor& gates, const State& s) {
   return {open * torch::tanh(c) + (1 - open) * (torch::sigmoid(part[3]) * s.h), c};
 }
 
-/// CELL is to be replaced by a cell's name.
+/// CELL is replaced by the name of a cell.
 constexpr const char* kScript = R"(
 def lstm_step(gates: Tensor, h: Tensor, c: Tensor):
     i, f, g, o = gates.chunk(4, 1)
@@ -81,7 +81,7 @@ std::string script_of(Cell cell) {
   return script.replace(script.find(place), place.size(), cell == Cell::lstm ? "lstm" : "custom");
 }
 
-/// Where the parameters' numbers are from, for one layer.
+/// The parameters' values for one layer.
 class Problem {
  public:
   explicit Problem(const RnnProblem& p) : p_(p) {}
@@ -110,7 +110,7 @@ class Problem {
   RnnProblem p_;
 };
 
-/// hs and the gradients of what `outputs` gives.
+/// Returns a run that computes hs and the gradients of outputs().
 RnnRun run_of(const std::function<torch::Tensor()>& outputs, const torch::Tensor& cotangent,
               const std::vector<Parameter>& parameters) {
   struct Results {
@@ -134,8 +134,8 @@ RnnRun run_of(const std::function<torch::Tensor()>& outputs, const torch::Tensor
           }};
 }
 
-/// Its layers keep weights the other way round, and have two biases, of which a GRU needs a third
-/// of the second.
+/// libtorch's layers store weights transposed, and have two biases. A GRU needs a third of the
+/// second one.
 template <class Layer>
 RnnRun layer_of(const Problem& problem, Layer layer, bool has_candidate_bias) {
   const auto transposed = [](const torch::Tensor& t) { return t.t(); };
@@ -227,7 +227,7 @@ class TheLibtorch final : public Libtorch {
       State state{problem.zero_state(), problem.zero_state()};
       std::vector<torch::Tensor> hs;
       for (const torch::Tensor& x_t : x.unbind(0)) {
-        // A product adds to what is there: faster than matmul and +.
+        // addmm adds the product to its first argument: faster than matmul and +.
         state = step(torch::addmm(torch::addmm(b.value, x_t, w.value), state.h, u.value), state);
         hs.push_back(state.h);
       }
@@ -248,7 +248,7 @@ class TheLibtorch final : public Libtorch {
           .toTensor();
     };
     const RnnRun rnn = run_of(outputs, problem.cotangent(), {{"x", x}, w, u, b});
-    for (int i = 0; i < 4; ++i) rnn.run();  // it watches and compiles itself for so long
+    for (int i = 0; i < 4; ++i) rnn.run();  // TorchScript profiles and compiles itself
     return rnn;
   }
 };

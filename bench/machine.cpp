@@ -21,7 +21,7 @@ std::string processor() {
   return "unknown processor";
 }
 
-/// Those that libraries choose their kernels by.
+/// Returns the instruction sets by which libraries choose kernels.
 std::string instruction_sets() {
   std::string sets;
   if (__builtin_cpu_supports("avx2")) sets += " AVX2";
@@ -31,7 +31,8 @@ std::string instruction_sets() {
   return sets.empty() ? " no AVX2" : sets;
 }
 
-/// So many products of matrices that lie in the second cache a thread does in a second.
+/// Returns how many products of matrices that fit the second-level cache one thread computes per
+/// second.
 double products() {
   const Tensor a = full({256, 256}, 0.01f);
   const auto begin = std::chrono::steady_clock::now();
@@ -42,11 +43,11 @@ double products() {
   return static_cast<double>(count) / took.count();
 }
 
-/// Near 1 where two of the processors are one core, or somebody else has the other: no second
-/// thread can make a product faster then.
+/// Near 1 if two of the processors share a core, or another program uses one: then a second thread
+/// cannot make a product faster.
 double products_of_two_threads_over_one() {
   const int before = threads();
-  set_threads(1);  // in a product
+  set_threads(1);  // threads in a product
   double one = 0, two = 0;
   for (int i = 0; i < 3; ++i) {
     one = std::max(one, products());

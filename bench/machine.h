@@ -1,4 +1,4 @@
-// bench/machine.h — what a benchmark ran on, in words.
+// bench/machine.h — describes the machine of a benchmark.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace reel::bench {
 
-/// Processor, what a second thread is worth, and Reel with its compiler, its kernels and its
-/// library for products: a line each. Takes 0.6 seconds.
+/// Returns a line each on the processor, the speed-up by a second thread, and Reel with its
+/// compiler, kernels and matrix library. Takes 0.6 seconds.
 std::vector<std::string> describe_machine();
 
 }  // namespace reel::bench

@@ -1,5 +1,5 @@
-// What gradients of long sequences take in memory, and in time for it, under each policy. Each run
-// is a process of its own, whose peak resident size the operating system tells.
+// Measures memory and time of gradients of long sequences under each policy. Each run is a process
+// of its own; the operating system reports its peak resident size.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,11 +26,11 @@ struct Policy {
   SwapMemory swap = false;
 };
 
-/// What a run took.
+/// Measurements of a run.
 struct Taken {
-  double seconds = 0, peak = 0;  ///< bytes, over what there was before, results not counted
-  double kept = 0;               ///< of that at most, for gradients
-  double written = 0, read = 0;  ///< to a file, from it
+  double seconds = 0, peak = 0;  ///< peak: bytes above those before the run, without results
+  double kept = 0;               ///< of these, the maximum for gradients
+  double written = 0, read = 0;  ///< bytes written to, read from a file
 };
 
 double status_bytes(const char* field) {
@@ -39,10 +39,10 @@ double status_bytes(const char* field) {
     if (line.rfind(field, 0) == 0) return std::stod(line.substr(std::strlen(field) + 1)) * 1024;
   throw Error(str("this system does not tell ", field));
 }
-/// The peak counts anew.
+/// Resets the peak.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// While it lives, what is printed is the moment at which the peak is noted.
+/// While it lives, records the peak when something is printed.
 class PeakWhenPrinted : public std::streambuf {
  public:
   PeakWhenPrinted() : before_(std::cout.rdbuf(this)) {}
@@ -60,10 +60,10 @@ class PeakWhenPrinted : public std::streambuf {
   double peak_ = 0;
 };
 
-/// results: the bytes of what a run gives. They have no pages before they are written to, on the
-/// way back, and so cannot hide what there was before that: a run that prints a loss tells the peak
-/// on the way there, without results; and of tensors, the most that were allocated is counted, with
-/// results as soon as there is memory for them.
+/// results: bytes of a run's results. Results have no pages before they are written, in the
+/// backward pass, and so cannot hide an earlier peak. A run that prints a loss therefore reports
+/// the peak up to then without results. For tensors, the maximum allocated is counted, which
+/// includes results as soon as their memory is allocated.
 Taken measure(const std::function<void()>& run, double results) {
   reset_peak();
   reset_peak_memory();
@@ -83,7 +83,7 @@ Taken measure(const std::function<void()>& run, double results) {
           static_cast<double>(spill_traffic().bytes_read - traffic.bytes_read)};
 }
 
-/// In a process of its own.
+/// Runs the function in a process of its own. Returns its measurements.
 Taken apart(const std::function<Taken()>& measured) {
   int ends[2];
   if (pipe(ends)) throw Error("cannot make a pipe");
@@ -104,7 +104,7 @@ Taken apart(const std::function<Taken()>& measured) {
   return taken;
 }
 
-/// The gradients of an LSTM's weights and of x; the loss takes something of every step.
+/// The gradients of an LSTM's weights and of x; the loss reads every step.
 Taken run_lstm(int steps, const Policy& policy, bool is_traced, int rounds) {
   set_threads(1);
   manual_seed(1);
@@ -131,7 +131,7 @@ Taken run_lstm(int steps, const Policy& policy, bool is_traced, int rounds) {
   const auto run = [&] { is_traced ? traced(arguments) : eager(arguments); };
   const double results = static_cast<double>(arguments.second.type().bytes());
   Taken first = measure(run, results);
-  // Of several rounds the fastest: memory is warm then.
+  // Takes the fastest of several rounds: memory is warm then.
   for (int round = 1; round < rounds; ++round)
     first.seconds = std::min(first.seconds, measure(run, results).seconds);
   return first;
@@ -178,8 +178,8 @@ void run_case(Group& group, const Case& c) {
   group.report_ratio(name, "peak_ratio_to_save_all", peaks, all_peaks);
 }
 
-/// A loop whose condition looks at the data; its gradient against that of one that keeps all, on so
-/// many steps as that has memory for.
+/// A loop whose condition reads data. Compares its gradient with one that keeps everything, on as
+/// many steps as memory allows for that.
 void run_unknown_length(Group& group, int steps, int prefix) {
   const std::string name = str("while T=", steps, " budget=16MiB");
   if (!group.wants(name)) return;
@@ -191,7 +191,7 @@ void run_unknown_length(Group& group, int steps, int prefix) {
       struct State {
         Tensor work, h, loss;
       };
-      // What a step adds depends on what it computed, and on where it is: data say when it ends.
+      // Each step adds an amount that depends on its values and position: data decide when it ends.
       const auto cond = [&](const State& s) { return s.work < static_cast<double>(steps) - 0.5; };
       const auto body = [&](const State& s) {
         const Tensor h = tanh(matmul(s.h, w) + sin(cast(s.work, f32) * 0.37));
@@ -204,10 +204,10 @@ void run_unknown_length(Group& group, int steps, int prefix) {
     return jit(grad(f))(w);
   };
   const Taken taken = apart([&] {
-    gradient(10, {});  // code and weights are there
+    gradient(10, {});  // so that code and weights are in memory
     return measure([&] { gradient(steps, Checkpoint::budget(16 << 20)); }, 0);
   });
-  // The second budget is so small that pieces between checkpoints have checkpoints of their own.
+  // The second budget is so small that replay segments have checkpoints of their own.
   const Tensor b = gradient(prefix, {});
   for (const std::int64_t bytes : {16 << 20, 256 << 10}) {
     const Tensor a = gradient(prefix, Checkpoint::budget(bytes));
@@ -219,7 +219,7 @@ void run_unknown_length(Group& group, int steps, int prefix) {
   group.report(name, str("same_bits_at_T=", prefix), "", {1});
 }
 
-/// libtorch's nn::LSTM at growing lengths: what a step takes, and how long a sequence may be.
+/// libtorch's nn::LSTM at growing lengths: memory per step, and the longest possible sequence.
 void run_libtorch(Group& group, double most) {
   const std::string name = str("libtorch lstm B=", kBatch, " I=", kIn, " H=", kHidden);
   if (!group.wants(name) || !libtorch()) return;

@@ -19,7 +19,7 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 using PrimitiveDesc = dnnl::rnn_primitive_desc_base;
 
-/// As many threads of OpenMP while it lives.
+/// Sets the number of OpenMP threads while it lives.
 class Threads {
  public:
   explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
@@ -33,14 +33,14 @@ class Threads {
 
 memory::desc of(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
 
-/// What forward and backward primitive are asked for. Weights are {layer, direction, in, gate,
+/// Descriptions for the forward and backward primitives. Weights are {layer, direction, in, gate,
 /// out}.
 struct Descs {
   memory::desc x, state, hs, input_weights, recurrent_weights, bias;
 
   Descs(const RnnProblem& p, Tag of_weights) {
     const memory::dim t = p.steps, b = p.batch, i = p.in, h = p.hidden, l = p.layers, g = p.gates();
-    // The bias within the reset candidate is a fourth gate's.
+    // The bias within the reset candidate counts as a fourth gate.
     const memory::dim biases = p.cell == Cell::gru_reset_after ? g + 1 : g;
     x = of({t, b, i}, Tag::tnc);
     state = of({l, 1, b, h}, Tag::ldnc);
@@ -55,8 +55,8 @@ struct BothDescs {
   PrimitiveDesc forward, backward;
 };
 
-// A state to begin with is given although it is zeros: without one, the LSTM's gradient of the
-// recurrent weights comes out wrong in oneDNN 2.6.
+// An initial state is given although it is zeros: without one, oneDNN 2.6 computes a wrong gradient
+// of the LSTM's recurrent weights.
 
 template <class Forward, class Backward>
 BothDescs gru_descs(const Descs& d, const dnnl::engine& engine) {
@@ -99,8 +99,8 @@ BothDescs descs_of(const RnnProblem& p, const dnnl::engine& engine) {
   return gru_descs<dnnl::gru_forward, dnnl::gru_backward>(descs, engine);
 }
 
-/// Its gates of a GRU are z, r, n where ours are r, z, n: the first two change places, in both
-/// directions. An LSTM's are the same.
+/// Converts the order of gates of a GRU: oneDNN's are z, r, n, ours r, z, n. The first two change
+/// places, in both directions. Gates of an LSTM stay unchanged.
 Floats with_gates_exchanged(const RnnProblem& p, Floats values) {
   if (p.cell == Cell::lstm) return values;
   const std::ptrdiff_t h = p.hidden, row = p.gates() * h;
@@ -127,7 +127,7 @@ class OnednnRnn {
     const memory hs(plain.hs, engine_), workspace(descs.forward.workspace_desc(), engine_);
 
     const memory state =
-        filled(plain.state, Floats(count(plain.state)));  // of both parts of an LSTM's
+        filled(plain.state, Floats(count(plain.state)));  // for both parts of an LSTM's state
 
     to_forward_ = {
         {DNNL_ARG_SRC_LAYER, x},
@@ -158,7 +158,7 @@ class OnednnRnn {
 
   void run() {
     const Threads scope(threads_);
-    // It adds to the gradients of parameters.
+    // oneDNN adds to the gradients of parameters.
     for (const int argument :
          {DNNL_ARG_DIFF_WEIGHTS_LAYER, DNNL_ARG_DIFF_WEIGHTS_ITER, DNNL_ARG_DIFF_BIAS}) {
       const memory& gradient = to_backward_.at(argument);
@@ -217,7 +217,7 @@ class OnednnRnn {
     const auto* first = static_cast<const float*>(plain.get_data_handle());
     return {first, first + count(desc)};
   }
-  /// All layers, one behind the other. rows: of each.
+  /// Returns the weights of all layers, concatenated. rows: of one layer.
   Floats weights(const std::string& name, int rows) const {
     Floats all;
     for (int l = 0; l < p_.layers; ++l) {
@@ -249,7 +249,7 @@ class OnednnRnn {
 bool is_in_onednn(const RnnProblem& p) {
   const bool is_known =
       p.cell == Cell::lstm || p.cell == Cell::gru_reset_after || p.cell == Cell::gru_reset_before;
-  // Layers above the first take as many features as they give.
+  // Layers above the first must have equal numbers of input and output features.
   const bool is_even = p.layers == 1 || (p.cell == Cell::lstm && p.in == p.hidden);
   return is_known && is_even && !p.is_ragged;
 }

@@ -1,4 +1,4 @@
-// bench/onednn.h — oneDNN's part in a comparison: its own recurrent layers, and its products.
+// bench/onednn.h — oneDNN's side of a comparison: its recurrent layers, and its products.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,17 @@
 
 namespace reel::bench {
 
-/// Whether it has layers of this kind: LSTM, and both forms of the GRU, at full length.
+/// Returns true if oneDNN has layers of this kind: LSTM, and both forms of the GRU, at full length.
 bool is_in_onednn(const RnnProblem& problem);
 
-/// Its forward and its backward primitive, on so many threads of OpenMP. Weights were brought into
-/// the layouts that the primitives ask for before, which does not count.
+/// Returns a run of the forward and backward primitives on `threads` OpenMP threads. Weights are
+/// converted to the primitives' layouts beforehand, uncounted.
 RnnRun onednn_rnn(const RnnProblem& problem, int threads);
 
-/// Which kernels it takes for that, in its words.
+/// Returns oneDNN's names of the kernels that it uses for that problem.
 std::string onednn_kernels(const RnnProblem& problem, int threads);
 
-/// A product of two square matrices that stay in the cache: the most that a core can do.
+/// A product of two square matrices that stay in the cache: the maximum speed of a core.
 struct Product {
   std::function<void()> run;
   double flops;

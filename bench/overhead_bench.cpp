@@ -1,5 +1,5 @@
-// What an op costs besides its arithmetic: in chains of small ops, in LSTM cells that are written
-// in ops, and in what a user's program takes to compile. One thread.
+// Measures the cost of an op besides its arithmetic, in chains of small ops and in LSTM cells
+// written in ops, and the compile time of a user's program. One thread.
 #include <string>
 
 #include "compile_time.h"
@@ -48,7 +48,7 @@ void compare_chains(Group& group) {
           {{"libtorch", Chain::forward_and_backward}});
 }
 
-/// A product, and the counter and the condition beside it.
+/// A product, with the counter and the condition of the loop.
 void time_traced_loop(Group& group) {
   const auto loop = jit([](const Tensor& x, const Tensor& factor) {
     return std::get<1>(while_loop([](Tensor i, Tensor) { return i < kChain; },

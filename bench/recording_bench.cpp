@@ -1,5 +1,5 @@
-// What the first call of a traced function takes, recording, passes and plan together, by how many
-// outputs, parameters or loops the function has; and what a later call takes besides its ops.
+// Measures the first call of a traced function (recording, passes and plan) by its number of
+// outputs, parameters or loops, and the cost of a later call besides its ops.
 #include <vector>
 
 #include "harness.h"
@@ -37,7 +37,7 @@ void first_calls(Group& group, int n) {
   recorded::chain_of_carries(n / 4, named("chain of carries", n / 4));
 }
 
-/// What comes before the graph runs: the leaves of the arguments, and the search for the trace.
+/// The cost before the graph runs: flattening the arguments, and finding the trace.
 void later_calls(Group& group) {
   for (const int n : {1, 100}) {
     const std::string name = "later call, tensors=" + std::to_string(n);

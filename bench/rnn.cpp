@@ -12,7 +12,7 @@
 namespace reel::bench {
 namespace {
 
-/// What gradients are taken of.
+/// The variables of the gradients.
 template <class C>
 struct Arguments {
   Tensor x;
@@ -25,7 +25,7 @@ struct Results {
   Arguments<C> gradient;
 };
 
-/// hs and the gradients, in one function.
+/// Computes hs and the gradients, in one function.
 struct Step {
   template <class C>
   Results<C> operator()(const Arguments<C>& arguments, const Tensor& cotangent) const {
@@ -37,8 +37,8 @@ struct Step {
   }
 };
 
-/// Every parameter as all libraries have it. The scales of a normalisation stay at 1: others would
-/// make another cell of it.
+/// Sets each parameter to the values that all libraries use. Scales of a normalisation stay at 1:
+/// other values would change the cell.
 template <class C>
 C with_numbers(const C& cell, const RnnProblem& p) {
   TreeLeaves leaves = flatten(cell);
@@ -89,7 +89,7 @@ RnnRun run_of(const RnnProblem& p, const C& cell, const std::optional<JitOptions
           numbers};
 }
 
-/// How cells are called in names of cases: before the sizes, and behind them.
+/// Returns the words for a cell in names of cases: before the sizes, and behind them.
 std::pair<const char*, const char*> words_of(Cell cell) {
   switch (cell) {
     case Cell::lstm:

@@ -1,4 +1,4 @@
-// bench/rnn.h — the work that recurrent layers are timed at, in numbers that any library can take.
+// bench/rnn.h — the recurrent layers that are timed, with values for any library.
 #pragma once
 
 #include <functional>
@@ -24,51 +24,51 @@ enum class Cell {
   weight_norm_lstm,  ///< WeightNormLstmCell of cells.h
 };
 
-/// Recurrent layers one above another over `batch` sequences, from a state of zeros. What is asked
-/// for are the outputs hs of the last layer, and the gradients of sum(hs · cotangent) with respect
-/// to x and all parameters: what a training step asks of them, whatever the loss.
+/// Stacked recurrent layers over `batch` sequences, from a state of zeros. Results are the outputs
+/// hs of the last layer, and the gradients of sum(hs · cotangent) with respect to x and all
+/// parameters: the work of a training step, whatever the loss.
 struct RnnProblem {
   Cell cell = Cell::lstm;
   int steps, batch, in, hidden;
   int layers = 1;
   bool is_ragged = false;  ///< sequences of 10 to 100 % of the steps, evenly spread
 
-  /// As cases are called: "lstm T=1000 B=16 I=64 H=128".
+  /// Returns the name of the case: "lstm T=1000 B=16 I=64 H=128".
   std::string name() const;
-  /// As sizes stand in names of cases: "T=1000 B=16 I=64 H=128".
+  /// Returns the sizes as in names of cases: "T=1000 B=16 I=64 H=128".
   std::string sizes() const;
   int gates() const;
-  /// Of the matrix products at full length, forward and backward.
+  /// Returns the flops of the matrix products at full length, forward and backward.
   double flops() const;
 
-  /// Random numbers that are the same whoever asks: elements of the normal distribution, of
-  /// variance 1 for x and cotangent, 1 / hidden for parameters. Names and shapes:
+  /// Returns random numbers that depend on the name only: normally distributed, with variance 1 for
+  /// x and cotangent, and 1 / hidden for parameters. Names and shapes:
   ///   x                      {steps, batch, in}
   ///   cotangent              {steps, batch, hidden}, as hs
   ///   cell.input_weight      {in, gates hidden}, gates in the order of LstmCell or GruCell
   ///   cell.recurrent_weight  {hidden, gates hidden}
   ///   cell.bias              {gates hidden}
-  ///   cell.candidate_bias    {hidden}, where the reset comes after the product
-  /// In layer i of several they begin with cell.cells.i. instead.
+  ///   cell.candidate_bias    {hidden}, if the reset comes after the product
+  /// In layer i of several, names begin with cell.cells.i. instead.
   Floats draw(const std::string& name, std::size_t count) const;
-  /// Of the sequences: their lengths.
+  /// Returns the lengths of the sequences.
   std::vector<int> lengths() const;
 };
 
-/// One library's way to it.
+/// One library's implementation.
 struct RnnRun {
   /// Leaves the results in the library's tensors, as a user's training step would.
   std::function<void()> run;
-  /// hs, and the gradients by the names above, of the last run.
+  /// Returns hs and the gradients of the last run, by the names above.
   std::function<Numbers()> numbers;
 };
 
-/// `recur` over a cell that is written in ops, differentiated on the tape, or in a trace.
+/// Returns runs of `recur` over a cell written in ops: differentiated on the tape, or in a trace.
 RnnRun eager_rnn(const RnnProblem& problem);
 RnnRun traced_rnn(const RnnProblem& problem, const JitOptions& options = {});
 
-/// Throws Error, which names the first array that only one of them has, or that is off by more than
-/// 1e-3 of its largest element.
+/// Throws Error if the arrays differ. It names the first array that only one side has, or that
+/// differs by more than 1e-3 of its largest element.
 void check_same(const Numbers& expected, const Numbers& actual);
 
 }  // namespace reel::bench

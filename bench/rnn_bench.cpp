@@ -1,6 +1,6 @@
-// What a recurrent layer costs, forward and backward with all gradients, as users write it: cells
-// in ops, traced; beside the layers that others have made by hand. And what loops, traces and
-// training steps cost around them.
+// Measures recurrent layers, forward and backward with all gradients, as users write them (cells in
+// ops, traced), and hand-written layers of other libraries. Also measures loops, traces and
+// training steps around them.
 #include <random>
 #include <set>
 #include <string>
@@ -31,18 +31,18 @@ std::string name_of(const RnnProblem& p, int threads) {
   return str(p.name(), " threads=", threads);
 }
 
-/// Contenders at one problem, timed, and then asked what they computed.
+/// Contenders for one problem: times them, then compares their results.
 class Comparison {
  public:
   Comparison(Group& group, const RnnProblem& problem, int threads)
       : group_(group), problem_(problem), name_(name_of(problem, threads)), threads_(threads) {}
 
-  /// Of this problem; the first one is right.
+  /// Adds a contender for this problem; the first one is the reference.
   void add(const std::string& name, const RnnRun& run) {
     checked_.emplace_back(contenders_.size(), run);
     contenders_.push_back({name, run.run});
   }
-  /// Of other work.
+  /// Adds a contender for other work.
   void add_other(const std::string& name, const std::function<void()>& run) {
     contenders_.push_back({name, run});
   }
@@ -64,7 +64,7 @@ class Comparison {
   }
 
   const std::string& name() const { return name_; }
-  /// Seconds; null where there is no such contender.
+  /// Returns the seconds of a contender; null if there is none of that name.
   const Turns* find(const std::string& contender) const {
     for (std::size_t i = 0; i < contenders_.size(); ++i)
       if (contenders_[i].name == contender) return &turns_[i];
@@ -80,7 +80,7 @@ class Comparison {
     if (const Turns* turns = find(contender))
       group_.report_ratio(name_, "ratio_to_" + contender, turns_of("reel"), *turns);
   }
-  /// Those beside whom it stands: milliseconds of all, and then the ratios.
+  /// Reports milliseconds of all contenders, then ratios to `others`.
   void report(const std::vector<std::string>& others) const {
     report_milliseconds("reel");
     for (const std::string& other : others) report_milliseconds(other);
@@ -97,14 +97,14 @@ class Comparison {
   std::vector<Turns> turns_;
 };
 
-/// Of seconds, what a unit of work took.
+/// Returns seconds per unit of work.
 Turns per(const Turns& turns, double work) {
   Turns result = turns;
   for (double& seconds : result) seconds /= work;
   return result;
 }
 
-/// flops of the products over seconds, as a share of what a core can do.
+/// Reports the products' flops per second as a share of the maximum of a core.
 void report_fraction_of_roof(Group& group, const Comparison& c, const RnnProblem& problem,
                              const Product& product) {
   group.report_ratio(c.name(), "fraction_of_roof", per(c.turns_of("roof"), product.flops),
@@ -151,14 +151,14 @@ void compare_with_two_threads(Group& group, const RnnProblem& problem) {
   c.report_milliseconds("1_thread");
   if (const Turns* one = c.find("1_thread"))
     group.report_ratio(c.name(), "speedup_over_1_thread", *one, c.turns_of("reel"));
-  // To whichever of the peer's two ways is faster.
+  // Compares with the faster of the peer's two ways.
   const Turns *two = c.find("onednn_2_threads"), *one = c.find("onednn_1_thread");
   if (two && one)
     group.report_ratio(c.name(), "ratio_to_onednn", c.turns_of("reel"),
                        median(*two) < median(*one) ? *two : *one);
 }
 
-/// A cell that is no LSTM beside the LSTM of its sizes.
+/// Compares another cell with the LSTM of its sizes.
 void compare_with_lstm(Group& group, const RnnProblem& problem) {
   Comparison c(group, problem, 1);
   if (!group.wants(c.name())) return;
@@ -183,7 +183,7 @@ void compare_with_lstm(Group& group, const RnnProblem& problem) {
   report_fraction_of_roof(group, c, problem, product);
 }
 
-/// Sequences of different lengths beside the same number at full length.
+/// Compares sequences of different lengths with as many of full length.
 void compare_with_full_length(Group& group, RnnProblem problem, int threads) {
   const RnnProblem full = problem;
   problem.is_ragged = true;
@@ -200,8 +200,8 @@ void compare_with_full_length(Group& group, RnnProblem problem, int threads) {
   group.report(c.name(), "live_work", "ratio", {steps / problem.batch / problem.steps});
 }
 
-/// The instructions of a step in the only loop of a plan, with the one of its condition:
-/// element-wise ops that are fused are one.
+/// Returns the instructions of a step in a plan's only loop, including its condition; fused
+/// element-wise ops count as one.
 double instructions_of_step(const std::string& explained) {
   const std::string_view before = " instruction";
   const std::size_t end = explained.find(before, explained.find("\nloop 1: "));
@@ -209,8 +209,8 @@ double instructions_of_step(const std::string& explained) {
   return std::stod(explained.substr(explained.rfind(' ', end - 1) + 1)) + 1;
 }
 
-/// A loop that does next to nothing, 100,000 times: what an op costs, and an instruction of the
-/// plan. ops: of a step, as they are written.
+/// Runs a nearly empty loop 100,000 times, for the cost of an op and of an instruction. ops: of a
+/// step, as written.
 template <class Loop>
 void time_small_loop(Group& group, const std::string& name, int ops, const Loop& body) {
   constexpr int kIterations = 100'000;
@@ -232,7 +232,7 @@ void time_small_loop(Group& group, const std::string& name, int ops, const Loop&
 }
 
 void time_small_loops(Group& group) {
-  // The comparison and the sum; a state that stays as it is costs nothing.
+  // The comparison and the sum; a state that stays unchanged costs nothing.
   time_small_loop(group, "counter loop", 2, [](const Tensor& y) { return y; });
   time_small_loop(group, "scalar loop", 6, [](const Tensor& y) { return y - 0.1 * sin(y) * y; });
 }
@@ -272,7 +272,7 @@ class CharRnnStep {
   Tensor text_;
 };
 
-/// Traced on some threads, beside eager on one.
+/// Compares traced training on some threads with eager training on one.
 void compare_char_rnn(Group& group, int threads) {
   const std::string name = str("char_rnn step ", CharRnnStep::sizes(64), " threads=", threads);
   if (!group.wants(name)) return;
@@ -288,8 +288,8 @@ void compare_char_rnn(Group& group, int threads) {
   set_threads(1);
 }
 
-/// A first call beside later ones of the same step, whose run takes as long. The sequence is long
-/// enough for chunks, which are part of what passes do.
+/// Compares a first call with later ones of the same step, whose runs take as long. The sequence is
+/// long enough for chunks, which are part of the passes' work.
 void time_tracing(Group& group) {
   constexpr int kTimes = 9, kSteps = 256, kLater = 3;
   const std::string name = "trace, passes and plan of an lstm training step";
@@ -327,7 +327,7 @@ void compare_all(Group& group) {
   time_tracing(group);
 }
 
-/// The cases' kernels, each line once.
+/// Notes the kernels of all cases, each line once.
 void note_kernels() {
   std::set<std::string> lines;
   for (const RnnProblem& sizes : kLstms)

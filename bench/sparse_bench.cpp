@@ -1,5 +1,5 @@
-// What a step of training costs that reads few rows of a large table: with the gradient as rows,
-// and as a whole table.
+// Measures training steps that read few rows of a large table: with the gradient as rows, and as a
+// whole table.
 #include "harness.h"
 #include "reel/reel.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kFeature = 64;
 
-/// What a step takes and gives.
+/// Input and output of a step.
 template <class Table>
 struct State {
   Table table;
@@ -18,7 +18,7 @@ struct State {
 Tensor rows_of(const Tensor& table, const Tensor& ids) { return gather(table, ids, 0); }
 Tensor rows_of(const EmbeddingTable& table, const Tensor& ids) { return gather(table, ids); }
 
-/// Looked up all at once.
+/// Looks up all ids at once.
 struct AtOnce {
   template <class Table>
   Tensor operator()(const Table& table, const Tensor& ids) const {
@@ -26,7 +26,7 @@ struct AtOnce {
   }
 };
 
-/// Looked up step by step, in the body of a scan.
+/// Looks up ids step by step, in the body of a scan.
 struct StepByStep {
   template <class Table>
   Tensor operator()(const Table& table, const Tensor& ids) const {
@@ -65,7 +65,7 @@ void compare(Group& group, std::int64_t rows, const Tensor& ids, const std::stri
                 Clock::processor);
 }
 
-/// Steps of training one by one, and as one loop that has the table in its state.
+/// Training steps one by one, and as one loop with the table in its state.
 void compare_loop(Group& group, std::int64_t rows, const Tensor& ids) {
   const std::string full = str("adam, steps in one loop rows=", rows, " feature=", kFeature,
                                " steps=", ids.type().sizes()[0], " read=", ids.type().sizes()[1]);

@@ -1,4 +1,4 @@
-// In place of libtorch.cpp where there is no libtorch.
+// Replaces libtorch.cpp in builds without libtorch.
 #include "libtorch.h"
 
 namespace reel::bench {

@@ -1,4 +1,4 @@
-// The door: bind() applies an op in the active context.
+// bind(): applies an op in the active context.
 #include "reel/core/bind.h"
 
 #include "reel/core/graph_builder.h"
@@ -14,7 +14,7 @@ namespace reel {
 Tensor take_or_allocate(OpInputs inputs, const TensorType& type) {
   for (const OpInput& input : inputs) {
     if (!may_take(input, type)) continue;
-    input.tensor->block()->id = next_block_id();  // it is another value from now on
+    input.tensor->block()->id = next_block_id();  // the block holds a new value from here on
     return std::move(const_cast<Tensor&>(*input.tensor));
   }
   return Tensor(allocate_block(type));
@@ -39,7 +39,7 @@ namespace {
   throw ArgumentError(str(op.name, ": was given an empty Tensor"));
 }
 
-/// Lists the types of inputs, which must have values -> whether any is a temporary.
+/// Collects the types of inputs. Throws if one has no value. Returns true if any is a temporary.
 inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   bool any_temporary = false;
   for (const OpInput& input : inputs) {
@@ -74,8 +74,8 @@ inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   return compute_one(op, attrs, inputs, may_reuse);
 }
 
-/// Tapes tell values apart by their blocks: an output that is an input, an element of a list, or
-/// another output as well becomes a value of its own.
+/// Tapes tell values apart by their blocks. An output that is also an input, an element of a list,
+/// or another output gets a block of its own.
 void make_own(Tensors& outputs) {
   for (Tensor& output : outputs) {
     if (output.ref().unique()) continue;
@@ -89,7 +89,7 @@ Tensors compute_all(const Op& op, const AttrsRef& attrs, OpInputs inputs, bool m
   Tensors outputs;
   if (op.kernel_decides_types) {
     {
-      ModeScope plain({});  // such kernels apply ops themselves, which concern no tape
+      ModeScope plain({});  // such kernels apply ops themselves, which no tape may record
       KernelArgs args{op, attrs.get(), inputs, may_reuse, {}, {}, &outputs};
       as_op(op, [&] { op.kernel(args); });
     }
@@ -111,7 +111,7 @@ void tell_tapes(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     tape->record(op, attrs, inputs, outputs);
 }
 
-/// The inputs as the active context sees them, held for as long as an op is applied.
+/// The inputs as the active context shows them, held while an op is applied.
 class SeenInputs {
  public:
   explicit SeenInputs(OpInputs inputs) {
@@ -119,7 +119,7 @@ class SeenInputs {
     if (thread_mode.builder) {  // a tape in a trace knows a captured tensor by its promise
       for (const OpInput& input : inputs)
         tensors_.push_back(thread_mode.builder->lift(*input.tensor));
-    } else {  // ended entries of a scan must not show
+    } else {  // values of finished entries of a scan must be hidden
       EntryScope* entries = thread_mode.entries;
       ModeScope aside(
           {nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
@@ -145,7 +145,7 @@ Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   return outputs;
 }
 
-/// Neither a trace nor ended entries change what an op sees.
+/// Returns true if neither a trace nor finished entries change the inputs of an op.
 bool is_plain() { return !thread_mode.builder && !thread_mode.entries; }
 
 [[gnu::noinline]] Tensor bind_first(const Op& op, OpInputs inputs, const AttrsRef& attrs) {

@@ -22,7 +22,7 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) {
   }
 }
 
-/// The block whose data are counted; null where they are not.
+/// Returns the block whose data are counted; null if they are not.
 TensorBlock* counted(TensorBlock& block) {
   TensorBlock* const owner = block.storage ? block.storage.get() : &block;
   const bool is_counted = owner->kind == BlockKind::dense || owner->kind == BlockKind::promise;
@@ -94,7 +94,7 @@ void count_elements_made_since(std::uint64_t begin, const Tensor& list, MemoryCl
 
 void count_bytes(MemoryClass what, std::int64_t bytes) {
   memory_counts.add(what, bytes);
-  memory_counts.publish();  // a thread frees what its plans held when its counts are closed
+  memory_counts.publish();  // a thread frees its plans' memory after its counts are closed
 }
 void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes) {
   memory_counts.move(from, to, bytes);

@@ -1,5 +1,4 @@
-// eager/memory_counts.h — MemoryCounts, what a thread has allocated and freed since it last said
-// so.
+// eager/memory_counts.h — MemoryCounts: a thread's allocations and frees since it last published.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 
 namespace reel {
 
-/// Bytes by class, and of all. A thread counts for itself, without an atomic access for each block,
-/// and publishes what came together.
+/// Bytes by class, and in all. Each thread counts on its own, without an atomic access per block,
+/// and publishes sums. Not thread-safe: one object per thread.
 class MemoryCounts {
  public:
   static constexpr int kClasses = 5, kAll = kClasses;
@@ -25,6 +24,7 @@ class MemoryCounts {
     grow(static_cast<int>(to), bytes);
     if (is_much(static_cast<int>(from)) || is_much(static_cast<int>(to))) publish();
   }
+  /// Adds the counts to the global ones and resets them.
   void publish();
 
  private:

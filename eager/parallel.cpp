@@ -1,4 +1,4 @@
-// parallel_for and Helpers on an arena of oneTBB's, and the number of its threads.
+// parallel_for and Helpers on a oneTBB arena, and the number of its threads.
 #include "reel/core/parallel.h"
 
 #include <tbb/info.h>
@@ -32,8 +32,8 @@ namespace reel {
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-// Debian's oneTBB is not instrumented: that parts begin after the call does, and end before it
-// does, has to be said.
+// Debian's oneTBB is not instrumented. These calls tell ThreadSanitizer that parts begin after the
+// call begins, and end before it ends.
 void happened_before(void* what) { __tsan_release(what); }
 void happens_after(void* what) { __tsan_acquire(what); }
 #else
@@ -41,14 +41,15 @@ void happened_before(void*) {}
 void happens_after(void*) {}
 #endif
 
-/// That the program may use. oneTBB has no more threads than that, and warns who asks for more.
+/// Returns the number of processors that the program may use. oneTBB has no more threads, and warns
+/// if more are requested.
 int processors() {
   static const int count = tbb::info::default_concurrency();
   return count;
 }
 
 /// Returns how many threads beside this one can be started, at most `wanted`. oneTBB starts them
-/// one by one, and ends the program where a thread of its own is refused the next one.
+/// one by one, and ends the program if starting one fails.
 int startable(int wanted) {
   static std::atomic<int> were_startable = 0;
   if (wanted <= were_startable) return wanted;
@@ -57,7 +58,7 @@ int startable(int wanted) {
   std::latch all_are_started(1);
   try {
     while (std::ssize(started) < wanted) started.emplace_back([&] { all_are_started.wait(); });
-  } catch (...) {  // the caller does the work alone, or with those
+  } catch (...) {  // the caller works alone, or with the threads that started
   }
   all_are_started.count_down();
   for (std::thread& thread : started) thread.join();
@@ -89,8 +90,8 @@ std::shared_ptr<Arena> current_setting() {
   return setting();
 }
 
-/// That of the part which runs on this thread: calls inside it stay there, since threads that wait
-/// for room in each other's arenas could wait forever.
+/// The arena of the part that runs on this thread. Calls inside the part stay in it, since threads
+/// that wait for room in each other's arenas could wait forever.
 constinit thread_local Arena* running_in = nullptr;
 
 class Call {
@@ -109,15 +110,15 @@ class Call {
       happened_before(&begin_);
       try {
         arena.tasks.execute([&] {
-          // A thread that waits here for its parts takes up no others, of which it may be in the
-          // middle of one: what the part holds, a lock for example, they could wait for.
+          // While a thread waits here for its parts, it runs no others. If it is inside another
+          // part, that part may hold a lock, for example, for which they would wait.
           tbb::this_task_arena::isolate([&] {
             tbb::parallel_for(0, count_, Part{this, &arena}, tbb::simple_partitioner{});
           });
         });
       } catch (const std::bad_alloc&) {
-        // No part throws: oneTBB found no memory for a task. The parts that have begun are done,
-        // and the others run here.
+        // Parts do not throw: oneTBB found no memory for a task. Parts that have begun are done,
+        // and the remaining ones run here.
         while (next_.load(std::memory_order_relaxed) < count_) run_next(arena);
       }
       happens_after(&end_);
@@ -126,15 +127,15 @@ class Call {
   }
 
  private:
-  /// What oneTBB copies from thread to thread: it is not instrumented, so that ThreadSanitizer does
-  /// not see how the copy gets there, and run_part() can only say so once the copy has been read.
+  /// Copied by oneTBB from thread to thread. oneTBB is not instrumented, so that ThreadSanitizer
+  /// does not see the copy; run_part() can report it only after reading the copy.
   struct Part {
     Call* call;
     Arena* arena;
     [[gnu::no_sanitize("thread")]] void operator()(int) const { call->run_next(*arena); }
   };
 
-  /// oneTBB halves the range again and again: a thread that helps begins in its middle. Parts begin
+  /// oneTBB halves the range repeatedly, so that a helping thread begins in its middle. Parts begin
   /// in their order instead, so that callers may put long ones first.
   [[gnu::noinline]] void run_next(Arena& arena) noexcept {
     run_part(next_.fetch_add(1, std::memory_order_relaxed), arena);
@@ -158,7 +159,7 @@ class Call {
       }
     }
     running_in = before;
-    memory_counts.publish();  // memory() asks no other threads
+    memory_counts.publish();  // memory() does not read other threads' counts
     happened_before(&end_);
   }
 
@@ -172,7 +173,7 @@ class Call {
   RandomParts random_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  char begin_ = 0, end_ = 0;  // what ThreadSanitizer knows the two moments by
+  char begin_ = 0, end_ = 0;  // addresses that stand for the two events in ThreadSanitizer
 };
 
 }  // namespace
@@ -205,7 +206,7 @@ struct Helpers::State {
         setting(running_in ? nullptr : current_setting()),
         arena(running_in ? running_in : setting.get()) {}
 
-  /// Copied by oneTBB, as the parts of a Call are.
+  /// Copied by oneTBB, like the parts of a Call.
   struct Task {
     State* state;
     [[gnu::no_sanitize("thread")]] void operator()() const { state->run(); }
@@ -225,11 +226,11 @@ struct Helpers::State {
 
   void (*const work)(void*);
   void* const context;
-  const std::shared_ptr<Arena> setting;  // held while it is used
+  const std::shared_ptr<Arena> setting;  // held while in use
   Arena* const arena;
   const DenormalMode denormals = DenormalMode::now();
   tbb::task_group tasks;
-  char begin = 0, end = 0;  // what ThreadSanitizer knows the two moments by
+  char begin = 0, end = 0;  // addresses that stand for the two events in ThreadSanitizer
 };
 
 Helpers::Helpers(void (*work)(void*), void* context)
@@ -243,7 +244,7 @@ void Helpers::lead(void (*lead)(void*)) {
   bool has_led = false;
   try {
     state_->arena->tasks.execute([&] {
-      // As in a Call: a thread that waits takes up nothing else.
+      // As in a Call: a waiting thread runs nothing else.
       tbb::this_task_arena::isolate([&] {
         has_led = true;
         lead(state_->context);

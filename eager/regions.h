@@ -1,12 +1,13 @@
-// eager/regions.h — memory of blocks, from the system on huge pages.
+// eager/regions.h — system memory for blocks, on huge pages.
 #pragma once
 
 #include <cstddef>
 
 namespace reel {
 
-/// So many bytes that begin at a cache line; null where there are none.
+/// Returns `bytes` bytes aligned to a cache line; null if there is no memory. Thread-safe.
 void* take_memory(std::size_t bytes);
+/// Frees memory from take_memory(), on any thread. Thread-safe.
 void give_memory_back(void* memory);
 
 }  // namespace reel

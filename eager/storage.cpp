@@ -15,10 +15,10 @@
 namespace reel {
 namespace {
 
-// Pools hold freed blocks of one size each. Data of tensors up to 4 KiB takes multiples of a cache
-// line, then four sizes per power of two to 256 MiB, and the header comes on top: most tensors have
-// such a size. A loop frees and allocates the same few sizes again and again; a pool makes that two
-// pointer moves, and spares large blocks the system's work on their pages.
+// A pool holds freed blocks of one size. Data of tensors up to 4 KiB take multiples of a cache
+// line, then four sizes per power of two up to 256 MiB, plus the header: most tensors have such a
+// size. A loop frees and allocates the same few sizes repeatedly. A pool makes that two pointer
+// moves, and saves the system's page handling for large blocks.
 constexpr std::size_t kHeader = sizeof(TensorBlock);
 constexpr int kSmallBits = 12, kLargestBits = 28;
 constexpr int kSmall = static_cast<int>(((std::size_t{1} << kSmallBits) + kHeader) / 64);
@@ -27,20 +27,21 @@ constexpr std::size_t kLine = 64;
 static_assert(kHeader % kLine == 0);
 constexpr std::uint8_t kNoPool = 255;
 constexpr int kMostSmall = 1 << 15;  // per pool of small blocks and thread
-constexpr std::int64_t kMostLargeBytes = std::int64_t{256} << 20;  // all pools of large ones
+constexpr std::int64_t kMostLargeBytes = std::int64_t{256} << 20;  // in all pools of large blocks
 
 struct Freed {
   Freed* next;
 };
 struct Pool {
   Freed* first = nullptr;
-  int room = 0;  // for so many more; none before the thread's pools are open, and after
+  int room = 0;  // free places; 0 before the thread's pools open and after they close
 };
 struct Pools {
   std::array<Pool, kPools> pools{};
-  std::int64_t large_bytes = 0;  // that pools of large blocks hold
+  std::int64_t large_bytes = 0;  // bytes in pools of large blocks
   bool opened = false;
-  bool closed = false;  // at the thread's end: nothing is pooled or left uncounted any more
+  bool closed = false;  // at the end of the thread: blocks are no longer pooled, and counts are
+                        // published at once
 };
 constinit thread_local Pools local{};
 
@@ -81,8 +82,8 @@ void open() {
   for (Pool& pool : local.pools) pool.room = kMostSmall;
 }
 
-/// Takes a large block into the pools, which hold no more than they may: what lies there longest
-/// cannot be told, so the largest blocks go first.
+/// Adds a large block to the pools' bytes and enforces their limit. The age of pooled blocks is
+/// unknown, so the largest are freed first.
 void keep_large(int number) {
   local.large_bytes += static_cast<std::int64_t>(pool_bytes(number));
   if (local.large_bytes <= kMostLargeBytes) return;
@@ -108,14 +109,14 @@ constinit thread_local std::uint64_t last_id = 0;
       ++pool.room;
       if (number >= kSmall) local.large_bytes -= static_cast<std::int64_t>(pool_bytes(number));
       Freed* block = std::exchange(pool.first, pool.first->next);
-      // The next one may have been freed long ago; by when it is asked for, its lines are here.
+      // Prefetch the next block, which may have been freed long ago.
       __builtin_prefetch(pool.first);
       __builtin_prefetch(reinterpret_cast<char*>(pool.first) + kLine, 1);
       return block;
     }
     bytes = pool_bytes(number);
   }
-  if (!local.opened) open();  // so that a thread that frees nothing publishes what it took, too
+  if (!local.opened) open();  // a thread that frees nothing must publish its allocations too
   void* memory = take_memory(bytes);
   if (!memory) throw_no_memory(static_cast<std::int64_t>(bytes));
   return memory;
@@ -176,8 +177,8 @@ Ref<TensorBlock> allocate_view(const TensorType& type, const Ref<TensorBlock>& s
 
 Ref<TensorBlock> allocate_foreign(const TensorType& type, void* data,
                                   Ref<const BlockAttachment> owner) {
-  // The owner hangs on a block without elements of which the tensor is a view, as views of the
-  // tensor will be.
+  // A block without elements holds the owner. The tensor is a view of it, as views of the tensor
+  // will be.
   static const auto& nothing = *new TensorType(boolean, {0});  // never destroyed
   const Ref<TensorBlock> holder(new_block(nothing, 0));
   holder->data = holder.get() + 1;
