@@ -1,10 +1,10 @@
-# cmake -D COMPILER=... -D FLAGS=... -D INCLUDE=... -D FOLDER=... -D BUILD=... -P CheckCompileErrors.cmake: each program
-# of FOLDER is refused, with the sentence that its first line names, in a few lines.
+# cmake -D COMPILER=... -D FLAGS=... -D INCLUDE=... -D FOLDER=... -D BUILD=... -P CheckCompileErrors.cmake:
+# checks that each program of FOLDER fails to compile, with the sentence in its first line, in at most 40 lines of output.
 cmake_minimum_required(VERSION 3.25)
 
 set(most_lines 40)
 set(compile ${COMPILER} ${FLAGS} -std=c++20 -fdiagnostics-color=never)
-# The headers are compiled once, for all programs.
+# Precompiles the headers once for all programs.
 file(MAKE_DIRECTORY ${BUILD}/reel)
 execute_process(COMMAND ${compile} -w -x c++-header -I${INCLUDE} ${INCLUDE}/reel/reel.h -o ${BUILD}/reel/reel.h.gch
   COMMAND_ERROR_IS_FATAL ANY)

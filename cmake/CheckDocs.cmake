@@ -1,7 +1,7 @@
-# cmake -D ROOT=... -P CheckDocs.cmake: code on pages of docs/ that names its file (// core/ops/unary.cpp) is in that file.
+# cmake -D ROOT=... -P CheckDocs.cmake: checks that code in docs/ that names its file (// core/ops/unary.cpp) is in it.
 cmake_minimum_required(VERSION 3.25)
 
-# Blanks do not count: a page may indent less than the file does.
+# Ignores whitespace: a page may indent less than the file does.
 function(squeeze text result)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
   string(STRIP "${text}" text)
@@ -11,7 +11,7 @@ endfunction()
 file(GLOB pages ${ROOT}/docs/*.md)
 foreach(page IN LISTS pages)
   file(READ ${page} text)
-  # Lists of CMake are separated by semicolons, which code is full of.
+  # Semicolons separate the elements of CMake lists, and are frequent in code.
   string(REPLACE ";" "\\;" text "${text}")
   string(REGEX MATCHALL "```cpp\n// [^\n]+\n[^`]*```" blocks "${text}")
   foreach(block IN LISTS blocks)

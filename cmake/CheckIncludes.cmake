@@ -1,4 +1,5 @@
-# cmake -D ROOT=... -P CheckIncludes.cmake: includes go downwards, and autodiff knows neither eager nor trace.
+# cmake -D ROOT=... -P CheckIncludes.cmake: checks that includes go downwards; autodiff includes neither eager
+# nor trace.
 cmake_minimum_required(VERSION 3.25)
 
 set(may_include_core core)

@@ -1,7 +1,7 @@
 # cmake -D NM=... -D OBJECTS=... -P CheckIsaSymbols.cmake
 #
-# Of an inline function that several files use the linker keeps one copy, any of them. Objects compiled for newer
-# processors must therefore define no such (weak) function outside their own namespace reel::ISA.
+# If several files use an inline function, the linker keeps any one of the copies. Objects compiled for newer processors
+# must therefore define no such (weak) function outside their own namespace reel::ISA.
 cmake_minimum_required(VERSION 3.25)
 
 if(NOT OBJECTS)

@@ -1,5 +1,5 @@
-# cmake -D ROOT=... -P CheckSemantics.cmake: every case (`V10`, `Case48`) and test (`Suite.Name`) that docs/semantics.md names
-# is there: a case is the name of a test, or a part of one between underscores.
+# cmake -D ROOT=... -P CheckSemantics.cmake: checks that every case (`V10`, `Case48`) and test (`Suite.Name`) named in
+# docs/semantics.md exists. A case is the name of a test, or a part of one between underscores.
 cmake_minimum_required(VERSION 3.25)
 
 set(names "")

@@ -1,5 +1,5 @@
-# cmake -D ROOT=... -P CheckStreams.cmake: the library prints and reads numbers in one way, which no locale changes:
-# TextStream and str() of core/str.h, std::to_chars and std::from_chars.
+# cmake -D ROOT=... -P CheckStreams.cmake: checks that the library prints and reads numbers independently of the locale,
+# by TextStream and str() of core/str.h, std::to_chars and std::from_chars.
 cmake_minimum_required(VERSION 3.25)
 
 set(depends_on_locale

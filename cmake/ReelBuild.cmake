@@ -1,4 +1,4 @@
-# What all targets of the project share: build type, ccache, the reel/ include prefix, warnings, packages' flags.
+# Settings of all targets: build type, ccache, the reel/ include prefix, warnings, packages' flags.
 include(GNUInstallDirs)
 
 if(PROJECT_IS_TOP_LEVEL)
@@ -9,8 +9,8 @@ if(PROJECT_IS_TOP_LEVEL)
 
   find_program(CCACHE_PROGRAM ccache)
   if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # With the base directory, a clone at another place finds what this one has compiled; without the sloppiness,
-    # files that use a precompiled header would not be cached.
+    # With the base directory, clones in other folders share the cache. Without the sloppiness, files that use a
+    # precompiled header would not be cached.
     set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
@@ -19,14 +19,14 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# Sources include "reel/core/tensor.h" as users do; in the tree, `reel` is a link to the checkout.
+# Sources include "reel/core/tensor.h" as users do; in the build tree, `reel` is a link to the checkout.
 set(link ${PROJECT_BINARY_DIR}/include/reel)
 if(NOT IS_SYMLINK ${link})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${link} SYMBOLIC)
 endif()
 
-# What every folder's target needs to be compiled.
+# Compile requirements of every folder's target.
 add_library(reel_headers INTERFACE)
 add_library(reel::headers ALIAS reel_headers)
 target_compile_features(reel_headers INTERFACE cxx_std_20)
@@ -36,8 +36,8 @@ add_library(reel_warnings INTERFACE)
 add_library(reel::warnings ALIAS reel_warnings)
 target_compile_options(reel_warnings INTERFACE -Wall -Wextra)
 
-# xtensor 0.24 takes an xarray's dynamic shape for one of rank 4 in C++20, unless template template parameters match as
-# in C++14. No public header shows xtensor, so users need no flag.
+# In C++20, xtensor 0.24 mistakes an xarray's dynamic shape for one of rank 4, unless template template parameters match
+# as in C++14. No public header includes xtensor, so users need no flag.
 add_library(reel_xtensor INTERFACE)
 add_library(reel::xtensor ALIAS reel_xtensor)
 target_compile_options(reel_xtensor INTERFACE

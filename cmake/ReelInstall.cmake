@@ -1,4 +1,4 @@
-# Installs headers, the library, and what find_package(reel) reads.
+# Installs the headers, the library, and the files of find_package(reel).
 include(CMakePackageConfigHelpers)
 
 install(FILES reel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
@@ -14,5 +14,5 @@ configure_package_config_file(cmake/reel-config.cmake.in ${PROJECT_BINARY_DIR}/r
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/reel-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/reel-config.cmake ${PROJECT_BINARY_DIR}/reel-config-version.cmake
   DESTINATION ${package})
-# It stands in the pages that the library writes.
+# Pages that the library writes contain elkjs.
 install(FILES third_party/elkjs/LICENSE.md third_party/elkjs/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}/elkjs)

@@ -1,6 +1,6 @@
 # reel_add_isa_sources(TARGET SOURCE...): compiles each source into the target once per instruction set.
 #
-# REEL_ISA is the set's name, which the source uses as the name of its namespace; the program picks one when it starts.
+# REEL_ISA is the set's name, which the source uses as its namespace. The program selects a set when it starts.
 function(reel_add_isa_sources target)
   set(flags_sse42 -msse4.2)
   set(flags_avx2 -mavx2 -mfma)
@@ -10,7 +10,7 @@ function(reel_add_isa_sources target)
     cmake_path(RELATIVE_PATH absolute BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE in_project)
     cmake_path(GET source STEM stem)
     foreach(isa sse42 avx2 avx512)
-      # One target cannot list a source twice with different flags, but it can list files that include it.
+      # A target cannot list a source twice with different flags, but it can list files that include it.
       set(copy ${CMAKE_CURRENT_BINARY_DIR}/${stem}.${isa}.cpp)
       file(CONFIGURE OUTPUT ${copy} CONTENT "#include \"reel/${in_project}\"\n")
       set_source_files_properties(${copy} PROPERTIES

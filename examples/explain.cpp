@@ -1,4 +1,4 @@
-// What explain() says of a training step: the program of docs/explain.md.
+// Prints explain() for a training step: the program of docs/explain.md.
 #include <iostream>
 
 #include "reel/reel.h"

@@ -1,5 +1,5 @@
-// Pictures of graphs, and where their time goes: the program of docs/pictures.md. Its argument is
-// the folder that it writes to.
+// Draws graphs and where their time goes: the program of docs/pictures.md. Its argument is the
+// output folder.
 #include <fstream>
 #include <iostream>
 
@@ -25,7 +25,7 @@ Tensor loss(const Model& model, const Tensor& x) {
                          .ys));
 }
 
-/// The loop that a well-known page on TensorFlow's graphs describes.
+/// The loop in a well-known page on TensorFlow's graphs.
 std::pair<Tensor, Tensor> count_to_ten(const Tensor& i, const Tensor& n) {
   const auto is_less = [](const Tensor& a, const Tensor& n) { return a < n; };
   const auto add_two = [](const Tensor& a, const Tensor& n) { return std::tuple{a + 2, n}; };
@@ -33,8 +33,8 @@ std::pair<Tensor, Tensor> count_to_ten(const Tensor& i, const Tensor& n) {
   return {ii + 3, nn + 4};
 }
 
-/// Two chains of products. The first does not wait for the second: by tokens it leads, by as many
-/// iterations as may be in flight.
+/// Two chains of products. The first does not depend on the second: with the dataflow executor it
+/// runs ahead, by at most the iterations in flight.
 Tensor two_chains(const Tensor& start, const Tensor& weight) {
   const auto body = [&](const Tensor&, const std::pair<Tensor, Tensor>& chains) {
     const auto& [a, b] = chains;
@@ -44,7 +44,7 @@ Tensor two_chains(const Tensor& start, const Tensor& weight) {
   return fori_loop(0, 8, body, std::pair{start, start}).second;
 }
 
-/// A loop in a loop.
+/// A loop inside a loop.
 Tensor loops_in_loops(const Tensor& weight) {
   const auto inner = [&](const Tensor&, const Tensor& s) { return tanh(matmul(s, weight)); };
   const auto outer = [&](const Tensor&, const Tensor& s) {
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   step.profile().write_chrome_trace(folder + "/training_step.json");
   std::cout << step.profile().summary();
 
-  // By tokens, with a record of the last run: its page steps through it.
+  // With the dataflow executor and a record of the last run: its page steps through it.
   const auto chains = jit(two_chains, {.name = "two chains",
                                        .executor = Executor::dataflow,
                                        .profile = true,

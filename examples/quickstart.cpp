@@ -21,7 +21,7 @@ struct Lstm {
   }
 };
 
-struct Adder {  // parts of a model are members, as deep as you like
+struct Adder {  // parts of a model are members, at any depth
   Lstm encoder;
   Tensor readout;
 };
@@ -51,11 +51,12 @@ int main() {
     return matmul(last.h, m.readout, hidden);  // each sequence's state after its own last step
   };
   auto loss = [&](const Adder& m, const Tensor& x) -> Tensor {
-    const Tensor total = sum(x, {x.dim("time"), in});  // what lies beyond an end does not count
+    const Tensor total = sum(x, {x.dim("time"), in});  // padding does not count
     return mean(square(predict(m, x) - total));
   };
 
-  // A training step is a function like any other; jit makes one graph of it, optimiser included.
+  // A training step is a function like any other; jit makes one graph of it, including the
+  // optimiser.
   auto train_step = jit([&](Adder m, Adam<Adder> adam, const Tensor& x) {
     auto [value, gradient] = value_and_grad(loss)(m, x);
     adam.update(m, gradient);
@@ -75,11 +76,11 @@ int main() {
     if (step % 100 == 0) std::cout << "step " << step << ": loss " << value.item<float>() << '\n';
   }
 
-  // Names of members are the names in the file: encoder.input_weight and so on.
+  // Member names become names in the file: encoder.input_weight and so on.
   save_safetensors("adder.safetensors", model);
   load_safetensors("adder.safetensors", model);
 
-  const Dim one("batch", 1), time("time", 4);  // called eagerly, line by line, by a debugger too
+  const Dim one("batch", 1), time("time", 4);  // eager: a debugger can step through
   const Tensor x = tensor({0.4, -0.1, 0.3, 0.2}, {one, time, in});
   std::cout << "0.4 - 0.1 + 0.3 + 0.2 is about " << predict(model, x) << '\n';
 }

@@ -22,11 +22,11 @@ struct AddingModel {
     return {std::move(network), glorot_uniform({hidden}, hidden.size(), 1), zeros({})};
   }
 
-  /// x: {batch, time, in} -> {batch}
+  /// x: {batch, time, in}. Returns {batch}.
   Tensor operator()(const Tensor& x) const {
     const Dim time = x.dim("time");
     const Tensor outputs = recur(network, x, time).outputs;
-    // What each sequence gives at its own last step.
+    // The output of each sequence at its own last step.
     return matmul(gather(outputs, scalar(-1), time), readout, network.out_dim()) + bias;
   }
 };
@@ -81,8 +81,9 @@ class AddingTask : public Task {
   }
 
  private:
-  /// Sequences of (number in [0, 1), mark), one mark in each half; and the sum of the two marked
-  /// numbers. From the library's random numbers, which the checkpoint has the state of.
+  /// Returns sequences of (number in [0, 1), mark), one mark in each half, and the sums of the two
+  /// marked numbers. They come from the library's random numbers, whose state the checkpoint
+  /// stores.
   std::pair<Tensor, Tensor> draw() const {
     const Tensor lengths = problem_.is_ragged ? shortest() + draw_below(full({batch_}, span(), i32))
                                               : full({batch_}, problem_.length, i32);
@@ -93,7 +94,7 @@ class AddingTask : public Task {
     return {transpose(stack({numbers, marks}, in_), {batch_, time, in_}),
             sum(numbers * marks, time)};
   }
-  /// Integers from 0 on, all equally likely. In f64, in which a product with a number below 1 is
+  /// Returns integers from 0 on, all equally likely. In f64, the product with a number below 1 is
   /// never rounded up to the limit.
   static Tensor draw_below(const Tensor& limits) {
     return cast(random_uniform(limits.dims(), 0, 1, f64) * cast(limits, f64), i32);

@@ -1,4 +1,4 @@
-// Goes on with the beginnings of verses, by beam search in the model that char_rnn has trained.
+// Continues beginnings of verses by beam search in the model that char_rnn has trained.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,7 +24,7 @@ struct SearchOptions {
   double length_exponent = 1;
 };
 
-/// Prompts of any lengths, side by side.
+/// Prompts of any lengths, as one batch.
 struct Prompts {
   Tensor text;    ///< i32 {batch, time}: all characters but the last
   Tensor last;    ///< i32 {batch}
@@ -55,7 +55,7 @@ Prompts make_prompts(const SearchOptions& options, const Alphabet& alphabet) {
   return {tensor(symbols, {batch, time}), tensor(last, {batch}), tensor(limits, {batch})};
 }
 
-/// Reads the prompts, and searches from there.
+/// Reads the prompts, and searches from their states.
 template <class Cell>
 Hypotheses search(const CharModel<Cell>& model, const Prompts& prompts, const BeamSearch& options) {
   const auto read = recur(model.network, model.embedding(prompts.text), prompts.text.dim("time"));
@@ -83,7 +83,7 @@ void print_hypotheses(const Hypotheses& found, const SearchOptions& options,
   for (std::size_t i = 0; i < options.prompts.size(); ++i) {
     for (std::size_t k = 0; k < static_cast<std::size_t>(options.best); ++k) {
       const std::size_t at = i * beam + k;
-      if (!std::isfinite(log_probs[at])) continue;  // there are not so many
+      if (!std::isfinite(log_probs[at])) continue;  // fewer hypotheses than the beam
       std::string text;
       for (std::size_t t = 0; t < static_cast<std::size_t>(lengths[at]); ++t)
         text += alphabet.decode(labels[at * longest + t]);
@@ -95,7 +95,8 @@ void print_hypotheses(const Hypotheses& found, const SearchOptions& options,
   }
 }
 
-/// Characters per second, all entries together: over half a second at least, the first call aside.
+/// Returns characters per second over all entries, measured for at least half a second. The first
+/// call must have run.
 template <class Search>
 double speed(const Search& search) {
   using Clock = std::chrono::steady_clock;

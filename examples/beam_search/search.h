@@ -1,4 +1,4 @@
-// search.h — beam search: the likeliest sequences of labels, of a model that says what comes next.
+// search.h — beam search: finds the likeliest label sequences of a model that predicts labels.
 #pragma once
 
 #include <reel/reel.h>
@@ -8,20 +8,20 @@
 #include <utility>
 
 struct BeamSearch {
-  reel::Dim beam{"beam", 4};  ///< how many hypotheses of each entry are kept
+  reel::Dim beam{"beam", 4};  ///< number of hypotheses kept for each entry
   int end = 0;                ///< the label that ends a hypothesis
-  /// Hypotheses are compared by log p / length^exponent: 0 favours short ones, 1 takes the mean of
-  /// their labels.
+  /// Hypotheses are compared by log p / length^exponent. An exponent of 0 favours short ones, 1
+  /// takes the mean over labels.
   double length_exponent = 1;
 };
 
-/// What was found for each entry: the best hypothesis first.
+/// The hypotheses of each entry, the best one first.
 struct Hypotheses {
-  reel::Tensor labels;    ///< i32 {batch, beam, length}, with the end where it was reached
-  reel::Tensor log_prob;  ///< {batch, beam}: of all its labels; -inf where there were too few
+  reel::Tensor labels;    ///< i32 {batch, beam, length}, including the end label if it was reached
+  reel::Tensor log_prob;  ///< {batch, beam}: of all its labels; -inf for a missing hypothesis
   reel::Tensor score;     ///< {batch, beam}: log_prob / length^exponent
   reel::Dim length;       ///< of labels: lengths over {batch, beam}
-  reel::Dim steps;        ///< that were made: lengths over {batch}
+  reel::Dim steps;        ///< steps of the search: lengths over {batch}
 };
 
 namespace search_detail {
@@ -39,15 +39,17 @@ inline reel::Tensor normalised(const reel::Tensor& log_prob, const reel::Tensor&
 
 }  // namespace search_detail
 
-/// Label-synchronous beam search: each step takes all hypotheses one label on, and keeps the best
-/// of what comes out. One that has ended stays as it is, and is compared with those that go on. An
-/// entry stops when all of its hypotheses have ended, or at its limit; the others go on.
+/// Label-synchronous beam search: each step extends all hypotheses by one label, and keeps the best
+/// ones. A finished hypothesis stays unchanged, and competes with the running ones. An entry stops
+/// when all of its hypotheses have finished, or at its limit; other entries run on.
 ///
-/// step: (label i32 {batch, beam}, state) -> {log p of each label that may come next, f32
-///   {batch, beam, vocabulary}, state}; start: i32 {batch}, what comes before the first label;
-/// state: a tree of tensors, of which each hypothesis gets its own; limits: i32 {batch}, labels at
-/// most; of 0 nothing is asked. Source: Sutskever, Vinyals & Le (2014), section 3.2; division by a
-/// power of the length: Wu et al. (2016), equation 14, without its constant.
+/// step: (label i32 {batch, beam}, state) -> {log p of the next label, f32 {batch, beam,
+/// vocabulary}, state}.
+/// start: i32 {batch}, the label before the first one.
+/// state: a tree of tensors; each hypothesis gets its own copy.
+/// limits: i32 {batch}, maximum numbers of labels; an entry with limit 0 is skipped.
+/// Source: Sutskever, Vinyals & Le (2014), section 3.2; division by a power of the length: Wu et
+/// al. (2016), equation 14, without its constant.
 template <class Step, class State>
 Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State& state,
                        const reel::Tensor& limits, const BeamSearch& options) {
@@ -65,7 +67,7 @@ Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State&
     return expand(x, dims);
   };
   const Tensor zero = for_each_hypothesis(zeros_like(start));
-  // All start alike: one of them counts.
+  // All hypotheses start equal: only one of them counts.
   const Tensor only_first = where(range(beam) == 0, full({}, 0.), -kInf);
   const Beam initial{for_each_hypothesis(start), zero, cast(zero, f32) + only_first, zero != 0,
                      tree_map(for_each_hypothesis, state)};
@@ -73,7 +75,7 @@ Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State&
   const auto body = [&](const Beam& s) {
     const auto [log_probs, next_state] = step(s.label, s.state);
     const Dim vocabulary = log_probs.dims().back();
-    // What has ended goes on with the end alone, at no cost.
+    // A finished hypothesis repeats the end label, at no cost.
     const Tensor only_end = where(range(vocabulary) == options.end, full({}, 0.), -kInf);
     const Tensor log_prob = s.log_prob + where(s.has_ended, only_end, log_probs);
     const Tensor length = s.length + cast(!s.has_ended, i32);
@@ -95,7 +97,8 @@ Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State&
                                              .name = "beam search"});
 
   const Tensor labels = backtrack(kept.first, kept.second, steps, beam);
-  // A hypothesis that ended before its entry's last step repeats the end: that is cut off.
+  // A hypothesis that finished before its entry's last step repeats the end label; this cuts it
+  // off.
   const Dim length("length", last.length);
   const Tensor is_its_own = expand(range(steps), labels.dims()) < last.length;
   Dims dims = last.length.dims();

@@ -1,4 +1,4 @@
-// Trains a character-level recurrent network on a text, eagerly and traced, and lets it write.
+// Trains a character-level recurrent network on a text, eagerly and traced, then writes with it.
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -40,7 +40,7 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
   if (stored) take_settings(options, *stored, given);
   if (options.task == "adding" && given.count("data"))
     throw UserError("the adding problem needs no --data");
-  // The next run may be started elsewhere.
+  // The next run may be started in another folder.
   if (!options.data.empty()) options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);
   if (options.sample) return make_writer(options, *stored);

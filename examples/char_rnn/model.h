@@ -1,4 +1,4 @@
-// model.h — the character model: which symbol comes next, given all that came before.
+// model.h — the character model: predicts the next symbol from all symbols before it.
 #pragma once
 
 #include <reel/reel.h>
@@ -26,17 +26,17 @@ struct CharModel {
     return {std::move(embedding), std::move(network), std::move(readout)};
   }
 
-  /// One step. symbol: i32 [...] -> {what may come next, as logits [..., symbols], the state behind
-  /// it}.
+  /// Runs one step. symbol: i32 [...]. Returns logits of the next symbol, [..., symbols], and the
+  /// next state.
   std::pair<reel::Tensor, State> operator()(const reel::Tensor& symbol, const State& state) const {
     auto [y, next] = network(embedding(symbol), state);
     return {readout(y), std::move(next)};
   }
 };
 
-/// The mean of -log p(target) in nats, and the state behind the last symbol, from which the next
-/// piece of the text goes on. text, target: i32 {batch, time}, the symbols, and those that follow
-/// them.
+/// Returns the mean of -log p(target) in nats, and the state behind the last symbol, with which the
+/// next piece of the text begins. text, target: i32 {batch, time}: the symbols, and the symbols
+/// that follow them.
 template <class Cell>
 std::pair<reel::Tensor, typename CharModel<Cell>::State> text_loss(
     const CharModel<Cell>& model, const typename CharModel<Cell>::State& state,
@@ -46,18 +46,18 @@ std::pair<reel::Tensor, typename CharModel<Cell>::State> text_loss(
   return {reel::cross_entropy(model.readout(outputs), target, model.readout.out), last};
 }
 
-/// So many symbols that the model writes, each drawn from what it expects after those before it.
-/// temperature: below 1 it seldom writes what it thinks unlikely, above 1 often.
+/// Returns `count` symbols, each drawn from the model's prediction after those before it.
+/// temperature: below 1 unlikely symbols become rarer, above 1 more frequent.
 template <class Cell>
 std::string write_text(const CharModel<Cell>& model, const Alphabet& alphabet, int count,
                        double temperature) {
   using State = typename CharModel<Cell>::State;
-  // The same cells without a batch: dims that are not there need not be said.
+  // The same cells without a batch: dims that do not exist need not be mentioned.
   auto write_symbol = reel::jit(
       [&](const CharModel<Cell>& m, const reel::Tensor& symbol, const State& state) {
         auto [logits, next] = m(symbol, state);
         const reel::Dim& symbols = m.readout.out;
-        // The largest is taken off first: however cold, it stays finite.
+        // The largest logit is subtracted first: even at low temperatures all values stay finite.
         const reel::Tensor sharpened = (logits - reel::max(logits, symbols)) / temperature;
         return std::pair{reel::categorical(sharpened, symbols), next};
       },

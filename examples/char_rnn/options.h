@@ -1,4 +1,4 @@
-// options.h — what a run of the program is told to do.
+// options.h — the options of the program.
 #pragma once
 
 #include <set>
@@ -26,10 +26,10 @@ struct Options : TrainingOptions {
   bool sample = false;
 };
 
-/// What a checkpoint keeps of them.
+/// Returns the options that a checkpoint keeps.
 Settings settings_in(Options& options);
 reel::Metadata metadata_of(Options options);
 
-/// Replaces all settings that were not given by those of the checkpoint. Throws as Settings::take.
+/// Takes all settings that were not given from the checkpoint. Throws as Settings::take.
 void take_settings(Options& options, const reel::SafetensorsFile& checkpoint,
                    const std::set<std::string>& given);

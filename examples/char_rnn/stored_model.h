@@ -1,4 +1,4 @@
-// stored_model.h — the model in a checkpoint of char_rnn, for programs that write with it.
+// stored_model.h — loads the model of a char_rnn checkpoint, for programs that write with it.
 #pragma once
 
 #include <string>
@@ -8,21 +8,22 @@
 #include "options.h"
 #include "text.h"
 
-/// The alphabet of the model in a checkpoint: symbols mean what they meant when it was trained.
-/// Throws UserError for a model that writes no text.
+/// Returns the alphabet of the model in a checkpoint: symbols have the meaning they had in
+/// training. Throws UserError for a model that writes no text.
 Alphabet stored_alphabet(const reel::SafetensorsFile& checkpoint);
 
-/// The checkpoint, opened once: all that is taken from it is of one save. Throws UserError where
-/// there is none, IoError for one that cannot be read.
+/// Opens the checkpoint once, so that all data are from one save. Throws UserError if there is
+/// none, IoError if it cannot be read.
 reel::SafetensorsFile open_checkpoint(const std::string& path);
 
-/// What a model is, as its checkpoint says. Throws UserError for one that is not of char_rnn.
+/// Returns the options of the model in a checkpoint. Throws UserError if it is not of char_rnn.
 Options stored_options(const reel::SafetensorsFile& checkpoint);
 
-/// The symbols of what a model shall go on from: the start of a text, and these characters. Throws
-/// UserError for one that is not in the alphabet.
+/// Returns the symbols that a model starts from: the start of a text, then the prompt. Throws
+/// UserError for a character that is not in the alphabet.
 std::vector<int> encode_prompt(const Alphabet& alphabet, const std::string& prompt);
 
+/// Returns the model in a checkpoint. Throws IoError.
 template <class Cell>
 CharModel<Cell> load_model(const reel::SafetensorsFile& checkpoint, const Options& options,
                            int symbols) {
@@ -31,8 +32,8 @@ CharModel<Cell> load_model(const reel::SafetensorsFile& checkpoint, const Option
   return model;
 }
 
-/// f(model, alphabet), whatever the model's cell. Throws as open_checkpoint, stored_options and
-/// stored_alphabet, and IoError for a damaged file.
+/// Calls f(model, alphabet) with the cell type of the model. Throws as open_checkpoint,
+/// stored_options and stored_alphabet, and IoError for a damaged file.
 template <class F>
 void with_stored_model(const std::string& path, const F& f) {
   const reel::SafetensorsFile checkpoint = open_checkpoint(path);

@@ -10,7 +10,7 @@ using namespace reel;
 
 namespace {
 
-/// Everything from a stream. Throws UserError when there is more than a text could be.
+/// Returns the rest of a stream. Throws UserError if it exceeds 1 GiB.
 std::string read_all(std::FILE* file, const std::string& source) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::string text;
@@ -47,7 +47,7 @@ std::optional<std::string> read_bible() {
       ::popen("bible -l100000 gen1:1-rev22:21 2>/dev/null", "r"), &::pclose);
   if (!pipe) return std::nullopt;
   std::string text = read_all(pipe.get(), "the output of bible");
-  // A program of that name that prints something else is not the one.
+  // Another program of that name would print something else.
   if (text.size() < 1'000'000 || text.find('\0') != std::string::npos) return std::nullopt;
   return text;
 }

@@ -12,28 +12,29 @@
 
 #include "../training/user_error.h"
 
-/// The whole file. Throws UserError when it cannot be read, is empty, or is no text (has a NUL
-/// byte).
+/// Returns the whole file. Throws UserError if it cannot be read, is empty, or is no text (has a
+/// NUL byte).
 std::string read_text(const std::string& path);
-/// The King James Bible as the program `bible` prints it; nothing where that is not installed.
+/// Returns the King James Bible as the program `bible` prints it; nothing if the program is not
+/// installed.
 std::optional<std::string> read_bible();
 
-/// The bytes that a text is made of, in order; a symbol is a position among them. Letters outside
-/// ASCII are several symbols, as they are several bytes in UTF-8.
+/// The bytes that occur in a text, in order; a symbol is an index into them. Letters outside ASCII
+/// are several symbols, as they are several bytes in UTF-8.
 class Alphabet {
  public:
-  /// The set of bytes that occur in the text.
+  /// Returns the set of bytes that occur in the text.
   static Alphabet of(const std::string& text);
-  /// What hex() gave. Throws UserError for anything else.
+  /// Returns the alphabet from the result of hex(). Throws UserError for other strings.
   static Alphabet from_hex(const std::string& hex);
   std::string hex() const;
 
   int size() const { return static_cast<int>(bytes_.size()); }
   bool contains(char c) const { return symbols_[static_cast<unsigned char>(c)] >= 0; }
-  /// The symbols of a text of this alphabet.
+  /// Returns the symbols of a text. Requires that the alphabet contains its characters.
   std::vector<std::uint8_t> encode(const std::string& text) const;
   char decode(int symbol) const { return bytes_.at(static_cast<std::size_t>(symbol)); }
-  /// A symbol to start a text with: the end of a line, if there is one.
+  /// Returns a symbol to start a text with: the end of a line, if the alphabet has one.
   int start() const;
 
  private:
@@ -43,19 +44,19 @@ class Alphabet {
   std::array<int, 256> symbols_;  // by byte; -1 for others
 };
 
-/// A text read by several readers at once, who start at places of equal distance and go on where
-/// they stopped; behind the end comes the beginning.
+/// Reads a text with several readers at once. They start at equal distances and continue where they
+/// stopped; the beginning follows the end.
 class TextReader {
  public:
-  /// batch: one entry per reader; time: as many symbols as each reads at once. Throws UserError
-  /// when the text is shorter than that.
+  /// batch: one entry per reader. time: number of symbols that each reads at once. Throws UserError
+  /// if the text is shorter than that.
   TextReader(std::vector<std::uint8_t> symbols, reel::Dim batch, reel::Dim time);
 
-  /// The next symbols, and those that follow them: what the model reads, and what it shall predict.
+  /// Returns the next symbols and the symbols that follow them: the model's input, and its targets.
   /// Both {batch, time}.
   std::pair<reel::Tensor, reel::Tensor> next();
 
-  /// How many symbols each reader has read: where it goes on.
+  /// Returns how many symbols each reader has read.
   std::size_t position() const { return position_; }
   void set_position(std::size_t position) { position_ = position; }
 

@@ -18,7 +18,7 @@ std::string source_of_text(const Options& options) {
   return options.data.empty() ? "the King James Bible" : options.data;
 }
 
-/// A text, as the task reads it.
+/// A text as the task reads it.
 struct Text {
   std::vector<std::uint8_t> symbols;
   std::string fingerprint;

@@ -1,4 +1,4 @@
-// Writes what the model that char_rnn has trained thinks likeliest, character by character.
+// Writes the likeliest text of the model that char_rnn has trained, character by character.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ struct GreedyOptions {
   int characters = 400, piece = 16;
 };
 
-/// What is there comes on the screen at once.
+/// Prints text immediately. Throws UserError if that fails.
 void put(const std::string& text) {
   std::cout << text << std::flush;
   if (!std::cout) throw UserError("cannot write to standard output");
@@ -55,7 +55,7 @@ void write(const CharModel<Cell>& model, const Alphabet& alphabet, const GreedyO
   put(options.prompt);
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
-  int first = 0;  // what came before the clock began: the first piece was recorded
+  int first = 0;  // characters before the clock began: the first piece was recorded
   for (int count = 0; count < options.characters;) {
     Tensor written;
     std::tie(written, symbol, state) =

@@ -1,4 +1,4 @@
-// curves.h — several curves in one picture.
+// curves.h — draws several curves in one picture.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct Curve {
   std::vector<std::pair<double, double>> points;  ///< x, y
 };
 
-/// An SVG picture of the curves over a logarithmic axis from the smallest x on. Throws UserError
-/// where it cannot be written.
+/// Writes an SVG picture of the curves over a logarithmic axis that begins at the smallest x.
+/// Throws UserError if it cannot be written.
 void save_curves(const std::string& path, const std::vector<Curve>& curves,
                  const std::string& x_label, const std::string& y_label);

@@ -1,5 +1,5 @@
-// Trains a character model on a text as one unbroken sequence per row, with gradients that reach
-// over 100,000 characters and more, in memory that is given; and shows what longer gradients buy.
+// Trains a character model on a text as one unbroken sequence per batch row. Gradients reach over
+// 100,000 characters and more, within a memory budget. Compares gradients of different lengths.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
@@ -35,7 +35,7 @@ struct Loss {
   }
 };
 
-/// MiB that the operating system counts for this process: now, or (VmHWM:) at most so far.
+/// Returns the resident memory of this process in MiB: now, or (VmHWM:) its peak.
 double resident(const char* field) {
   std::ifstream status("/proc/self/status");
   const std::string name = field;
@@ -43,7 +43,7 @@ double resident(const char* field) {
     if (line.rfind(name, 0) == 0) return std::stod(line.substr(name.size())) / 1024;
   return 0;
 }
-/// The most counts anew, where the system lets one.
+/// Resets the peak, if the system allows it.
 void forget_most() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 std::string name_of(const Options& options, int length) {
@@ -53,10 +53,11 @@ std::string name_of(const Options& options, int length) {
   return name;
 }
 
-/// Gives pieces of a text, and what follows each symbol of them.
+/// Returns pieces of a text, and the symbols that follow each.
 using Pieces = std::function<std::pair<reel::Tensor, reel::Tensor>()>;
 
-/// Trains from the start with pieces of one length -> bits per character over characters seen.
+/// Trains from the start with pieces of one length. Returns bits per character over characters
+/// read.
 Curve train(const Options& options, int symbols, const reel::Dim& batch, int length,
             const Pieces& next_piece) {
   using Clock = std::chrono::steady_clock;
@@ -74,7 +75,7 @@ Curve train(const Options& options, int symbols, const reel::Dim& batch, int len
   auto shown = begin;
   double sum = 0;
   int count = 0;
-  // Points lie as far apart as a hundredth of all, or an update.
+  // Points are a hundredth of the updates apart, or one update.
   const std::int64_t between = std::max<std::int64_t>(updates / 100, 1);
   for (std::int64_t update = 1; update <= updates; ++update) {
     const auto [text, target] = next_piece();
@@ -122,7 +123,7 @@ int run(const Options& options) {
   const Alphabet alphabet = Alphabet::of(*text);
   std::vector<std::uint8_t> symbols = alphabet.encode(*text);
   text.reset();
-  // As many symbols for each reader, so that each goes on where the next one began.
+  // Equally many symbols for each reader, so that each continues where the next one began.
   symbols.resize(symbols.size() - symbols.size() % static_cast<std::size_t>(options.batch));
   for (const int length : options.lengths)
     check_pieces(options.data.empty() ? "the text" : options.data,

@@ -1,4 +1,4 @@
-// model.h — a character model that reads one unbroken sequence per row, however long.
+// model.h — a character model that reads one unbroken sequence per batch row, of any length.
 #pragma once
 
 #include <reel/reel.h>
@@ -19,14 +19,15 @@ struct LongTextModel {
   }
 };
 
-/// How far gradients reach, and what is kept for them.
+/// The length of gradients, and the checkpoints taken for them.
 struct Reach {
   std::int64_t truncate = 0;  ///< steps; 0: over all of a piece
   reel::Checkpoint checkpoint;
 };
 
-/// The mean of -log p(target) in nats, and the state behind the last symbol. text, target: i32
-/// {time, batch}. Each step takes its own part of the loss: nothing but a number has all steps.
+/// Returns the mean of -log p(target) in nats, and the state behind the last symbol. text, target:
+/// i32 {time, batch}. The loss is computed per step, so that no value except a number per step
+/// spans all steps.
 inline std::pair<reel::Tensor, reel::LstmCell::State> long_text_loss(
     const LongTextModel& model, const reel::LstmCell::State& state, const reel::Tensor& text,
     const reel::Tensor& target, const Reach& reach) {

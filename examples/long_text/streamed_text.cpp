@@ -35,7 +35,7 @@ std::pair<Tensor, Tensor> StreamedText::next() {
   return {text, target};
 }
 
-/// The next symbols of each reader, also where the end of the file is among them.
+/// Returns the next symbols of each reader, even across the end of the file.
 Tensor StreamedText::read(const Dim& time) {
   const std::int64_t left = symbols_.left();
   if (left >= time.size()) return read_on(time);
@@ -45,7 +45,8 @@ Tensor StreamedText::read(const Dim& time) {
   return concat({rest, read_on(Dim(time.name(), time.size() - left))}, 0, time);
 }
 
-/// The next steps of the file, the readers' as many places further as it was read to its end.
+/// Returns the next steps of the file. After each pass over the file, readers move on by one
+/// column.
 Tensor StreamedText::read_on(const Dim& time) {
   const Tensor steps = symbols_.next(time);
   const Dim& batch = steps.dims()[1];

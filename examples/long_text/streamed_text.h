@@ -1,4 +1,4 @@
-// streamed_text.h — a text that is read from a file, for those that are longer than memory.
+// streamed_text.h — reads a text from a file, for texts larger than memory.
 #pragma once
 
 #include <reel/reel.h>
@@ -8,24 +8,24 @@
 #include <utility>
 #include <vector>
 
-/// Throws UserError where pieces are as long as what each reader has of a text, or longer: an
-/// update would read some of it twice. text: what it is called.
+/// Throws UserError if pieces are at least as long as each reader's share of a text: an update
+/// would read a part of it twice. text: its name.
 void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length);
 
-/// A text as several readers read it at once (TextReader in char_rnn/text.h), from a file of i32
-/// {position, reader}: no more than three pieces of it are in memory. Each reader goes on where the
-/// next one began, and the last one with the beginning.
+/// A text read by several readers at once (TextReader in char_rnn/text.h), from a file of i32
+/// {position, reader}. At most three pieces are in memory. Each reader continues where the next one
+/// began, and the last one with the beginning.
 class StreamedText {
  public:
-  /// Makes the file, an .npy, for so many readers. What is there is overwritten. symbols: as many
-  /// for each reader.
+  /// Writes the file, an .npy, for `readers` readers; overwrites an existing one. Requires that the
+  /// symbols divide evenly among readers.
   static void write(const std::string& path, const std::vector<std::uint8_t>& symbols,
                     std::int64_t readers);
-  /// batch: one entry per reader; time: as many symbols as each reads at once. Throws UserError
-  /// when the file has fewer.
+  /// batch: one entry per reader. time: number of symbols that each reads at once. Throws UserError
+  /// if the file has fewer.
   StreamedText(const std::string& path, reel::Dim batch, reel::Dim time);
 
-  /// The next symbols, and those that follow them, both {time, batch}.
+  /// Returns the next symbols and the symbols that follow them, both {time, batch}.
   std::pair<reel::Tensor, reel::Tensor> next();
 
  private:
@@ -33,7 +33,7 @@ class StreamedText {
   reel::Tensor read_on(const reel::Dim& time);
 
   reel::Sequence symbols_;
-  int passes_ = 0;  ///< how often the end of the file was reached
+  int passes_ = 0;  ///< number of times that the end of the file was reached
   reel::Dim time_, one_;
-  reel::Tensor last_;  ///< symbol of the piece before, {1, batch}
+  reel::Tensor last_;  ///< symbols of the piece before, {1, batch}
 };

@@ -17,7 +17,7 @@ double share_of(std::size_t count, std::size_t total) {
   return total ? static_cast<double>(count) / static_cast<double>(total) : 0;
 }
 
-/// White at 0, dark at 1: right answers in blue, wrong ones in red.
+/// Returns white for 0 and a dark colour for 1: right answers in blue, wrong ones in red.
 std::string colour(double share, bool is_right) {
   const auto mix = [&](int dark) { return static_cast<int>(255 + (dark - 255) * share); };
   char text[32];
@@ -46,7 +46,7 @@ double Confusion::accuracy() const {
 std::string Confusion::print() const {
   std::string text;
   for (std::size_t i = 0; i < classes_.size(); ++i) {
-    std::size_t most = i;  // the answer that is most often wrong
+    std::size_t most = i;  // the most frequent wrong answer
     for (std::size_t answer = 0; answer < classes_.size(); ++answer)
       if (answer != i && (most == i || count(i, answer) > count(i, most))) most = answer;
     char line[120];

@@ -1,4 +1,4 @@
-// confusion.h — Confusion, which classes are taken for which.
+// confusion.h — Confusion: counts which classes are taken for which.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@ class Confusion {
   explicit Confusion(const std::vector<std::string>& classes)
       : classes_(classes), counts_(classes.size() * classes.size()) {}
 
+  /// Counts one answer.
   void add(std::size_t right, std::size_t answer) { ++counts_[right * classes_.size() + answer]; }
 
-  /// The share of right answers; 0 where there are none at all.
+  /// Returns the share of right answers; 0 if there are no answers.
   double accuracy() const;
-  /// The share of right answers for each class, as text; a line for each.
+  /// Returns the share of right answers for each class as text, a line for each.
   std::string print() const;
   /// Writes an SVG picture: a row for each class, a column for each answer. Throws UserError.
   void save(const std::string& path) const;

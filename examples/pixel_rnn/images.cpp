@@ -11,10 +11,10 @@
 
 namespace {
 
-/// A file in the idx format: sizes, and bytes.
+/// Reads a file in the idx format: sizes, then bytes.
 class IdxFile {
  public:
-  /// rank: how many sizes it has.
+  /// rank: number of sizes. Throws UserError.
   IdxFile(const std::string& path, std::size_t rank) : path_(path), file_(open(path), &::gzclose) {
     constexpr std::uint32_t kBytes = 0x0800;
     if (number() != kBytes + rank)
@@ -24,7 +24,7 @@ class IdxFile {
 
   const std::vector<std::size_t>& sizes() const { return sizes_; }
 
-  /// What is behind the sizes.
+  /// Returns the bytes behind the sizes. Throws UserError.
   std::vector<std::uint8_t> bytes() {
     constexpr std::size_t kMost = std::size_t{1} << 30;
     std::size_t count = 1;
@@ -56,7 +56,7 @@ class IdxFile {
     const bool is_short = code == Z_OK || code == Z_BUF_ERROR;
     throw UserError("cannot read " + path_ + ": " + (is_short ? "it is cut off" : reason));
   }
-  /// Most significant byte first.
+  /// Reads a number, most significant byte first.
   std::uint32_t number() {
     std::uint8_t bytes[4];
     read(bytes, sizeof bytes);

@@ -1,4 +1,4 @@
-// Trains a recurrent network to tell what a picture shows from its pixels, read one after another.
+// Trains a recurrent network that classifies pictures by reading their pixels one after another.
 #include <filesystem>
 
 #include "../training/program.h"
@@ -24,7 +24,7 @@ void add_flags(CLI::App& app, Options& options) {
 int run(Options& options, const std::set<std::string>& given) {
   const std::optional<reel::SafetensorsFile> resumed = open_resumed(options);
   if (resumed) settings_in(options).take(*resumed, given, true, "pixel_rnn");
-  // The next run may be started elsewhere.
+  // The next run may be started in another folder.
   options.data = std::filesystem::absolute(options.data).string();
   reel::manual_seed(options.seed);
   const reel::Metadata settings = settings_in(options).to_metadata(options.checkpoint);

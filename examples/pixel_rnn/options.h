@@ -1,4 +1,4 @@
-// options.h — what a run of the program is told to do.
+// options.h — the options of the program.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct Options : TrainingOptions {
   // Kept in checkpoints.
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string confusion_plot = "pixel_rnn_confusion.svg";
-  bool has_single_pixels = false;  ///< a step of the sequence is a pixel, not four of them
+  bool has_single_pixels = false;  ///< a step of the sequence is one pixel instead of four
 };
 
-/// What a checkpoint keeps of them.
+/// Returns the options that a checkpoint keeps.
 Settings settings_in(Options& options);

@@ -18,11 +18,11 @@ using namespace reel;
 
 namespace {
 
-/// Of Fashion-MNIST.
+/// The classes of Fashion-MNIST.
 const std::vector<std::string> kClasses{"T-shirt", "trouser", "pullover", "dress", "coat",
                                         "sandal",  "shirt",   "sneaker",  "bag",   "ankle boot"};
 
-/// Pictures as sequences: of pixels, line by line, or of squares of two by two pixels.
+/// Pictures as sequences of pixels, line by line, or of squares of two by two pixels.
 class Sequences {
  public:
   Sequences(const std::string& folder, const std::string& name, bool has_single_pixels)
@@ -41,7 +41,7 @@ class Sequences {
   std::size_t steps() const { return images_.height * images_.width / (side_ * side_); }
   std::size_t pixels() const { return side_ * side_; }
   std::size_t label(std::size_t picture) const { return images_.labels[picture]; }
-  /// By which a checkpoint knows what it learnt from.
+  /// Returns the fingerprint by which a checkpoint recognises its data.
   std::string print() const {
     const auto of = [](const std::vector<std::uint8_t>& bytes) {
       return fingerprint({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -49,7 +49,7 @@ class Sequences {
     return of(images_.pixels) + of(images_.labels);
   }
 
-  /// {batch, time, in}, each pixel from 0 to 1.
+  /// Returns pictures as {batch, time, in}, each pixel from 0 to 1.
   Tensor pictures(const std::vector<std::size_t>& which, const Dims& dims) const {
     std::vector<float> values;
     values.reserve(which.size() * images_.height * images_.width);
@@ -61,7 +61,7 @@ class Sequences {
                              255);
     return tensor(values, dims);
   }
-  /// i32 {batch}.
+  /// Returns labels as i32 {batch}.
   Tensor labels(const std::vector<std::size_t>& which, const Dim& batch) const {
     std::vector<int> values;
     for (const std::size_t picture : which) values.push_back(images_.labels[picture]);
@@ -77,7 +77,7 @@ class Sequences {
   std::size_t side_;
 };
 
-/// Which pictures a step learns from: in each round through all of them another order.
+/// Selects the pictures of a step: each round visits all of them in another order.
 class Rounds {
  public:
   Rounds(std::size_t count, std::size_t batch, std::uint64_t seed)
@@ -87,7 +87,7 @@ class Rounds {
                       std::to_string(count) + " pictures there are");
   }
 
-  /// What is left at the end of a round, less than a batch, is not taken.
+  /// Pictures at the end of a round that do not fill a batch are skipped.
   std::vector<std::size_t> at(std::int64_t step) {
     const auto steps = static_cast<std::int64_t>(order_.size() / batch_);
     if (step / steps != round_) {
@@ -117,14 +117,15 @@ struct PixelModel {
     auto readout = Linear::init(network.out_dim(), classes);
     return {std::move(network), std::move(readout)};
   }
-  /// x: {batch, time, in} -> logits {batch, class}, from what the network says at the last pixel.
+  /// x: {batch, time, in}. Returns logits {batch, class} from the network's output at the last
+  /// pixel.
   Tensor operator()(const Tensor& x) const {
     const Dim time = x.dim("time");
     return readout(gather(recur(network, x, time).outputs, scalar(-1), time));
   }
 };
 
-/// The accuracy of a step goes along as the state, from which nothing is taken.
+/// The state carries the accuracy of a step; it is never read.
 template <class Cell>
 struct PixelLoss {
   std::pair<Tensor, Tensor> operator()(const PixelModel<Cell>& model, const Tensor&,
@@ -191,7 +192,7 @@ class PixelTask : public Task {
   bool has_accuracy() const override { return true; }
 
  private:
-  /// Some at a time; the last ones are as many as are left.
+  /// Tests 250 pictures at a time; the last batch has the rest.
   Confusion test() const {
     constexpr std::size_t kAtOnce = 250;
     Confusion confusion(kClasses);

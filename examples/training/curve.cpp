@@ -17,13 +17,13 @@ std::string formatted(const char* format, double number) {
   return text;
 }
 
-/// Values that lie under the same column of a picture.
+/// Values in one column of pixels or letters.
 struct Column {
   double step, least, most, mean;
 };
 
-/// The points as so many columns, or fewer where there are not as many points. A column's mean is
-/// over `averaged` points at least, those before it.
+/// Returns the points as at most `most` columns. A column's mean is over at least `averaged`
+/// points, including those before it.
 std::vector<Column> columns_of(const std::vector<CurvePoint>& points, std::size_t most,
                                std::size_t averaged) {
   const std::size_t count = std::min(most, points.size());
@@ -43,7 +43,7 @@ std::vector<Column> columns_of(const std::vector<CurvePoint>& points, std::size_
   return columns;
 }
 
-/// Numbers along an axis: 1, 2 or 5 times a power of ten apart, about `count` of them.
+/// Numbers along an axis: multiples of 1, 2 or 5 times a power of ten, about `count` of them.
 struct Ticks {
   double step, first, last;
   Ticks(double least, double most, int count) {
@@ -56,7 +56,7 @@ struct Ticks {
   }
 };
 
-/// The picture, and where numbers lie in it.
+/// The picture, and the positions of values in it.
 class Svg {
  public:
   Svg(const std::vector<CurvePoint>& points, const std::string& unit)
@@ -111,7 +111,7 @@ class Svg {
          << anchor << "\">" << words << "</text>\n";
   }
 
-  /// A ground for each stretch of steps in one mode, and a line where the next begins.
+  /// Draws a background for each run of steps in one mode, and a line where the next run begins.
   void draw_phases() {
     for (std::size_t begin = 0, end; begin < points_.size(); begin = end) {
       end = begin;
@@ -132,7 +132,7 @@ class Svg {
     const int count =
         static_cast<int>(std::lround((y_ticks_.last - y_ticks_.first) / y_ticks_.step));
     for (int i = 0; i <= count; ++i) {
-      // Rounded, so that 0.30000000000000004 is 0.3 and what is nearly 0 is 0.
+      // Rounded, so that 0.30000000000000004 prints as 0.3, and values near 0 as 0.
       const double value = std::round(y_ticks_.first / y_ticks_.step + i) * y_ticks_.step;
       line(kLeft - 5, y(value), kRight, y(value), "stroke=\"#d5d5d5\"");
       text(kLeft - 9, y(value) + 4.5, "end", formatted("%.6g", value));
@@ -181,7 +181,7 @@ class Svg {
   std::ostringstream out_;
 };
 
-/// A field of dots, eight to a letter of Braille.
+/// A field of dots, eight per Braille letter.
 class Dots {
  public:
   Dots(std::size_t columns, std::size_t rows)
@@ -224,7 +224,7 @@ std::string draw_curve(const std::vector<CurvePoint>& points, const std::string&
     least = std::min(least, column.mean);
     most = std::max(most, column.mean);
   }
-  // A line from point to point: each column from where the one before it ended.
+  // A line between points: each column begins where the one before it ended.
   const auto height_of = [&](std::size_t i) {
     const double part = most > least ? (most - columns[i].mean) / (most - least) : 0;
     return static_cast<std::size_t>(std::lround(part * static_cast<double>(dots.height() - 1)));

@@ -1,4 +1,4 @@
-// curve.h — what was measured in the steps of a training, as a picture.
+// curve.h — draws measurements of training steps as a picture.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@ struct CurvePoint {
   double value;
 };
 
-/// Writes an SVG picture: values and their mean over step, the eager and the traced phases marked.
-/// points: one at least; unit: of the values. Throws UserError, which names path and reason.
+/// Writes an SVG picture of the values and their mean over the steps, with eager and traced phases
+/// marked. Requires at least one point. unit: of the values. Throws UserError, which names path and
+/// reason.
 void save_curve(const std::string& path, const std::vector<CurvePoint>& points,
                 const std::string& unit);
 
-/// The same, small, in letters of Unicode; without a line's end behind it. points: two at least.
+/// Returns a small picture of the same in Unicode letters, without a final newline. Requires at
+/// least two points.
 std::string draw_curve(const std::vector<CurvePoint>& points, const std::string& unit);

@@ -1,8 +1,8 @@
-// fingerprint.h — fingerprint, by which a checkpoint knows its data.
+// fingerprint.h — fingerprint, by which a checkpoint recognises its data.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-/// Sixteen letters that differ for different bytes.
+/// Returns sixteen letters that differ for different bytes.
 std::string fingerprint(std::string_view bytes);

@@ -27,7 +27,8 @@ std::optional<LossRow> parse(const std::string& line) {
   return row;
 }
 
-/// Nothing at the end of the file. A last line without its end is one that was being written.
+/// Returns the next line; nothing at the end of the file. A last line without a newline was being
+/// written, and is ignored.
 std::optional<std::string> next_line(std::FILE* file) {
   std::string line;
   for (int c; (c = std::fgetc(file)) != EOF; line += static_cast<char>(c))
@@ -66,7 +67,7 @@ void LossFile::refuse(const std::string& reason) {
 }
 
 void LossFile::keep(const std::string& head, std::int64_t steps_done) {
-  // Opened once, and cut, not written anew: a kill finds the file as it was or as it is to be.
+  // Opened once and truncated, not rewritten, so that a kill leaves either the old or the new file.
   file_ = std::fopen(path_.c_str(), "r+");
   check(file_ != nullptr);
   if (error_) fail();

@@ -1,4 +1,4 @@
-// loss_file.h — LossFile, a CSV file with a row for every step.
+// loss_file.h — LossFile: a CSV file with a row per step.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@ struct LossRow {
   std::optional<double> accuracy{};  ///< in all rows or in none
 };
 
-/// The file is the same, byte for byte, whether training was interrupted or not.
+/// Writes the losses. The file is the same, byte for byte, whether training was interrupted or not.
 class LossFile {
  public:
-  /// columns: what is in a row behind step and mode, for the head of the table. steps_done: the
-  /// rows of so many steps are kept from a file that is there, those behind them, of steps that
-  /// will be taken again, are cut off; at 0 the file is begun afresh. last: what last() gave after
-  /// those steps. Throws UserError, which names path and reason, also for a file of another
-  /// training: one with another head, or without that last loss.
+  /// columns: names of the columns behind step and mode.
+  /// steps_done: an existing file keeps this many rows; later rows are cut off, as their steps will
+  /// be repeated. If 0, the file is begun anew.
+  /// last: the result of last() after those steps.
+  /// Throws UserError, which names path and reason; also for a file of another training, which has
+  /// another header or lacks that last loss.
   LossFile(const std::string& path, const std::string& columns, std::int64_t steps_done,
            const std::string& last);
   ~LossFile();
   LossFile(const LossFile&) = delete;
   LossFile& operator=(const LossFile&) = delete;
 
+  /// Appends a row. Errors are reported by close().
   void write(const LossRow& row);
-  /// Hands over to the system what was written: from then on it is safe from the end of the
-  /// program.
+  /// Passes written rows to the operating system, so that they survive a crash of the program.
   void flush();
-  /// Throws UserError when any of the rows could not be written: training goes on until then.
+  /// Throws UserError if a row could not be written; training continues until then.
   void close();
 
-  /// Those kept and those written.
+  /// Returns the rows kept and the rows written.
   const std::vector<LossRow>& rows() const { return rows_; }
-  /// The loss of the last step as the file says it; empty before the first one.
+  /// Returns the loss of the last step as the file has it; empty before the first one.
   const std::string& last() const { return last_; }
 
  private:

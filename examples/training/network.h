@@ -1,4 +1,4 @@
-// network.h — Network, recurrent cells one above another.
+// network.h — Network: stacked recurrent cells.
 #pragma once
 
 #include <reel/reel.h>

@@ -1,4 +1,4 @@
-// options.h — what a run of a training program is told to do, whatever it trains.
+// options.h — options that all training programs share.
 #pragma once
 
 #include <cstdint>

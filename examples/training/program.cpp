@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kFailed = 1, kWrongFlags = 2, kSignal = 128;
 
-/// However many lines an error has.
+/// Prints an error as one line, even if it has several.
 int fail(const std::string& program, std::string message, int code) {
   for (std::size_t at; (at = message.find('\n')) != std::string::npos;)
     message.replace(at, message.find_first_not_of("\n ", at) - at,

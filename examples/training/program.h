@@ -1,4 +1,4 @@
-// program.h — what the main functions of training programs share: flags, and how they end.
+// program.h — flags and error handling of the training programs' main functions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,25 +9,26 @@
 #include "options.h"
 #include "task.h"
 
-/// The flags of TrainingOptions, and `--threads`. batch: what a program calls it; kept: those of
-/// its own that --resume takes with no other values.
+/// Adds the flags of TrainingOptions, and `--threads`. batch: the program's word for an entry of a
+/// batch. kept: the program's own flags that --resume takes with no other values.
 void add_training_flags(CLI::App& app, TrainingOptions& options, const std::string& batch,
                         const std::string& kept);
 
-/// `--threads`. promise: what does not depend on it.
+/// Adds `--threads`. promise: a text about results that do not depend on it.
 void add_threads_flag(CLI::App& app, const std::string& promise = "");
 
-/// `--seed`. of: what it is the seed of.
+/// Adds `--seed`. of: the program's word for its use.
 void add_seed_flag(CLI::App& app, std::uint64_t& seed, const std::string& of);
 
-/// The flags that the user gave.
+/// Returns the flags that the user gave.
 std::set<std::string> flags_given(const CLI::App& app);
 
-/// Parses and runs. Every failure is one line, with the program's name.
-/// -> what main returns: 0; 1 after an error; 2 after wrong flags; or what run gives.
+/// Parses the flags and calls run(). Prints any failure as one line with the program's name.
+/// Returns the exit code: 0; 1 after an error; 2 after wrong flags; or the result of run().
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& run);
 
-/// Trains, and then shows what has been learnt. -> for run_program: 128 + the signal that ended it.
+/// Trains, then prints the result. Returns a code for run_program: 0, or 128 + the signal that
+/// ended training.
 int train_and_show(Task& task, const TrainingOptions& options);
-/// The second half. Throws UserError when nobody can read it.
+/// Prints the result of training. Throws UserError if standard output cannot be written.
 void show(const Task& task);

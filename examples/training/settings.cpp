@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run's folder may be moved with all that is in it, and what lies elsewhere stays there.
+/// A run's folder may be moved as a whole; files elsewhere stay where they are.
 std::string seen_from(const fs::path& checkpoint, const std::string& file) {
   if (file.empty()) return file;
   const fs::path path = fs::absolute(file).lexically_normal();
@@ -24,7 +24,7 @@ std::string found_from(const fs::path& checkpoint, const std::string& file) {
 }
 
 std::string print(const std::string& value) { return value; }
-/// All digits of a fraction.
+/// Prints all digits of a fraction.
 template <class Number>
 std::string print(Number value) {
   std::ostringstream out;

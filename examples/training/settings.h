@@ -1,4 +1,4 @@
-// settings.h — Settings, those options that a checkpoint keeps.
+// settings.h — Settings: the options that a checkpoint keeps.
 #pragma once
 
 #include <reel/reel.h>
@@ -12,9 +12,9 @@
 
 #include "options.h"
 
-/// Names and places of the values. A setting that belongs to the model is the same in all runs of
-/// it; one of its training when that goes on; the others, of a run or of what show() does, may
-/// change.
+/// Names and addresses of option values. A setting of the model is the same in all runs of a
+/// checkpoint. A setting of the training is the same in all runs that continue it. Settings of a
+/// run or of show() may change.
 class Settings {
  public:
   enum class Of { model, training, run, show };
@@ -23,21 +23,24 @@ class Settings {
   void add(const std::string& flag, Value value, Of of) {
     all_.push_back({flag, value, of, false});
   }
-  /// One that names a file which the program writes, beside the checkpoint or elsewhere: of a run.
+  /// Adds a setting of a run that names a file which the program writes.
   void add_file(const std::string& flag, std::string& path) {
     all_.push_back({flag, &path, Of::run, true});
   }
-  /// Those of TrainingOptions, the checkpoint's own path aside.
+  /// Adds the settings of TrainingOptions except the checkpoint's own path.
   void add_all(TrainingOptions& options);
 
-  /// What a checkpoint keeps, as strings; files in its folder, or below it, as seen from there.
+  /// Returns the settings as strings. Files in or below the checkpoint's folder are relative to it.
   reel::Metadata to_metadata(const std::string& checkpoint) const;
 
-  /// Replaces all settings that were not given by those of a checkpoint. given: the names of flags.
-  /// goes_on: whether the training does; without, what belongs to it is replaced even if given,
-  /// and what belongs to show() is left as it is.
-  /// program: whose checkpoint it should be. Throws UserError, which names all of those given that
-  /// would make another model, or another training of it, than the checkpoint holds.
+  /// Takes all settings that were not given from a checkpoint.
+  ///
+  /// given: the names of flags.
+  /// goes_on: training continues. Otherwise settings of the training are replaced even if given,
+  /// and settings of show() stay.
+  /// program: the program that must have written the checkpoint.
+  /// Throws UserError, which names all given settings that would change the model, or its training,
+  /// in the checkpoint.
   void take(const reel::SafetensorsFile& checkpoint, const std::set<std::string>& given,
             bool goes_on, const std::string& program) const;
 
@@ -51,6 +54,6 @@ class Settings {
   std::vector<Setting> all_;
 };
 
-/// The checkpoint that the options resume, or none. It is opened once: whatever a run takes from it
-/// is of one save, also while another program saves there. Throws IoError.
+/// Opens the checkpoint that the options resume; nothing if none. It is opened once, so that all
+/// data are from one save, even if another program saves there meanwhile. Throws IoError.
 std::optional<reel::SafetensorsFile> open_resumed(TrainingOptions& options);

@@ -1,4 +1,4 @@
-// task.h — Task, something that can be trained.
+// task.h — Task: something that can be trained.
 #pragma once
 
 #include <reel/reel.h>
@@ -11,33 +11,33 @@
 
 #include "options.h"
 
-/// What a step of training says of itself.
+/// The measurements of a training step.
 struct Measured {
   double loss;
-  std::optional<double> accuracy{};  ///< the share that was right, for tasks that have one
+  std::optional<double> accuracy{};  ///< the share of right answers, for tasks that have one
 };
 
 class Task {
  public:
   virtual ~Task() = default;
-  /// One step of training.
+  /// Runs one training step.
   virtual Measured step(bool is_traced) = 0;
-  /// Over all runs.
+  /// Returns the number of steps over all runs.
   virtual std::int64_t steps_done() const = 0;
-  /// All that training depends on, to and from a file; more: what else the file shall know. Throw
+  /// Saves or loads everything that training depends on. more: further metadata of the file. Throw
   /// IoError.
   virtual void save(const std::string& path, const reel::Metadata& more) = 0;
   virtual void load(const reel::SafetensorsFile& file) = 0;
-  /// What has been learnt, as text.
+  /// Returns the result of training as text.
   virtual std::string show() const = 0;
 
   virtual std::string unit() const = 0;  ///< of the loss: "bits per character"
-  virtual std::string item() const = 0;  ///< "characters", of which a step takes
+  virtual std::string item() const = 0;  ///< the items of a step: "characters"
   virtual double items_per_step() const = 0;
   virtual bool has_accuracy() const { return false; }
 };
 
-/// TaskOf<Cell>, with the cell that the options name.
+/// Returns a TaskOf<Cell> with the cell that the options name.
 template <template <class> class TaskOf, class... Args>
 std::unique_ptr<Task> make_task(const TrainingOptions& options, Args&&... args) {
   if (options.cell == "gru")

@@ -1,4 +1,4 @@
-// trainer.h — Trainer: a model, its optimiser, and the function that makes a step of both.
+// trainer.h — Trainer: a model, its optimiser, and the function that trains them.
 #pragma once
 
 #include <reel/reel.h>
@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-/// loss: (Model, State, x, target) -> std::pair{scalar, State}; the state goes on from step to
-/// step.
+/// Trains a model by gradient steps. loss: (Model, State, x, target) -> std::pair{scalar, State};
+/// the state is passed from step to step.
 template <class Model, class State, class Loss>
 class Trainer {
  public:
@@ -22,6 +22,7 @@ class Trainer {
         step_{std::move(loss), schedule(steps)},
         traced_step_(reel::jit(step_, {.name = "training step"})) {}
 
+  /// Runs one training step and returns its loss.
   double step(const reel::Tensor& x, const reel::Tensor& target, bool is_traced) {
     auto [learnt, state, loss] =
         is_traced ? traced_step_(std::move(stored_.learnt), std::move(stored_.state), x, target)
@@ -37,7 +38,8 @@ class Trainer {
     return stored_.learnt.optimiser.step().template item<std::int64_t>();
   }
 
-  /// All that the next step depends on, the data aside: random numbers too.
+  /// Saves or loads everything that the next step depends on, including random numbers, except the
+  /// data.
   void save(const std::string& path, const reel::Metadata& metadata) {
     stored_.random_state = reel::random_state();
     reel::save_safetensors(path, stored_, metadata);
@@ -48,8 +50,8 @@ class Trainer {
   }
 
  private:
-  // What these trees are made of is said here rather than found out, which takes compilers long
-  // where a member has no default value.
+  // Members are named here instead of being found by reflection, which takes compilers long for
+  // members without default values.
   struct Learnt {
     Model model;
     reel::Adam<Model> optimiser;
@@ -69,7 +71,7 @@ class Trainer {
   };
 
   /// A whole step: loss and gradient, clipping, the learning rate, Adam. Traced, it is one graph
-  /// with two loops in it.
+  /// with two loops.
   struct Step {
     Loss loss;
     reel::Schedule schedule;
@@ -83,7 +85,7 @@ class Trainer {
     }
   };
 
-  /// High at first, then down along half a cosine, to a twentieth.
+  /// Returns a rate that falls along half a cosine to a twentieth.
   static reel::Schedule schedule(int steps) {
     constexpr double kLearningRate = 0.004;
     return reel::Schedule::cosine(kLearningRate, kLearningRate / 20, std::max(steps, 1));

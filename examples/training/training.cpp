@@ -19,12 +19,12 @@ namespace {
 
 /// In the mode `both`, the first steps are eager.
 constexpr std::int64_t kEagerSteps = 30;
-/// What the loss is averaged over where a number is shown.
+/// Number of steps over which a printed loss is averaged.
 constexpr std::size_t kAveragedSteps = 100;
 
 volatile std::sig_atomic_t noted_signal = 0;
 
-/// Ctrl-C and SIGTERM are noted while this lives; the second one acts as if it did not.
+/// Notes Ctrl-C and SIGTERM while it lives; a second signal acts as usual.
 class SignalNote {
  public:
   SignalNote() {
@@ -90,8 +90,8 @@ class Training {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Rows first: those of a checkpoint's steps are never missing. The checkpoint knows the last
-  /// loss, so that it can tell its own file of them.
+  /// Rows first, so that the file has all steps of the checkpoint. The checkpoint stores the last
+  /// loss, to recognise its file of losses.
   void save() {
     losses_.flush();
     task_.save(options_.checkpoint, {{"loss", losses_.last()}});
@@ -124,7 +124,7 @@ class Training {
   }
 
   std::size_t averaged() const { return std::min(kAveragedSteps, losses_.rows().size()); }
-  /// Over the last steps. value: of a row.
+  /// Returns the mean over the last steps. value: of a row.
   template <class Value>
   double mean_of(const Value& value) const {
     const auto& rows = losses_.rows();

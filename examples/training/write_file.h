@@ -3,9 +3,9 @@
 
 #include <string>
 
-/// Throws UserError, which names path and reason.
+/// Writes a file. Throws UserError, which names path and reason.
 void write_file(const std::string& path, const std::string& content);
 
-/// Throws UserError unless the folder of such a file is one that can be written to: hours of
-/// training are not to end with that.
+/// Throws UserError if the folder of such a file is not writable, so that hours of training do not
+/// end with that error.
 void check_folder_of(const std::string& path);
