@@ -22,8 +22,8 @@ Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef
 /// that has any.
 ///
 /// Contributions made inside a loop to a value from before it are added up per iteration, then over
-/// iterations, and then join the others, as the *sum* outputs of a traced loop do. Contributions to
-/// a value of the previous iteration are added up first too, as a carry's cotangent is. A branch
+/// iterations. Then they join the others, as the *sum* outputs of a traced loop do. Contributions
+/// to a value of the previous iteration are added up first too, as a carry's cotangent is. A branch
 /// counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007 lists
 /// the exceptions).
 ///
@@ -34,7 +34,7 @@ class Backward {
  public:
   /// let_go: release each record behind the walk.
   /// is_elsewhere: the walk is inside a body, branch or trace that the tape was opened outside of,
-  /// or in an iteration of a scan with finished entries. Operands have other numbers or dims there.
+  /// or in an iteration with finished entries. Operands have other numbers or dims there.
   Backward(RecordingTape& tape, bool let_go, bool is_elsewhere);
 
   /// Restricts the walk to paths from these values.
@@ -43,9 +43,9 @@ class Backward {
   void take_rows(ValueId number, ValueId source);
   /// Adds a contribution to the cotangent of a value.
   void accumulate(ValueId number, Tensor cotangent);
-  /// Returns a copy of the tensor that the tape does not track, but the tapes around it do, if the
-  /// tape is open and the walk is inside a body or branch. An open tape takes its own gradient for
-  /// a constant. Returns tensors made inside, and all tensors of other walks, unchanged.
+  /// If the tape is open and the walk is inside a body or branch, returns a copy that the tape does
+  /// not track, but outer tapes do: an open tape takes its own gradient for a constant. Returns
+  /// tensors made inside, and all tensors of other walks, unchanged.
   Tensor constant_to_tape(const Tensor& tensor);
   /// Walks the whole tape.
   void run();

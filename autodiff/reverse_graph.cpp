@@ -328,8 +328,8 @@ class Cut {
   std::vector<ValueId> pending_;
 };
 
-/// Returns, by record, whether it recomputes a forward record, and if so whether it depends on a
-/// value carried from one iteration to the next, which in turn depends on it.
+/// Returns, by record, whether it recomputes a forward record. If so, tells whether it depends on a
+/// carried value of the previous iteration that in turn depends on it.
 std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, const Both& both) {
   const Graph& graph = *both.graph;
   std::vector<std::uint8_t> waits(graph.types.size()), is_needed(graph.types.size());

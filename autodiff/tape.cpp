@@ -302,9 +302,9 @@ void RecordingTape::mark(Mark what, const std::string& loop, std::int64_t iterat
 }
 
 /// A mark is a record without an op; input_count holds its kind. Seen from the end, it opens the
-/// previous iteration. `first` is the number of values when that iteration began, output_count the
-/// number when the loop began. source is the number of the iteration that begins or, at the end of
-/// a loop, of the last one.
+/// previous iteration. `first` is the number of values when that iteration began. `output_count` is
+/// the number when the loop began. `source` is the number of the iteration that begins or, at the
+/// end of a loop, of the last one.
 void RecordingTape::append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name,
                                 std::int64_t iteration) {
   records_.push_back({nullptr, name, loop.values_before_iteration, static_cast<std::uint32_t>(what),

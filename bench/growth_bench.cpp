@@ -33,7 +33,7 @@ Unrolled mixed(int count) {
 }
 
 /// Returns the pass on the graph of f. For three times the graph, a pass that compares all records
-/// with all others takes nine times as long; one that scans them at each merge takes 27 times as
+/// with all others takes nine times as long. A pass that scans them at each merge takes 27 times as
 /// long.
 std::function<void()> fuse(const Unrolled& f) {
   const TensorType type(f32, {2});

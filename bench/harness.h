@@ -39,8 +39,10 @@ using Turns = std::vector<double>;
 ///     return group.finish();
 ///   }
 ///
-/// Options of the program: --json FILE, where to write the rows; --case TEXT, to run only the cases
-/// that have TEXT in their names; --seconds S, how long to run a case.
+/// Options of the program:
+/// - --json FILE: where to write the rows
+/// - --case TEXT: run only cases with TEXT in their names
+/// - --seconds S: how long to run a case
 class Group {
  public:
   /// Prints a description of the machine. Restarts the program if its environment lets a peer's

@@ -1,5 +1,5 @@
 // Measures the cost of an op besides its arithmetic, in chains of small ops and in LSTM cells
-// written in ops, and the compile time of a user's program. One thread.
+// written in ops. Also measures the compile time of a user's program. One thread.
 #include <string>
 
 #include "compile_time.h"

@@ -1,5 +1,5 @@
 // Measures the first call of a traced function (recording, passes and plan) by its number of
-// outputs, parameters or loops, and the cost of a later call besides its ops.
+// outputs, parameters or loops. Also measures the cost of a later call besides its ops.
 #include <vector>
 
 #include "harness.h"

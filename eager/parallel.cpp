@@ -49,7 +49,7 @@ int processors() {
 }
 
 /// Returns how many threads beside this one can be started, at most `wanted`. oneTBB starts them
-/// one by one, and ends the program if starting one fails.
+/// one by one. It ends the program if starting one fails.
 int startable(int wanted) {
   static std::atomic<int> were_startable = 0;
   if (wanted <= were_startable) return wanted;

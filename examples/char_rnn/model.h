@@ -34,9 +34,9 @@ struct CharModel {
   }
 };
 
-/// Returns the mean of -log p(target) in nats, and the state behind the last symbol, with which the
-/// next piece of the text begins. text, target: i32 {batch, time}: the symbols, and the symbols
-/// that follow them.
+/// Returns the mean of -log p(target) in nats, and the state behind the last symbol. The next piece
+/// of the text begins with that state. text, target: i32 {batch, time}: the symbols, and the
+/// symbols that follow them.
 template <class Cell>
 std::pair<reel::Tensor, typename CharModel<Cell>::State> text_loss(
     const CharModel<Cell>& model, const typename CharModel<Cell>::State& state,

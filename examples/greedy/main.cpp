@@ -1,4 +1,5 @@
-// Writes the likeliest text of the model that char_rnn has trained, character by character.
+// Writes text by greedy decoding with the model that char_rnn has trained: always the likeliest
+// next character.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -24,8 +24,8 @@ class Iterations {
   /// Upper bound of the number of iterations; INT64_MAX if only a condition or a list of slices
   /// ends the loop. Lists may lower it before the first iteration.
   std::int64_t limit;
-  /// Returns `limit` if it is the number of iterations to expect; nothing if it is unbounded, or if
-  /// a condition may end the loop long before.
+  /// Returns `limit` if it is the number of iterations to expect. Returns nothing if it is
+  /// unbounded, or if a condition may end the loop long before.
   std::optional<std::int64_t> expected() const {
     if ((attrs_.cond && !attrs_.is_reverse) || limit == std::numeric_limits<std::int64_t>::max())
       return std::nullopt;

@@ -31,8 +31,8 @@ Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, 
 /// Returns the numbers of the slices that are list elements whose dims the saving iteration made,
 /// if the body names these dims.
 std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
-/// Gives such slices the dims of the body. A step that is recomputed makes its dims anew, so that
-/// slices and carries may come with different dims; in the body each is one dim.
+/// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
+/// and carries may come with different dims. In the body each is one dim.
 ///
 /// inputs: inputs of the body; changed. env: its dims; bound.
 void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,

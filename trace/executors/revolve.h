@@ -11,9 +11,9 @@ namespace reel {
 /// slots for further checkpoints mean that iterations are run several times. If all slots are used,
 /// the number of runs is minimal.
 ///
-/// Let s be the number of slots, including the first checkpoint, l the number of leaves, and r the
-/// least number with C(s + r, s) >= l. Then r·l - C(s + r, r - 1) leaves are run only to reach
-/// later ones.
+/// Let s be the number of slots, including the first checkpoint, and l the number of leaves. Let r
+/// be the least number with C(s + r, s) >= l. Then r·l - C(s + r, r - 1) leaves are run only to
+/// reach later ones.
 /// Source: Griewank & Walther (2000), "Algorithm 799: revolve".
 class Revolve {
  public:

@@ -18,9 +18,9 @@ namespace reel {
 /// recomputed one leaf, a run of consecutive units, at a time, the last leaf first.
 ///
 /// Under Checkpoint::every a leaf is everything between two checkpoints. Under a budget it is as
-/// much as half of the budget holds. If a gradient requests several steps at once under a budget, a
-/// leaf is one or more whole requests, across checkpoints if necessary, so that each request is one
-/// run. If the loop ran in chunks, a request may be several runs.
+/// much as half of the budget holds. If a gradient then requests several steps at once, a leaf is
+/// one or more whole requests, so that each request is one run. Such leaves may span checkpoints.
+/// If the loop ran in chunks, a request may be several runs.
 class WayBack {
  public:
   /// kept: the unit behind each checkpoint. units: their total number. `loop` must outlive this

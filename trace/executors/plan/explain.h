@@ -8,9 +8,9 @@
 
 namespace reel {
 
-/// Returns a description of a plan after a run: its bytes and, for each loop, the ops moved out of
-/// it, packed matrices, fused ops, residuals, row blocks and times, with reasons if an optimisation
-/// was not done. Inner loops are indented.
+/// Returns a description of a plan after a run: its bytes, and the loops in it, inner ones
+/// indented. For each loop it lists the ops moved out of it, packed matrices, fused ops, residuals,
+/// row blocks and times. If an optimisation was not done, it gives the reason.
 ///
 /// in_place: the text about arguments (in_place.h).
 std::string explain(const Plan& plan, const std::string& in_place);

@@ -22,8 +22,8 @@ struct RunPlaces {
   void note_results(std::span<const Tensor> outputs);
 };
 
-/// Returns lines that say which arguments with the type of a result were updated in place in that
-/// run of the plan, which were not, and why.
+/// Returns lines about the arguments of a run that have the type of a result: which were updated in
+/// place, which were not, and why.
 std::string in_place_text(const Plan& plan, const RunPlaces& places);
 
 }  // namespace reel

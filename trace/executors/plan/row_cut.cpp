@@ -46,8 +46,8 @@ bool is_reduction(const Op& op) {
   return std::find(all.begin(), all.end(), &op) != all.end();
 }
 
-/// Returns true if the bits of a row do not depend on the number of rows, except through sums over
-/// rows that can be taken block by block.
+/// Returns true if the bits of a row do not depend on the number of rows. Sums over rows are
+/// allowed if they can be taken block by block.
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;

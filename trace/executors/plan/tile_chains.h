@@ -24,8 +24,8 @@ std::vector<std::vector<int>> steps_in_chains(
     std::span<const StepInOrder> steps, int values,
     const std::function<bool(const std::vector<int>&)>& fits);
 
-/// Returns true if a cell has one element per row, for a step on elements, or one element for all
-/// rows, for a step on a number per row.
+/// Returns true if a cell repeats: it has one element per row in a step on elements, or one element
+/// in all in a step on a number per row.
 using Repeats = std::function<bool(int cell, bool on_rows)>;
 
 /// Replaces adjacent steps by chains with generated code if possible. Requires that each step's

@@ -16,9 +16,9 @@
 
 namespace reel {
 
-/// Runs the ops of a fused op one after the other for a tile of about a thousand elements, or for
-/// some whole rows if there are sums over rows. Intermediate values stay in the cache; a chain of
-/// simple ops keeps them in registers. The bits equal those of the separate ops.
+/// Runs the ops of a fused op one after the other for a tile. A tile has about a thousand elements,
+/// or some whole rows if there are sums over rows. Intermediate values stay in the cache; a chain
+/// of simple ops keeps them in registers. The bits equal those of the separate ops.
 ///
 /// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
 /// of a split have that size; larger values are computed in parts of it. Split, concat and spread

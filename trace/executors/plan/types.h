@@ -8,7 +8,7 @@
 namespace reel {
 
 /// The types of all values of a graph given the types of its inputs, as far as they do not depend
-/// on values, and the attributes of its records with actual dims in place of symbols.
+/// on values. Also the attributes of its records, with actual dims in place of symbols.
 struct PlannedTypes {
   std::vector<TensorType> types;       ///< by value; the graph's own if unknown
   std::vector<std::uint8_t> is_known;  ///< by value: all sizes are known, or it is a list
