@@ -86,8 +86,8 @@ class Backward {
     std::vector<MovedRecord> moved;                       ///< records that belong before the loop
     std::int64_t iterations = 0;                          ///< iterations that this walk has left
   };
-  /// When a run has a cotangent. is_exact: it is zeros if the run has none; a vjp of such zeros may
-  /// have made NaN of them.
+  /// Says if a run has a cotangent. is_exact: without one, the value is zeros; otherwise a vjp of
+  /// such zeros may have made NaN of it.
   struct Presence {
     Tensor present;
     bool is_exact;

@@ -25,9 +25,11 @@ struct ReversibleGraph {
   Tensors captured;              ///< the inputs that it takes last
 };
 
-/// A graph that calls of another graph run under tapes. `what` describes it: ", under a tape"; ",
-/// its gradient"; with two tapes ", its gradient, under a tape". For a tape that takes rows, " in
-/// rows" follows.
+/// A graph that calls of another graph run under tapes.
+///
+/// what: its relation to that graph, such as
+///   ", under a tape"; ", its gradient"; with two tapes ", its gradient, under a tape"
+/// For a tape that takes rows, " in rows" follows.
 struct GraphUnderTapes {
   std::string what;
   GraphRef graph;

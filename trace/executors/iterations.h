@@ -73,7 +73,7 @@ class Iterations {
   /// are no lengths.
   Tensor live_at(std::int64_t position) const;
 
-  /// Returns the dim that the loop makes, as long as the number of iterations that ran.
+  /// Returns the dim that the loop makes. Its size is the number of iterations that ran.
   Dim made_dim() const;
   /// Returns the output (a token) that tells later ops that dim.
   Tensor token(const Dim& made) const;

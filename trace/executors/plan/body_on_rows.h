@@ -13,7 +13,6 @@ namespace reel {
 ///
 ///   Before: x = random_normal(key){f32[16,8]};  y = reshape(h){f32[16,8] -> f32[16,2,4]}
 ///   After:  x = draw_rows(key, numbers){f32[16,8], axis=0};  y = reshape(h){sizes=[-1,2,4]}
-///   y = reshape(h){f32[16,8] -> f32[16,2,4]}    y = reshape(h){sizes=[-1,2,4]}
 struct BodyOnRows {
   GraphRef graph;              ///< null: the body needs no change
   bool takes_numbers = false;  ///< as last capture: row numbers, then the number of all rows

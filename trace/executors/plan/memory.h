@@ -52,8 +52,9 @@ class SavedShare {
 /// Returns memory of at least `bytes` bytes: an allocation that this thread gave back and that
 /// fits, otherwise new memory. Throws MemoryError.
 PlanMemory take_plan_memory(std::int64_t bytes);
-/// Returns memory for reuse by this thread. Up to 1 GiB is held, so that plans that run alternately
-/// find theirs again; the oldest allocations are freed first. A larger allocation is held alone.
+/// Gives memory back for reuse by this thread. Up to 1 GiB is held, so that plans that run
+/// alternately find theirs again; the oldest allocations are freed first. A larger allocation is
+/// held alone.
 void give_back(PlanMemory memory);
 /// Frees the memory that this thread holds for reuse.
 void free_held_plan_memory();

@@ -95,7 +95,7 @@ class Plan {
 
   const Graph& graph() const { return *graph_; }
   /// Acquires the memory for the values of a run, without the memory of inner loops and branches.
-  /// Must be called before run(). It may be given back until the next run.
+  /// The constructor does so, too. Must be called before run() after give_back_memory().
   void take_memory();
   void give_back_memory() {
     saved_share_.give_back();

@@ -50,8 +50,8 @@ struct RowCut {
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const Passes& passes = {}, std::string* why = nullptr);
 
-/// Returns the record that makes sum i of a loop by adding up rows of a value that the sum reads
-/// only there; null if there is none.
+/// Returns the record that makes the term of sum i as a sum over leading axes, if nothing else
+/// reads that term; otherwise null.
 const OpRecord* summing_record(const LoopAttrs& attrs, int i);
 
 /// Returns the loop for a row block, with `part` in place of the cut dim `whole`.

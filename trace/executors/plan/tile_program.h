@@ -23,8 +23,8 @@ namespace reel {
 /// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
 /// of a split have that size; larger values are computed in parts of it. Split, concat and spread
 /// only determine where elements lie. With sums over rows, a tile has whole rows, and steps on the
-/// sums work on one number per row. Large programs run as shards on several threads. Sizes decide
-/// on shards, and bits do not depend on them.
+/// sums work on one number per row. Large programs run as shards on several threads. The shards
+/// depend on sizes only, and bits do not depend on them.
 class TileProgram {
  public:
   /// body: from FusedAttrs. env: the dims that its free symbols stand for.
