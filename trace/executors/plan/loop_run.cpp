@@ -171,8 +171,8 @@ std::int64_t LoopRun::steps_after(std::int64_t chunks) const {
                            : std::min(all.steps, all.first(chunks));
 }
 
-/// The previous iteration has written its carries into the stack; the first iteration has no
-/// predecessor.
+/// Copies initial carries into stacks of the carries before each iteration. Later ones are written
+/// there by the previous iteration.
 void LoopRun::put_first_carries() {
   const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
   for (int i = 0; i < attrs_.carries; ++i)
