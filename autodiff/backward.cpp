@@ -182,7 +182,7 @@ class TapeVjp final : public Vjp {
   }
 
  private:
-  /// Returns true if zeros that stand for no cotangent remain zeros behind the op, as it is linear
+  /// Returns true if zeros that stand for no cotangent remain zeros behind the op: it is linear
   /// with constant coefficients.
   bool keeps_zeros() const {
     const OpReads reads = reads_of(*op_, attrs_->get(), ~0u);
@@ -204,8 +204,8 @@ class TapeVjp final : public Vjp {
     return cotangent.is_list() && type.is_list() && cotangent.dtype() == type.dtype() &&
            cotangent.rank() == type.rank();
   }
-  /// Returns the cotangent with all that is known about the value's sizes. In a trace, a loop whose
-  /// state changes its size states fewer of them.
+  /// Returns the cotangent with all that is known about the value's sizes. In a trace, a loop with
+  /// a state that changes its size states fewer of them.
   [[gnu::noinline]] static Tensor knowing(const TensorType& type, Tensor cotangent) {
     const TensorType& given = cotangent.type();
     if (given.is_known() || given.is_list() || given.rank() != type.rank()) return cotangent;

@@ -24,8 +24,8 @@ Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef
 /// Contributions made inside a loop to a value from before it are added up per iteration, then over
 /// iterations. Then they join the others, as the *sum* outputs of a traced loop do. Contributions
 /// to a value of the previous iteration are added up first too, as a carry's cotangent is. A branch
-/// counts as a loop of one iteration. So both modes give the same bits (docs/decisions/0007 lists
-/// the exceptions).
+/// counts as a loop of one iteration. Therefore both modes give the same bits (docs/decisions/0007
+/// lists the exceptions).
 ///
 /// In a trace, only a run tells whether a branch was taken, or a loop ran at all. A cotangent that
 /// comes only from there carries a boolean, `present`. Without it, zeros that stand for no

@@ -145,7 +145,7 @@ const Op call_op{
 
 using TakesRows = std::vector<std::uint8_t>;  // by input
 
-/// The reversals of one graph, by the inputs whose cotangents may be rows.
+/// The reversals of one graph, by the inputs that take cotangents as rows.
 using Reversals = std::map<TakesRows, std::shared_ptr<const ReversibleGraph>>;
 
 /// Returns the reversal with respect to all floating inputs; made once per graph.

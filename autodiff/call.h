@@ -5,8 +5,8 @@
 
 namespace reel {
 
-/// Runs a graph on its inputs in eager mode. Under a tape the call is one record, whose vjp runs
-/// the reversed graph in the same way. If it throws, `inputs` is unchanged.
+/// Runs a graph on its inputs in eager mode. Under a tape the call is one record; its vjp runs the
+/// reversed graph in the same way. If it throws, `inputs` is unchanged.
 Tensors call_graph(const GraphRef& graph, Tensors&& inputs, const GraphRunner& runner);
 
 }  // namespace reel

@@ -16,8 +16,8 @@
 namespace reel {
 namespace {
 
-/// Converts a cotangent of the cond's output to one of the value that the branch returned. If the
-/// branches have different dims, the output has a new one.
+/// Converts a cotangent of the cond's output to the dims of the value that the branch returned. If
+/// the branches have different dims, the output has a new one.
 Tensor with_dims_of_branch(const Tensor& cotangent, const Graph& branch, const TensorType& returned,
                            DimEnv& env) {
   Dims dims = cotangent.dims();

@@ -32,7 +32,8 @@ bool has_cotangent(const LoopAttrs& attrs, const Vjp& at, int output) {
   return !is_checkpoint && at.has_cotangent(output);
 }
 
-/// Returns the carries whose cotangent can be non-zero and is needed: a fixpoint over the body.
+/// Returns the carries with a cotangent that can be non-zero and is needed: a fixpoint over the
+/// body.
 std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   const Graph& body = *attrs.body.graph;
   const int carries = attrs.carries;
@@ -241,8 +242,8 @@ class LoopReversal {
     capture_values_.push_back(value);
     capture_fills_.push_back(fill);
   }
-  /// The output of a finished entry was discarded, or was added to the first running one, whose
-  /// cotangent it then has.
+  /// The output of a finished entry was discarded, or was added to the first running one. In the
+  /// latter case it has that entry's cotangent.
   Fill cotangent_fill(int output) const {
     const int stack = output - attrs_.carries;
     if (stack < 0 && attrs_.fills[output] == Fill::as_is) return Fill::as_is;
@@ -291,7 +292,7 @@ class LoopReversal {
                      attrs_.fills[attrs_.carries + attrs_.slices + capture]);
       }
     }
-    for (const int i : reversed_.kept)  // stacks, some of which this gradient's loop may be given
+    for (const int i : reversed_.kept)  // stacks; this gradient's loop may be given some of them
       take_slice(outputs_[i], attrs_.is_spilled(static_cast<std::size_t>(i - attrs_.carries))
                                   ? Fill::recalled
                                   : Fill::live);
@@ -500,7 +501,7 @@ class LoopReversal {
   Tensors slice_values_, capture_values_;
   std::vector<Fill> slice_fills_, capture_fills_;
   std::vector<int> stack_of_, sum_of_;  // slices and captures of the forward loop
-  std::vector<int> rows_of_;            // captures whose cotangent is rows: values, and numbers
+  std::vector<int> rows_of_;            // captures with rows as cotangents: values, and numbers
   std::size_t first_rows_ = 0;          // among the stacks
   // For each of stack_of_ and sum_of_: the sum that counts iterations with a path; -1 if all have
   // one.

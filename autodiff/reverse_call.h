@@ -15,14 +15,14 @@ namespace reel {
 struct ReversibleGraph {
   Ref<Graph> forward;  ///< outputs: of the graph, then residuals
   Ref<Graph> reverse;
-  std::vector<int> cotangents;  ///< the outputs whose cotangents `reverse` takes first
-  std::vector<int> inputs;      ///< the inputs that it takes next
-  std::vector<int> wanted;      ///< the inputs whose cotangents it returns
+  std::vector<int> cotangents;  ///< `reverse` takes cotangents of these outputs first
+  std::vector<int> inputs;      ///< it takes these inputs next
+  std::vector<int> wanted;      ///< it returns cotangents of these inputs
   std::vector<int> presences;  ///< by wanted input: the output of `reverse` that says whether there
                                ///< is a cotangent, or -1
   std::vector<int> row_numbers;  ///< by wanted input: the output with row numbers if the cotangent
                                  ///< is rows, or -1
-  Tensors captured;              ///< the inputs that it takes last
+  Tensors captured;              ///< it takes these last
 };
 
 /// A graph that calls of another graph run under tapes.

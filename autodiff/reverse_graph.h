@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// What to reverse, and which values the reversed graph may use.
+/// The parts to reverse, and the values that the reversed graph may use.
 struct ReversalSpec {
   std::vector<std::uint8_t> has_cotangent;  ///< by output of the graph: a cotangent will be given
   std::vector<std::uint8_t> is_wanted;      ///< by input: its cotangent is wanted
@@ -40,13 +40,13 @@ struct Saved {
 struct ReversedGraph {
   Ref<Graph> graph;
   Ref<Graph> forward;           ///< the given graph, with further records that residuals need
-  std::vector<int> cotangents;  ///< outputs whose cotangents it takes
-  std::vector<int> inputs;      ///< (free) inputs of the forward graph
-  std::vector<int> kept;        ///< outputs of the forward graph
+  std::vector<int> cotangents;  ///< it takes cotangents of these outputs
+  std::vector<int> inputs;      ///< it takes these (free) inputs of the forward graph
+  std::vector<int> kept;        ///< it takes these outputs of the forward graph
   std::vector<Saved> saved;
   Tensors captured;         ///< constants that a vjp took from outside
-  std::vector<int> wanted;  ///< inputs whose cotangents are its outputs: all wanted inputs that are
-                            ///< not free, and free ones with a path
+  std::vector<int> wanted;  ///< its outputs are cotangents of these inputs: all wanted ones that
+                            ///< are not free, and free ones with a path
   /// By wanted input: the output that is 1 (i32) if a run has a path to it; -1 if that is certain.
   std::vector<int> presences;
   /// By wanted input: the output with the row numbers if the cotangent is rows; otherwise -1.

@@ -24,7 +24,7 @@ std::vector<Maker> makers_of(const Graph& graph) {
   return result;
 }
 
-/// Returns true if the value is a tensor that stands for saved steps, few of which are in memory.
+/// Returns true if the value is a tensor that stands for saved steps, most of them not in memory.
 bool stands_for_steps(const Maker& maker) {
   return maker.record &&
          (maker.record->op == &recall_op || is_spilled_output(*maker.record, maker.output));

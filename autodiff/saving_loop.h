@@ -28,7 +28,7 @@ Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
 /// Returns the forward loop with lists of checkpoints: its carries before some iterations, and the
 /// numbers of these.
 LoopAttrs with_checkpoints(const LoopAttrs& attrs);
-/// Returns the body of that loop.
+/// Returns the body of with_checkpoints(attrs).
 Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs);
 
 }  // namespace reel

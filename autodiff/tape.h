@@ -110,8 +110,8 @@ class RecordingTape final : public Recorder {
   RecordingTape(const RecordingTape&) = delete;
   RecordingTape& operator=(const RecordingTape&) = delete;
 
-  /// Requests cotangents for a floating tensor or an array of such; ignores other tensors. Throws
-  /// TraceError for a value of a body or branch inside the tape's trace.
+  /// Requests cotangents for a floating tensor or an array of floating tensors; ignores others.
+  /// Throws TraceError for a value of a body or branch inside the tape's trace.
   void watch(const Tensor& tensor);
   /// As watch(), for a table: gradient() may return its cotangent as rows.
   void watch_rows(const Tensor& table);
@@ -125,7 +125,7 @@ class RecordingTape final : public Recorder {
   /// otherwise undefined.
   /// row_numbers: if given, by source, the row numbers if the cotangent is rows, concatenated in
   /// the order in which they were read; otherwise undefined. A cotangent is rows only for a table
-  /// given to watch_rows() of which nothing but rows is read.
+  /// given to watch_rows() that is read by rows alone.
   ///
   /// Throws ArgumentError if a tape that is not persistent is asked again. This is allowed inside
   /// another body, branch or trace, since bodies may be recorded more than once. Throws TraceError
@@ -212,7 +212,7 @@ class RecordingTape final : public Recorder {
   /// Returns this thread's spare storage; null while the thread ends.
   static Storage* spare();
   static Storage take_spare();
-  /// Number of records ahead of the walk whose operands are prefetched.
+  /// Operands are prefetched this many records ahead of the walk.
   static constexpr std::size_t kAhead = 8;
 
   bool is_persistent_, is_spent_ = false, is_recording_ = true;
@@ -254,7 +254,7 @@ class RecordingTape final : public Recorder {
   mutable std::array<Asked, kAsked> asked_{};
 };
 
-/// Returns ȳ, the start of a gradient: the cotangent, or ones of y's type if it is undefined.
+/// Returns ȳ, the start of a gradient: the cotangent; if it is undefined, a tensor of ones.
 Tensor seed(const Tensor& target, const Tensor& cotangent);
 
 /// Returns a type with its dims as the active body, branch or trace names them.

@@ -73,7 +73,7 @@ struct CustomCell {
   }
 };
 
-/// An LSTM whose recurrent weights are divided by the norm of each column in every step: a
+/// An LSTM that divides its recurrent weights by the norm of each column in every step: a
 /// loop-invariant op, as users write it. Source: Salimans & Kingma (2016), eq. 2, with g = 1.
 struct WeightNormLstmCell {
   using State = LstmCell::State;

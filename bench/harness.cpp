@@ -79,7 +79,7 @@ double median(std::vector<double> values) {
 
 void note(const std::string& line) {
   fmt::print("{}\n", line);
-  std::fflush(stdout);  // shows each case as soon as it is done
+  std::fflush(stdout);  // shows each case immediately
 }
 
 Group::Group(const std::string& name, int argc, char** argv) {

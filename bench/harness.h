@@ -19,7 +19,7 @@ enum class Clock {
   processor,  ///< all threads of this process: excludes other programs; for one thread
 };
 
-/// How a time is reported: in `unit`, of which a second has `in_a_second`, as metric `metric`.
+/// How a time is reported: as metric `metric`, in `unit`. in_a_second: units per second.
 struct Quantity {
   std::string metric, unit;
   double in_a_second;
@@ -68,8 +68,8 @@ class Group {
               std::vector<double> figures);
   void report(const std::string& name, const std::string& metric, const Quantity& quantity,
               const Turns& turns);
-  /// Adds a row with the ratio of the medians of two series from the same turns. Its quartiles are
-  /// those of the ratios by turn.
+  /// Adds a row with the ratio of the medians of two series from the same turns. Its quartiles
+  /// belong to the ratios by turn.
   void report_ratio(const std::string& name, const std::string& metric,
                     const std::vector<double>& figures, const std::vector<double>& over);
 

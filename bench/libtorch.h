@@ -29,7 +29,7 @@ class Libtorch {
   virtual RnnRun layer(const RnnProblem& problem) const = 0;
   /// A cell written in libtorch's ops, called in a C++ loop: `lstm` or `custom`.
   virtual RnnRun in_ops(const RnnProblem& problem) const = 0;
-  /// The same cell and loop as a TorchScript.
+  /// As in_ops(), with cell and loop as a TorchScript.
   virtual RnnRun in_torchscript(const RnnProblem& problem) const = 0;
 };
 

@@ -178,8 +178,8 @@ void run_case(Group& group, const Case& c) {
   group.report_ratio(name, "peak_ratio_to_save_all", peaks, all_peaks);
 }
 
-/// A loop whose condition reads data. Compares its gradient with one that keeps everything, on as
-/// many steps as memory allows for that.
+/// A loop with a condition that reads data. Compares its gradient with one that keeps everything,
+/// on as many steps as memory allows for that.
 void run_unknown_length(Group& group, int steps, int prefix) {
   const std::string name = str("while T=", steps, " budget=16MiB");
   if (!group.wants(name)) return;

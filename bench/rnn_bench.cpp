@@ -64,7 +64,7 @@ class Comparison {
   }
 
   const std::string& name() const { return name_; }
-  /// Returns the seconds of a contender; null if there is none of that name.
+  /// Returns the seconds of a contender; null if the case lacks it.
   const Turns* find(const std::string& contender) const {
     for (std::size_t i = 0; i < contenders_.size(); ++i)
       if (contenders_[i].name == contender) return &turns_[i];
@@ -288,8 +288,8 @@ void compare_char_rnn(Group& group, int threads) {
   set_threads(1);
 }
 
-/// Compares a first call with later ones of the same step, whose runs take as long. The sequence is
-/// long enough for chunks, which are part of the passes' work.
+/// Compares a first call with later calls of the same step; their runs take equally long. The
+/// sequence is long enough for chunks, which are part of the passes' work.
 void time_tracing(Group& group) {
   constexpr int kTimes = 9, kSteps = 256, kLater = 3;
   const std::string name = "trace, passes and plan of an lstm training step";

@@ -22,7 +22,7 @@ void raise(std::atomic<std::int64_t>& peak, std::int64_t to) {
   }
 }
 
-/// Returns the block whose data are counted; null if they are not.
+/// Returns the block that holds the counted data; null if they are not counted.
 TensorBlock* counted(TensorBlock& block) {
   TensorBlock* const owner = block.storage ? block.storage.get() : &block;
   const bool is_counted = owner->kind == BlockKind::dense || owner->kind == BlockKind::promise;

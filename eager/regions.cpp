@@ -1,4 +1,4 @@
-// A oneTBB memory pool whose regions lie on huge pages.
+// A oneTBB memory pool with regions on huge pages.
 //
 // The tape of an eager loop is hundreds of MiB in blocks of some KiB, which are written and read
 // once per pass. With pages of 4 KiB, a virtual machine may look up each page anew: 2000 steps of a

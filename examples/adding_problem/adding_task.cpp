@@ -82,8 +82,8 @@ class AddingTask : public Task {
 
  private:
   /// Returns sequences of (number in [0, 1), mark), one mark in each half, and the sums of the two
-  /// marked numbers. They come from the library's random numbers, whose state the checkpoint
-  /// stores.
+  /// marked numbers. They come from the library's random numbers; the checkpoint stores their
+  /// state.
   std::pair<Tensor, Tensor> draw() const {
     const Tensor lengths = problem_.is_ragged ? shortest() + draw_below(full({batch_}, span(), i32))
                                               : full({batch_}, problem_.length, i32);

@@ -1,5 +1,5 @@
-// adding_task.h — the adding problem, which needs no data: sequences of numbers, two of which are
-// marked, and the sum of these.
+// adding_task.h — the adding problem, which needs no data: sequences of numbers with two marked
+// ones, and the sum of these two.
 #pragma once
 
 #include <memory>

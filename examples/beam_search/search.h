@@ -67,7 +67,7 @@ Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State&
     return expand(x, dims);
   };
   const Tensor zero = for_each_hypothesis(zeros_like(start));
-  // All hypotheses start equal: only one of them counts.
+  // All hypotheses start equal: only the first one counts.
   const Tensor only_first = where(range(beam) == 0, full({}, 0.), -kInf);
   const Beam initial{for_each_hypothesis(start), zero, cast(zero, f32) + only_first, zero != 0,
                      tree_map(for_each_hypothesis, state)};

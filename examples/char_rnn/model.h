@@ -52,7 +52,7 @@ template <class Cell>
 std::string write_text(const CharModel<Cell>& model, const Alphabet& alphabet, int count,
                        double temperature) {
   using State = typename CharModel<Cell>::State;
-  // The same cells without a batch: dims that do not exist need not be mentioned.
+  // Uses the cells without a batch: dims that do not exist need not be mentioned.
   auto write_symbol = reel::jit(
       [&](const CharModel<Cell>& m, const reel::Tensor& symbol, const State& state) {
         auto [logits, next] = m(symbol, state);

@@ -22,7 +22,7 @@ struct Options : TrainingOptions {
   int characters = 400;
   double temperature = 0.8;
 
-  // Of this run only.
+  // Apply to this run only.
   bool sample = false;
 };
 

@@ -47,7 +47,7 @@ std::optional<std::string> read_bible() {
       ::popen("bible -l100000 gen1:1-rev22:21 2>/dev/null", "r"), &::pclose);
   if (!pipe) return std::nullopt;
   std::string text = read_all(pipe.get(), "the output of bible");
-  // Another program of that name would print something else.
+  // Another program named `bible` would print something else.
   if (text.size() < 1'000'000 || text.find('\0') != std::string::npos) return std::nullopt;
   return text;
 }

@@ -13,7 +13,7 @@ struct TrainingOptions {
   std::string accuracy_plot;  ///< for tasks that have one
   int checkpoint_every = 500;
 
-  // Of this run only.
+  // Apply to this run only.
   std::string checkpoint;
   int stop_after = 0;  ///< steps; 0: never
   bool resume = false;

@@ -8,6 +8,6 @@
 /// finally the curve.
 ///
 /// Ctrl-C or SIGTERM ends it early, with a checkpoint; a second one ends the program. Returns the
-/// number of that signal, or 0. Throws UserError if a file cannot be written or a loss is not
+/// number of the signal, or 0. Throws UserError if a file cannot be written or a loss is not
 /// finite, IoError for the checkpoint.
 int train(Task& task, const TrainingOptions& options);

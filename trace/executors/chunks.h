@@ -14,8 +14,8 @@ namespace reel {
 /// Chunks of equal size; the last one may be shorter.
 ///
 /// If entries finish one by one, each chunk has its own lengths: the part of each entry's length
-/// that lies in the chunk. A plan still uses one dim for all chunks of a size. The lengths of that
-/// dim lie where the plan says (lies_in_plan); show_lengths() writes those of the next chunk there.
+/// that lies in the chunk. A plan still uses one dim for all chunks of a size. The plan places the
+/// lengths of the dim (lies_in_plan), and show_lengths() writes the next chunk's lengths there.
 struct Chunks {
   Dim time;                ///< dim of all time steps
   std::int64_t steps = 0;  ///< time steps in all
@@ -61,8 +61,8 @@ Dim part_symbol(const Dim& time);
 ///
 /// A chunk's values fit the second-level cache, to be read again from there. If the matrices do not
 /// fit it, chunks grow until their values are large beside the matrices, limited by the memory that
-/// they take. The result depends on nothing else, in particular neither on threads nor on what is
-/// saved.
+/// they take. The result depends on nothing else, in particular neither on threads nor on
+/// residuals.
 std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_loops = false);
 
 }  // namespace reel

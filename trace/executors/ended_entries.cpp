@@ -53,7 +53,8 @@ EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> i
         !slices.is_list() || attrs.fills[attrs.carries + i] != Fill::as_is)
       dims_.add(slice_type(slices));
   for (const int capture : attrs.body_captures) dims_.add(inputs[attrs.first_capture() + capture]);
-  // Sums are cotangents of another loop's captures, whose dims its iterations read in this form.
+  // Sums are cotangents of another loop's captures. Iterations of that loop read their dims in this
+  // form.
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, inputs);
   for (std::size_t k = attrs.carries + attrs.stacks; k < body.outputs.size(); ++k)

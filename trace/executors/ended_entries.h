@@ -25,7 +25,7 @@ class EndedEntries {
   SubGraph body() const;
   /// Returns output `output` of the body with the dims that it has outside.
   Tensor made(const Tensor& x, std::size_t output) const;
-  /// Returns the term that a stack or sum takes of such an output: finished entries are zero,
+  /// Returns the term that a stack or sum takes of output `output`: finished entries are zero,
   /// except in residuals and in outputs that add finished entries to running ones.
   Tensor term(const Tensor& made, std::size_t output) const;
   /// Returns the carry behind the iteration: finished entries keep the value `before`, unless the

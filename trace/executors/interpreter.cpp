@@ -1,5 +1,5 @@
-// The interpreter: runs a graph op by op with the eager kernels. Results equal those of eager mode,
-// bit for bit.
+// The interpreter: runs a graph op by op with the eager kernels. Results have the bits of eager
+// mode.
 #include "reel/trace/executors/interpreter.h"
 
 #include <algorithm>
@@ -324,7 +324,7 @@ class LoopRun {
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
   std::vector<const SavedValue*> saved_;  ///< by slice; null if all of it is in memory
-  std::vector<int> own_dims_;             ///< slices whose dims iterations made
+  std::vector<int> own_dims_;             ///< slices with dims made by iterations
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
   Spills spills_;

@@ -106,7 +106,7 @@ void Iterations::run(Step&& step, Ask&& ask) {
       step(count_, Tensor());
     }
   } else {
-    Tensor active;  // entries whose condition has held so far
+    Tensor active;  // entries for which the condition has held so far
     if (attrs_.cond) active = ones(attrs_.entry_dims, boolean);
     if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, ask());
     while (count_ < limit) {

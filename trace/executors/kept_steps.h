@@ -37,7 +37,7 @@ class KeptSteps {
   bool is_due(std::int64_t step) const { return place(step) >= next_; }
   /// Returns the number of checkpoints that exist now.
   std::int64_t taken() const { return taken_; }
-  /// Lowers the limit to what `slots` slots allow, as the state has grown.
+  /// Lowers the limit for `slots` slots, as the state has grown.
   void allow(std::int64_t slots) { most_ = std::min(most_, most(slots)); }
   /// Returns how many of `slots` slots the forward loop may use for checkpoints.
   static std::int64_t most(std::int64_t slots) {
@@ -75,9 +75,8 @@ inline constexpr std::int64_t kBytesOfWhich = 16;
 std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
                                std::int64_t unit);
 
-/// Returns the number of checkpoint slots of a loop under a budget whose state takes `state_bytes`
-/// bytes; at least 1. Half of the budget is for checkpoints, the other half for recomputed
-/// residuals.
+/// Returns the number of checkpoint slots of a loop under a budget; at least 1. state_bytes: size
+/// of its state. Half of the budget is for checkpoints, the other half for recomputed residuals.
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes);
 
 }  // namespace reel

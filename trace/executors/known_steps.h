@@ -34,7 +34,7 @@ std::optional<std::int64_t> known_tensors(const Graph& graph, ValueId v,
 std::optional<std::int64_t> checkpoints_left(const LoopAttrs& loop, std::int64_t steps,
                                              std::span<const TensorType> inputs);
 
-/// Returns the number of the output of `maker` that v is. Requires that v is one of them.
+/// Returns k such that v is output k of `maker`. Requires that `maker` makes v.
 std::size_t output_of(const Graph& graph, const OpRecord& maker, ValueId v);
 
 }  // namespace reel

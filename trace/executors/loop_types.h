@@ -28,7 +28,7 @@ Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 /// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
-/// Returns the numbers of the slices that are list elements whose dims the saving iteration made,
+/// Returns the numbers of the slices that are list elements with dims made by the saving iteration,
 /// if the body names these dims.
 std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices

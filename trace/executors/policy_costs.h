@@ -10,14 +10,14 @@
 
 namespace reel {
 
-/// Returns the sum of the tensors' bytes; nothing if one of the sizes is known only at run time.
+/// Returns the sum of the tensors' bytes; nothing if a size is known only at run time.
 std::optional<std::int64_t> bytes_of(std::span<const TensorType> types);
 
 /// Predicted maxima of a loop under a Checkpoint policy, from its start to the end of its gradient;
 /// -1 if only a run can tell.
 struct PolicyCosts {
   std::int64_t checkpoints = -1;  ///< bytes of checkpoints in memory, with their step numbers
-  std::int64_t steps = -1;        ///< time steps whose recomputed residuals are in memory together
+  std::int64_t steps = -1;        ///< time steps recomputed together, with residuals in memory
   std::int64_t bytes = -1;        ///< bytes of these residuals
   double runs = -1;               ///< average runs of a time step, forward and recomputed
   bool has_arrays =

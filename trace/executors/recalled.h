@@ -94,7 +94,7 @@ class Recalled final : public SavedSteps {
   Segments segments_;
   std::int64_t unit_ = 1, units_ = 0;  ///< time steps of a unit; number of units
   Tensors checkpoints_;                ///< by carry, the list of its values at the checkpoints
-  std::vector<Tensors> in_memory_;  ///< by carry, the elements of that list unless it is in a file
+  std::vector<Tensors> in_memory_;     ///< by carry, the list's elements unless it is in a file
   std::optional<WayBack> way_;
   std::vector<State> states_;            ///< checkpoints to run units from
   std::deque<Part> parts_;               ///< the window, consecutive

@@ -6,10 +6,9 @@
 
 namespace reel {
 
-/// Plans the reverse sweep over the iterations behind a checkpoint. It visits one leaf (a run of
-/// iterations whose residuals are recomputed together) after the other, the last one first. Few
-/// slots for further checkpoints mean that iterations are run several times. If all slots are used,
-/// the number of runs is minimal.
+/// Plans the reverse sweep over the iterations behind a checkpoint. It visits one leaf (iterations
+/// recomputed together) after the other, the last one first. Few slots for further checkpoints mean
+/// that iterations are run several times. If all slots are used, the number of runs is minimal.
 ///
 /// Let s be the number of slots, including the first checkpoint, and l the number of leaves. Let r
 /// be the least number with C(s + r, s) >= l. Then r·l - C(s + r, r - 1) leaves are run only to

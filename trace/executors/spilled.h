@@ -43,7 +43,7 @@ class Spilled final : public SavedSteps {
   /// request. Requires the same type in every step. Pointers returned before must not be written to
   /// any more. Throws IoError.
   char* place(const TensorType& step, std::int64_t position);
-  /// Stores a tensor or a list. Values whose type differs from the first stay in memory. Throws
+  /// Stores a tensor or a list. Values of another type than the first stay in memory. Throws
   /// IoError.
   void put(std::int64_t position, const Tensor& step);
   /// Frees the value of a step that will not be read again. Its space in a block is not reused.
@@ -140,7 +140,7 @@ class SpilledList final : public SavedSteps {
 };
 
 /// While it lives, blocks have at least one byte instead of 1 MiB, and windows have two blocks. For
-/// tests, whose loops are small.
+/// tests, as their loops are small.
 class SmallSpillBlocks {
  public:
   SmallSpillBlocks();

@@ -78,14 +78,15 @@ class StackList {
   std::vector<std::int64_t> places_;  ///< positions in the file of the checkpoints kept
 };
 
-/// Decides for all checkpoint stacks of a loop when a checkpoint is taken, and of which value.
+/// Decides for all checkpoint stacks of a loop when checkpoints are taken, and which values they
+/// hold.
 class CheckpointTimes {
  public:
   explicit CheckpointTimes(const LoopAttrs& attrs);
 
   bool takes_any() const { return takes_any_; }
-  /// Returns the body input whose value the stack takes, position and slices counted; -1 if an op
-  /// of the body makes the value.
+  /// Returns the body input that the stack takes, position and slices counted; -1 if an op of the
+  /// body makes the value.
   int source(std::size_t stack) const { return sources_[stack]; }
 
   /// Prepares the decision for the iteration behind the first `steps` steps.

@@ -19,7 +19,7 @@ namespace reel {
 ///
 /// Under Checkpoint::every a leaf is everything between two checkpoints. Under a budget it is as
 /// much as half of the budget holds. If a gradient then requests several steps at once, a leaf is
-/// one or more whole requests, so that each request is one run. Such leaves may span checkpoints.
+/// one or more whole requests, so that each request is one run. These leaves may span checkpoints.
 /// If the loop ran in chunks, a request may be several runs.
 class WayBack {
  public:
@@ -75,7 +75,7 @@ class WayBack {
 
 /// Returns true if each residual of the loop is one tensor, ordered by position.
 ///
-/// inputs: types of the recall op's inputs, of which the loop's come first.
+/// inputs: types of the recall op's inputs; the loop's inputs come first.
 bool saves_in_one_piece(const RecallAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

@@ -55,7 +55,7 @@ class BlockRows {
   void finish_row(std::size_t r, std::int64_t position);
 
  private:
-  /// A tensor of which the block uses some rows.
+  /// A tensor that the block uses some rows of.
   struct Part {
     char* all = nullptr;     ///< of the whole loop
     std::int64_t bytes = 0;  ///< of a row; 0: no rows

@@ -18,7 +18,7 @@ struct BodyOnRows {
   bool takes_numbers = false;  ///< as last capture: row numbers, then the number of all rows
 };
 
-/// Returns the rewritten body. axes: the row axis of each value, or one of RowAxes' kinds.
+/// Returns the rewritten body. axes: the row axis of each value, or a kind of RowAxes.
 BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes);
 
 /// Returns the loop with that body. inputs: number of the loop's inputs; row numbers follow them.

@@ -1,4 +1,4 @@
-// trace/executors/plan/cond_plan.h — CondPlan: a cond whose branches are plans.
+// trace/executors/plan/cond_plan.h — CondPlan: a cond with plans for its branches.
 #pragma once
 
 #include <memory>

@@ -166,7 +166,7 @@ class PlanText {
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
                    const std::string& indent, std::optional<double> times, int& count) {
     std::uint32_t beside = 0;  // loops still to come that run beside the last one
-    std::string how;           // how the loops of that group run
+    std::string how;           // how the loops of the group run
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop) {
@@ -286,7 +286,7 @@ class PlanText {
       }
     return any;
   }
-  /// Writes which of the user's loops this one comes from, unless it is one of them.
+  /// Writes which of the user's loops this one comes from, unless it is a user's loop.
   void write_parts(const std::string& indent, const LoopAttrs& attrs) {
     write_notes(indent, attrs, LoopNote::Kind::joined, "runs in it, too");
     write_notes(indent, attrs, LoopNote::Kind::apart, "taken apart");

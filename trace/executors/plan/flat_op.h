@@ -1,4 +1,4 @@
-// trace/executors/plan/flat_op.h — FlatOp: an element-wise op whose inner loop is chosen in
+// trace/executors/plan/flat_op.h — FlatOp: an element-wise op with its inner loop chosen in
 // advance.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace reel {
 
-/// An op whose operands have the layout of its result: one call of the inner loop that its kernel
+/// An op with operands in the layout of its result: one call of the inner loop that its kernel
 /// would look up.
 struct FlatOp {
   UnaryLoop unary = nullptr;

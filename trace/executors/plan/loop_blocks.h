@@ -18,8 +18,8 @@ namespace reel {
 /// thread, they run as one block if possible, with the same bits.
 class LoopBlocks {
  public:
-  /// Plans the row blocks of a loop if it can be cut. If sizes equal those of the last call, only
-  /// dims are bound anew.
+  /// Plans the row blocks of a loop if it can be cut. If sizes did not change since the last call,
+  /// only dims are bound anew.
   void make(const PlannedLoop& whole);
   std::size_t count() const { return blocks_.size(); }
   /// Returns true if there are blocks and all outputs are defined.

@@ -1,4 +1,4 @@
-// trace/executors/plan/loop_plan.h — LoopPlan: a loop whose body and condition are plans.
+// trace/executors/plan/loop_plan.h — LoopPlan: a loop with plans for its body and condition.
 #pragma once
 
 #include <vector>

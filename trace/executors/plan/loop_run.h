@@ -16,7 +16,7 @@
 
 namespace reel {
 
-/// Returns the type of a stack of such terms along `dim`.
+/// Returns the type of a stack of terms of type `term` along `dim`.
 TensorType stacked(const TensorType& term, const Dim& dim);
 /// Computes to += term, element by element.
 void add_to(const Tensor& to, const Tensor& term);

@@ -223,7 +223,7 @@ class TileProgram::Builder {
     }
   }
 
-  /// Drops steps whose results nothing reads, such as unread parts of a split.
+  /// Drops steps with unread results, such as unread parts of a split.
   void drop_unread() {
     std::vector<bool> is_read(cells_.size());
     std::vector<TileStep> read;
@@ -374,8 +374,8 @@ class TileProgram::Builder {
         std::max(kTile / to.tile_columns_, rows_of_tile(to.columns_)), 1, to.rows_);
   }
 
-  /// Returns enough rows that steps on one number per row do not take most of the time. Such a step
-  /// on a few rows takes as long as a step on about 200 elements.
+  /// Returns enough rows that steps on one number per row do not take most of the time. A step of
+  /// this kind on a few rows takes as long as a step on about 200 elements.
   std::int64_t rows_of_tile(std::int64_t columns) const {
     constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
     std::int64_t on_rows = 0, on_elements = 0;
@@ -399,7 +399,7 @@ class TileProgram::Builder {
     std::vector<int> free;
     int count = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      // An operand of the same layout whose last read is here may be overwritten.
+      // An operand of the same layout may be overwritten if its last read is here.
       const TileCell like = cell(steps_[s].out[0]);
       const auto release = [&](bool same_width) {
         for (const int c : steps_[s].in) {
@@ -432,7 +432,7 @@ class TileProgram::Builder {
   std::int64_t step_along(std::size_t group, const TileCell& cell) const {
     return axes_[group] == kNoAxis ? 1 : cell.lie.steps[static_cast<std::size_t>(axes_[group])];
   }
-  /// on_rows: for a step whose columns are the rows.
+  /// on_rows: for a step with the rows as its columns.
   bool repeats(int c, bool on_rows, const TileProgram& to) const {
     const TileCell& read = cell(c);
     if (read.input < 0 && read.output < 0) return read.is_of_rows && !on_rows;

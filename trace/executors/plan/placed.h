@@ -1,4 +1,4 @@
-// trace/executors/plan/placed.h — tensors whose data lie in a plan's memory.
+// trace/executors/plan/placed.h — tensors with data in a plan's memory.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@ inline Tensor placed(const TensorType& type, void* data) {
   return Tensor(allocate_placed(type, data));
 }
 
-/// Returns true if the tensor's data, or those of the tensor it views, lie in a plan's memory. Such
-/// a tensor is valid until the plan overwrites the memory.
+/// Returns true if the tensor, or the tensor that it views, lies in a plan's memory. It is valid
+/// until the plan overwrites the memory.
 inline bool lies_in_plan(const Tensor& tensor) {
   const TensorBlock* block = tensor.block();
   const TensorBlock* owner = block->storage ? block->storage.get() : block;

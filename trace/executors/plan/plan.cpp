@@ -108,7 +108,7 @@ OpStorage Plan::storage_of(std::size_t record) const {
              : OpStorage::own;
 }
 
-/// Returns true if the record's attributes have a dim whose lengths change from run to run
+/// Returns true if the record's attributes have a dim with lengths that change from run to run
 /// (chunks.h).
 bool Plan::reads_shown_lengths(std::size_t record) {
   if (!graph_->schedule().attrs_have_symbols[record]) return false;
@@ -302,8 +302,8 @@ void Plan::find_donors() {
 }
 
 /// Returns the first instruction from which on none can fail, whatever the values and the free
-/// memory are. Inputs may be overwritten from there on. Its outputs, and those of later
-/// instructions, are allocated before it runs.
+/// memory are. Inputs may be overwritten from there on. Its outputs and later ones are allocated
+/// before it runs.
 std::size_t Plan::first_that_cannot_fail() const {
   return first_with_only([&](const Instruction& at) {
     if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;

@@ -27,7 +27,7 @@ enum class Place : std::uint8_t {
 /// A graph as a list of instructions over slots. Types, attributes and memory offsets are
 /// determined once, so that a run only calls kernels.
 ///
-/// Ops whose types depend on values run as the interpreter runs them. Not thread-safe: one run at a
+/// Ops with types that depend on values run as in the interpreter. Not thread-safe: one run at a
 /// time.
 class Plan {
  public:
@@ -63,7 +63,7 @@ class Plan {
     header->data = data;
   }
   Tensor& input(std::size_t i) { return slots_[i]; }
-  /// Returns input i as it was before a run that failed.
+  /// Returns the value of input i before a run that failed.
   Tensor input_before(std::size_t i);
   const TensorType& input_type(std::size_t i) const { return slot_types_[i]; }
   bool keeps_input(std::size_t i) const { return keeps_input_[i]; }
@@ -107,7 +107,7 @@ class Plan {
 
   enum class Kind : std::uint8_t {
     kernel,   ///< writes outputs to their places
-    flat,     ///< the same, of an element-wise op whose inner loop is known
+    flat,     ///< the same, of an element-wise op with a known inner loop
     blocks,   ///< allocates its outputs, of known types
     untyped,  ///< runs as in the interpreter
     tiles,    ///< a fused op

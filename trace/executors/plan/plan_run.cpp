@@ -33,7 +33,7 @@ void Plan::run_untyped(Instruction& at, DimEnv& env) {
   }
 }
 
-/// Allocates the outputs of a loop or branch that may outlive the run and whose types are known.
+/// Allocates the outputs of a loop or branch that may outlive the run, if their types are known.
 void Plan::make_blocks(const Instruction& at) {
   const auto values = graph_->outputs_of(graph_->records[at.record]);
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -89,8 +89,8 @@ bool Plan::gives_memory(const OpInput& operand, const TensorType& type) const {
          !block->attachment;
 }
 
-/// Allocates all blocks that instructions from first_safe_ on need, if one of them will overwrite
-/// an input: from then on nothing may fail.
+/// Allocates all blocks that instructions from first_safe_ on need, if an instruction will
+/// overwrite an input: from then on nothing may fail.
 void Plan::make_blocks_before_writing_over() {
   const auto type_of = [&](const OpInput& operand) -> const TensorType& {
     return slot_types_[static_cast<std::size_t>(operand.tensor - slots_.data())];

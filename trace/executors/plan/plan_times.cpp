@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-constexpr std::size_t kMost = 3;  ///< number of ops whose times are printed
+constexpr std::size_t kMost = 3;  ///< number of ops that are printed with times
 
 Profile::Count total(const Profiles& profiles, std::size_t record) {
   Profile::Count result;

@@ -71,7 +71,7 @@ class PlanView {
   }
   static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
   /// Returns the loop that runs: the whole, or the first of the row blocks, which are alike. If
-  /// blocks run as one, returns the whole, whose records are the same.
+  /// blocks run as one, returns the whole, which has the same records.
   static const PlannedLoop& shown(const LoopPlan& loop) {
     return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
   }

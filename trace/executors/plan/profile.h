@@ -54,7 +54,7 @@ class Profile {
   }
 
   /// Returns child `i`, created on first use. A plan has a child for each record that is a loop or
-  /// a cond. Such a child has a child for each of its plans, numbered by LoopPlan and CondPlan.
+  /// a cond. This child has a child for each of its plans, numbered by LoopPlan and CondPlan.
   Profile& child(std::size_t i) {
     std::unique_ptr<Profile>& found = children_[i];
     if (!found) found = std::make_unique<Profile>();

@@ -65,7 +65,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
       return is_packed ? packed_rows_are_alike(*record.op, dot, a, b, rows)
                        : dot_rows_are_alike(dot, a, b, rows);
     };
-    std::int64_t together = 0;  // rows including those of longer blocks
+    std::int64_t together = 0;  // rows of this and of longer blocks
     for (const std::int64_t rows : cut.blocks) {
       together += rows;
       if (!are_alike(rows) || !are_alike(together)) return false;

@@ -12,16 +12,16 @@
 
 namespace reel {
 
-/// Runs all rows of a loop whose entries finish one by one, on one thread. A run begins with all
-/// blocks and drops blocks that have finished; a reverse loop adds blocks instead. The bits equal
-/// those of blocks that run one after the other. A matrix is read once per iteration for all rows.
+/// Runs all rows of a loop on one thread; entries finish one by one. A run begins with all blocks
+/// and drops blocks that have finished; a reverse loop adds blocks instead. The bits equal the bits
+/// of blocks that run one after the other. A matrix is read once per iteration for all rows.
 class ShrinkingBlock {
  public:
   /// Plans the loop for `rows` rows. loop: null, or planned for other dims. Returns false if it
   /// cannot be planned.
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
   /// Plans the loop for a few numbers of rows. May be called again for other dims. Returns false if
-  /// one of them cannot be planned.
+  /// planning fails.
   bool make(const RowCut& cut, const PlanRows& plan);
   /// whole: the loop's attributes. in, out: of the op. Requires defined outputs.
   void run(const LoopAttrs& whole, const RowCut& cut, OpInputs in, std::span<Tensor> out);

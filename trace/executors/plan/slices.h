@@ -1,4 +1,4 @@
-// trace/executors/plan/slices.h — GrowingStack: memory for slices whose number is unknown.
+// trace/executors/plan/slices.h — GrowingStack: memory for an unknown number of slices.
 #pragma once
 
 #include <cstring>

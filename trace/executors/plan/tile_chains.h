@@ -17,7 +17,7 @@ struct StepInOrder {
 };
 inline constexpr int kNoChain = -1;
 
-/// Reorders steps so that those of one chain are adjacent. Chains are as long as dependencies on
+/// Reorders steps so that the steps of a chain are adjacent. Chains are as long as dependencies on
 /// other kinds, and fits(), allow. Returns groups in their new order: each is a chain or a single
 /// step. Within a group steps keep their order.
 std::vector<std::vector<int>> steps_in_chains(

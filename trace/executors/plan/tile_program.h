@@ -18,7 +18,7 @@ namespace reel {
 
 /// Runs the ops of a fused op one after the other for a tile. A tile has about a thousand elements,
 /// or some whole rows if there are sums over rows. Intermediate values stay in the cache; a chain
-/// of simple ops keeps them in registers. The bits equal those of the separate ops.
+/// of simple ops keeps them in registers. The bits equal the bits of the separate ops.
 ///
 /// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
 /// of a split have that size; larger values are computed in parts of it. Split, concat and spread
@@ -33,8 +33,8 @@ class TileProgram {
   /// Runs the ops. Not thread-safe: one run at a time.
   ///
   /// in, out: of the op. An undefined output is allocated with its type, or made in place of an
-  /// input. Such an input is a temporary without other references, and is read last by the step
-  /// that writes the output.
+  /// input. That input is a temporary without other references, and is read last by the step that
+  /// writes the output.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
   /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
   /// input is chosen twice.
