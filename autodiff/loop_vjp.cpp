@@ -32,8 +32,7 @@ bool has_cotangent(const LoopAttrs& attrs, const Vjp& at, int output) {
   return !is_checkpoint && at.has_cotangent(output);
 }
 
-/// Returns the carries with a cotangent that can be non-zero and is needed: a fixpoint over the
-/// body.
+/// Returns the carries with a needed cotangent that can be non-zero: a fixpoint over the body.
 std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
   const Graph& body = *attrs.body.graph;
   const int carries = attrs.carries;
@@ -242,8 +241,8 @@ class LoopReversal {
     capture_values_.push_back(value);
     capture_fills_.push_back(fill);
   }
-  /// The output of a finished entry was discarded, or was added to the first running one. In the
-  /// latter case it has that entry's cotangent.
+  /// A finished entry's output was discarded, or added to the first running one: then it has that
+  /// entry's cotangent.
   Fill cotangent_fill(int output) const {
     const int stack = output - attrs_.carries;
     if (stack < 0 && attrs_.fills[output] == Fill::as_is) return Fill::as_is;

@@ -104,8 +104,7 @@ Both record_both(const Graph& forward, const ReversalSpec& spec) {
   Tensors presences, row_numbers;
   const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
   const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
-  // Without a path there is no cotangent: zeros that flow on would meet infinite derivatives. A
-  // carry has one in any case.
+  // No path, no cotangent: zeros would meet infinite derivatives. A carry always has one.
   const std::vector<int> asked = std::exchange(both.wanted, {});
   Tensors found, paths, numbers;
   for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -171,8 +171,7 @@ std::int64_t LoopRun::steps_after(std::int64_t chunks) const {
                            : std::min(all.steps, all.first(chunks));
 }
 
-/// Copies initial carries into stacks of the carries before each iteration. Later ones are written
-/// there by the previous iteration.
+/// Stacks of the carries before each iteration: later ones come from the previous iteration.
 void LoopRun::put_first_carries() {
   const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
   for (int i = 0; i < attrs_.carries; ++i)
@@ -405,8 +404,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
       carried_lists_[i] = owned(next);
       continue;
     }
-    // A stack that shares the carry's memory holds zeros for finished entries, so that the carry
-    // needs its own copy.
+    // A stack that the carry shares has zeros for finished entries; the carry needs its values.
     char* first = memory(loop_.carries[i].buffers[0]);
     char* to = carries_[i] == first ? memory(loop_.carries[i].buffers[1]) : first;
     copy_elements(to, next);
@@ -463,8 +461,7 @@ Tensor LoopRun::saved_list(int i) const {
   return make_list(list.type().element(), elements);
 }
 
-/// Appends to a stack that is a list: one element, or the elements of a chunk, in the order of the
-/// loop.
+/// Appends to a list stack: one element, or a chunk's elements in the order of the loop.
 void LoopRun::put_elements(int j, const Tensor& made) {
   if (!attrs_.in_chunks) return put_element(j, position_, owned(made));
   Tensors elements = list_elements(made);

@@ -293,8 +293,7 @@ class TileProgram::Builder {
     const TypeNode* type;
     std::vector<std::int64_t> steps;  ///< 0 along axes of one element
   };
-  /// Returns the place of a value's pool, and makes the pool if necessary; -1 if the value is in
-  /// none.
+  /// Returns the index of a value's pool, made if necessary; -1 if it is in none.
   int pool_of(ValueId v, const std::vector<int>& cells, std::vector<PoolKey>& pools) const {
     if (cells.size() != 1 || cell(cells[0]).lie.offset != 0) return -1;
     const Steps& steps = cell(cells[0]).lie.steps;
@@ -393,8 +392,7 @@ class TileProgram::Builder {
     }
   }
 
-  /// Assigns a tile to every cell that lies in no input or output. Tiles are reused after the last
-  /// read.
+  /// Assigns a tile to each cell outside inputs and outputs; reuses tiles after the last read.
   int assign_tiles() {
     std::vector<int> free;
     int count = 0;
