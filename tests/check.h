@@ -1,5 +1,5 @@
-// tests/check.h — what tests say about errors and values; failures are reported at the caller's
-// line.
+// tests/check.h — checks of error messages and of tensor values. Failures are reported at the
+// caller's line.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 namespace reel {
 
-/// The message of the E that f throws. Fails, and returns a text that says so, when f throws
-/// nothing or something else.
+/// Returns the message of the E that f throws. If f throws nothing or another type, fails and
+/// returns a text that says so.
 template <class E, class F>
 std::string message_of(F f, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   std::string instead = "(nothing was thrown)";
@@ -26,7 +26,7 @@ std::string message_of(F f, const char* file = __builtin_FILE(), int line = __bu
     (void)f();
   } catch (const E& error) {
     if constexpr (requires { error.message(); })
-      return error.message();  // without the line of the test
+      return error.message();  // without the prefix that names the test's line
     else
       return error.what();
   } catch (const std::exception& error) {
@@ -38,15 +38,15 @@ std::string message_of(F f, const char* file = __builtin_FILE(), int line = __bu
   return instead;
 }
 
-/// Equal up to the tolerance, which is relative where |expected| > 1; NaN equals NaN, an infinity
-/// itself.
+/// Returns true if both are equal within the tolerance, which is relative if |expected| > 1. NaN
+/// equals NaN, and an infinity equals itself.
 inline bool is_close(double actual, double expected, double tolerance) {
   return actual == expected || (std::isnan(actual) && std::isnan(expected)) ||
          (std::isfinite(expected) &&
           std::abs(actual - expected) <= tolerance * std::max(1.0, std::abs(expected)));
 }
 
-/// All elements, padding included, whatever the dtype.
+/// Returns all elements, padding included, for any dtype.
 inline std::vector<double> values_of(const Tensor& tensor) {
   return cast(tensor, f64).to_vector<double>();
 }
@@ -88,21 +88,21 @@ inline bool same_shape(const Tensor& a, const Tensor& b, const char* file, int l
 
 }  // namespace check_detail
 
-/// The elements of a tensor of any dtype, in row-major order, padding included.
+/// Expects these elements in row-major order, padding included. The tensor may have any dtype.
 inline void expect_values(const Tensor& tensor, const std::vector<double>& expected,
                           double tolerance = 1e-5, const char* file = __builtin_FILE(),
                           int line = __builtin_LINE()) {
   check_detail::compare(str(tensor.type()), values_of(tensor), expected, tolerance, file, line);
 }
 
-/// Sizes are the same and elements close; dims and dtypes may be others.
+/// Expects the same sizes and close elements. Dims and dtypes may differ.
 inline void expect_all_close(const Tensor& a, const Tensor& b, double tolerance = 1e-5,
                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (!check_detail::same_shape(a, b, file, line)) return;
   check_detail::compare(str(a.type()), values_of(a), values_of(b), tolerance, file, line);
 }
 
-/// dtype, sizes and every bit of the elements are the same; dims may be others.
+/// Expects the same dtype, sizes and bits of all elements. Dims may differ.
 inline void expect_same_bits(const Tensor& a, const Tensor& b, const char* file = __builtin_FILE(),
                              int line = __builtin_LINE()) {
   if (!check_detail::same_shape(a, b, file, line)) return;

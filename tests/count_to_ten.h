@@ -1,4 +1,4 @@
-// tests/count_to_ten.h — the small loop that tests of pictures draw.
+// tests/count_to_ten.h — the small loop that the tests of pictures draw.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace reel {
 
-/// The example of the page that describes TensorFlow's graphs, traced; it has run from 1 to 10.
+/// Returns the traced example of the page that describes TensorFlow's graphs, after a run that
+/// counts from 1 to 10.
 inline auto count_to_ten(const std::string& name) {
   auto f = jit(
       [](const Tensor& i, const Tensor& n) {

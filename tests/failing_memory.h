@@ -3,23 +3,23 @@
 
 namespace reel {
 
-/// While it lives, allocations are counted on all threads, and some find no memory.
+/// Counts the allocations of all threads during its lifetime, and makes some of them fail.
 ///
-/// Counts operator new, blocks of tensors that come from the system, the memory of plans, and
-/// oneDNN's. Requires a program that links failing_memory.cpp. Under sanitizers, which take memory
-/// over themselves, it counts operator new alone.
+/// Counts operator new, tensor blocks taken from the system, the memory of plans, and oneDNN's
+/// allocations. Requires a program that links failing_memory.cpp. Under sanitizers, which replace
+/// the allocator, it counts operator new only.
 class FailingMemory {
  public:
   enum class Fails {
     once,      ///< the n-th allocation
-    for_good,  ///< the n-th and all behind it
+    for_good,  ///< the n-th allocation and all later ones
   };
   FailingMemory(long n, Fails fails);
   ~FailingMemory();
   FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
 
-  /// True if an allocation has failed.
+  /// Returns true if an allocation has failed.
   bool has_failed() const;
 };
 

@@ -1,4 +1,4 @@
-// tests/gradients.h — what tests say about gradients of trees of parameters.
+// tests/gradients.h — a check of gradients of parameter trees against central differences.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace reel {
 
-/// `actual`, a gradient of f at x, agrees with central differences in every f64 element of the
-/// tree, padding included. f: x -> scalar.
+/// Expects that `actual`, a gradient of f at x, agrees with central differences in every f64
+/// element of the tree, padding included. f: x -> scalar.
 template <class F, class Tree>
 void expect_gradient_of(const F& f, const Tree& x, const Tree& actual, double tolerance = 1e-7,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

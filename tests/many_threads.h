@@ -1,4 +1,4 @@
-// tests/many_threads.h — OnManyThreads, runs by tokens in which threads meet.
+// tests/many_threads.h — OnManyThreads, dataflow runs that use several threads.
 #pragma once
 
 #include "reel/tests/threads.h"
@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// While it lives, three threads share what the dataflow executor runs, the smallest ops too: by
-/// itself it calls another one for ops of ten microseconds, which tests hardly have.
+/// During its lifetime the dataflow executor runs every op on three threads, even the smallest. By
+/// default it calls another thread only for ops of ten microseconds, which tests hardly have.
 class OnManyThreads {
  public:
   OnManyThreads() { every_op_takes_long = true; }

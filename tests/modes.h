@@ -1,5 +1,4 @@
-// tests/modes.h — InEveryMode, the base of tests that claim a value or a gradient: they run in
-// every mode.
+// tests/modes.h — InEveryMode, the fixture of tests that check a value or a gradient in every mode.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,18 +14,18 @@
 
 namespace reel {
 
-/// One way to run a function. Another executor joins all tests by one more line here and in
+/// One way to run a function. To add an executor to all tests, add a line here and one in
 /// kEveryMode.
 enum class RunMode {
   eager,
   interpreter,
   plan,
-  chunks,     ///< a plan that takes two steps of a loop at a time wherever it can
-  dataflow1,  ///< with so many iterations in flight at most
+  chunks,     ///< a plan in which every loop that can runs in chunks of two iterations
+  dataflow1,  ///< at most 1 iteration in flight; the next three: 2, 10 and 32
   dataflow2,
   dataflow10,
   dataflow32,
-  dataflow_threads,  ///< ten, and other threads are called for every op
+  dataflow_threads,  ///< at most ten iterations in flight, and every op may run on another thread
 };
 inline const auto kEveryMode = ::testing::Values(
     RunMode::eager, RunMode::interpreter, RunMode::plan, RunMode::chunks, RunMode::dataflow1,
@@ -43,7 +42,8 @@ inline std::string name_of_mode(const ::testing::TestParamInfo<RunMode>& info) {
   name[0] = static_cast<char>(std::toupper(name[0]));
   return name;
 }
-/// Iterations in flight at most, by the dataflow executor; 0 in other modes.
+/// Returns the largest number of iterations in flight in the dataflow executor, and 0 in other
+/// modes.
 inline int parallel_iterations_of(RunMode mode) {
   switch (mode) {
     case RunMode::dataflow1:
@@ -69,7 +69,7 @@ inline JitOptions options_of(RunMode mode) {
   return options;
 }
 
-/// A function that runs in a mode chosen when the test runs.
+/// A function that runs in the mode chosen when the test runs.
 template <class F>
 class InMode {
  public:
@@ -83,7 +83,7 @@ class InMode {
     if (mode_ == RunMode::dataflow_threads) threads.emplace();
     return R(jitted_(args...));
   }
-  /// Of the traced form; 1 in eager mode, where there is nothing to count.
+  /// Returns the number of traces, or 1 in eager mode, where there is nothing to count.
   int trace_count() const { return mode_ == RunMode::eager ? 1 : jitted_.trace_count(); }
 
  private:
@@ -99,11 +99,12 @@ class InEveryMode : public ::testing::TestWithParam<RunMode> {
     return {std::move(f), GetParam()};
   }
   bool is_eager() const { return GetParam() == RunMode::eager; }
-  /// To the bit what eager mode gives; plans add up in another order.
+  /// True if results have the same bits as in eager mode. Plans add in another order.
   bool is_exact() const {
     return is_eager() || GetParam() == RunMode::interpreter || is_dataflow();
   }
-  /// Effects that nothing needs are dropped, and others happen when data reaches them.
+  /// True in the dataflow modes, which drop effects that no result depends on and run the others
+  /// when their data arrives.
   bool is_dataflow() const { return parallel_iterations_of(GetParam()) > 0; }
 };
 

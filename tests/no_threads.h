@@ -1,4 +1,4 @@
-// tests/no_threads.h — NoThreads, as if the system had no thread left.
+// tests/no_threads.h — NoThreads, a process that cannot start a thread.
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 namespace reel {
 
-/// While it lives, std::thread and std::async cannot start one: the default stack of a thread is
+/// During its lifetime std::thread and std::async cannot start a thread: the default stack is
 /// larger than the address space.
 class NoThreads {
  public:

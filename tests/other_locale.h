@@ -1,4 +1,4 @@
-// tests/other_locale.h — OtherLocale, a program that groups digits and writes a comma in fractions.
+// tests/other_locale.h — OtherLocale, a locale that groups digits and writes a decimal comma.
 #pragma once
 
 #include <clocale>
@@ -7,14 +7,14 @@
 
 namespace reel {
 
-/// While it lives, new streams of C++ print 1.234.567,5, and printf a comma where the system has a
-/// locale that does.
+/// During its lifetime new C++ streams print 1.234.567,5. printf prints a decimal comma if the
+/// system has such a locale.
 class OtherLocale {
  public:
   OtherLocale()
       : c_before_(std::setlocale(LC_ALL, nullptr)),
         before_(std::locale::global(std::locale(std::locale::classic(), new Numbers))) {
-    // Setting a C++ locale without a name leaves that of C alone.
+    // Setting an unnamed C++ locale leaves the C locale as it was.
     for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"})
       if (std::setlocale(LC_ALL, name)) break;
   }

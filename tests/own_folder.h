@@ -1,4 +1,4 @@
-// tests/own_folder.h — InOwnFolder, the base of tests that write files.
+// tests/own_folder.h — InOwnFolder, the fixture of tests that write files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 
 namespace reel {
 
-/// Every test works in a folder of its own, below the one that tests run in; mostly on one file.
+/// Gives each test an empty folder of its own below the working directory, and removes it in the
+/// end. `path` is the test's main file there.
 class InOwnFolder : public ::testing::Test {
  protected:
   explicit InOwnFolder(std::string file) : path(std::move(file)) {}

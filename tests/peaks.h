@@ -1,11 +1,11 @@
-// tests/peaks.h — what a call takes of memory.
+// tests/peaks.h — the peak memory of a call.
 #pragma once
 
 #include "reel/core/memory.h"
 
 namespace reel {
 
-/// What was there more of each class, at the most, while f ran, than before.
+/// Returns the peak of each class of memory while f ran, minus the bytes in use before.
 template <class F>
 Memory peaks_of(const F& f) {
   reset_peak_memory();

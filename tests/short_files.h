@@ -1,4 +1,4 @@
-// tests/short_files.h — ShortFiles, as if a disk were full.
+// tests/short_files.h — ShortFiles, a limit on the length of files, to simulate a full disk.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 
 namespace reel {
 
-/// No file may be longer than so many bytes while it lives.
+/// During its lifetime no file can grow beyond `bytes`.
 class ShortFiles {
  public:
   explicit ShortFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {

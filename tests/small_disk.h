@@ -1,4 +1,4 @@
-// tests/small_disk.h — SmallDisk, a file system of few bytes.
+// tests/small_disk.h — SmallDisk, a file system of a few bytes.
 #pragma once
 
 #include <fcntl.h>
@@ -13,11 +13,13 @@
 
 namespace reel {
 
-/// In memory, and seen by nobody else. Where the system gives no right to mount one, there is none.
+/// A file system in memory that no other process sees. is_there() is false if the system refuses
+/// the right to mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(std::int64_t bytes) {
-    // A thread can have mounts of its own, over any folder; what it has opened is open to all.
+    // Only this thread gets the mount, over a folder that exists; a descriptor opened there works
+    // in all threads.
     std::thread([&] {
       if (unshare(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
           mount("none", "/tmp", "tmpfs", 0, ("size=" + std::to_string(bytes)).c_str()))

@@ -1,11 +1,11 @@
-// tests/threads.h — Threads, the number of threads for the length of a scope.
+// tests/threads.h — Threads, which sets the number of threads for a scope.
 #pragma once
 
 #include "reel/core/parallel.h"
 
 namespace reel {
 
-/// Sets the number of threads, and sets it back.
+/// Sets the number of threads, and restores the former number when destroyed.
 class Threads {
  public:
   explicit Threads(int count) : before_(threads()) { set_threads(count); }

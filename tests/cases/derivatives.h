@@ -1,5 +1,5 @@
-// tests/cases/derivatives.h — a function of a case holds its derivatives wherever it stands, not in
-// the place that the case shows alone.
+// tests/cases/derivatives.h — checks that a function keeps its derivatives inside loops, branches
+// and scans.
 #pragma once
 
 #include <functional>
@@ -9,34 +9,35 @@
 
 namespace reel {
 
-/// f of a case: (tensors) -> a floating scalar. It must take f32 and f64.
+/// The function of a case: (tensors) -> a floating scalar. Must take f32 and f64.
 using CaseFunction = std::function<Tensor(const Tensors&)>;
 
-/// A condition: while v < limit.
+/// Returns the condition v < limit.
 inline auto below(double limit) {
   return [=](const Tensor& v) { return v < limit; };
 }
-/// x after n calls of body.
+/// Returns x after n calls of body.
 template <class Body>
 Tensor repeat(const IterationCount& n, const Body& body, const Tensor& x) {
   return while_loop([](const Tensor&) { return true; }, body, x, {.maximum_iterations = n});
 }
 
 struct CaseOptions {
-  bool agrees_with_differences = true;  ///< false where the case cuts a gradient
-  /// false where f takes a second gradient itself: only first ones are added up in the same order
-  /// in all modes.
+  bool agrees_with_differences = true;  ///< false if the case cuts a gradient
+  /// False if f itself takes a second gradient: only first gradients add in the same order in all
+  /// modes.
   bool has_same_bits = true;
   double tolerance = 1e-6;
 };
 
 class DerivativesInEveryMode : public InEveryMode {
  protected:
-  /// f(x) and its gradient are the numbers of the case, the gradient once per tensor of x. So are
-  /// they for jit(f) under an eager tape, with the same bits; in f64 both the gradient and the
-  /// second one (that of weighted first ones) agree with central differences. All of it holds again
-  /// where f stands in a body, on captures or on a state, in a branch in a body, in a scan over
-  /// copies of x, and where the gradient itself is taken in a body.
+  /// Expects this f(x) and these gradients, one per tensor of x.
+  ///
+  /// jit(f) under an eager tape must give the same bits. In f64 the gradient, and the gradient of a
+  /// weighted sum of gradients, must agree with central differences. All of it is checked again for
+  /// f in a loop's body (on captures, and on a state), in a branch in a body, in a scan over copies
+  /// of x, and with the gradient taken inside a body.
   void expect_derivatives(const CaseFunction& f, const Tensors& x, double value,
                           const std::vector<std::vector<double>>& gradients,
                           CaseOptions options = {}, const char* file = __builtin_FILE(),

@@ -1,4 +1,5 @@
-// tests/cases/entries_alone.h — a batch in which every entry gets what it would get alone.
+// tests/cases/entries_alone.h — checks that each entry of a batch gets the result that it gets
+// alone.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,8 @@
 
 namespace reel {
 
-/// Cuts one entry out of tensors over some dims: those have size 1 then, and dims whose lengths run
-/// over them have the entry's own.
+/// Cuts one entry out of tensors over some dims. Those dims get size 1, and dims whose lengths
+/// depend on them get the entry's own length.
 class Entry {
  public:
   Entry(Dims dims, std::vector<std::int64_t> place)
@@ -37,7 +38,7 @@ class Entry {
     if (dims == x.dims()) return x;
     return tensor(part(x), dims, f64);
   }
-  /// The entry's elements of a tensor of the batch, as far as its own dims reach.
+  /// Returns the entry's elements of a tensor of the batch, up to the entry's own lengths.
   std::vector<double> part(const Tensor& x) {
     std::vector<double> all = values_of(x), result;
     const std::vector<std::int64_t> shape = x.shape();
@@ -71,9 +72,10 @@ class EntriesAlone : public InEveryMode {
   using In = std::vector<Tensor>;
   using Loss = std::function<Tensor(const In&)>;
 
-  /// A loss that is a sum over entries is the sum of the losses of the entries alone, and so are
-  /// its first and second gradients: rows of tensors that have the entries' dims, sums of others.
-  /// in: f64, with anything in the padding. entries: the dims that entries lie along.
+  /// Expects that a loss which sums over entries equals the sum of the losses of single entries,
+  /// and the same of first and second gradients. Gradients of tensors without the entries' dims are
+  /// summed over the entries. in: f64, with any values in the padding. entries: the dims that
+  /// number the entries.
   void expect_entries_alone(const Loss& loss, const In& in, const Dims& entries,
                             double tolerance = 1e-10, const char* file = __builtin_FILE(),
                             int line = __builtin_LINE()) const {
@@ -144,7 +146,7 @@ class EntriesAlone : public InEveryMode {
   }
 
  private:
-  /// Entries may lie along a ragged dim themselves.
+  /// Entries may lie along a ragged dim themselves: returns false for a place in its padding.
   static bool exists(const Dims& entries, const std::vector<std::int64_t>& place) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (!entries[i].is_ragged()) continue;

@@ -1,5 +1,5 @@
-// tests/cases/returnn.h — what the cases after RETURNN have in common: three entries of lengths 3,
-// 2, 1.
+// tests/cases/returnn.h — shared inputs of the cases after RETURNN: three entries of lengths 3, 2,
+// 1.
 #pragma once
 
 #include <limits>
@@ -20,19 +20,20 @@ class ReturnnCase : public InEveryMode {
   const Dim batch{"batch", 3};
   const Dim time{"time", tensor({3, 2, 1}, {batch})};
 
-  /// 1 2 3, 10 20 -, 100 - -
+  /// Rows of x1 (padding: -): 1 2 3, 10 20 -, 100 - -.
   Tensor x1(double padding, DType dtype = f32) const {
     return tensor(std::vector<double>{1, 2, 3, 10, 20, padding, 100, padding, padding},
                   {batch, time}, dtype);
   }
-  /// 1 2 3, 4 5 -, 7 - -
+  /// Rows of x2 (padding: -): 1 2 3, 4 5 -, 7 - -.
   Tensor x2(double padding, DType dtype = f32) const {
     return tensor(std::vector<double>{1, 2, 3, 4, 5, padding, 7, padding, padding}, {batch, time},
                   dtype);
   }
 
-  /// The gradient of f at x (f64, whatever is in its padding) in this mode: it agrees with central
-  /// differences. Padding is 0 in what is returned, for that means nothing.
+  /// Returns the gradient of f at x in this mode, and expects that it agrees with central
+  /// differences. x: f64, with any padding. Padding of the gradient has no meaning and is returned
+  /// as 0.
   template <class F, class Tree>
   Tree checked_gradient(const F& f, const Tree& x, double tolerance = 1e-6,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
@@ -43,10 +44,10 @@ class ReturnnCase : public InEveryMode {
   }
 };
 
-/// What padding holds when a test runs: numbers that would be seen in a result, and NaN.
+/// Values of padding that each test runs with: a number that would show in a result, and NaN.
 constexpr double kPaddings[] = {99, kNan};
 
-/// The values of a tensor with its dims in this order, padding as 0.
+/// Expects these values for the tensor transposed to `dims`, with padding as 0.
 inline void expect_in_order(const Tensor& x, const Dims& dims, const std::vector<double>& expected,
                             double tolerance = 1e-5, const char* file = __builtin_FILE(),
                             int line = __builtin_LINE()) {

@@ -1,4 +1,4 @@
-// tests/cases/returnn_errors.h — bad input to loops, in every mode.
+// tests/cases/returnn_errors.h — checks of the errors for bad input to loops, in every mode.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// A state with names in it.
+/// A state with named leaves, which error messages should name.
 struct Layer {
   Tensor h, c;
 };
@@ -26,7 +26,7 @@ class ReturnnErrors : public ReturnnCase {
   std::string error_of(const F& f, const Args&... args) const {
     return message_of<E>([&] { run(f)(args...); });
   }
-  /// A loop "decode" with this body, whose condition never ends it.
+  /// Returns the error of a loop "decode" with this body and a condition that stays true.
   template <class E, class S, class Body>
   std::string error_of_body(const Body& body, const S& start) const {
     return error_of<E>(
@@ -36,7 +36,7 @@ class ReturnnErrors : public ReturnnCase {
         },
         scalar(0), start);
   }
-  /// A scan "encode" of x along time from s0, whose body gives this y.
+  /// Returns the error of a scan "encode" of x along time from s0 whose body returns this y.
   template <class E, class Ys, class Y>
   std::string error_of_y(const Ys& ys, const Y& y) const {
     return error_of<E>(

@@ -1,4 +1,4 @@
-// tests/core/sample_values.h — inputs that an op's sample describes.
+// tests/core/sample_values.h — the inputs that an op's sample describes.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace reel {
 
-/// A vector without dims would be a plain axis: here it is a scalar.
+/// Returns a scalar if `dims` is empty, where tensor() would make a plain axis.
 inline Tensor tensor_of(const std::vector<double>& values, const Dims& dims) {
   return dims.empty() ? scalar(values.at(0), f64) : tensor(values, dims);
 }
 
-/// Inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
+/// Returns the inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
 inline Tensors draw_sample(const OpSample& sample, bool as_f64, std::uint32_t seed = 7) {
   std::mt19937 random(seed);
   Tensors inputs;

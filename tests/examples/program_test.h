@@ -1,4 +1,4 @@
-// tests/examples/program_test.h — what tests of whole programs share.
+// tests/examples/program_test.h — ProgramTest, the fixture of tests that run whole programs.
 #pragma once
 
 #include <fcntl.h>
@@ -27,11 +27,11 @@ inline std::string content_of(const fs::path& path) {
 }
 
 struct Outcome {
-  int code;  ///< of exit, or minus the signal
+  int code;  ///< the exit code, or minus the signal
   std::string out, error;
 };
 
-/// A program that trains something, and a folder of its own for each test, in which it runs.
+/// A training program, and a folder of its own for each test, in which it runs.
 class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest(std::string name, std::string path)
@@ -69,8 +69,8 @@ class ProgramTest : public ::testing::Test {
   Outcome run(const Arguments& arguments, const std::function<void()>& prepare = {}) const {
     return wait_for(start(arguments, prepare));
   }
-  /// A run that must succeed, of a small model whose files are in a folder of this name. -> its
-  /// output.
+  /// Runs the program on a small model with its files in the folder `name`. Fails the test if it
+  /// fails. Returns its output.
   std::string train(const std::string& name, Arguments more) const {
     const Outcome outcome = run(with_files(name, std::move(more)));
     EXPECT_EQ(outcome.code, 0) << outcome.error;
@@ -92,7 +92,8 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(file(a + "/losses.csv"), file(b + "/losses.csv"));
     EXPECT_TRUE(file(a + "/model") == file(b + "/model")) << "checkpoints differ";
   }
-  /// Stopped after so many steps, and resumed.
+  /// Expects that training stopped after `steps` steps and resumed gives the files of an
+  /// uninterrupted run.
   void expect_same_in_parts(Arguments arguments, const std::string& steps) const {
     train("whole", arguments);
     arguments.insert(arguments.end(), {"--stop-after", steps});
@@ -100,8 +101,9 @@ class ProgramTest : public ::testing::Test {
     train("parts", {"--resume"});
     expect_same_training("whole", "parts");
   }
-  /// Of a model with enough to compute for traced loops to run on several threads: in blocks of the
-  /// batch, of eight sequences at least.
+  /// Expects the same training on one and two threads, and if the number of threads changes on
+  /// resuming. The model is large enough for loops to split the batch over threads, in row blocks
+  /// of at least eight sequences.
   void expect_same_on_any_threads(Arguments arguments) const {
     arguments.insert(arguments.end(),
                      {"--batch", "32", "--hidden", "96", "--steps", "10", "--threads"});

@@ -1,5 +1,5 @@
-// tests/frontend/policies.h — UnderPolicies, which holds gradients under every Checkpoint against
-// those of a loop that keeps all.
+// tests/frontend/policies.h — UnderPolicies, which compares gradients under every Checkpoint policy
+// with the gradients of a loop that saves all residuals.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline const std::vector<Checkpoint>& policies() {
                                            Checkpoint::budget(1 << 20)};
   return all;
 }
-/// What a loop is given.
+/// The memory policy of a loop.
 struct LoopPolicy {
   Checkpoint checkpoint = {};
   SwapMemory swap_memory = false;
@@ -27,7 +27,8 @@ inline std::string text_of(const Checkpoint& policy) {
   return str("every ", policy.steps(), ", budget ", policy.bytes());
 }
 
-/// The squares of an LSTM's states, added up as they are made. x: over time, batch and features.
+/// Returns the sum of squares of an LSTM's states, summed while the scan runs. x: over time, batch
+/// and features.
 inline Tensor squares_of_states(const LstmCell& cell, const Tensor& x, const LoopPolicy& policy,
                                 bool reverse = false) {
   const auto body = [&](const Tensor& x, const LstmCell::State& state) {
@@ -44,7 +45,7 @@ inline Tensor squares_of_states(const LstmCell& cell, const Tensor& x, const Loo
                  .ys);
 }
 
-/// Of the tensors of two trees.
+/// Expects the same bits in all tensors of two trees.
 template <class T>
 void expect_same_leaves(const T& actual, const T& expected) {
   const TreeLeaves all = flatten(expected), mine = flatten(actual);
@@ -54,8 +55,8 @@ void expect_same_leaves(const T& actual, const T& expected) {
 
 class UnderPolicies : public InEveryMode {
  protected:
-  /// form(make(policy)) gives the same tensors at the arguments with every policy.
-  /// make: policy -> f; is_exact: to the bit in plans, too, else within `tolerance`.
+  /// Expects that form(make(policy)) returns the same tensors for every policy. make: policy -> f.
+  /// is_exact: plans must give the same bits, too; otherwise they may differ by `tolerance`.
   template <class Make, class Form, class... Args>
   void expect_same(const Make& make, const Form& form, bool is_exact, double tolerance,
                    const Args&... args) const {
@@ -77,14 +78,15 @@ class UnderPolicies : public InEveryMode {
       }
     }
   }
-  /// The value and the gradient of f.
+  /// Expects the same value and the same gradient of f for every policy.
   template <class Make, class... Args>
   void expect_same_gradients(const Make& make, const Args&... args) const {
     expect_same(
         make, [](auto f) { return value_and_grad(std::move(f)); }, true, 0, args...);
   }
-  /// The gradient of the sum of squares of f's gradient. f: a tensor -> a scalar. The policy's loop
-  /// goes back apart from what was recalled, and sums of both have bits of their own (0007).
+  /// Expects the same gradient of the sum of squares of f's gradient. f: a tensor -> a scalar. The
+  /// bits may differ: the gradient loop and the recomputed iterations each sum on their own
+  /// (docs/decisions/0007).
   template <class Make>
   void expect_same_second_gradients(const Make& make, const Tensor& at,
                                     bool is_exact = false) const {

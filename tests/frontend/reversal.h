@@ -1,5 +1,5 @@
-// tests/frontend/reversal.h — ReversalTest, which holds the gradients of all forms of a function
-// against each other.
+// tests/frontend/reversal.h — ReversalTest, which compares the gradients of a function in all its
+// forms.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class ReversalTest : public ::testing::Test {
     for (Tensor& g : gradients) g = mask_padding(g);
     return gradients;
   }
-  /// First and second gradients agree in all forms: eager, traced, and through a jitted function
+  /// Expects that first and second gradients agree in eager mode, traced, and for a jitted function
   /// under a tape.
   static void expect_all_forms_agree(const Fn& f, const In& in) {
     const auto twice = [](const auto& first) {

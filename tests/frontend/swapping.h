@@ -1,4 +1,5 @@
-// tests/frontend/swapping.h — a loop that saves some MiB, and the file that they lie in.
+// tests/frontend/swapping.h — a loop that saves some MiB of residuals, and a search for the spill
+// file that holds them.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +10,7 @@
 
 namespace reel {
 
-/// The window is small: two blocks of a MiB of each value.
+/// Returns a spill with the smallest window: two blocks of a MiB of each residual.
 inline Spill small(const std::string& folder = {}) {
   return {.folder = folder, .bytes_in_memory = 1};
 }
@@ -17,7 +18,7 @@ inline Spill small(const std::string& folder = {}) {
 struct SwappingProblem {
   Tensor w, x;
 };
-inline constexpr int kSteps = 1200;  // of 4 KiB of each saved value
+inline constexpr int kSteps = 1200;  // each saves 4 KiB of every residual
 
 inline auto loss(const SwapMemory& swap, bool reverse = false) {
   return [swap, reverse](const SwappingProblem& p) {
@@ -38,7 +39,8 @@ inline SwappingProblem problem() {
   return {random_normal({64, 64}) * 0.1, random_normal({kSteps, 1, 64})};
 }
 
-/// Of a file without a name that this program has open in a folder; -1 if there is none.
+/// Returns the descriptor of an unnamed file that this program has open in `folder`, or -1 if there
+/// is none.
 inline int file_in(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code error;

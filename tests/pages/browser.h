@@ -1,4 +1,4 @@
-// tests/pages/browser.h — Browser, a real Chromium without a window.
+// tests/pages/browser.h — Browser, a headless Chromium.
 #pragma once
 
 #include <sys/types.h>
@@ -10,47 +10,48 @@
 
 namespace reel {
 
-/// Started by the constructor, ended by the destructor; spoken to in the DevTools protocol over two
-/// pipes. What it cannot do, and what does not come for minutes, is a std::runtime_error.
+/// A Chromium process that the constructor starts and the destructor ends. Speaks the DevTools
+/// protocol over two pipes. Throws std::runtime_error if a command fails or gets no answer for
+/// minutes.
 class Browser {
  public:
-  /// Counts of a page's work. They do not depend on how fast the machine is.
+  /// Counts of a page's work, which do not depend on the speed of the machine.
   struct Work {
     double blocks = 0;   ///< blocks of its JavaScript that ran: bodies of functions and loops
-    double layouts = 0;  ///< how often the browser placed its elements or looked up their styles
+    double layouts = 0;  ///< how often the browser computed layouts or styles
 
     Work operator-(const Work& other) const {
       return {blocks - other.blocks, layouts - other.layouts};
     }
   };
 
-  /// folder: for its profile; made, and removed in the end.
+  /// folder: holds the browser's profile; the constructor makes it, and the destructor removes it.
   explicit Browser(const std::string& folder, int width = 1400, int height = 900);
   ~Browser();
   Browser(const Browser&) = delete;
   Browser& operator=(const Browser&) = delete;
 
-  /// Opens a page of ours and waits until it has drawn itself.
+  /// Opens one of Reel's pages and waits until it has drawn itself.
   void open(const std::string& path);
-  /// Opens an address and waits until an expression is true there.
+  /// Opens an address and waits until the expression `is_ready` is true there.
   void open(const std::string& address, const std::string& is_ready);
-  /// The value of a JavaScript expression; of a promise, what it gives in the end.
+  /// Returns the value of a JavaScript expression. Waits if it is a promise, and returns its
+  /// result.
   nlohmann::json evaluate(const std::string& expression);
-  /// count: 2 for a double click.
+  /// Clicks on a point of the page. count: 2 for a double click.
   void click(double x, double y, int count = 1);
   void type(const std::string& text);
   void press(const std::string& key);
-  /// Returns what pages have done so far; without what ELK does in its worker. Counts from the
-  /// first call on.
+  /// Returns the work of pages since the first call, without the work of ELK in its worker.
   Work work();
-  /// Writes what is seen as a PNG.
+  /// Writes the visible page as a PNG.
   void screenshot(const std::string& path);
 
-  /// What stood on the console as error or warning, and exceptions that nobody caught.
+  /// Returns the console's errors and warnings, and uncaught exceptions.
   const std::vector<std::string>& complaints() const { return complaints_; }
-  /// The same, and forgets them: of a test that makes some.
+  /// Returns the complaints and clears them, for a test that causes some.
   std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
-  /// Addresses that were loaded.
+  /// Returns the addresses that pages have loaded.
   const std::vector<std::string>& requests() const { return requests_; }
 
  private:

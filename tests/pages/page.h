@@ -1,4 +1,4 @@
-// tests/pages/page.h — PageFixture, a page in a real browser, and graphs to open there.
+// tests/pages/page.h — PageFixture, which opens pages of graphs in a real browser.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace reel {
 
-/// Shapes that lie over each other, leave their box, or are crossed by an edge; texts that lie over
-/// foreign shapes. As text, empty where all is well.
+/// Lists shapes that overlap, leave their box or are crossed by an edge, and texts that overlap
+/// other shapes. Gives an empty text if there are none.
 inline constexpr const char* kOverlaps = R"((() => {
   const wrong = [];
   page.drawing.cull({ x: -1e9, x2: 1e9, y: -1e9, y2: 1e9 });
@@ -63,7 +63,7 @@ inline constexpr const char* kOverlaps = R"((() => {
   return [...new Set(wrong)].slice(0, 20).join('\n');
 })())";
 
-/// How many pairs of tokens lie over each other.
+/// Counts the pairs of tokens that overlap.
 inline constexpr const char* kTokensOverEachOther = R"((() => {
   const all = [...document.querySelectorAll('#scene .token')].map((token) => token.getBoundingClientRect());
   let count = 0;
@@ -73,8 +73,8 @@ inline constexpr const char* kTokensOverEachOther = R"((() => {
   return count;
 })())";
 
-/// What is wrong with a replay: nodes that fire without tokens at their inputs, or dead where those
-/// are not; in the end, tokens that are no results.
+/// Lists the faults of a replay: nodes that fire without a token at an input, nodes that are dead
+/// although their inputs are not, and tokens left in the end that are not results.
 inline constexpr const char* kReplay = R"((() => {
   const wrong = [], tokens = page.runBar.tokens;
   tokens.reset();
@@ -95,7 +95,7 @@ inline constexpr const char* kReplay = R"((() => {
   return wrong.join('\n');
 })())";
 
-/// Layouts take a third of a second longer.
+/// Makes each layout take 0.3 s longer.
 inline constexpr const char* kSlowLayouts = R"((() => {
   const layout = Elk.prototype.layout;
   Elk.prototype.layout = async function (graph) {
@@ -126,7 +126,7 @@ class PageFixture : public InOwnFolder {
     browser->open(path);
   }
   nlohmann::json ask(const std::string& expression) { return browser->evaluate(expression); }
-  /// Clicks on the middle of what a selector or an expression of an element gives.
+  /// Clicks on the centre of the element that a selector or an expression gives.
   void click(const std::string& element, int count = 1) {
     const auto at = ask("(() => { const r = (" + element +
                         ").getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / "
@@ -134,13 +134,13 @@ class PageFixture : public InOwnFolder {
     browser->click(at[0], at[1], count);
     settle();
   }
-  /// Until what was begun is laid out and drawn.
+  /// Waits until everything that was begun is laid out and drawn.
   void settle() {
     ask("(async () => { for (let i = 0; i < 3; ++i) await new Promise(requestAnimationFrame); "
         "while (!page.busy.hidden) await new Promise((done) => setTimeout(done, 20)); "
         "await new Promise(requestAnimationFrame); })()");
   }
-  /// The node of that label, as an expression.
+  /// Returns an expression of the node with this label.
   static std::string node(const std::string& label) {
     return "page.model.nodes.find((n) => n.label === '" + label + "')";
   }
@@ -148,7 +148,7 @@ class PageFixture : public InOwnFolder {
 
   std::unique_ptr<Browser> browser;
 
-  // Three graphs.
+  // The graphs that the pages show.
   struct Model {
     LstmCell cell;
     Linear out;

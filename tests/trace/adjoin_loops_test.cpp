@@ -1,4 +1,4 @@
-// Loops in chunks that run beside each other: on graphs before and after the pass, and on threads.
+// Chunked loops that run at the same time: graphs before and after the pass, and runs on threads.
 #include "reel/trace/passes/adjoin_loops.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Layers = std::vector<Tensor>;  // weights, {5, 5} each
 
-/// A layer: tanh(x·w + h) in every step.
+/// A layer whose iterations compute tanh(x·w + h).
 auto layer(const Tensor& x, const Tensor& w, const Tensor& initial, bool reverse = false) {
   const auto body = [&](const Tensor& x, const Tensor& h) {
     const Tensor next = tanh(matmul(x, w) + h);
@@ -39,7 +39,7 @@ class AdjoinLoopsTest : public ::testing::Test {
     return result;
   }
 
-  /// The names of a graph's ops as plans have them.
+  /// Returns the names of the ops in the plan's graph of f.
   template <class F, class... Args>
   static std::string planned_ops(const F& f, const Args&... args) {
     const auto jitted = jit(f);
@@ -64,11 +64,11 @@ TEST_F(AdjoinLoopsTest, WhatStandsBetweenGoesBeforeOrBehind) {
   const auto f = [](const Tensor& x, const Layers& w) {
     const auto first = layer(x, w[0], start());
     const Tensor total = sum(first.ys);     // waits for the first
-    const Tensor begin = start() + max(x);  // does not
+    const Tensor begin = start() + max(x);  // does not wait for it
     const auto second = layer(first.ys, w[1], begin);
     return total + sum(second.ys);
   };
-  // The pass alone, on loops in chunks.
+  // Applies only this pass, to chunked loops.
   const auto jitted = jit(f);
   jitted(sequence(), weights(2));
   const Ref<Graph> before = chunk_loops(jitted.graph(), 4), after = adjoin_loops(*before);
@@ -95,7 +95,7 @@ TEST_F(AdjoinLoopsTest, ALoopThatNeedsMoreThanSlicesWaits) {
   const auto shifted = [](const Tensor& x, const Layers& w) {
     return sum(layer(cumsum(layer(x, w[0], start()).ys, 0), w[1], start()).ys);
   };
-  // What is element-wise is done in the second loop.
+  // The square is element-wise and is computed inside the second loop.
   const auto squared = [](const Tensor& x, const Layers& w) {
     return sum(layer(square(layer(x, w[0], start()).ys), w[1], start()).ys);
   };

@@ -1,8 +1,8 @@
-// What a call of a traced function takes from the system, from its second call with some sizes on.
+// Allocations of a traced function's calls, from the second call with the same sizes on.
 //
-// Counted is memory for tensors and for the values of plans, which does not come from the pools of
-// freed blocks, and what the rest of the library makes with operator new: small things, such as
-// vectors of leaves.
+// Two things are counted: memory for tensors and for the values of plans that does not come from
+// the pools of freed blocks, and calls of operator new by the rest of the library, for small
+// objects such as vectors of leaves.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@ constexpr bool kCounts = true;
 namespace {
 
 std::atomic<long> blocks_from_system{0}, objects_made{0};
-std::atomic<long> made_by_others{0};  // of both, on threads other than the one that calls
+std::atomic<long> made_by_others{0};  // both kinds, on threads other than the calling one
 thread_local bool calls = false;
 
-/// What this program calls so, in place of the library that it would be found in.
+/// Returns the library's function that this program's function of the same name hides.
 template <class Function>
 Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -74,7 +74,7 @@ struct Model {
   Tensor readout;
 };
 
-/// A step of training: loss, gradient, clipping and Adam in one graph, its arguments moved in.
+/// A training step: loss, gradient, clipping and Adam in one graph, with its arguments moved in.
 class Training {
  public:
   static constexpr int kBatch = 16, kIn = 24, kHidden = 32;
@@ -117,7 +117,7 @@ class Training {
 
 TEST(AllocationsTest, ATrainingStepWhoseArgumentsAreMovedInTakesNothingFromTheSystem) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  set_threads(1);  // memory that was freed is of the thread that freed it
+  set_threads(1);  // a thread reuses only memory that it has freed itself
   Training training;
   const Dim time("time", 20);
   const Tensor x = training.draw(time);
@@ -132,7 +132,7 @@ TEST(AllocationsTest, ATrainingStepWhoseArgumentsAreMovedInTakesNothingFromTheSy
 
 TEST(AllocationsTest, ForOtherDimsOfTheSameSizesLoopsAreNotPlannedAgain) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  set_threads(1);  // memory that was freed is of the thread that freed it
+  set_threads(1);  // a thread reuses only memory that it has freed itself
   Training training;
   const auto step = [&] {
     const Dim time("time", 20);
@@ -146,7 +146,7 @@ TEST(AllocationsTest, ForOtherDimsOfTheSameSizesLoopsAreNotPlannedAgain) {
 
 TEST(AllocationsTest, LoopsInChunksAndProductsOverLiveRowsTakeNothingFromTheSystem) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  set_threads(1);  // memory that was freed is of the thread that freed it
+  set_threads(1);  // a thread reuses only memory that it has freed itself
   const Dim batch("batch", 4), in("in", 8);
   const Dim time("time", tensor({70, 20, 33, 9}, {batch}));
   const LstmCell first = LstmCell::init(in, Dim("hidden", 8)),
@@ -174,20 +174,21 @@ TEST(AllocationsTest, LoopsInChunksAndProductsOverLiveRowsTakeNothingFromTheSyst
     for (int call = 2; call < 8; ++call) {
       const Counts later = count([&] { step(std::pair{first, second}); });
       EXPECT_EQ(later.blocks, 0) << "call " << call;
-      // Where entries have ended, the tensors of a step are looked at one by one: some twenty small
-      // objects in each step of the four loops.
+      // While entries finish, a loop handles the tensors of an iteration one by one: some twenty
+      // small objects in each iteration of the four loops.
       EXPECT_LT(later.objects, is_ragged ? 4 * 70 * 25 : early.objects / 20) << "call " << call;
     }
   }
 }
 
-/// Later calls of the gradient of a cell over 500 steps, x drawn again for each, its time another
-/// dim of that size or the one of before: none takes memory from the system.
+/// Expects that later calls of the gradient of a cell over 500 steps take no memory from the
+/// system. Each call draws a new x. Its time is one dim for all calls, or a new dim of the same
+/// size.
 template <class Cell>
 void expect_few_of_cell(const char* what, long objects, const Cell& cell, bool is_same_dim,
                         const Checkpoint& checkpoint = {}) {
   SCOPED_TRACE(what);
-  set_threads(1);  // memory that was freed is of the thread that freed it
+  set_threads(1);  // a thread reuses only memory that it has freed itself
   const Dim batch("batch", 16), time("time", 500);
   const auto step = jit(value_and_grad([&](const Cell& cell, const Tensor& x) {
     return sum(square(recur(cell, x, x.dim("time"), {.checkpoint = checkpoint}).outputs));
@@ -208,20 +209,21 @@ void expect_few_of_cell(const char* what, long objects, const Cell& cell, bool i
 TEST(AllocationsTest, StepsThatRunAgainArePlannedOnceForTheirSizes) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
   const LstmCell cell = LstmCell::init(Dim("in", 16), Dim("hidden", 32));
-  // Of each of 50 runs of ten steps: the vectors of its inputs and results, views, its loop's.
+  // For each of 50 segments of ten steps: vectors of inputs and results, views, and the vectors of
+  // its loop.
   expect_few_of_cell("one dim", 50 * 60, cell, true, Checkpoint::every(10));
   expect_few_of_cell("a dim each call", 50 * 80, cell, false, Checkpoint::every(10));
 }
 
 TEST(AllocationsTest, ProductsThatCopyAMatrixInEveryStepTakeNoObjectsForIt) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  // Reset before: products of the gradient read matrices of several sizes across their rows, in
-  // each step two. What is made is made for chunks.
+  // With reset_after = false, the gradient's products read matrices of several sizes transposed,
+  // two in each step. Buffers are made per chunk.
   expect_few_of_cell("gru", 3 * 500,
                      GruCell::init(Dim("in", 16), Dim("hidden", 32), {.reset_after = false}), true);
 }
 
-/// Steps over x, {steps, 4, 8}, from zeros; next: (w, x, h) -> h.
+/// Returns a scan from zeros over x, {steps, 4, 8}. next: (w, x, h) -> h.
 template <class F>
 auto steps_of(F next) {
   return [=](const Tensor& w, const Tensor& x) {
@@ -241,7 +243,7 @@ Tensor until_large(const Tensor& w, const Tensor& x, const Tensor& h) {
   return while_loop([](const Tensor& h) { return sum(abs(h)) < 20.f; },
                     [&](const Tensor& h) { return matmul(h, w) + x + 1.f; }, h);
 }
-/// As many steps as x has.
+/// A while_loop with as many iterations as x has elements in its first axis.
 Tensor while_there_are_steps(const Tensor& w, const Tensor& x) {
   const auto [count, h] =
       while_loop([&](const Tensor& i, const Tensor&) { return i < x.dims()[0].size(); },
@@ -252,7 +254,8 @@ Tensor while_there_are_steps(const Tensor& w, const Tensor& x) {
   return sum(h);
 }
 
-/// Calls from the second one on take nothing from the system, and make so many small objects.
+/// Expects that calls from the second on take no memory from the system and make at most `objects`
+/// small objects.
 template <class F>
 void expect_few(const char* what, long objects, const F& f, std::int64_t steps = 200) {
   for (const int on : {1, 2}) {
@@ -272,23 +275,23 @@ void expect_few(const char* what, long objects, const F& f, std::int64_t steps =
 
 TEST(AllocationsTest, BranchesAndLoopsOfUnknownLengthTakeNothingFromTheSystem) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  // Less than one for a step, of 200: vectors of leaves, and a few for each chunk.
+  // Fewer than one per step, for 200 steps: vectors of leaves, and a few per chunk.
   expect_few("scan", 40, steps_of(rnn));
   expect_few("its gradient", 150, value_and_grad(steps_of(rnn)));
   expect_few("cond in a scan", 100, steps_of(rnn_or_sum));
   expect_few("its gradient", 150, value_and_grad(steps_of(rnn_or_sum)));
   expect_few("while_loop", 40, while_there_are_steps);
   expect_few("its gradient", 150, value_and_grad(while_there_are_steps));
-  // A loop in a step is begun there: its run has vectors of its own.
+  // A loop inside a body starts in each iteration, and its run has vectors of its own.
   expect_few("while_loop in a scan", 3 * 200, steps_of(until_large));
-  // And the interpreter takes the reverse one, of which nobody knows how long it is.
+  // The interpreter runs its reverse loop, whose length is unknown.
   expect_few("its gradient", 40 * 200, value_and_grad(steps_of(until_large)));
 }
 
 TEST(AllocationsTest, OnTwoThreadsBlocksOfRowsAndLayersTakeNothingFromTheSystem) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
-  // What a thread has freed is its own: it takes some calls until each has what it needs. Where
-  // other programs have the second processor, its thread comes to none of them for long.
+  // Each thread reuses only memory that it has freed, so warming up takes some calls. If other
+  // programs occupy the second processor, its thread may take part in no call for a long time.
   constexpr int kWarmUp = 20, kCalls = 40, kMostCalls = 5000;
   calls = true;
   const Dim batch("batch", 16), in("in", 64), time("time", 70);

@@ -1,5 +1,5 @@
-// What a loop's body need not do step by step: on graphs before and after the pass, and against the
-// interpreter.
+// Ops that plans batch across the iterations of a loop: graphs before and after the pass, and
+// comparisons with the interpreter.
 #include "reel/trace/passes/batch_over_time.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace reel {
 namespace {
 
-/// How often an op stands in a graph, not counting what is inside its loops; and inside them.
+/// How often an op occurs in a graph outside and inside its loops.
 struct Count {
   int outside = 0, inside = 0;
   bool operator==(const Count&) const = default;
@@ -36,7 +36,7 @@ int count_all(const Graph& graph, std::string_view op) {
   return here.outside + here.inside;
 }
 
-/// The graph of f as the interpreter runs it, and as the plan does.
+/// Returns the graphs of f that the interpreter and the plan run.
 template <class F, class... Args>
 std::pair<Ref<Graph>, Ref<Graph>> graphs(const F& f, const Args&... args) {
   const auto jitted = jit(f);
@@ -66,16 +66,16 @@ TEST(BatchOverTimeTest, ProjectsInputsBeforeTheLoopAndOutputsAfterIt) {
 TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
   const auto step = grad(plain_rnn);
   const auto [before, after] = graphs(step, plain_problem());
-  // Three products forward; backward x and weight for each. What the recurrence needs stays: h·r
-  // and its cotangent.
+  // Three products forward, and two backward for each: x and weight. Those of the recurrence stay
+  // in the loops: h·r and its cotangent.
   EXPECT_EQ(count(*before, "dot"), (Count{0, 9}));
   EXPECT_EQ(count(*after, "dot"), (Count{7, 2}));
   expect_same_results(step, plain_problem());
 }
 
 TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
-  // Not one for each of four steps, summed afterwards; that of the output's weights, of which the
-  // loop makes neither operand, no more than the others.
+  // The plan must not make a gradient per step and sum the four afterwards; not for the output's
+  // weights either, whose operands are both made outside the loop.
   const auto [before, after] = graphs(grad(plain_rnn), plain_problem());
   for (const TensorType& type : after->types)
     for (const Dims& weights : {Dims{3, 5}, Dims{5, 5}, Dims{5, 2}})
@@ -83,8 +83,8 @@ TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
 }
 
 TEST(BatchOverTimeTest, WhatIsLinearInASumIsDoneOnce) {
-  // Weights over their norms, in the body: their gradient is a multiple of that of the quotient,
-  // and a sum of multiples, by what no step changes.
+  // The body divides the weights by their norms. The gradient then adds multiples by loop-invariant
+  // values, and the multiplications can move behind the sum.
   const auto f = [](const Tensor& w, const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensor normed = w / sqrt(sum(square(w), 0)) * 1.5;
@@ -134,10 +134,11 @@ TEST(BatchOverTimeTest, WhatTheCounterIsAnIndexOfIsHadForAllStepsAtOnce) {
   const auto [before, after] = graphs(f, x, w);
   EXPECT_EQ(count(*before, "gather"), (Count{0, 1}));
   EXPECT_EQ(count(*after, "gather"), (Count{1, 0}));
-  // Into a tensor of zeros once, not in every step.
+  // The scatter happens once, into one tensor of zeros, instead of in every iteration.
   EXPECT_EQ(count(*before, "scatter_add"), (Count{0, 1}));
   EXPECT_EQ(count(*after, "scatter_add"), (Count{1, 0}));
-  // The recurrence's stay inside; that of the cotangents is x's as well.
+  // The recurrence's products stay inside. The product that makes the recurrence's cotangent makes
+  // the cotangent of x as well.
   EXPECT_EQ(count(*after, "dot"), (Count{3, 2}));
   expect_same_results(f, x, w);
 }
@@ -158,8 +159,8 @@ TEST(BatchOverTimeTest, RowsThatAreReadTwiceAreAddedUpInOneScatter) {
   expect_same_results(f, xs);
 }
 
-// The weight's gradient is added up of a product of slices and of what only the loop has, a
-// branch's: neither is kept of every step.
+// The weight's gradient sums the product of slices and of a value that only the loop has, from a
+// branch. Neither is saved for every iteration.
 TEST(BatchOverTimeTest, WhatIsAddedToASumIsASumOfItsOwn) {
   const auto f = [](const Tensor& w, const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -173,12 +174,13 @@ TEST(BatchOverTimeTest, WhatIsAddedToASumIsASumOfItsOwn) {
   const Tensor w = random_normal({3, 3}, f64), x = random_normal({5, 2, 3}, f64);
   const auto [before, after] = graphs(grad(f), w, x);
   for (const TensorType& type : after->types) EXPECT_NE(type, TensorType(f64, {5, 3, 3}));
-  EXPECT_EQ(count(*after, "dot").outside, 3);  // of y, and its cotangents' two
+  EXPECT_EQ(count(*after, "dot").outside, 3);  // of y, and two of its cotangents
   expect_same_results(value_and_grad(f), w, x);
 }
 
 TEST(BatchOverTimeTest, ManyElementsAreAddedUpWhereTheyAreMade) {
-  // The gradient of a bias: a sum over rows, which would have all steps kept for it.
+  // The gradient of a bias is a sum over rows. Outside the loop it would need the rows of all
+  // iterations in memory.
   const auto problem = [](std::int64_t rows) {
     const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
     return std::tuple{draw({32}), draw({4, rows, 32}), draw({32, 32})};
@@ -303,7 +305,7 @@ TEST(BatchOverTimeTest, WhatWasHoistedSaysInWhichIterationItFailed) {
   expect_values(planned(tensor({0, 1, 2, 0})), {1, 2, 3, 1});
 }
 
-TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // T1 of the cases
+TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // case T1
   const auto f = [](Tensor x, Tensor w) {
     auto [ys, last, dim] =
         scan(Scan{.initial = zeros({3}), .xs = x, .body = [&](Tensor x, Tensor s) {
@@ -334,7 +336,7 @@ TEST(BatchOverTimeTest, AGradientKeepsWhatIsElementWiseInWhatWasSaved) {
 }
 
 TEST(BatchOverTimeTest, SumsOfPartsAreProductsOverAllSteps) {
-  // Each half of the weights meets something else; their gradient is put together.
+  // Each half of the weights is multiplied by another operand; the gradient joins the two halves.
   const auto f = [](Tensor x, Tensor w) {
     const auto body = [&](Tensor x, Tensor s) {
       const auto [a, b] = split<2>(w, 1);
@@ -355,7 +357,7 @@ TEST(BatchOverTimeTest, SumsOfPartsAreProductsOverAllSteps) {
   expect_all_close(jit(gradient)(x, w), gradient(x, w), 1e-5);
 }
 
-TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // R12 of the cases
+TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // case R12
   const auto f = [](Tensor a, Tensor b, Tensor x) {
     auto [ys, last, dim] =
         scan(Scan{.initial = zeros({2, 2}), .xs = x, .body = [&](Tensor x, Tensor s) {
@@ -398,7 +400,8 @@ TEST(HoistInvariantsTest, ProductsOfCapturesLeaveLoopsOfAnyLength) {
   expect_outside(so_many);
 }
 
-// Ended entries see another one's elements of a capture, and would count in a sum over entries.
+// Finished entries read another entry's elements of a capture, which would count in a sum over
+// entries.
 TEST(HoistInvariantsTest, SumsOverEntriesStayWhereTheseEndOneByOne) {
   const Dim batch("batch", 3);
   const auto f = [&](Tensor c, Tensor n) {
@@ -458,7 +461,7 @@ TEST(BatchOverTimeTest, LeavesReversedScansTheirOrder) {
 }
 
 TEST(BatchOverTimeTest, WhatIsCapturedHasTheDimsOfArguments) {
-  // In the trace those of x are symbols, and those of w are not, in a branch as well.
+  // In the trace the dims of x are symbols and those of w are not; in a branch as well.
   manual_seed(4);
   const Dim time("time", 4), batch("batch", 2), in("in", 3), unit("unit", 5);
   const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in, unit}, f64),

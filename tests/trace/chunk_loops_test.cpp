@@ -1,5 +1,4 @@
-// Loops that run some steps at a time: on graphs before and after the pass, and against loops that
-// do not.
+// Chunked loops: graphs before and after the pass, and comparisons with unchunked loops.
 #include "reel/trace/passes/chunk_loops.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +25,7 @@ class ChunkLoopsTest : public ::testing::Test {
     return {{draw({in, unit}), draw({next_unit, unit}), draw({unit, out})},
             draw({time, batch, in})};
   }
-  /// reverse: last step first.
+  /// reverse: from the last time step to the first.
   auto named_rnn(bool reverse = false) const {
     return [this, reverse](const Problem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -44,7 +43,7 @@ class ChunkLoopsTest : public ::testing::Test {
     };
   }
 
-  /// Of a value and its gradient.
+  /// Expects close values and gradients.
   static void expect_close(const std::pair<Tensor, Problem>& actual,
                            const std::pair<Tensor, Problem>& expected) {
     EXPECT_NEAR(actual.first.item<double>(), expected.first.item<double>(), 1e-12);
@@ -78,8 +77,8 @@ class ChunkLoopsTest : public ::testing::Test {
   }
 };
 
-// The last slices of a reverse loop are the same number for all steps; nothing else says how many
-// steps there are.
+// The final slices of a reverse loop are one number for all iterations. Only these slices tell how
+// many iterations there are.
 TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
   const Dim time("time", 4);
   const auto f = [](const Tensor& x, const Tensor& goes_on) {
@@ -103,16 +102,16 @@ TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
   const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
   const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",
              *in_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
-  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are few
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are too few
   EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
-  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last one is shorter
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last chunk is shorter
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
   EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
 }
 
-/// Of the loops of a plan's graph that run in chunks, how many steps a chunk has.
+/// Returns the iterations per chunk of each chunked loop in the plan's graph.
 std::vector<int> chunks_in(const Graph& graph) {
   std::vector<int> result;
   const Ref<Graph> plan = optimise_for_plan(graph, {}).graph;
@@ -122,11 +121,11 @@ std::vector<int> chunks_in(const Graph& graph) {
   return result;
 }
 
-// A gradient may have what loops inside keep of all steps of a chunk: their steps and states say
-// how much that is, by and large, and no policy changes it, as sums over chunks have bits of their
-// own.
+// A gradient may hold the residuals of inner loops for all iterations of a chunk. The types of
+// their iterations and states estimate that size. Policies must not change the chunks, because sums
+// over other chunks have other bits.
 TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
-  bool has_state = true;  // the loop inside
+  bool has_state = true;  // of the inner loop
   const auto chunks = [&](int inner, const Checkpoint& around, const Checkpoint& inside) {
     const auto f = [=](const Tensor& w, const Tensor& x) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -163,7 +162,7 @@ TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
   }
 }
 
-// Loops inside are in chunks of their own by then, of which nobody knows the length.
+// Inner loops are chunked before the outer ones, and their lengths are then unknown.
 TEST_F(ChunkLoopsTest, AroundLoopsWithNamesToo) {
   const Dim time("time", 200), to("to", 3), inner("inner", 40);
   const auto f = [&](const Tensor& w, const Tensor& x) {
@@ -242,7 +241,7 @@ TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
     if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(inner, nullptr);
   EXPECT_TRUE(inner->has_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
-  // The lengths of all steps; those of a chunk are its dim's.
+  // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
   EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
   EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
 }
@@ -303,7 +302,7 @@ TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
 }
 
 TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
-  // x·W of all steps, and its cotangent, which the gradients of W and of x are made of.
+  // x·W of all steps, and its cotangent, from which the gradients of W and of x are made.
   const auto values_of_all_steps = [&](const Passes& passes) {
     const auto jitted = jit(grad(named_rnn()));
     jitted(named_problem(Dim("time", 6)));
@@ -321,7 +320,7 @@ TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
 }
 
 TEST_F(ChunkLoopsTest, WhatIsTheSameInAllStepsIsNotStacked) {
-  // The gradient of h · w's first half reads that half, which no step changes.
+  // The gradient of h times the first half of w reads that half, which is loop-invariant.
   const auto f = [](const Tensor& x, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensors parts = split(w, 1, 2);
@@ -368,12 +367,12 @@ TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
   const Tensor x = random_normal({6, 2, 6}, f64), w = random_normal({6, 6}, f64);
   EXPECT_EQ(ops_in_chunks(2, squares, x, x + 1.0, w), "full loop{square mul loop{add dot tanh}}");
   expect_same_in_chunks(2, squares, x, x + 1.0, w);
-  // Of the last axis, which is as long as the sequence.
+  // b lies along the last axis, which is as long as the sequence.
   const auto shifted = [&](const Tensor& x, const Tensor& b, const Tensor& w) {
     return over(x * b, w);
   };
   expect_same_in_chunks(2, shifted, x, random_normal({6}, f64), w);
-  // What others read as well is there anyway.
+  // A value with other readers exists anyway, so that nothing would be saved.
   const auto twice = [&](const Tensor& x, const Tensor& w) {
     const Tensor y = square(x);
     return sum(over(y, w)) + sum(y);
@@ -449,7 +448,7 @@ TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
 }
 
 TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
-  // A loop whose stack is read, and the same with another stack that is saved for a gradient.
+  // Compares a loop whose stack is read with the same loop that saves another stack for a gradient.
   const auto size = [](bool is_saved) {
     const auto f = [](const Tensor& x) {
       const auto body = [](const Tensor& x, const Tensor& h) {
@@ -472,7 +471,7 @@ TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
 }
 
 TEST_F(ChunkLoopsTest, LoopsThatHandOnStepsRunInChunksThoughNothingLeavesThem) {
-  // Eight rows by a small matrix are multiplied in the loop.
+  // The product of eight rows by a small matrix stays in the loop.
   const auto layer = [](const Tensor& x, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensor next = tanh(matmul(x + h, w));

@@ -1,4 +1,4 @@
-// How many steps a chunk has.
+// The number of iterations per chunk.
 #include "reel/trace/executors/chunks.h"
 
 #include <gtest/gtest.h>

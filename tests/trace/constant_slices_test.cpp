@@ -1,4 +1,4 @@
-// What every step of a loop stacks alike is captured by the loop that reads it.
+// Stacks whose elements are equal in all iterations: the loop that reads them captures one element.
 #include "reel/trace/passes/constant_slices.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// Slices and captures of each loop, in order.
+/// Returns the numbers of slices and captures of each loop, in order.
 std::vector<std::pair<int, int>> loops(const Graph& graph) {
   std::vector<std::pair<int, int>> result;
   for (const OpRecord& record : graph.records) {
@@ -39,14 +39,14 @@ TEST(ConstantSlicesTest, WhatEveryStepStacksAlikeIsCaptured) {
   const Ref<Graph> before = batch_over_time(jitted.graph()), after = constant_slices(*before);
   EXPECT_EQ(loops(*after).back().first, loops(*before).back().first - 1);
   EXPECT_EQ(loops(*after).back().second, loops(*before).back().second + 1);
-  // The stack is gone with who read it.
+  // The stack is removed together with its last reader.
   const Ref<Graph> rest = optimise(Ref<Graph>(new Graph(*after))).graph;
   for (const TensorType& type : rest->types) EXPECT_NE(type, TensorType(f32, {5, 3, 3}));
   expect_all_close(y, f(x, w), 1e-5);
 }
 
 TEST(ConstantSlicesTest, SlicesThatCountTheStepsStay) {
-  // The stack is of the captured n alone, and only a run knows how long it is: no step.
+  // The stack consists of the captured n. Its length is known only at run time and may be zero.
   const auto f = [](Tensor x, Tensor n) {
     const auto first = scan(Scan{.xs = x,
                                  .cond = [](None) { return full({}, true, boolean); },

@@ -1,5 +1,5 @@
-// Runs by tokens give the interpreter's bits, with any number of iterations in flight and on any
-// number of threads.
+// The dataflow executor gives the interpreter's bits with any number of iterations in flight and on
+// any number of threads.
 #include <limits>
 #include <optional>
 
@@ -11,8 +11,8 @@
 namespace reel {
 namespace {
 
-/// f(args...) by tokens with 1 to 100 iterations in flight (Q01), twice: on one thread, on two,
-/// and on three that are called for every op.
+/// Runs f(args...) in the dataflow executor with 1 to 100 iterations in flight (case Q01), twice
+/// each: on one thread, on two, and on three that are called for every op.
 template <class F, class... Args>
 void expect_bits_of_the_interpreter(const F& f, const Args&... args) {
   manual_seed(7);
@@ -185,7 +185,7 @@ TEST(DataflowBitsTest, PoliciesOfWhatIsKept) {
   }
 }
 
-// Two loops run back at once over what one loop kept.
+// Two gradient loops read the residuals of one loop at the same time.
 TEST(DataflowBitsTest, TwoPullbacksOfOneLoopUnderAPolicy) {
   const Dim time("time", 400);
   struct Policy {
@@ -219,10 +219,10 @@ TEST(DataflowBitsTest, TwoPullbacksOfOneLoopUnderAPolicy) {
   }
 }
 
-// ---- Ops that run at once -----------------------------------------------------------------------
+// ---- Ops that run at the same time --------------------------------------------------------------
 
-/// The pipeline of bench/dataflow_bench.cpp: a product of an iteration and one of the iteration
-/// before it can run at once, and take so long that they do.
+/// The pipeline of bench/dataflow_bench.cpp: a product of one iteration and another product of the
+/// iteration before can run at the same time, and take long enough to do so.
 struct Pipeline {
   Tensor a, b, w, v;
 };
@@ -250,7 +250,7 @@ TEST(DataflowBitsTest, TheGradientOfAPipelineWhoseOpsOverlap) {
   expect_bits_of_the_interpreter(value_and_grad(loss_of_pipeline), some_pipeline());
 }
 
-/// Whether two products of different iterations ran at the same time, on two threads.
+/// True if two products of different iterations ran at the same time on two threads.
 bool products_overlap(const RecordedRun& run) {
   std::vector<Activation> products;
   for (const Activation& at : run.activations)
@@ -266,8 +266,8 @@ bool products_overlap(const RecordedRun& run) {
   return false;
 }
 
-// What the tests of bits above rely on. A busy machine may keep the other thread away from a run,
-// but not from all of them: runs are made until one overlaps, or CTest ends the test.
+// The tests of bits above rely on this overlap. A busy machine may keep the other thread away from
+// a run. The test therefore repeats runs until one overlaps, or until CTest ends it.
 TEST(DataflowBitsTest, ProductsOfAPipelineOverlapOnTwoThreads) {
   const Pipeline pipeline = some_pipeline();
   constexpr int kMostRuns = std::numeric_limits<int>::max();

@@ -1,4 +1,4 @@
-// How runs by tokens end before their time: ops that fail, and calls that are cancelled.
+// Dataflow runs that end early: ops that fail, and calls that are cancelled.
 #include <chrono>
 #include <functional>
 #include <semaphore>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kBounds[] = {1, 2, 10, 32};
 
-/// How often counted() has run, and what it does the time `at`.
+/// The number of runs of counted(), and the function `then` that its run number `at` calls.
 std::atomic<int> runs{0};
 int at = 0;
 std::function<void()> then;
@@ -27,7 +27,7 @@ void count_to(int run, std::function<void()> what) {
   then = std::move(what);
 }
 
-/// x; never dropped where something reads it.
+/// Returns x. Never dropped if its result is read.
 Tensor counted(const Tensor& x) {
   static const Op op{
       .name = "counted",
@@ -44,11 +44,10 @@ Tensor counted(const Tensor& x) {
   return bind(op, {x});
 }
 
-/// What takes milliseconds has not ended by then on any machine; the time that CTest gives is
-/// longer.
+/// Longer than any run of milliseconds on any machine; CTest's limit is longer still.
 constexpr auto kForEver = std::chrono::seconds(240);
 
-/// Cancels what runs in its scope, should that not end.
+/// Cancels the runs in its scope if they do not end.
 class Watchdog {
  public:
   Watchdog() : scope_(source_.get_token()), dog_([this] { watch(); }) {}
@@ -97,7 +96,7 @@ TEST(DataflowTest, E15_AnErrorNamesOpAndIterationAndTheGraphRunsAgain) {
   const std::string expected = message_of<IndexError>([&] { of_interpreter(scalar(10), array); });
   EXPECT_NE(expected.find("in iteration 3 of while_loop \"decode\""), std::string::npos)
       << expected;
-  // Iterations 4 and 5 fail as well, and may do so earlier.
+  // Iterations 4 and 5 fail as well, and may fail earlier in time.
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(message_of<IndexError>([&] { reads(scalar(10), array, x); }), expected);
   expect_values(std::get<1>(reads(scalar(3), array, x)), {3});
@@ -127,8 +126,8 @@ TEST(DataflowTest, TheErrorIsTheFirstInTheOrderOfTheProgram) {
               expected);
 }
 
-/// The message of the IndexError that f(args...) throws by tokens, with every bound and on one and
-/// two threads; a run that does not end is cancelled.
+/// Expects that f(args...) throws an IndexError of gather in dataflow mode, for every bound and on
+/// one and two threads. Cancels a run that does not end.
 template <class F, class... Args>
 void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
   for (const int count : {1, 2}) {
@@ -137,7 +136,7 @@ void expect_error_beside_what_never_ends(const F& f, const Args&... args) {
       SCOPED_TRACE(str(bound, " iterations in flight on ", count, " threads"));
       const auto by_tokens = jit(f, {.executor = Executor::dataflow, .parallel_iterations = bound});
       const Watchdog watchdog;
-      for (int call = 0; call < 2; ++call)  // what ops take is known at the second
+      for (int call = 0; call < 2; ++call)  // the second call knows how long ops take
         EXPECT_EQ(message_of<IndexError>([&] { by_tokens(args...); }).substr(0, 7), "gather:");
     }
   }
@@ -154,7 +153,7 @@ TEST(DataflowTest, AnOpThatFailsAtOnceEndsALoopBehindIt) {
   expect_error_beside_what_never_ends(f, ones({4}), tensor({9}, {1}, i32));
 }
 
-// It waits behind the short ops, of which an endless loop always has another.
+// The failing op waits behind short ops, and an endless loop always has another short op.
 TEST(DataflowTest, AnOpThatTakesLongAndFailsEndsALoopBehindIt) {
   const auto f = [](const Tensor& x, const Tensor& index) {
     const Tensor fails = gather(x, index, 0);
@@ -190,8 +189,8 @@ TEST(DataflowTest, AnIterationThatFailsEndsALoopBehindIt) {
   expect_error_beside_what_never_ends(f, ones({40, 3}), scalar(50));
 }
 
-/// f(args...) is cancelled by another thread, which begins with it when counted() has run `times`
-/// times.
+/// Expects that f(args...) can be cancelled by another thread, started with the call, once
+/// counted() has run `times` times.
 template <class F, class... Args>
 void expect_cancelled_after(int times, const F& f, const Args&... args) {
   for (const int count : {1, 2}) {
@@ -223,9 +222,9 @@ TEST(DataflowTest, E12_AnEndlessLoopCanBeCancelled) {
       },
       {.executor = Executor::dataflow});
   const Tensor x = zeros({80, 80});
-  for (int call = 0; call < 2; ++call)  // traced, and traced before
+  for (int call = 0; call < 2; ++call)  // with tracing, and without
     expect_cancelled_after(20, endless, scalar(10), x);
-  expect_values(std::get<0>(endless(scalar(0), x)), {0});  // again, without a scope
+  expect_values(std::get<0>(endless(scalar(0), x)), {0});  // works again without a scope
 }
 
 TEST(DataflowTest, ALoopWithoutAnyOpCanBeCancelled) {
@@ -263,8 +262,8 @@ TEST(DataflowTest, AGraphWithoutLoopsCanBeCancelledInTheMiddle) {
   expect_values(f(scalar(1)), {1});
 }
 
-// An error is that which comes first in the order of the program, so that the loop before has to
-// end first; what is known of it is said when the call is cancelled.
+// The reported error is the first in program order, so the loop in front has to end first. The
+// known error is reported when the call is cancelled.
 TEST(DataflowTest, AnErrorBehindALoopWithoutEndIsSaidWhenTheCallIsCancelled) {
   const auto f = jit(
       [](const Tensor& x, const Tensor& index) {
@@ -287,8 +286,7 @@ TEST(DataflowTest, AnErrorBehindALoopWithoutEndIsSaidWhenTheCallIsCancelled) {
   count_to(0, {});
 }
 
-// Three threads share the ops. When one has failed, those behind it that run run to their end, and
-// no other begins.
+// Three threads share the ops. After one op fails, running ops finish and no further op starts.
 TEST(DataflowTest, E15_AThrowingOpStopsTheThreadsBesideIt) {
   constexpr int kBehind = 2000;
   const auto f = jit(

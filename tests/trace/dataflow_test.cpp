@@ -1,5 +1,5 @@
-// Runs by tokens: what fires how often, how far iterations lead, and what never runs. How runs end
-// is in dataflow_ends_test.cpp.
+// The dataflow executor: how often nodes fire, how far iterations run ahead, and which nodes never
+// run. dataflow_ends_test.cpp tests how runs end.
 #include <map>
 
 #include "reel/core/graph_builder.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kBounds[] = {1, 2, 10, 32};
 
-/// A recorded function, run node by node as it was recorded.
+/// A recorded function, lowered node by node without passes.
 class Lowered {
  public:
   template <class F>
@@ -25,7 +25,7 @@ class Lowered {
     return run_lowered(graph_, inputs, parallel_iterations, &run_);
   }
   const RecordedRun& last() const { return run_; }
-  /// By name.
+  /// Returns the counts of activations by node name.
   std::map<std::string, ActivationCount> counts() const {
     std::map<std::string, ActivationCount> result;
     const std::vector<ActivationCount> counts = activation_counts(run_);
@@ -52,7 +52,7 @@ std::string printed_by(const F& f) {
   return testing::internal::GetCapturedStdout();
 }
 
-/// Of each frame that was entered, every iteration that began was done with.
+/// Expects that every iteration that began in a frame has ended.
 void expect_no_frame_is_left(const RecordedRun& run) {
   std::map<std::pair<int, std::int64_t>, int> open;
   for (const IterationEvent& event : run.iterations)
@@ -103,14 +103,14 @@ TEST(DataflowTest, Q12_TheWellKnownLoopNodeByNode) {
       live += count.live;
       dead += count.dead;
     }
-    EXPECT_EQ(live - 4, 72);  // the inputs and the numbers 3 and 4 are none of its nodes
+    EXPECT_EQ(live - 4, 72);  // TensorFlow does not count the inputs and the numbers 3 and 4
     EXPECT_EQ(dead, 16);
     EXPECT_LE(most_in_flight(loop.last(), 1), std::min(bound, 2));
     expect_no_frame_is_left(loop.last());
   }
 }
 
-/// Nodes that fire in loops, by name, of the last run of a jitted function.
+/// Returns the nodes that fire in loops, by name, in the last run of a jitted function.
 std::map<std::string, ActivationCount> counts_in_loops(const Graph& graph) {
   const auto run = last_recorded_run(graph);
   const std::vector<ActivationCount> counts = activation_counts(*run);
@@ -122,7 +122,7 @@ std::map<std::string, ActivationCount> counts_in_loops(const Graph& graph) {
   return result;
 }
 
-// The passes of jit come before: what the body hands on as it is enters once, for all iterations.
+// jit's passes run first: a state that the body returns unchanged enters once, for all iterations.
 TEST(DataflowTest, Q12_TheWellKnownLoopOfAJittedFunction) {
   const auto count = [](const auto& body) {
     return jit(
@@ -139,7 +139,8 @@ TEST(DataflowTest, Q12_TheWellKnownLoopOfAJittedFunction) {
       {"while/Identity", {5, 1}},      {"while/full", {5, 1}},     {"while/add", {5, 1}},
       {"while/NextIteration", {5, 1}}, {"while/Exit", {1, 5}}};
   EXPECT_EQ(counts_in_loops(same_n.graph()), of_one);
-  // 1 < 10, 3 < 9, 5 < 8, but not 7 < 7: all of TensorFlow's nodes, as often as there.
+  // Runs while 1 < 10, 3 < 9, 5 < 8 and ends at 7 < 7: TensorFlow's nodes, each as often as in
+  // TensorFlow.
   const auto less_n = count([](Tensor a, Tensor n) { return std::tuple{a + 2, n - 1}; });
   const auto [a, n] = less_n(scalar(1), scalar(10));
   expect_values(a, {7});
@@ -157,7 +158,7 @@ TEST(DataflowTest, Q12_TheWellKnownLoopOfAJittedFunction) {
   EXPECT_EQ(counts_in_loops(less_n.graph()), of_two);
 }
 
-/// i counts to n, and x takes long in every iteration.
+/// A loop in which i counts to n, while each iteration of x takes long.
 Lowered counter_and_slow_chain() {
   return Lowered({TensorType(i32), TensorType(f32, {192, 192})}, [](const Tensors& in) {
     return Tensors{std::get<1>(while_loop([&](Tensor i, Tensor) { return i < in[0]; },
@@ -168,7 +169,7 @@ Lowered counter_and_slow_chain() {
   });
 }
 
-/// By how many iterations the counter leads, at most.
+/// Returns the largest number of iterations by which the counter is ahead.
 std::int64_t most_lead(const Lowered& loop) {
   const int counter = loop.node("while/add"), slow = loop.node("while/dot");
   std::int64_t most = 0, done = 0;
@@ -180,7 +181,7 @@ std::int64_t most_lead(const Lowered& loop) {
   return most;
 }
 
-/// Its ops have to be short ones beside those of the other chain.
+/// The test needs the counter's ops to be short compared with the ops of the other chain.
 #if defined(__SANITIZE_THREAD__)
 #define REEL_SKIP_WHERE_ALL_OPS_ARE_LONG() \
   GTEST_SKIP() << "ThreadSanitizer makes the counter's ops take long, too"
@@ -206,8 +207,8 @@ TEST(DataflowTest, Q02_TheCounterLeadsByOneLessThanParallelIterations) {
   }
 }
 
-/// The most iterations in flight of each frame that is a loop, in a recorded run by the numbers
-/// that loops say themselves.
+/// Returns the largest number of iterations in flight in each loop's frame of a recorded run whose
+/// loops set their own bounds.
 std::vector<int> most_in_flight_of_loops(const Graph& graph) {
   const auto run = last_recorded_run(graph);
   EXPECT_EQ(run->parallel_iterations, 0);
@@ -220,7 +221,8 @@ std::vector<int> most_in_flight_of_loops(const Graph& graph) {
 TEST(DataflowTest, E03_TheNumberOfALoopIsThatOfItsGradientToo) {
   const Threads one(1);
   for (const int own : {1, 3, 10}) {
-    // A counter leads by as many iterations as it may, on the way there and back.
+    // A counter runs ahead by as many iterations as allowed, in the forward loop and in the
+    // gradient's.
     const auto loss = [=](const Tensor& x) {
       const auto body = [](Tensor i, Tensor x) { return std::tuple{i + 1, matmul(x, x) * 0.01f}; };
       return sum(std::get<1>(while_loop([](Tensor i, Tensor) { return i < 20; }, body,
@@ -254,7 +256,7 @@ TEST(DataflowTest, OneRunThatLosesItsProcessorDoesNotMakeAnOpALongOne) {
   EXPECT_TRUE(cost.takes_long());
 }
 
-// The documentation's example: i counts, x is incremented beside it.
+// The documentation's example: i counts, and x is incremented in the same loop.
 TEST(DataflowTest, Q03_WhatNobodyAsksForNeverRuns) {
   const auto both = [](const Tensors& in) {
     const auto [i, x] = while_loop([&](Tensor i, Tensor) { return i < in[0]; },
@@ -350,7 +352,7 @@ TEST(DataflowTest, CapturesEnterOnce) {
 }
 
 TEST(DataflowTest, CapturesCostNothingPerIteration) {
-  // Nodes that fire in an iteration, however many captures its branches read.
+  // Counts the nodes that fire in an iteration, for any number of captures that its branches read.
   const auto activations = [](std::size_t captures) {
     Lowered loop(std::vector<TensorType>(captures, TensorType(i32)), [&](const Tensors& in) {
       const auto taken = [&](Tensor i) { return i + sum(stack(in)); };
@@ -412,7 +414,7 @@ TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
                               in[0])};
   });
   for (const int bound : kBounds) {
-    expect_values(loops({scalar(1)}, bound)[0], {112});  // 1 to 7, 14; 28; 56; 112
+    expect_values(loops({scalar(1)}, bound)[0], {112});  // from 1: 7, 14; 28; 56; 112
     std::vector<std::int64_t> around;
     for (const FrameInstance& instance : loops.last().instances)
       if (instance.frame == 2) around.push_back(instance.parent_iteration);

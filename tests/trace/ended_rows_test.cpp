@@ -1,5 +1,5 @@
-// Loops whose entries end one by one, on blocks of rows of similar lengths, or all together on one
-// thread.
+// Loops whose entries finish one by one, run in row blocks of similar lengths, or as one block on
+// one thread.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,14 +18,14 @@ class EndedRowsTest : public ::testing::Test {
   };
   const Dim hidden{"hidden", 130}, next{"next", 130};
 
-  /// NaN is in the padding.
+  /// Returns parameters with NaN in the padding of x.
   Parameters parameters(const std::vector<int>& lengths) const {
     const Dim batch("batch", static_cast<std::int64_t>(lengths.size())),
         time("time", tensor(lengths, {batch}));
     return {mask_padding(random_normal({time, batch, hidden}, f64), NAN),
             random_normal({hidden, next}, f64) * 0.1, random_normal({batch, hidden}, f64)};
   }
-  /// Everything that comes of a scan over x, and of its gradient: padding is 0.
+  /// Returns all results of a scan over x and of its gradient, with padding as 0.
   auto everything(bool is_reverse = false) const {
     return [=, this](const Parameters& p) {
       const auto all = [&](const Parameters& p) {
@@ -96,7 +96,7 @@ TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
   const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
   EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{4, 4, 4, 4}, {4, 4, 4, 4}}));
-  // Products over steps and entries need no zeros in the padding, which they leave out.
+  // Products over steps and entries leave the padding out, so no zeros have to be written there.
   const auto planned = jit(grad(loss));
   planned(p);
   const std::string after =
@@ -110,8 +110,8 @@ TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
            {3},
            {2, 3},
            {0, 4, 1},
-           {5, 5, 4, 4, 3, 3, 2, 1},                          // one block, as they lie
-           {6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 2, 2, 2, 1, 0, 0},  // two, as they lie
+           {5, 5, 4, 4, 3, 3, 2, 1},                          // one block in this order
+           {6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 2, 2, 2, 1, 0, 0},  // two in this order
            {1, 6, 0, 5, 5, 2, 4, 3, 6, 3, 2, 4, 2, 1, 0, 5, 6},
            {0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0},
            {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}}) {
@@ -121,8 +121,8 @@ TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
   }
 }
 
-// All blocks in one run, which goes on without those that have ended; a count that is the same for
-// all rows goes with it.
+// All blocks run together, and finished blocks leave the run. A count without rows is part of the
+// state.
 TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
   const auto lengths = [](int rows) {
     std::vector<int> result;
@@ -154,7 +154,7 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
   };
   EXPECT_EQ(shrinking(parameters(lengths(16)), 1), 2);
   EXPECT_EQ(shrinking(parameters(lengths(16)), 2), 0);
-  EXPECT_EQ(shrinking(parameters(lengths(3)), 1), 0);  // one block
+  EXPECT_EQ(shrinking(parameters(lengths(3)), 1), 0);  // a single block
   for (const bool is_reverse : {false, true})
     for (const int rows : {8, 16, 75}) {
       const Parameters p = parameters(lengths(rows));
@@ -165,7 +165,7 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
         };
       };
       expect_same_on_threads(clean(gradient(is_reverse, 0)), p);
-      // What a row draws does not depend on the rows that run with it.
+      // A row draws the same numbers regardless of the rows that run with it.
       const auto drawing = jit(clean(gradient(is_reverse, 0.1)));
       std::vector<Parameters> made;
       for (const int count : {1, 2}) {
@@ -179,7 +179,8 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
     }
 }
 
-// A reverse scan goes forward over reversed rows: its steps are counted from the end of each row.
+// A reverse scan runs forward over reversed rows: its time steps are counted from the end of each
+// row.
 TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
   const Dim batch("batch", 8), time("time", tensor({6, 6, 6, 6, 2, 2, 1, 2}, {batch}));
   const auto steps = [&](bool is_reverse) {
@@ -202,7 +203,8 @@ TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
   EXPECT_EQ(cuts(steps(true), x, w), cuts(steps(false), x, w));
 }
 
-// What one loop sums up over its steps and entries is a product over another's steps behind that.
+// A sum over the steps and entries of one loop becomes a product over the steps of another loop
+// behind it.
 TEST_F(EndedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), in("in", 2), out("out", 2),
       layer("layer", 3);
@@ -242,7 +244,7 @@ TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
 }
 
 TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
-  // What the body sees of `all` is as long as the first live entry's part.
+  // The body's `all` is as long as the part of the first running entry.
   const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch})),
       other("other", tensor({1, 0}, {batch}));
   const auto f = [&](const Tensor& x, const Tensor& all) {

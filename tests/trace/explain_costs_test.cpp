@@ -1,4 +1,5 @@
-// What explain() says of bytes and times: what values take, what is saved for gradients, profiles.
+// explain()'s figures of bytes and times: memory of values, residuals saved for gradients,
+// profiles.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -33,7 +34,7 @@ TEST_F(ExplainCostsTest, WhatIsSavedIsWhatNothingButTheGradientReads) {
   EXPECT_EQ(line_with(all, "saved for the gradient"), "");
   EXPECT_EQ(line_with(last, "saved for the gradient"),
             "saved for the gradient: 1 stack, 12 B a step, 60 B in all: f32[5,3]");
-  // Of two loops each: the results of one, and the cotangents of the other.
+  // Each of these has two loops: the stacks are the results of one and the cotangents of the other.
   EXPECT_EQ(line_with(all, "stacks of loops"),
             "stacks of loops, among those: 120 B, 0 B of it saved for gradients");
   EXPECT_EQ(line_with(last, "stacks of loops"),
@@ -41,7 +42,7 @@ TEST_F(ExplainCostsTest, WhatIsSavedIsWhatNothingButTheGradientReads) {
 }
 
 TEST_F(ExplainCostsTest, BytesOfEachClass) {
-  // Weights of 4 · 6 and 6 · 6 numbers, three steps of two rows.
+  // Weights of 4 · 6 and 6 · 6 numbers, and three steps of two rows.
   struct Weights {
     Tensor in, recurrent;
   };
@@ -53,9 +54,9 @@ TEST_F(ExplainCostsTest, BytesOfEachClass) {
     return scan(Scan{.initial = zeros({2, 6}), .xs = x, .body = body}).ys;
   };
   const std::string text = explained(f, ones({3, 2, 4}), Weights{ones({4, 6}), ones({6, 6})});
-  // Read: x, 3 · 2 · 4 numbers, and the weights. Constants: the state, 2 · 6 numbers, and where the
-  // loop is, 8 bytes. Values: x·W of all steps, the weights once more, packed, the last state, and
-  // how many steps there were, 4 bytes. In the loop: h·U.
+  // Arguments: x with 3 · 2 · 4 numbers, and the weights. Constants: the state with 2 · 6 numbers,
+  // and 8 bytes of a loop index. Values: x·W of all steps, the packed copy of the weights, the last
+  // state, and 4 bytes of a step count. Inside the loop: h·U.
   for (const char* sentence :
        {"  arguments that are read: 336 B\n", "  captures: 0 B\n", "  constants: 56 B\n",
         "  values: 340 B, in 512 B of memory", "  values in blocks of their own: 0 B\n",
@@ -85,7 +86,7 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
             "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
             "again");
   EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
-  // Both loops take all 40 as one chunk.
+  // Both loops run all 40 iterations as one chunk.
   EXPECT_EQ(line_with(every, "of those run again"),
             "of those run again: 40 steps in memory at a time, 1.9 KiB; each step runs 2.0 times");
   EXPECT_FALSE(has(every, "saved for the gradient")) << every;
@@ -95,16 +96,17 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
       "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
       "between them again");
   const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
-  // Two values of 40 steps, 24 bytes each: they are never more than a block.
+  // Two residuals of 40 iterations, 24 bytes each, never fill a block.
   EXPECT_EQ(line_with(in_file, "in a file: "),
             "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
       << in_file;
-  // A file's window has more than what the budget allows.
+  // A file's window is larger than the budget.
   EXPECT_EQ(
       line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
       "in a file: nothing: the checkpoints of this budget take less than a file's window "
       "would");
-  // One state, and one of four chunks of the gradient's: those before it are run to come to it.
+  // The budget holds one state and one of the gradient's four chunks; the chunks before it run
+  // again.
   const auto long_loop = explained(grad([](Tensor w) {
                                      const auto body = [&](Tensor x, Tensor h) {
                                        return std::pair{None{}, tanh(matmul(h, w) + x)};

@@ -1,4 +1,4 @@
-// What explain() says of loops: what became of them, and why something was not done.
+// explain()'s lines on loops: the transformations that were made, and the reasons against others.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -62,7 +62,7 @@ loop 1: scan "scan", 5 steps, 1 instruction each
 )");
 }
 
-/// The lines on arguments after a call.
+/// Returns the lines on donated arguments after a call.
 template <class F, class... Args>
 std::string in_place_of(const F& f, Args... args) {
   const auto jitted = jit(f);
@@ -81,7 +81,7 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
   const Tensor held = made();
   EXPECT_EQ(in_place_of(doubled, held),
             "not in place: argument 0, because somebody else holds it\n");
-  // Of another type than every result.
+  // The argument's type differs from the types of all results.
   EXPECT_EQ(in_place_of([](const Tensor& x) { return sum(x); }, made()), "");
   EXPECT_EQ(in_place_of(
                 [](const Tensor& x) {
@@ -100,7 +100,7 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
                 made()),
             "not in place: argument 0, because gather, behind what reads it last, could fail\n");
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return gather(x, index, 0) + x; }, made()),
-            "in place: argument 0\n");  // behind what could
+            "in place: argument 0\n");  // the add is behind the op that could fail
   const Tensor w = random_normal({32, 32});
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return matmul(x, w); }, random_normal({32, 32})),
             "not in place: argument 0, because what reads it last, dot, could fail\n");
@@ -150,7 +150,7 @@ TEST_F(ExplainTest, WhyALoopIsNotCut) {
     return line_with(explained(f, x, w), "not cut");
   };
   const auto plain = [](const Tensor& y) { return tanh(y); };
-  EXPECT_EQ(with(plain, x), "");  // it is
+  EXPECT_EQ(with(plain, x), "");  // it is split
   EXPECT_EQ(with(plain, slice(x, 1, 0, 15)),
             "not cut: the rows, 15, are fewer than two blocks of 8");
   const Tensor other = tensor({15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
@@ -164,7 +164,7 @@ TEST_F(ExplainTest, WhyALoopIsNotCut) {
             "worth a block of rows");
 }
 
-/// A scan of entries of 3 and of 2 steps; next: what becomes of a state and x.
+/// Explains a scan over entries of 3 and 2 steps. next: (state, x) -> next state.
 template <class F>
 std::string explained_ragged(F next) {
   const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch}));
@@ -225,7 +225,7 @@ TEST_F(ExplainTest, ATrainingStepOnSequencesOfDifferentLengths) {
 }
 
 TEST_F(ExplainTest, WhatIsLeftToTheInterpreter) {
-  // A state that grows by a row in every step.
+  // A state that doubles its rows in every iteration.
   const auto f = [](const Tensor& x) {
     const auto body = [&](const Tensor& i, const Tensor& h) {
       return std::tuple{i + 1, concat({h, h}, 0)};
@@ -322,7 +322,7 @@ TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
   EXPECT_TRUE(has(text, "it may fail, and steps print something before it")) << text;
 }
 
-/// So many layers in the body of one scan, over rows of a batch.
+/// As many layers as weights in the body of one scan, over rows of a batch.
 template <class Weights>
 Tensor layers_of_one_scan(const Weights& weights, const Tensor& x) {
   const auto body = [&](Tensor y, std::vector<Tensor> state) {
@@ -367,7 +367,7 @@ TEST_F(ExplainTest, LoopsThatWereOneSayWhichPartTheyAre) {
   EXPECT_EQ(beside(of_layers(2, 1, 2, 5)), begins + "1 thread");
   EXPECT_EQ(beside(of_layers(2, 2, 16, 160)),
             "beside loop 1: behind it all the same, as their blocks of rows keep the threads busy");
-  // One loop, as it was written, is told nothing of.
+  // A loop that is left as it was written gets no remark.
   EXPECT_FALSE(has(of_layers(1, 2, 2, 5), "taken apart"));
 }
 
@@ -415,7 +415,8 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
         "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all steps at once\n",
         " fused(2 ops) -> f32[2,3], 1000 x "})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
-  // The inner loop's prediction is for a call too, as what was measured is: not a quarter of it.
+  // The inner loop's prediction covers a whole call, as its measured time does, instead of one of
+  // the outer loop's iterations.
   const auto predicted = [&](const std::string& from) {
     const std::string line = line_with(text.substr(text.find(from)), "time: predicted");
     std::smatch found;
@@ -452,7 +453,8 @@ loop, op by op: scan "scan", 5 steps
 )");
 }
 
-// What was taken out of a loop fails, and the loop has no step in which it would.
+// An op hoisted out of the loop fails, although the loop has no iteration in which it would have
+// run.
 TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
   const Tensor table = ones({4});
   const auto f = jit([&](const Tensor& x, const Tensor& k) {
@@ -473,7 +475,7 @@ TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
   expect_values(f(steps(0), scalar(9)), {0});
   EXPECT_TRUE(has(f.explain(), why + "as of the call before:\n")) << f.explain();
   EXPECT_THROW(f(steps(3), scalar(9)), IndexError);
-  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // which the interpreter did not do
+  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // the interpreter failed as well
 }
 
 TEST_F(ExplainTest, Errors) {

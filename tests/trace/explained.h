@@ -1,4 +1,5 @@
-// tests/trace/explained.h — what explain() says, and the models that tests ask it about.
+// tests/trace/explained.h — parts of the texts that explain() returns, and models that tests
+// explain.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 
 namespace reel {
 
-/// Without the lines whose numbers are another machine's on another machine.
+/// Returns the text without the lines whose numbers depend on the machine.
 inline std::string without_times(const std::string& text) {
   std::istringstream in(text);
   std::string result;
@@ -27,18 +28,18 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The first line that has a part, without what is before it.
+/// Returns the first line that contains `part`, from `part` on.
 inline std::string line_with(const std::string& text, const std::string& part) {
   const std::size_t at = text.find(part);
   return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
 }
 
-/// All from there on, without times.
+/// Returns the text from `part` on, without times.
 inline std::string from(const std::string& text, const std::string& part) {
   return without_times(text.substr(std::min(text.find(part), text.size())));
 }
 
-/// What is said after a call.
+/// Returns the explanation after one call of f.
 template <class F, class... Args>
 std::string explained(const F& f, const Args&... args) {
   const auto jitted = jit(f);
@@ -72,7 +73,7 @@ class ExplainTest : public ::testing::Test {
                            .ys));
   }
 
-  /// tanh(h + x) of plain sizes, five steps.
+  /// Returns a scan of tanh(h + x) over plain sizes with five iterations, and its input.
   static auto small_scan(std::int64_t rows = 2) {
     return std::pair{[](const Tensor& x, const Tensor& h) {
                        const auto body = [](const Tensor& x, const Tensor& h) {

@@ -1,4 +1,4 @@
-// What loops in chunks read, made chunk by chunk: on graphs before and after the pass.
+// Inputs of chunked loops that are computed chunk by chunk: graphs before and after the pass.
 #include "reel/trace/passes/feed_chunks.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ class FeedChunksTest : public ::testing::Test {
   static Tensor sequence() { return random_normal({6, 2, 5}, f64); }
   static Tensor weights() { return random_normal({5, 5}, f64); }
 
-  /// A loop from which products can be taken, so that it runs in chunks.
+  /// A loop from which products can be hoisted, so that it runs in chunks.
   template <class Xs>
   static Tensor over(const Xs& xs, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -25,8 +25,8 @@ class FeedChunksTest : public ::testing::Test {
     return scan(Scan{.initial = zeros({2, 5}, f64), .xs = xs, .body = body}).ys;
   }
 
-  /// The ops of f's graph in chunks of two steps, in front of the pass and behind it; and the
-  /// results of a plan with the pass are those of the function.
+  /// Expects the ops of f's graph in chunks of two steps before and after the pass, and that a plan
+  /// with the pass gives f's results.
   template <class F, class... Args>
   static void expect_ops(const std::string& before, const std::string& after, const F& f,
                          const Args&... args) {
@@ -84,7 +84,7 @@ TEST_F(FeedChunksTest, WhatMixesStepsStaysAndSoDoesWhatIsSpreadOverThem) {
   const auto mixes = [](const Tensor& x, const Tensor& w) { return over(cumsum(x, 0), w); };
   expect_ops("cumsum full full loop{loop{dot add tanh}}",
              "cumsum full full loop{loop{dot add tanh}}", mixes, sequence(), weights());
-  // The operand without the dim of the steps is no slice; a number is captured.
+  // An operand without the steps' dim cannot be a slice; a scalar can be captured.
   const auto shifts = [](const Tensor& x, const Tensor& b, const Tensor& w) {
     return over(x + b, w);
   };
@@ -94,7 +94,7 @@ TEST_F(FeedChunksTest, WhatMixesStepsStaysAndSoDoesWhatIsSpreadOverThem) {
              shifts, sequence(), scalar(0.3, f64), weights());
 }
 
-// Named dims say where an operand with fewer of them lies: a mask of a ragged dim, a bias.
+// Named dims tell how an operand with fewer dims is aligned: a mask of a ragged dim, a bias.
 TEST_F(FeedChunksTest, NamedOperandsMayLackDims) {
   const Dim batch("batch", 2), in("in", 5), out("out", 5);
   const auto over_named = [&](const Tensor& xs, const Dim& time, const Tensor& w) {
@@ -117,7 +117,7 @@ TEST_F(FeedChunksTest, NamedOperandsMayLackDims) {
         return over_named(x * scale + bias, scale.dims()[0], w);
       },
       x, random_normal({time, batch}, f64), random_normal({in}, f64), w);
-  // The cotangents of a sum, zeros beyond the ends.
+  // The cotangents of a sum, with zeros beyond the ends.
   expect_ops(
       "full dim_lengths cast max full maximum loop{loop{dot add tanh}} exp mask transpose full "
       "full "

@@ -1,4 +1,4 @@
-// FirstBelow, against a search from the front.
+// FirstBelow, compared with a linear search from the front.
 #include "reel/trace/executors/plan/first_below.h"
 
 #include <gtest/gtest.h>

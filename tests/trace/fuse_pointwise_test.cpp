@@ -1,5 +1,4 @@
-// Element-wise ops that become one: on graphs after the pass, and to the bit against each op done
-// for itself.
+// Fusion of element-wise ops: graphs after the pass, and the same bits as unfused ops.
 #include "reel/trace/passes/fuse_pointwise.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@ std::string fused_ops(const F& f, const Args&... args) {
   return ops_behind(fuse_pointwise, f, args...);
 }
 
-/// Done tile by tile, every bit is what each op done for itself gives.
+/// Expects that fused ops give the same bits as ops that run one by one.
 template <class F, class... Args>
 void expect_same(const F& f, const Args&... args) {
   expect_same_without({.fuse_pointwise = false}, true, f, args...);
@@ -49,7 +48,7 @@ TEST_F(FusePointwiseTest, OneOpReadsWhatIsRepeatedForIt) {
 }
 
 TEST_F(FusePointwiseTest, StopsAtWhatIsNotElementWise) {
-  // The product stands between: what reads it cannot be done with what it reads.
+  // The product stands between: its reader cannot be fused with its operand.
   const auto f = [](Tensor x, Tensor w) {
     const Tensor y = tanh(x + 1.);
     return y * sigmoid(matmul(y, w));
@@ -78,7 +77,7 @@ TEST_F(FusePointwiseTest, TakesSplitsAndBroadcastOperandsIn) {
 }
 
 TEST_F(FusePointwiseTest, TakesConcatsIn) {
-  // Its gradient puts the gates together again.
+  // The gradient of lstm_cell concatenates the gates' cotangents.
   const auto f = grad([](Tensor gates, Tensor c) { return sum(lstm_cell(gates, c)); });
   EXPECT_EQ(fused_ops(f, zeros({3, 20}, f64), zeros({3, 5}, f64)),
             "full fused[split tanh sigmoid mul sigmoid mul add tanh sigmoid spread mul mul "
@@ -107,7 +106,7 @@ TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
 }
 
 TEST_F(FusePointwiseTest, JoinsPartsToSeveralSizes) {
-  // A GRU's gradient puts two gates together for one product, and all three for another.
+  // A GRU's gradient concatenates two gates for one product, and all three for another.
   const auto f = [](Tensor gates, Tensor x) {
     auto [r, z, n] = split<3>(gates, 1);
     const Tensor a = exp(r) * x, b = tanh(z) - x;
@@ -119,7 +118,7 @@ TEST_F(FusePointwiseTest, JoinsPartsToSeveralSizes) {
   for (const std::int64_t batch : {1, 2, 5})
     for (const std::int64_t hidden : {1, 3, 16, 129, 700})
       expect_same(f, random_normal({batch, 3 * hidden}), random_normal({batch, hidden}));
-  // Along another axis: not in the same program.
+  // A concat along another axis stays outside of the fused op.
   const auto across = [](Tensor x, Tensor y) {
     const Tensor z = exp(x) + y;
     return std::tuple{concat({z, x}, 0), concat({z, y, x}, 1)};
@@ -135,16 +134,16 @@ TEST_F(FusePointwiseTest, ReadersOfTheSameElementsAreOne) {
   };
   EXPECT_EQ(fused_ops(f, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "dot fused[mul tanh mul]");
   expect_same(f, random_normal({3, 4}), random_normal({3, 4}), random_normal({4, 4}));
-  // Not where one waits for what something else makes of the other.
+  // Two readers of x are not fused if one of them waits for a product of the other.
   const auto waits = [](Tensor x, Tensor y, Tensor w) { return matmul(x * y, w) + x; };
   EXPECT_EQ(fused_ops(waits, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "mul dot add");
-  // Nor of other elements, though both read them.
+  // Nor are two readers of one tensor that compute different elements.
   const auto differ = [](Tensor bias, Tensor x) { return std::tuple{exp(bias), x + bias}; };
   EXPECT_EQ(fused_ops(differ, zeros({4}), zeros({3, 4})), "exp add");
 }
 
 TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
-  // A part meets the whole that it is a part of, and what was computed from the whole.
+  // A part meets the tensor that it is a part of, and values computed from that tensor.
   const auto f = [](Tensor x) {
     const Tensor y = exp(x) + 1.;
     auto [a, b, c] = split<3>(y, 1);
@@ -219,7 +218,7 @@ TEST_F(FusePointwiseTest, WhatIsRepeatedAlongNewAxes) {
 
 // ---- Sums over rows -----------------------------------------------------------------------------
 
-/// (x - mean) / deviation over the last axis, plain or named.
+/// Returns (x - mean) / deviation over the last axis, plain or named.
 Tensor normed(const Tensor& x) {
   const Axes last(std::vector<Axis>{x.rank() - 1});
   const Keep keep = x.type().is_named() ? Keep::no : Keep::yes;
@@ -253,7 +252,7 @@ TEST_F(FusePointwiseTest, SumsOverRowsThatKeepAnAxis) {
   }
 }
 
-// A number for each row meets numbers for each row, for all rows, and for some.
+// A value per row is combined with operands that have a value per row, or per some of the row dims.
 TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
   const Dim batch("batch", 6), time("time", 3), hidden("hidden", 100);
   const auto f = [&](Tensor x, Tensor per_row, Tensor per_batch, Tensor one) {
@@ -274,7 +273,7 @@ TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
               random_normal({batch}), random_normal({}));
 }
 
-// Whole rows of few elements, of which an operand repeats after two: tiles would be that small.
+// Rows of few elements, with an operand that repeats after two rows: tiles would be that small.
 TEST_F(FusePointwiseTest, SumsBesideWhatRepeatsAfterFewRows) {
   const Dim batch("batch", 7), hidden("hidden", 8);
   const auto f = [&](Tensor x, Tensor scale) { return sum(tanh(x) * scale, hidden); };
@@ -293,7 +292,8 @@ TEST_F(FusePointwiseTest, SumsBesideWhatRepeatsAfterFewRows) {
     EXPECT_EQ(fused(2, dims), "fused[tanh mul sum]") << dims;
 }
 
-// Many steps on few numbers: of as many rows at a time as make that worth their while.
+// Many ops on one number per row: the fused op takes enough rows at a time to make vectors
+// worthwhile.
 TEST_F(FusePointwiseTest, ManyStepsOnANumberForEachRow) {
   const Dim batch("batch", 70), hidden("hidden", 300);
   const auto f = [&](Tensor x) {
@@ -325,7 +325,7 @@ TEST_F(FusePointwiseTest, SumsOverRowsOfParts) {
     }
 }
 
-// A vector that is as long as there are rows is no number for each of them.
+// A vector as long as the number of rows must not be taken for a value per row.
 TEST_F(FusePointwiseTest, SumsOverTheRowsOfSquares) {
   const auto f = [](Tensor x, Tensor y) {
     const Tensor scale = exp(y), total = sum(x * scale, 1);
@@ -334,7 +334,8 @@ TEST_F(FusePointwiseTest, SumsOverTheRowsOfSquares) {
   expect_same(f, random_normal({8, 8}), random_normal({8}));
 }
 
-// What reads a sum over the whole, or is summed, is done with it rather than part by part.
+// A reader of a sum over a whole row, or an operand of one, is fused with the whole instead of with
+// its parts.
 TEST_F(FusePointwiseTest, SumsOverRowsOfTheWhole) {
   const auto dims_of = [](std::int64_t size) {
     return std::pair{Dim("hidden", size), Dim("gate", 4 * size)};
@@ -397,7 +398,7 @@ TEST_F(FusePointwiseTest, NothingAtAll) {
 }
 
 TEST_F(FusePointwiseTest, DimsAreKnownBeforeTheyAreRead) {
-  // The steps of the first loop are a dim of the second one's operands.
+  // The number of iterations of the first loop is a dim of the second loop's operands.
   const auto f = [](Tensor x) {
     const auto first = scan(Scan{.spatial_dim = Dim("steps"),
                                  .initial = x,
@@ -429,7 +430,7 @@ TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
   expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({5, 3}));
 }
 
-// In pieces of a thousand records, of which later ones read what earlier ones made.
+// The pass takes windows of a thousand records. Later windows read results of earlier ones.
 TEST_F(FusePointwiseTest, AnUnrolledLoopIsFusedPieceByPiece) {
   const auto f = [](const Tensor& x, const Tensor& w) {
     Tensor h = x, early = tanh(x), total = x * 0.f;

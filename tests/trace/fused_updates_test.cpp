@@ -1,4 +1,5 @@
-// What an optimiser does to a parameter is one pass over it, its moments and its gradient.
+// An optimiser's update of a parameter is one pass over the parameter, its moments and its
+// gradient.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ struct Model {
   Tensor readout;
 };
 
-/// The ops of a plan that read a tensor.
+/// Returns the ops of a plan that read a tensor.
 std::vector<const Op*> readers_of(const Graph& graph, ValueId value) {
   std::vector<const Op*> result;
   for (const OpRecord& record : graph.records) {
@@ -25,7 +26,7 @@ std::vector<const Op*> readers_of(const Graph& graph, ValueId value) {
   return result;
 }
 
-/// moments: of each parameter.
+/// moments: their number per parameter.
 template <class Optimiser>
 void expect_one_pass(const Optimiser& optimiser, const Model& model, const Dim& in, int moments) {
   const Dim batch("batch", 2), time("time", 5);
@@ -52,10 +53,10 @@ void expect_one_pass(const Optimiser& optimiser, const Model& model, const Dim& 
   int parameters = 0, of_optimiser = 0;
   for (const ValueId v : graph.inputs) {
     const TensorType& type = graph.types[v];
-    if (type.dtype() != f32 || type.rank() == 3) continue;  // dims, scalars of a step; x
+    if (type.dtype() != f32 || type.rank() == 3) continue;  // skips dims, scalars of a step, and x
     const std::vector<const Op*> readers = readers_of(graph, v);
     EXPECT_EQ(std::count(readers.begin(), readers.end(), &fused_op), 1) << type << '\n' << graph;
-    // A parameter is read by the model too.
+    // The model reads parameters as well.
     ++(readers.size() == 1 ? of_optimiser : parameters);
     EXPECT_TRUE(
         std::none_of(readers.begin(), readers.end(), [](const Op* op) { return op->pointwise; }))

@@ -1,5 +1,5 @@
-// Lowered graphs built by hand, from Enter, Merge, Switch, LoopCond, NextIteration and Exit: what
-// TensorFlow's tests of these nodes claim.
+// Lowered graphs built by hand from Enter, Merge, Switch, LoopCond, NextIteration and Exit, as in
+// TensorFlow's tests of these nodes.
 #include "reel/core/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Port = LoweredPort;
 
-/// A graph while it is built. Frame 1 is inside frame 0.
+/// A graph under construction. Frame 1 is inside frame 0.
 class Builder {
  public:
   Builder() {
@@ -44,7 +44,7 @@ class Builder {
     graph_.nodes.push_back(std::move(made));
     return {static_cast<int>(graph_.nodes.size()) - 1, 0};
   }
-  /// The op that f applies, to these.
+  /// Adds the op that f applies to these inputs.
   template <class F>
   Port apply(int frame, std::vector<Port> inputs, std::vector<TensorType> types, F&& f) {
     const RecordedGraph recorded =
@@ -70,7 +70,7 @@ class Builder {
 
 const TensorType kInt(i32), kBool(boolean), kVector(i32, {6});
 
-/// while pred(x, limit): x += step.
+/// Builds `while pred(x, limit): x += step`.
 Port count(Builder& b, Port from, Port limit, Port step) {
   const Port x = b.enter(from), bound = b.enter(limit, 1, true), by = b.enter(step, 1, true);
   const Port merge = b.add(LoweredKind::merge, 1, {x});
@@ -92,7 +92,7 @@ TEST(LoweredPrimitives, Q09_ALoopOfTheSixNodes) {
   for (const int bound : {1, 2, 10, 32}) {
     expect_values(b.run(last, {scalar(0), scalar(10), scalar(1)}, bound), {10});
     expect_values(b.run(last, {scalar(0), scalar(10), scalar(3)}, bound), {12});
-    expect_values(b.run(last, {scalar(10), scalar(10), scalar(1)}, bound), {10});  // at once
+    expect_values(b.run(last, {scalar(10), scalar(10), scalar(1)}, bound), {10});  // ends at once
   }
 }
 

@@ -1,4 +1,4 @@
-// Loops and conds as nodes that pass tokens: which nodes there are, and how they are connected.
+// Loops and conds lowered to nodes that pass tokens: the nodes and their connections.
 #include "reel/trace/executors/dataflow/lowered.h"
 
 #include "reel/core/graph_builder.h"
@@ -15,7 +15,7 @@ LoweredGraph lowered(const std::vector<TensorType>& types, F&& f) {
 
 const std::vector<TensorType> kTwoNumbers{TensorType(i32), TensorType(i32)};
 
-/// while a < n: a += 2; n is handed on unchanged; behind it ii + 3 and nn + 4.
+/// Builds `while a < n: a += 2`, with n unchanged, and behind it ii + 3 and nn + 4.
 Tensors two_variables(const Tensors& in) {
   const auto [ii, nn] = while_loop([](Tensor a, Tensor n) { return a < n; },
                                    [](Tensor a, Tensor n) {
@@ -25,7 +25,7 @@ Tensors two_variables(const Tensors& in) {
   return {ii + 3, nn + 4};
 }
 
-// The graph of the well-known description of TensorFlow's loops, node by node.
+// The graph in the well-known description of TensorFlow's loops, node by node.
 TEST(LoweredTest, TwoVariablesGoRound) {
   EXPECT_EQ(str(lowered(kTwoNumbers, two_variables)),
             R"(  input = input() : i32[]
@@ -55,8 +55,8 @@ frame while, 10 iterations at once:
 )");
 }
 
-// Both branches read x, which leaves its Switch by one port; what only one of them needs, and what
-// makes a constant there, waits for the branch.
+// Both branches read x, which leaves its Switch by one port. Values that only one branch needs, and
+// its constants, wait for the branch.
 TEST(LoweredTest, ACondIsSwitchesAndAMerge) {
   const auto branches = [](const Tensors& in) {
     return Tensors{cond(
@@ -80,7 +80,7 @@ TEST(LoweredTest, ACondIsSwitchesAndAMerge) {
 )");
 }
 
-// Entries end one by one.
+// A scan whose entries finish one by one.
 TEST(LoweredTest, ARaggedScanHasLengthsSlicesAndStacks) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const auto sums = jit([](const Tensor& x, const Tensor& weight) {

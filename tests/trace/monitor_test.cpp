@@ -1,4 +1,5 @@
-// Threads that share a Monitor: one at a time, who looks out and who sleeps hear of news.
+// Threads that share a Monitor run one at a time, and both spinning and sleeping threads are
+// notified.
 #include "reel/trace/executors/monitor.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ TEST(MonitorTest, NewsReachWhoSleepsAndWhoLooks) {
     std::unique_lock lock(monitor);
     while (turn < kTurns) {
       if (turn % 2 == mine) {
-        if (turn % 50 == mine) {  // the other one falls asleep
+        if (turn % 50 == mine) {  // the other thread falls asleep
           lock.unlock();
           std::this_thread::sleep_for(kLongerThanLooks);
           lock.lock();

@@ -1,5 +1,5 @@
-// Tables that are multiplied instead of the rows that steps take from them: on graphs behind the
-// pass, and against plans without it and the interpreter.
+// Products of a whole table instead of the rows gathered in each step: graphs after the pass, and
+// comparisons with plans without it and with the interpreter.
 #include "reel/trace/passes/multiply_tables.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Model {
   Tensor table, input, recurrent;  // {symbol, in}, {in, next}, {hidden, next}
 };
 
-/// An RNN over the rows of a table that a text names.
+/// An RNN over the rows of a table that a text selects.
 class TextRnn {
  public:
   explicit TextRnn(int symbols = 9, int batch = 6, int steps = 10, int in = 20)
@@ -32,7 +32,7 @@ class TextRnn {
     text = tensor(numbers, {this->batch, time});
   }
 
-  /// The outputs of all steps.
+  /// Returns a function that computes the outputs of all steps.
   auto outputs(Checkpoint policy = {}) const {
     return [*this, policy](const Model& m, const Tensor& text) {
       return outputs_of(m, gather(m.table, text, symbol), policy);
@@ -67,7 +67,7 @@ std::string multiplied(const auto& f, const auto&... args) {
                     args...);
 }
 
-/// The plan, with the pass and without, and the interpreter agree.
+/// Expects that plans with and without the pass agree with the interpreter.
 void expect_same(double tolerance, const auto& f, const auto&... args) {
   const TreeLeaves expected = flatten(jit(f, {.executor = Executor::interpreter})(args...));
   for (const bool multiplies : {true, false})
@@ -150,7 +150,7 @@ TEST(MultiplyTablesTest, WhatIsGatheredHasTheBitsThatItHad) {
   expect_same_without({.multiply_tables = false}, true, f, model, rnn.text);
 }
 
-/// The model with infinities in a row of its table.
+/// Returns the model with infinities in one row of its table.
 Model with_infinite_row(const TextRnn& rnn, int row) {
   Model model = rnn.model;
   const Dim one("one", 1);
@@ -161,7 +161,7 @@ Model with_infinite_row(const TextRnn& rnn, int row) {
 }
 
 TEST(MultiplyTablesTest, RowsThatNobodyTakesMayHoldAnything) {
-  const TextRnn rnn;  // of nine symbols, seven are there
+  const TextRnn rnn;  // the text uses seven of the nine symbols
   const auto f = value_and_grad(rnn.loss());
   const auto [value, gradient] = jit(f)(with_infinite_row(rnn, 8), rnn.text);
   const auto [expected, slope] = f(rnn.model, rnn.text);
@@ -186,7 +186,7 @@ TEST(MultiplyTablesTest, TwoLoopsOverOneText) {
   const auto both = [&](const std::pair<Model, Model>& m, const Tensor& text) {
     return rnn.loss()(m.first, text) + rnn.loss()(m.second, text);
   };
-  // The same table for both, too, whose gradient is a sum.
+  // Both loops may share the table, whose gradient is a sum then.
   const auto shared = [&](const std::pair<Model, Tensor>& m, const Tensor& text) {
     Model second = m.first;
     second.input = m.second;
@@ -232,13 +232,13 @@ TEST(MultiplyTablesTest, WhereIndicesAreFewItStays) {
     return ops(*multiply_tables(f.graph())) != ops(f.graph());
   };
   EXPECT_TRUE(is_multiplied(TextRnn(30, 6, 10)));
-  EXPECT_FALSE(is_multiplied(TextRnn(31, 6, 10)));  // each twice
+  EXPECT_FALSE(is_multiplied(TextRnn(31, 6, 10)));  // each row is used twice
   EXPECT_TRUE(is_multiplied(TextRnn(96, 6, 100)));
   EXPECT_FALSE(is_multiplied(TextRnn(97, 6, 100)));    // rows of 16 steps
-  EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // columns
+  EXPECT_FALSE(is_multiplied(TextRnn(9, 6, 10, 15)));  // too few columns
 }
 
-/// The text without what would make each row of the table be taken: row 0 by nobody.
+/// Returns the text with symbol 0 replaced, so that not every row of the table is used.
 Tensor without_row_0(const Tensor& text) { return where(text == 0, 3, text); }
 
 TEST(MultiplyTablesTest, IndicesThatAreClipped) {
@@ -250,7 +250,7 @@ TEST(MultiplyTablesTest, IndicesThatAreClipped) {
   for (const Tensor& indices : {text, where(text < 3, -1, text), text - 20, text + 5}) {
     const auto planned = jit(f);
     expect_same(1e-12, f, rnn.model, indices);
-    planned(rnn.model, indices);  // an error of the plan would hand calls to the interpreter
+    planned(rnn.model, indices);  // if the plan failed, calls would run in the interpreter
     EXPECT_NE(planned.explain().find("hoisted: dot"), std::string::npos) << planned.explain();
   }
 }
@@ -293,7 +293,7 @@ TEST(MultiplyTablesTest, TablesThatOneTextTakesRowsOf) {
     return found;
   };
   const Dim nine("nine", 9), eleven("eleven", 11), also_nine("also_nine", 9);
-  // Sums by index: of the steps, and the counts of who is taken, for each of two products.
+  // The scatter_adds sum the steps, and count the uses of each row for each of two products.
   EXPECT_EQ(count(check(nine, nine, {}, {}), "scatter_add"), 1u + 4u);
   EXPECT_EQ(count(check(nine, eleven, {}, {}), "scatter_add"), 2u + 4u);
   EXPECT_EQ(count(check(nine, also_nine, {}, {}), "scatter_add"), 2u + 4u);
@@ -338,7 +338,7 @@ TEST(MultiplyTablesTest, PrintsBetweenALoopAndWhatLooksUpKeepTheirPlace) {
                         std::function<Tensor(const Model&, const Tensor&)>(between),
                         std::function<Tensor(const Model&, const Tensor&)>(in_a_loop)})
     EXPECT_EQ(output_of(jit(f), rnn.model, bad), output_of(f, rnn.model, bad));
-  // Behind the loop: printed before the sums by index that fail.
+  // An effect behind the loop happens before the failing sums by index.
   const auto behind = [&](const Tensor& x, const Tensor& w, const Tensor& text) {
     const auto step = [&](const Tensor& x, const Tensor& n) {
       return std::pair{matmul(x, w), n + 1.};

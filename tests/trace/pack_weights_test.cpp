@@ -1,5 +1,5 @@
-// Matrices that loops capture, packed before them: on graphs after the pass, and against products
-// of what was not packed.
+// Matrices that loops capture, packed before the loop: graphs after the pass, and comparisons with
+// products of unpacked matrices.
 #include "reel/trace/passes/pack_weights.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ void expect_same(const F& f, const Args&... args) {
   expect_same_without({.pack_weights = false}, false, f, args...);
 }
 
-/// h = tanh(h w + x), some steps.
+/// A scan of h = tanh(h w + x).
 Tensor rnn(const Tensor& x, const Tensor& w) {
   return scan(Scan{.initial = zeros(Dims(x.dims().begin() + 1, x.dims().end()), x.dtype()),
                    .xs = x,
@@ -41,8 +41,8 @@ TEST(PackWeightsTest, PacksOnceBeforeTheLoop) {
             "full full pack loop{packed_dot add tanh}");
 }
 
-// A packed product reads the rows of a matrix, or its columns: neither where the axis that is
-// contracted stands between others.
+// A packed product reads the rows or the columns of a matrix. It cannot contract an axis that
+// stands between others.
 TEST(PackWeightsTest, NotForAnAxisBetweenOthers) {
   const Dim time("time", 3), batch("batch", 3), unit("unit", 160), to("to", 160), head("head", 5);
   manual_seed(3);
@@ -64,8 +64,8 @@ TEST(PackWeightsTest, NotForAnAxisBetweenOthers) {
   }
 }
 
-// What a loop inside multiplies by may have a row for each of the state: blocks of rows take theirs
-// out of it, which nobody can out of a packed one.
+// A matrix that an inner loop multiplies by may have the state's rows. Row blocks slice it, which
+// is impossible once it is packed.
 TEST(PackWeightsTest, NotWhatHasTheRowsOfTheState) {
   const Dim time("time", 2), batch("batch", 32), in("in", 65), hidden("hidden", 128);
   manual_seed(3);
@@ -96,12 +96,13 @@ TEST(PackWeightsTest, NotWhatHasTheRowsOfTheState) {
           expect_all_close(value, expected, 1e-10);
           expect_all_close(gradient, slope, 1e-10);
           const bool is_cut = f.explain().find("    cut: ") != std::string::npos;
-          EXPECT_TRUE(is_cut || !is_left) << f.explain();  // the other leaves the loop
+          EXPECT_TRUE(is_cut || !is_left) << f.explain();  // the other product leaves the loop
         }
     }
 }
 
-// Where that is packed all the same, nobody takes it for rows.
+// The row rules must not treat an axis of a packed matrix as rows, even if one is packed all the
+// same.
 TEST(PackWeightsTest, APackedMatrixHasNoRows) {
   const Dim batch("batch", 8), in("in", 3), hidden("hidden", 4);
   const auto f = jit([&](const Tensor& w, const Tensor& x) { return matmul(w, x, in); });
@@ -124,7 +125,7 @@ TEST(PackWeightsTest, SmallOnesForTests) {
   EXPECT_EQ(ops_behind(small, rnn, zeros({4, 2, 3}), zeros({3, 3})),
             "full full pack_small loop{packed_small_dot add tanh}");
   manual_seed(3);
-  // Panels of three columns, and a rest; forwards and, with the last axis contracted, backwards.
+  // Panels of three columns and a rest; forwards, and backwards, where the last axis is contracted.
   for (const std::int64_t width : {1, 2, 3, 4, 7})
     for (const DType dtype : {f32, f64}) {
       const Tensor x = random_normal({4, 2, width}, dtype),
@@ -155,7 +156,7 @@ TEST(PackWeightsTest, OutOfAllLoopsThatTheyAreOutsideOf) {
 }
 
 TEST(PackWeightsTest, BothWaysOfAGradient) {
-  // Forward the first axis is contracted, backward the last.
+  // The forward products contract the first axis, the backward products the last.
   const auto f =
       grad([](const std::pair<Tensor, Tensor>& p) { return sum(rnn(p.first, p.second)); });
   manual_seed(2);
@@ -182,7 +183,7 @@ TEST(PackWeightsTest, NamedDims) {
 }
 
 TEST(PackWeightsTest, WhatChangesIsNotPacked) {
-  // A carry, and a slice.
+  // A carry and a slice.
   const auto f = [](const Tensor& x, const Tensor& ws) {
     const auto body = [](const Tensor& w, const Tensor& s) {
       return std::pair{None{}, matmul(matmul(s, w), s)};

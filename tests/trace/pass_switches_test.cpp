@@ -1,5 +1,5 @@
-// Each pass of a plan left out, and made alone: it does something, and the results are the
-// interpreter's.
+// Each pass of a plan switched off, and switched on alone: it has an effect, and results agree with
+// the interpreter.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -18,7 +18,7 @@ using Switch = bool Passes::*;
 struct NamedSwitch {
   const char* name;
   Switch pass;
-  std::vector<Switch> needs = {};  ///< without which it does nothing
+  std::vector<Switch> needs = {};  ///< switches without which it does nothing
 };
 
 const NamedSwitch kSwitches[] = {
@@ -38,10 +38,11 @@ const NamedSwitch kSwitches[] = {
     {"reuse_memory", &Passes::reuse_memory},
 };
 
-/// Six steps make three chunks of these; of as many as fit into the cache, none.
+/// Six steps are three chunks of two. With 0, chunks are as long as the cache allows, and six steps
+/// are not chunked.
 constexpr int kChunkSteps[] = {0, 2};
 
-/// Passes that are all made but for one; or none but that one and what it needs.
+/// Returns switches with all passes on except one, or with only this pass and its prerequisites on.
 Passes all_but(const NamedSwitch& one, bool others, int chunk_steps) {
   Passes passes{.chunk_steps = chunk_steps};
   for (const NamedSwitch& each : kSwitches) passes.*each.pass = others;
@@ -51,8 +52,8 @@ Passes all_but(const NamedSwitch& one, bool others, int chunk_steps) {
   return passes;
 }
 
-/// What passes make of a program: the ops of its graph, how its loops are cut, and the memory that
-/// values lie in. Not the words about passes that are left out.
+/// Returns the ops of a program's graph, the row blocks of its loops and the memory of its values,
+/// without the remarks on passes that are switched off.
 template <class F, class... Args>
 std::string made_by(const Passes& passes, const F& f, const Args&... args) {
   const auto planned = jit(f, {.passes = passes});
@@ -67,7 +68,7 @@ std::string made_by(const Passes& passes, const F& f, const Args&... args) {
   return result;
 }
 
-/// The passes that change what is made, when they are left out or made alone.
+/// Returns the names of the passes that change the plan when they are switched off, or on alone.
 template <class F, class... Args>
 std::string that_do_something(int chunk_steps, const F& f, const Args&... args) {
   std::string result;
@@ -107,7 +108,7 @@ class PassSwitchesTest : public ::testing::Test {
           }
   }
 
-  /// A step of Adam on two layers, which rows are enough to cut.
+  /// Trains a two-layer model with Adam for a step, on enough rows for row blocks.
   static void expect_same_training(const Dim& batch, const Dim& time, const char* whole,
                                    const char* in_chunks) {
     manual_seed(5);
@@ -184,7 +185,7 @@ TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
   };
   const auto planned = jit(looked_up);
   const Tensor table = ones({2, 3});
-  // Nine rows are not there, but nobody asks for one.
+  // The index of nine is out of range, and an empty batch reads no row.
   EXPECT_EQ(planned(zeros({0, 3}), table, scalar(9)).shape(), (std::vector<std::int64_t>{0, 3}));
   EXPECT_NE(message_of<IndexError>([&] {
               planned(zeros({2, 3}), table, scalar(9));

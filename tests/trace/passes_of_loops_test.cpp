@@ -1,4 +1,4 @@
-// Passes that see two graphs of a loop at once: joining, what was saved of ended entries, and
+// Passes that work on two graphs of a loop at a time: joining, residuals of finished entries, and
 // checkpointed functions.
 #include "reel/core/graph_builder.h"
 #include "reel/core/inline_checkpointed.h"
@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// As a function of doubles was recorded, with no pass made yet.
+/// Records a function before any pass.
 template <class Fn>
 Ref<Graph> recorded(const std::vector<TensorType>& types, Fn fn) {
   return record_graph("f", types, fn).graph;
@@ -31,7 +31,7 @@ std::ptrdiff_t count_fills(const LoopAttrs& loop, Fill fill) {
   return std::count(loop.fills.begin(), loop.fills.end(), fill);
 }
 
-/// Three entries of up to four steps, of which two end before.
+/// Three entries of up to four steps, two of which finish earlier.
 class SavedOfEndedTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ TEST(JoinLoopsTest, ATangentRunsBesideItsValue) {
   const auto traced = jit(f);
   expect_same_bits(traced(x, v).first, f(x, v).first);
   expect_all_close(traced(x, v).second, f(x, v).second, 1e-14);
-  // With all passes in turn one loop is left, which saves nothing.
+  // After all passes one loop is left, which saves no residuals.
   ASSERT_EQ(loops_of(traced.graph()).size(), 1u);
   EXPECT_EQ(loops_of(traced.graph())[0]->stacks, 0);
 }
@@ -146,7 +146,7 @@ TEST_F(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
   }
 }
 
-// The gradient's loop asks for the loop inside once more, over constants that were made again.
+// The gradient computes the inner loop once more, over constants that were created again.
 TEST(MergeEqualTest, LoopsOverEqualConstantsAreOne) {
   const auto f = [](const Tensor& w, const Tensor& x) {
     const auto step = [&](const Tensor& a, const Tensor& h) {

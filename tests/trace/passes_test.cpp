@@ -1,4 +1,4 @@
-// Passes, each on the dump of a graph before and after.
+// Passes, each on the text of a graph before and after.
 #include <gtest/gtest.h>
 
 #include "reel/core/graph_builder.h"
@@ -98,7 +98,7 @@ TEST(FoldConstantsTest, LeavesWhatIsLargeOrThrowsOrIsNamedByARun) {
   expect_values(of_run(ones({batch, longer})), {10});
 }
 
-// What folds has the bits that it would have had.
+// Folded constants have the bits of a run.
 TEST(FoldConstantsTest, BitsAreThoseOfARun) {
   const auto f = [](Tensor x) {
     const Dim unit("unit", 3);
@@ -214,7 +214,7 @@ TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
 }
 
 TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
-  // Both biases have the same gradient, and the loop gives one value twice.
+  // Both biases have the same gradient, and the loop stacks one value twice.
   const auto loss = [](const std::pair<Tensor, Tensor>& biases, const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& s) {
       const Tensor y = tanh(x + biases.first + biases.second) * s;
@@ -231,7 +231,7 @@ TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
                                 })
                        .graph);
   const auto outputs = [](const Graph& graph) {
-    std::vector<std::pair<int, int>> result;  // stacks and sums
+    std::vector<std::pair<int, int>> result;  // numbers of stacks and sums
     for (const OpRecord& record : graph.records)
       if (record.op == &loop_op) {
         const auto& attrs = get<LoopAttrs>(record.attrs.get());

@@ -1,5 +1,5 @@
-// tests/trace/plain_rnn.h — an RNN of five units over plain dims: the loop that passes are tried
-// on.
+// tests/trace/plain_rnn.h — an RNN of five units over plain dims: the loop that tests of passes
+// transform.
 #pragma once
 
 #include "reel/reel.h"

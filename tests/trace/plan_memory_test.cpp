@@ -1,4 +1,4 @@
-// Where values of a plan lie: never two that are needed at a time in one place.
+// Buffer assignment of plans: two values that are live at the same time never share memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,17 +37,17 @@ TEST(PlanMemoryTest, BuffersNeverOverlapWhileBothAreNeeded) {
 }
 
 TEST(PlanMemoryTest, TheSmallestGapThatFitsIsTaken) {
-  // Two gaps, of 128 and of 64 bytes, when the last one comes.
+  // When the last buffer is placed, there are gaps of 128 and 64 bytes.
   std::vector<PlannedBuffer> buffers{{128, 0, 1}, {64, 0, 9}, {64, 0, 1}, {64, 0, 9}, {64, 2, 9}};
   EXPECT_EQ(place_buffers(buffers), 320);
   EXPECT_EQ(buffers[4].offset, 192);
 }
 
 TEST(PlanMemoryTest, WhatWasGivenBackIsTakenAgainIfItFits) {
-  PlanMemory first = take_plan_memory(100'000'000);  // more than was given back before
+  PlanMemory first = take_plan_memory(100'000'000);  // larger than any memory in the pool
   const char* const place = first.data.get();
   give_back(std::move(first));
-  PlanMemory small = take_plan_memory(1'000);  // would waste it
+  PlanMemory small = take_plan_memory(1'000);  // too small for it: would waste it
   EXPECT_NE(small.data.get(), place);
   PlanMemory again = take_plan_memory(90'000'000);
   EXPECT_EQ(again.data.get(), place);
@@ -68,7 +68,7 @@ TEST(PlanMemoryTest, PlansThatTakeTurnsFindTheirsAgain) {
 }
 
 TEST(PlanMemoryTest, NoMoreThanAGiBIsHeldInPieces) {
-  // Never written to: the system gives no memory for it.
+  // The memory is never written, so the system provides no pages.
   PlanMemory first = take_plan_memory(700'000'000), second = take_plan_memory(800'000'000);
   const char* const place = second.data.get();
   give_back(std::move(first));

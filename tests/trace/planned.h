@@ -1,4 +1,5 @@
-// tests/trace/planned.h — graphs as the names of their ops, and plans with and without a pass.
+// tests/trace/planned.h — graphs written as the names of their ops, and a comparison of plans with
+// and without a pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 
 namespace reel {
 
-/// The ops of a graph in their order; those of a fused op in brackets, those of a loop and of each
-/// branch in braces.
+/// Returns the names of a graph's ops in their order. Ops of a fused op stand in brackets; ops of a
+/// loop's body and of each branch stand in braces.
 inline std::string ops(const Graph& graph) {
   std::string result;
   for (const OpRecord& record : graph.records) {
@@ -31,7 +32,7 @@ inline std::string ops(const Graph& graph) {
   return result;
 }
 
-/// The ops of f's graph behind one pass.
+/// Returns the ops of f's graph after one pass.
 template <class Pass, class F, class... Args>
 std::string ops_behind(Pass pass, const F& f, const Args&... args) {
   const auto jitted = jit(f);
@@ -39,8 +40,8 @@ std::string ops_behind(Pass pass, const F& f, const Args&... args) {
   return ops(*pass(jitted.graph()));
 }
 
-/// A plan gives what one without some passes gives: its bits, or (not `to_the_bit`) what differs by
-/// rounding.
+/// Expects that a plan returns the same as one without `passes`: the same bits, or, if not
+/// `to_the_bit`, values that differ by rounding only.
 template <class F, class... Args>
 void expect_same_without(const Passes& passes, bool to_the_bit, const F& f, const Args&... args) {
   const auto all = flatten(jit(f, {.executor = Executor::plan})(args...)),

@@ -1,5 +1,5 @@
-// Which products of a cell stay in its loops: those of the recurrence, forwards and backwards; all
-// others, weights' gradients among them, are made over many steps at once.
+// Products of a cell that stay in its loops: only those of the recurrence and of its gradient. All
+// others, gradients of weights included, are computed over many steps at once.
 #include <gtest/gtest.h>
 
 #include "reel/bench/cells.h"
@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-/// Products by how many loops they are in.
+/// Counts products by the number of loops around them.
 void count_products(const Graph& graph, std::size_t depth, std::vector<int>& counts) {
   counts.resize(std::max(counts.size(), depth + 1));
   for (const OpRecord& record : graph.records) {
@@ -20,12 +20,13 @@ void count_products(const Graph& graph, std::size_t depth, std::vector<int>& cou
   }
 }
 
-/// Two rows: with eight and more, a product may be as fast in each step, and stays.
+/// Two rows: with eight or more, a product may be as fast in each step, and stays.
 class ProductsOfCellsTest : public ::testing::Test {
  protected:
   const Dim batch{"batch", 2}, time{"time", 6}, in{"in", 3}, hidden{"hidden", 5};
 
-  /// Products beside loops, and in them; and, in chunks, in those as well.
+  /// Expects these numbers of products outside and inside of loops, unchunked, and in chunks at
+  /// each depth.
   template <class Cell>
   void expect_products(const Cell& cell, int before_passes, const std::vector<int>& whole,
                        const std::vector<int>& in_chunks) const {
@@ -56,11 +57,12 @@ class ProductsOfCellsTest : public ::testing::Test {
   }
 };
 
-// The recurrence's product, and its cotangent's, stay; x·W, the gradients of W, U and x do not.
+// The products of the recurrence and of its cotangent stay; x·W and the gradients of W, U and x are
+// hoisted.
 TEST_F(ProductsOfCellsTest, Lstm) {
   expect_products(LstmCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
 }
-// Its U is used in two products, of which one waits for the other; so is each one's cotangent.
+// U is used in two products, one of which waits for the other; their cotangents as well.
 TEST_F(ProductsOfCellsTest, GruResetBefore) {
   expect_products(GruCell::init(in, hidden, {.reset_after = false}), 9, {5, 4}, {0, 5, 4});
 }

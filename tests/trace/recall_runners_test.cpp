@@ -1,4 +1,5 @@
-// Which executor runs steps again: on the recall ops of graphs, and by counting what it runs.
+// The choice of the executor that runs recomputed iterations: graphs of recall ops, and counts of
+// runs.
 #include "reel/trace/passes/recall_runners.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,7 @@ Recalls recalls_of(const Graph& graph) {
   return result;
 }
 
-/// Six steps of which every second one is kept.
+/// A scan of six steps with a checkpoint every two.
 Tensor steps(const Tensor& x, const Checkpoint& policy = Checkpoint::every(2)) {
   const auto body = [](const Tensor& x, const Tensor& h) {
     const Tensor next = tanh(sin(h) + x);
@@ -103,14 +104,14 @@ TEST_F(RecallRunnersTest, FindsRecallsInBodiesAndBranches) {
 
 TEST_F(RecallRunnersTest, TheRunnerRunsTheStepsAgain) {
   const auto gradient = grad([](const Tensor& x) { return steps(x); });
-  // Steps may draw numbers: the state of the generator goes along.
+  // Iterations may draw random numbers, so the generator's state is an argument.
   const Tensor x = sequence(), state = zeros({2}, i64);
   const Ref<Graph> before = graph_of(gradient, x), after = recall_by(*before, kCounting);
   runs = 0;
   expect_same_bits(interpret(before, {x, state})[0], gradient(x));
   EXPECT_EQ(runs, 0);
   expect_same_bits(interpret(after, {x, state})[0], gradient(x));
-  EXPECT_GE(runs, 3);  // what lies between two of three checkpoints, each
+  EXPECT_GE(runs, 3);  // the segments between three checkpoints
 }
 
 TEST_F(RecallRunnersTest, CallersOnSeveralThreadsRunStepsAgainByPlansOfTheirOwn) {

@@ -1,4 +1,4 @@
-// Which steps are kept, and which are run again: against formulas, and against all ways there are.
+// Schedules of checkpoints: compared with formulas, and with a search of all schedules.
 #include "reel/trace/executors/revolve.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Count {
   std::int64_t advanced = 0;
   std::size_t most_kept = 0;
 };
-/// Goes back over so many leaves.
+/// Reverses `steps` iterations in segments of `leaf` with `slots` checkpoints, and counts the work.
 Count go_back(std::int64_t steps, std::int64_t leaf, std::int64_t slots) {
   Revolve revolve(0, leaf, slots);
   Count count;
@@ -48,7 +48,7 @@ TEST(RevolveTest, RunsAsManyStepsAgainAsTheFormulaHasIt) {
     }
 }
 
-/// The least number of steps there are, over all first checkpoints.
+/// Returns the least number of recomputed iterations over all first checkpoints.
 std::int64_t least(std::int64_t steps, std::int64_t slots) {
   static std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
   if (steps == 1) return 0;
@@ -120,7 +120,7 @@ TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
       if (now.takes) taken.push_back(k);
       ASSERT_LE(std::ssize(taken), KeptSteps::most(slots));
       ASSERT_EQ(taken[0], 0);
-      // All gaps are one power of two, and no longer than twice what as many slots would need.
+      // All gaps are one power of two, and at most about twice the gap that as many slots need.
       const std::int64_t gap = taken.size() > 1 ? taken[1] : k + 1;
       if (taken.size() > 1) {
         EXPECT_EQ(gap & (gap - 1), 0);

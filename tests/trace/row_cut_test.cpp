@@ -1,4 +1,4 @@
-// Loops that run on blocks of rows: which can, and that they compute the same on any number of
+// Loops in row blocks: which loops are split, and that they compute the same on any number of
 // threads.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class RowCutTest : public ::testing::Test {
     return {random_normal({5, rows, hidden}), random_normal({hidden, hidden}) * 0.08};
   }
 
-  /// next: what becomes of h·w + x.
+  /// next: applied to h·w + x.
   template <class F>
   static auto loss(F next) {
     return [next](const Rnn& p) {
@@ -38,7 +38,7 @@ TEST_F(RowCutTest, BlocksOfSixteenRowsOrTwoOfEightAndMore) {
   EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
   EXPECT_EQ(cuts(f, rnn(21)), (std::vector<Blocks>{{10, 11}}));
   EXPECT_EQ(cuts(f, rnn(15)), (std::vector<Blocks>{{}}));
-  EXPECT_EQ(cuts(f, rnn(16, 32)), (std::vector<Blocks>{{}}));  // too little to do
+  EXPECT_EQ(cuts(f, rnn(16, 32)), (std::vector<Blocks>{{}}));  // too little work
   EXPECT_EQ(cuts(f, rnn(31)), (std::vector<Blocks>{{15, 16}}));
   EXPECT_EQ(cuts(f, rnn(50)), (std::vector<Blocks>{{16, 17, 17}}));
   EXPECT_EQ(cuts(grad(f), rnn(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
@@ -81,7 +81,7 @@ TEST_F(RowCutTest, OpsAlongOtherAxes) {
 }
 
 TEST_F(RowCutTest, SumsOverRowsAddUpThoseOfBlocks) {
-  // Of sums of a gradient: over the rows, of each row for itself, and of what has none.
+  // The gradient has three kinds of sums: over the rows, per row, and of values without rows.
   struct Parameters {
     Tensor x, w, bias, h;
   };
@@ -122,7 +122,7 @@ TEST_F(RowCutTest, RowsThatMeetAreNotCut) {
 }
 
 TEST_F(RowCutTest, SquareStates) {
-  // The rows of a state, and its columns: as many of both.
+  // The state has as many rows as columns.
   const auto f = [](const Rnn& p) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensor y = tanh(matmul(p.w, h) + x);
@@ -136,7 +136,7 @@ TEST_F(RowCutTest, SquareStates) {
 }
 
 TEST_F(RowCutTest, StatesWithoutRows) {
-  // A counter goes on in every block.
+  // Every block has its own copy of the counter.
   const auto f = [](const Rnn& p) {
     struct State {
       Tensor h, count;
@@ -171,8 +171,8 @@ TEST_F(RowCutTest, CellsOverNamedDims) {
   of(GruCell::init(in, Dim("hidden", 90)));
 }
 
-// Products of more rows are faster, and sums over rows (a bias' gradient) are taken as blocks take
-// them.
+// Products over more rows are faster. Sums over rows, such as a bias' gradient, keep the bits of
+// the blocks.
 TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
   const Dim time("time", 4), in("in", 30), hidden("hidden", 70);
   const auto cell = LstmCell::init(in, hidden);

@@ -1,5 +1,5 @@
-// tests/trace/row_cuts.h — how the loops of a function are cut into blocks of rows, and that this
-// shows in no bit.
+// tests/trace/row_cuts.h — how the loops of a function are split into row blocks, and a check that
+// splitting changes no bits.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace reel {
 
-/// Rows of each.
+/// The number of rows of each block.
 using Blocks = std::vector<std::int64_t>;
 
-/// How the loops of f are cut, in their order; nothing for one that is not. Of a loop in chunks,
-/// that is the loop inside.
+/// Returns the row blocks of f's loops, in the order of the loops, with an empty list for a loop
+/// that is not split. For a chunked loop these are the blocks of its inner loop.
 template <class F, class... Args>
 std::vector<Blocks> cuts(const F& f, const Args&... args) {
   const auto jitted = jit(f);
@@ -43,14 +43,15 @@ std::vector<Blocks> cuts(const F& f, const Args&... args) {
   return result;
 }
 
-/// How often words stand in what explain() says.
+/// Counts the occurrences of `words` in a text of explain().
 inline int times_said(const std::string& text, std::string_view words) {
   int result = 0;
   for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; ++at) ++result;
   return result;
 }
 
-/// On any number of threads: the same bits of one plan, near what the interpreter gives.
+/// Expects that a plan gives the same bits on any number of threads, and values close to the
+/// interpreter's.
 template <class F, class... Args>
 void expect_same_on_threads(const F& f, const Args&... args) {
   const auto planned = jit(f, {.executor = Executor::plan});

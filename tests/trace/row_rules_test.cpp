@@ -1,5 +1,5 @@
-// Ops that treat rows each for itself: a loop around each of them is cut into blocks of rows, and
-// has the bits of one that is not.
+// Row rules of ops: a loop around each op is split into row blocks and has the bits of an unsplit
+// loop.
 #include "reel/trace/passes/row_rules.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Next = std::function<Tensor(const Tensor&)>;
 struct Named {
   const char* name;
   Next next;
-  bool has_indices = false;  ///< that may be out of range in entries that have ended
+  bool has_indices = false;  ///< which may be out of range in finished entries
 };
 
 class RowRulesTest : public ::testing::Test {
@@ -29,7 +29,7 @@ class RowRulesTest : public ::testing::Test {
 
   void SetUp() override { manual_seed(3); }
 
-  /// What a scan gives whose steps make next(h + x) of a state, and the slope along x.
+  /// Returns a scan whose state is computed with next(h + x), with its gradient along x.
   static auto scanned(const Next& next) {
     return value_and_grad([next](const Tensor& x) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -55,7 +55,7 @@ class RowRulesTest : public ::testing::Test {
     return result;
   }
 
-  /// -> why a loop is not cut.
+  /// Returns the reason why a loop is not split, or an empty text.
   static std::string why_not(const Next& next, const Tensor& x) {
     const auto f = scanned(next);
     const auto run = [&](const auto& f) {
@@ -263,7 +263,7 @@ TEST_F(RowRulesTest, OpsAlongTheRows) {
 }
 
 TEST_F(RowRulesTest, WhatIsDrawnIsToBlame) {
-  // Its rows are its second axis, for all that anybody can tell, or its first.
+  // Its rows could be its first axis or its second.
   const Tensor x = random_normal({4, 7, 7});
   const auto next = [](const Tensor& y) {
     const Tensor noise = random_normal({7, 7}) > 0.;
@@ -283,7 +283,8 @@ TEST_F(RowRulesTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
 }
 
 TEST_F(RowRulesTest, DrawsThatAreMixedAreThoseOfEndedEntries) {
-  // What ended entries drew counts in a sum over entries, and so in a gradient.
+  // The numbers that finished entries drew count in a sum over entries, and therefore in a
+  // gradient.
   const Dim batch = this->batch, hidden = this->hidden;
   const auto next = [=](const Tensor& y) {
     const Tensor dropped = y * random_uniform({batch, hidden});

@@ -1,4 +1,4 @@
-// Records of runs: what is kept of long ones, and of those that failed.
+// Records of dataflow runs: the part that is kept of long runs, and records of failed runs.
 #include "reel/trace/executors/dataflow/run_recorder.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace reel {
 namespace {
 
-/// Iterations that are in flight, as frame, iteration of it, and iterations of those around it.
+/// The iterations in flight, each as its frame, its iteration, and the same of the frames around
+/// it.
 using InFlight = std::multiset<std::vector<std::int64_t>>;
 
 std::vector<std::int64_t> name_of(const RecordedRun& run, int instance, std::int64_t iteration) {
@@ -29,7 +30,8 @@ std::vector<std::int64_t> name_of(const RecordedRun& run, int instance, std::int
   return name;
 }
 
-/// After each activation that is kept; by how many have ended, left out ones counted.
+/// Returns the iterations in flight after each recorded activation, keyed by the number of ended
+/// activations, omitted ones included.
 std::map<std::size_t, InFlight> in_flight(const RecordedRun& run) {
   std::map<std::size_t, InFlight> result;
   InFlight now;
@@ -81,7 +83,7 @@ TEST(RunRecorderTest, WhatIsInFlightIsKnownWhereverARecordIsCut) {
       EXPECT_EQ(cut.gap.left_out, all - first - last);
       for (const auto& [ended, iterations] : in_flight(cut))
         EXPECT_EQ(iterations, expected.at(ended)) << "after " << ended;
-      // Cut once more, it is what it would have been.
+      // Shortening in two steps gives the same record as shortening at once.
       const RecordedRun twice = shortened(shortened(whole, {first + 7, last + 9}), {first, last});
       EXPECT_EQ(in_flight(twice), in_flight(cut));
       EXPECT_EQ(str(twice), str(cut));
@@ -121,11 +123,11 @@ TEST(RunRecorderTest, ALongRunKeepsItsEndsAndTheCountsOfAll) {
   EXPECT_EQ(run->frame_totals[1].executions, 1);
   EXPECT_EQ(run->frame_totals[1].iterations, kSteps + 1);
   EXPECT_GE(run->frame_totals[2].executions, kSteps);
-  // The end is there: what gives the result fires last.
+  // The end of the run is recorded: the node of the result fires last.
   EXPECT_EQ(in_flight(*run).rbegin()->second, InFlight());
 }
 
-/// A Merge of a frame's loop.
+/// Returns a Merge node of a frame's loop.
 int merge_of(const LoweredGraph& graph, int frame) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].kind == LoweredKind::merge && graph.nodes[i].frame == frame)
@@ -134,10 +136,10 @@ int merge_of(const LoweredGraph& graph, int frame) {
 }
 
 TEST(RunRecorderTest, TotalsOfALoopAreThoseOfItsExecutionsThatRan) {
-  const RecordedRun run = nested_run();  // five times three
+  const RecordedRun run = nested_run();  // 5 outer iterations with 3 inner ones each
   const RecordedRun::FrameTotal &outer = run.frame_totals.at(1), &inner = run.frame_totals.at(2);
   EXPECT_EQ(outer.executions, 1);
-  EXPECT_EQ(outer.iterations, 6);  // in the last only the condition runs
+  EXPECT_EQ(outer.iterations, 6);  // the last one runs only the condition
   EXPECT_EQ(outer.bodies, 5);
   EXPECT_EQ(inner.executions, 5);
   EXPECT_EQ(inner.iterations, 20);
@@ -211,8 +213,8 @@ TEST(RunRecorderTest, ACallThatWasCancelledHasARecordToo) {
   EXPECT_EQ(run->failure->message, message);
 }
 
-// A thread may be interrupted between the end of what it did and the note of it. What is noted
-// before it then lies apart from it, and so does the pause between.
+// A thread may be interrupted between the end of its work and the record of it. Earlier spans and
+// pauses are then recorded later.
 TEST(RunRecorderTest, SpansOfBusyTimeComeInAnyOrder) {
   std::vector<std::pair<int, int>> spans{{0, 2}, {1, 3}, {5, 6}, {8, 20}, {9, 11}, {12, 13}};
   do {

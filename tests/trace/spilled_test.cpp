@@ -1,5 +1,5 @@
-// What a loop saved and a file holds: which blocks are written and read, and what is left where
-// that fails.
+// Residuals of a loop in a spill file: the blocks that are written and read, and the state after
+// failures.
 #include "reel/trace/executors/spilled.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,15 @@
 namespace reel {
 namespace {
 
-// A folder's name, or a number of bytes, would be taken for true.
+// SwapMemory must not convert from a folder's name or a number of bytes, which would be taken for
+// true.
 static_assert(std::is_convertible_v<bool, SwapMemory>);
 static_assert(std::is_convertible_v<Spill, SwapMemory>);
 static_assert(!std::is_convertible_v<const char*, SwapMemory>);
 static_assert(!std::is_convertible_v<int, SwapMemory>);
 
 constexpr std::int64_t kStepsOfBlock = 16;
-/// Sixteen of them are a block.
+/// Returns a value of which sixteen make a block.
 Tensor step(std::int64_t number) {
   return full({(1 << 20) / kStepsOfBlock / 4}, static_cast<float>(number));
 }
@@ -44,8 +45,8 @@ class SpilledTest : public ::testing::Test {
   SpillTraffic before_ = spill_traffic();
 };
 
-// A million steps under a budget drop many checkpoints: those taken later stand behind them, not in
-// their places, since for each of those a block would be read and written again.
+// A budget drops many checkpoints over a million steps. Later checkpoints are appended instead of
+// reusing their places, which would read and rewrite a block for each.
 TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   StackList list(false, MemoryClass::checkpoints);
   list.spill_to(two_blocks_in_memory());
@@ -79,7 +80,8 @@ TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   EXPECT_GE(read.reads_ahead, read.reads - 1);
 }
 
-// A state that grows: checkpoints of other sizes stay in memory, and go when they are dropped.
+// If the state grows, checkpoints of other sizes stay in memory and are freed when they are
+// dropped.
 TEST_F(SpilledTest, DroppedCheckpointsOfOtherSizesGo) {
   StackList list(false, MemoryClass::checkpoints);
   list.spill_to(two_blocks_in_memory());
@@ -91,7 +93,7 @@ TEST_F(SpilledTest, DroppedCheckpointsOfOtherSizesGo) {
   EXPECT_EQ(memory().saved.current - before, (2 + 4) * 4);
 }
 
-// What is known to be little has no more memory than that, though it is put step by step.
+// If the size is known to be small, no more memory is reserved, although values are put one by one.
 TEST_F(SpilledTest, TakesWhatIsToBePut) {
   const std::int64_t step_bytes = step(0).type().bytes();
   for (const std::int64_t steps : {1, 5, 16, 20}) {
@@ -104,7 +106,8 @@ TEST_F(SpilledTest, TakesWhatIsToBePut) {
   }
 }
 
-// The last blocks on their way are waited for on the way back, which may be gone again.
+// Reading waits for the blocks that are still being written and throws their errors. A second read
+// finds the values in memory.
 TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
   const Ref<Spilled> all = two_blocks_in_memory();
   constexpr std::int64_t kSteps = 4 * kStepsOfBlock;
@@ -122,7 +125,7 @@ TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
     SCOPED_TRACE(k);
     try {
       all->need(k, 1);
-    } catch (const IoError&) {  // of the other one
+    } catch (const IoError&) {  // the error of the other block
       all->need(k, 1);
     }
     expect_same_bits(all->tensor(0, k), step(k));

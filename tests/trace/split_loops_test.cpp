@@ -1,4 +1,4 @@
-// Layers that one loop runs together, taken apart: on graphs, and against the loop as it was.
+// Layers in one loop, split into a loop per layer: graphs, and comparisons with the unsplit loop.
 #include "reel/trace/passes/split_loops.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ Tensor layer(const Tensor& x, const Tensor& h, const Tensor& w) {
   return tanh(matmul(x, w) + matmul(h, w * 0.5));
 }
 
-/// Three layers in one step, each reads what the one below has just made.
+/// Three layers in one iteration; each reads the output of the layer below in the same iteration.
 Tensor stacked(const Tensor& x, const Layers& w) {
   const auto body = [&](Tensor y, Layers state) {
     for (std::size_t i = 0; i < w.size(); ++i) y = state[i] = layer(y, state[i], w[i]);
@@ -27,7 +27,7 @@ Tensor stacked(const Tensor& x, const Layers& w) {
   return sum(square(made.ys)) + sum(made.state[0]);
 }
 
-/// The lower layer reads what the upper one made in the step before.
+/// The lower layer reads the output of the upper layer in the previous iteration.
 Tensor entangled(const Tensor& x, const Layers& w) {
   const auto body = [&](const Tensor& x, const Layers& state) {
     const Tensor lower = layer(x + state[1], state[0], w[0]), upper = layer(lower, state[1], w[1]);
@@ -36,7 +36,7 @@ Tensor entangled(const Tensor& x, const Layers& w) {
   return sum(scan(Scan{.initial = Layers(2, zeros({2, 5}, f64)), .xs = x, .body = body}).ys);
 }
 
-/// Beside two layers a count of steps, a running mean of the lower one, and the difference of both
+/// Two layers with a count of steps, a running mean of the lower layer, and a difference of both
 /// layers one step ago.
 Tensor with_others(const Tensor& x, const Layers& w) {
   const auto body = [&](const Tensor& x, const Layers& state) {
@@ -69,7 +69,7 @@ class SplitLoopsTest : public ::testing::Test {
       return out << split.before << "\n->\n" << split.after;
     }
   };
-  /// The ops of f's loops, in front of the pass and behind it; not those beside loops.
+  /// Returns the ops of f's loops before and after the pass, without ops outside of loops.
   template <class F, class... Args>
   static Split split(const F& f, const Args&... args) {
     const auto jitted = jit(f);
@@ -83,7 +83,7 @@ class SplitLoopsTest : public ::testing::Test {
     };
     return {loops(jitted.graph()), loops(*split_loops(jitted.graph()))};
   }
-  /// A split that leaves a loop as it is.
+  /// True if the pass leaves f's loop as it is.
   template <class F, class... Args>
   static bool stay_together(const F& f, const Args&... args) {
     const auto [before, after] = split(f, args...);
@@ -165,7 +165,7 @@ TEST_F(SplitLoopsTest, NamedLayersOfTheirOwnWidths) {
   }
 }
 
-// Gates are three times as wide as what the product makes of them for the layer below.
+// A GRU's gates are three times as wide as the product that the layer below gets from them.
 TEST_F(SplitLoopsTest, LayersMakeTheGradientsOfTheirInputs) {
   const Dim time("time", 7), batch("batch", 2), in("in", 3), low("low", 4), high("high", 5);
   const std::pair cells{GruCell::init(in, low), GruCell::init(low, high)};
@@ -180,8 +180,8 @@ TEST_F(SplitLoopsTest, LayersMakeTheGradientsOfTheirInputs) {
     if (loops[i] == '{') products.push_back(0);
     if (loops.compare(i, 3, "dot") == 0) ++products.back();
   }
-  // x and h; backwards gates with h, x with gates, h with gates, and gates with the upper layer's
-  // x.
+  // Forward: x and h. Backward: h with gates, x with gates, h with gates, and gates with the upper
+  // layer's x.
   EXPECT_EQ(products, (std::vector{2, 2, 4, 3})) << loops;
 }
 
@@ -199,7 +199,8 @@ TEST_F(SplitLoopsTest, LayersThatMakeDimsStayTogether) {
   expect_same_in_loops(f, sequence(), weights(2));
 }
 
-// So that a policy, under which they stay together, does not change sums over chunks.
+// Chunks stay the same under a policy, which keeps layers together; otherwise sums over chunks
+// would change.
 TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
   const auto chunks = [](const Tensor& x, const Layers& w, const Checkpoint& checkpoint) {
     const auto f = [&](const Layers& w) {
@@ -207,7 +208,7 @@ TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
         const Tensor lower = layer(x, state[0], w[0]), upper = layer(lower, state[1], w[1]);
         return std::pair{upper, Layers{lower, upper}};
       };
-      // The upper layer has far more rows: by itself the lower one would go in longer chunks.
+      // The upper layer has far more rows. Alone, the lower one would get longer chunks.
       return sum(scan(Scan{.initial = Layers{zeros({1, 5}, f64), zeros({16384, 5}, f64)},
                            .xs = x,
                            .body = body,
@@ -216,7 +217,7 @@ TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
     };
     const auto jitted = jit(grad(f));
     jitted(w);
-    std::vector<std::pair<bool, int>> result;  // whether it goes backwards, steps of a chunk
+    std::vector<std::pair<bool, int>> result;  // whether it is a reverse loop, iterations per chunk
     const Ref<Graph> in_chunks = chunk_loops(*split_loops(jitted.graph()), 0);
     for (const OpRecord& record : in_chunks->records)
       if (record.op == &loop_op) {

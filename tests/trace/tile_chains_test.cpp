@@ -1,5 +1,4 @@
-// Which steps of a tile program are done as one, and that programs of chains give the bits of each
-// op done for itself.
+// Steps of a tile program that run as one chain; programs of chains give the bits of separate ops.
 #include "reel/trace/executors/plan/tile_chains.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +77,7 @@ TEST_F(TileChainsTest, OperandsThatRepeatAlongRowsAndColumns) {
                 random_normal({}));
 }
 
-// More is alive at once than there are registers, and more places than a chain has.
+// More values are live at once than there are registers, and more than a chain has places.
 TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
   const auto f = [](std::vector<Tensor> x) {
     std::vector<Tensor> made;
@@ -94,7 +93,7 @@ TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
   expect_same(f, x);
 }
 
-// What becomes of a part that is dropped is no chain without results (it crashed).
+// A dropped part must not leave a chain without results, which crashed.
 TEST_F(TileChainsTest, PartsThatNobodyReads) {
   const auto f = [](Tensor u, Tensor k, Tensor c, Tensor d) {
     return split(concat({u, exp(u * k)}, -1) * c + d, -1, 2)[0];
@@ -103,7 +102,7 @@ TEST_F(TileChainsTest, PartsThatNobodyReads) {
               random_normal({8, 64}));
 }
 
-// As on a processor without AVX-512, or where no memory may be run.
+// As on a processor without AVX-512, or if the system refuses executable memory.
 TEST_F(TileChainsTest, WithoutCodeStepsRunOneByOne) {
   const PointwiseTable* const avx2 = find_pointwise_table("avx2");
   if (!avx2) GTEST_SKIP() << "this processor has no AVX2";

@@ -1,5 +1,5 @@
-// Large tile programs, which run in parts on several threads: to the bit what each op done for
-// itself gives, whatever the number of threads.
+// Large tile programs, which run in parts on several threads, with the bits of separate ops for any
+// number of threads.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -26,7 +26,7 @@ class TilePartsTest : public ::testing::TestWithParam<int> {
 
 TEST_P(TilePartsTest, ElementsSideBySide) {
   const auto f = [](Tensor x, Tensor y) { return tanh(x * y + x) * sigmoid(y) - x; };
-  for (const std::int64_t count : {100'003, 65'536, 13'108})  // 4 parts, 4 parts, 1 part
+  for (const std::int64_t count : {100'003, 65'536, 13'108})  // in 4 parts, 4 parts, 1 part
     expect_same(f, random_normal({count}), random_normal({count}));
 }
 
@@ -49,7 +49,7 @@ TEST_P(TilePartsTest, SplitsConcatsAndBroadcastOperands) {
     }
 }
 
-// Axes that lie apart, so that parts begin in the middle of outer ones.
+// The operands' axes are not adjacent, so that parts begin in the middle of outer axes.
 TEST_P(TilePartsTest, OuterAxes) {
   const Dim a("a", 7), b("b", 5), c("c", 11), d("d", 130);
   const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(tanh(x * y) + z) * y - z; };
@@ -69,7 +69,7 @@ TEST_P(TilePartsTest, SumsOverRows) {
   }
 }
 
-// Results lie where arguments lay that were moved in.
+// Results are written into the memory of arguments that were moved in.
 TEST_P(TilePartsTest, InPlace) {
   const auto step = [](Tensor p, Tensor m, Tensor g) {
     const Tensor next = m * 0.9 + g * g * 0.1;
@@ -111,7 +111,7 @@ TEST(PartsTest, AreAsManyAsWorkIsWorth) {
   EXPECT_EQ(parts_for(1 << 30, 0), 1);
 }
 
-// How much time a second thread saves depends on what else runs; that it takes a share does not.
+// The time that a second thread saves depends on other load; its taking a share does not.
 TEST(PartsTest, OtherThreadsHelp) {
   if (threads() < 2) GTEST_SKIP() << "one processor";
   const Threads two(2);
@@ -126,8 +126,8 @@ TEST(PartsTest, OtherThreadsHelp) {
   const auto share_of_others = [&](const auto& run) {
     run();
     double most = 0;
-    // Where the other processor is busy, the other thread may come too late many times: runs are
-    // made until it takes its share, or CTest ends the test.
+    // On a busy machine the other thread may come too late many times. Runs repeat until it takes
+    // its share, or until CTest ends the test.
     while (most < 0.25) {
       const double all = time_of(CLOCK_PROCESS_CPUTIME_ID), own = time_of(CLOCK_THREAD_CPUTIME_ID);
       run();
@@ -140,7 +140,7 @@ TEST(PartsTest, OtherThreadsHelp) {
   EXPECT_GE(share_of_others([&] { softmax_of(x); }), 0.25);
 }
 
-// Blocks of rows, one behind the other.
+// Row blocks, one behind the other.
 TEST(PartsTest, SoftmaxesHaveTheirBitsOnAnyNumberOfThreads) {
   manual_seed(5);
   for (const DType dtype : {f32, f64})

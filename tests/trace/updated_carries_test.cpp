@@ -1,5 +1,5 @@
-// Carries of which an iteration changes few places: what may lie in one place, and that everything
-// is as if each iteration had one of its own.
+// Carries that an iteration changes in few places: which are updated in place, with the results of
+// fresh copies.
 #include <functional>
 
 #include "reel/reel.h"
@@ -14,8 +14,8 @@ class UpdatedCarriesTest : public ::testing::Test {
 
   UpdatedCarriesTest() { manual_seed(1); }
 
-  /// A plan gives what eager mode gives, twice, leaves its arguments alone, and has so many carries
-  /// in place.
+  /// Expects that a plan gives eager mode's results twice, leaves its arguments unchanged, and
+  /// updates `in_place` carries in place.
   void check(const Loop& loop, int in_place) {
     for (const int steps : {0, 1, 5}) {
       const Tensor table = random_normal({6, 3}), ids = ids_of(steps);
@@ -28,7 +28,7 @@ class UpdatedCarriesTest : public ::testing::Test {
         for (std::size_t k = 0; k < actual.size(); ++k) expect_same_bits(actual[k], expected[k]);
         EXPECT_EQ(table.to_vector<float>(), before);
       }
-      if (steps == 0) continue;  // nothing was planned
+      if (steps == 0) continue;  // no plan was made
       const std::string text = f.explain();
       const std::string line = "updated in place: ";
       const std::size_t at = text.find(line);
@@ -43,7 +43,7 @@ class UpdatedCarriesTest : public ::testing::Test {
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i * i % 6);
     return reshape(tensor(ids), {steps, 2});
   }
-  /// A scan of the table: body(ids, table) -> {y, table}.
+  /// Returns a scan with the table as state. body: (ids, table) -> {y, table}.
   template <class Body>
   static Loop scanned(Body body) {
     return [body](const Tensor& table, const Tensor& ids) {
@@ -52,7 +52,7 @@ class UpdatedCarriesTest : public ::testing::Test {
     };
   }
   using Two = std::pair<Tensor, Tensor>;
-  /// The same of two tables.
+  /// Returns the same scan with two tables as state.
   template <class Body>
   static Loop scanned_pair(Body body) {
     return [body](const Tensor& table, const Tensor& ids) {
@@ -61,7 +61,7 @@ class UpdatedCarriesTest : public ::testing::Test {
       return std::vector{a, b};
     };
   }
-  /// The rows that are read, changed.
+  /// Returns new values for the rows that ids select, computed from the old ones.
   static Tensor changed(const Tensor& table, const Tensor& ids) {
     return tanh(gather(table, ids, 0)) + 0.5f;
   }
@@ -81,11 +81,11 @@ TEST_F(UpdatedCarriesTest, WhatIsReadBeforeItIsWrittenLiesInPlace) {
 TEST_F(UpdatedCarriesTest, WhatIsReadAfterwardsDoesNot) {
   check(scanned([](const Tensor& ids, const Tensor& h) {
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
-          return std::pair{sum(h * next), next};  // as it was
+          return std::pair{sum(h * next), next};  // reads the old table
         }),
         0);
   check(scanned([](const Tensor& ids, const Tensor& h) {
-          const Tensor flat = reshape(h, {18});  // through a view
+          const Tensor flat = reshape(h, {18});  // reads through a view
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{sum(flat * reshape(next, {18})), next};
         }),
@@ -113,7 +113,7 @@ TEST_F(UpdatedCarriesTest, TwoThatChangePlacesDoNot) {
                                        scatter_add(h.first, ids, changed(h.second, ids), 0)}};
         }),
         0);
-  // Both are read as they were, before one is written.
+  // Both tables are read before one is written.
   check(scanned_pair([](const Tensor& ids, const Two& h) {
           const Tensor rows = changed(h.first, ids), others = changed(h.second, ids);
           return std::pair{None{}, Two{scatter_add(h.first, ids, others, 0),
@@ -159,14 +159,14 @@ TEST_F(UpdatedCarriesTest, InALoopInALoop) {
             return std::pair{None{}, scatter_add(h, ids, changed(h, ids), 0)};
           };
           const Tensor last = scan(Scan{.initial = h, .xs = ids, .body = body}).state;
-          return last * 0.5f + h;  // both are there
+          return last * 0.5f + h;  // both values are live
         };
         return std::vector{fori_loop(0, 3, outer, table)};
       },
       1);
 }
 
-// What fails in the middle has not written into what was handed in.
+// A failure in the middle must not have written into the arguments.
 TEST_F(UpdatedCarriesTest, AFailureLeavesArgumentsAlone) {
   const auto f = jit([](const Tensor& table, const Tensor& ids) {
     const auto body = [](const Tensor& ids, const Tensor& h) {
@@ -183,7 +183,7 @@ TEST_F(UpdatedCarriesTest, AFailureLeavesArgumentsAlone) {
   expect_values(table, std::vector<double>(18, 1));
 }
 
-// A step costs the rows that it changes: what lies in the state of a loop of training.
+// An iteration costs the rows that it changes: the table is in the state of a training loop.
 TEST_F(UpdatedCarriesTest, ATableThatIsTrainedInALoop) {
   const auto train = [](EmbeddingTable table, const Tensor& ids) {
     const auto body = [](const Tensor& ids,
@@ -204,7 +204,7 @@ TEST_F(UpdatedCarriesTest, ATableThatIsTrainedInALoop) {
   const Tensor ids = ids_of(4);
   const auto f = jit(train);
   expect_all_close(f(table, ids), train(table, ids), 1e-6);
-  // The table, and both moments of Adam.
+  // The table and both moments of Adam.
   EXPECT_NE(f.explain().find("updated in place: 3 x f32[6,3]\n"), std::string::npos) << f.explain();
 }
 
