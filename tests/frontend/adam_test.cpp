@@ -17,7 +17,7 @@ struct Mixed {
   int layers = 2;
 };
 
-/// Algorithm 1 of the paper, on one number.
+/// Algorithm 1 of the paper for one number.
 struct Reference {
   double rate, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double m = 0, v = 0;

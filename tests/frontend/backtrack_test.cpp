@@ -1,4 +1,4 @@
-// backtrack: what hypotheses are made of, against loops of C++; lengths, padding, gradients,
+// backtrack: the sequences of hypotheses compared with loops in C++, lengths, padding, gradients,
 // errors.
 #include <map>
 #include <random>
@@ -21,8 +21,8 @@ class BacktrackTest : public InEveryMode {
 };
 REEL_IN_EVERY_MODE(BacktrackTest);
 
-// Entry 0 ends with 13, which comes from 7 at place 0, that from 2 at place 1; and with 14 from 8
-// from 1. Entry 1: 15 from 10 from 3, 16 from 9 from 3. Entry 2: 17 and 18, both from 11 from 6.
+// Entry 0 ends with 13, from 7 at place 0, from 2 at place 1; and with 14, from 8, from 1. Entry 1:
+// 15 from 10 from 3; 16 from 9 from 3. Entry 2: 17 and 18, both from 11 from 6.
 TEST_P(BacktrackTest, AllHypothesesOfTheLastStepInOrder) {
   const Tensor all = run([&](const Tensor& labels, const Tensor& backrefs) {
     return backtrack(labels, backrefs, steps, beam);
@@ -52,7 +52,7 @@ struct Kept {
   Tensor label, score, temperature;
 };
 
-/// Searches of given lengths: the beam is permuted and merged at random.
+/// Random beams with merged hypotheses, over searches of given lengths.
 TEST_P(BacktrackTest, TreesAlongRaggedStepsAgainstALoopOfCpp) {
   const Dim entries("batch", 4), wide("beam", 3);
   const std::vector<int> lengths{5, 0, 3, 1};
@@ -132,7 +132,8 @@ TEST_P(BacktrackTest, GradientsGoToWhatWasTaken) {
              {batch, ragged, beam});
   const Tensor gradient = run(grad(loss))(scores);
   expect_gradient_of(loss, scores, gradient);
-  // In entry 0 both end with what comes from place 1, and that from place 0: 2 (2 x + 3 x²).
+  // In entry 0 both hypotheses come from place 1 of the middle step and place 0 of the first: 2 (2
+  // x + 3 x²).
   const std::vector<double> values = values_of(gradient);
   EXPECT_NEAR(values[0], 10, 1e-12);
   EXPECT_EQ(values[1], 0);
@@ -212,7 +213,7 @@ TEST_P(BacktrackTest, APlaceThatIsNotInTheBeam) {
 
 TEST_P(BacktrackTest, APlaceBehindAnEntrysOwnEnd) {
   const Dim batch("batch", 2), steps("steps", 2), beam("beam", tensor({3, 1}, {batch}));
-  // NaN is padding.
+  // Padding is NaN.
   const Tensor labels =
       tensor({1., 2., 3., 4., 5., 6., 7., kNan, kNan, 8., kNan, kNan}, {batch, steps, beam});
   const auto places = [&](int of_second) {
@@ -222,7 +223,7 @@ TEST_P(BacktrackTest, APlaceBehindAnEntrysOwnEnd) {
     return mask_padding(backtrack(labels, backrefs, steps, beam));
   });
   expect_values(found(labels, places(0)), {3, 2, 1, 7, 0, 0, 4, 5, 6, 8, 0, 0});
-  // The entry has one hypothesis; what lies there as padding is none.
+  // This entry has one hypothesis; the padding beside it is not one.
   EXPECT_NE(message_of<IndexError>([&] {
               found(labels, places(2));
             }).find("is out of range for axis beam"),

@@ -1,4 +1,4 @@
-// CancellationScope: loops end where they have begun, in every mode, and run again afterwards.
+// CancellationScope: loops stop soon after a request in every mode, and run again afterwards.
 #include "reel/core/cancellation.h"
 
 #include <atomic>
@@ -12,13 +12,13 @@
 namespace reel {
 namespace {
 
-/// How often counted() has run, and when it asks to stop: by itself, so that a test need not guess
-/// when another thread should.
+/// The number of runs of counted(), and the run that requests the stop. Requesting it there saves
+/// the test from guessing how long another thread should wait.
 std::atomic<int> runs{0};
 int stops_at = 0;
 std::stop_source source;
 
-/// x; so is the cotangent. Never dropped, and runs in every iteration.
+/// Returns x, and passes its cotangent through. Never dropped, and runs in every iteration.
 extern const Op counted_op;
 Tensor counted(const Tensor& x) { return bind(counted_op, {x}); }
 const Op counted_op{
@@ -34,7 +34,7 @@ const Op counted_op{
     .has_effect = true,
 };
 
-/// x, and counted, by an op like any other.
+/// Returns x and counts, as an ordinary op without effects.
 Tensor noted(const Tensor& x) {
   static const Op op{
       .name = "noted",
@@ -47,10 +47,11 @@ Tensor noted(const Tensor& x) {
 
 class CancellationTest : public InEveryMode {
  protected:
-  /// f(count, x) is cancelled in run `stop` of counted(), and f(3, x) is right afterwards.
+  /// Expects that f(count, x) is cancelled by run number `stop` of counted(), and that f(3, x) is
+  /// right afterwards.
   template <class F>
   void expect_cancelled(const F& f, int stop, int count = kForEver) const {
-    constexpr int kSoon = 100;  // what is in flight then
+    constexpr int kSoon = 100;  // runs that may be in flight at the request
     const auto in_mode = run(f);
     const Tensor x = ones({2}), expected = f(scalar(3), x);
     for (int round = 0; round < 2; ++round) {
@@ -71,7 +72,7 @@ class CancellationTest : public InEveryMode {
 };
 REEL_IN_EVERY_MODE(CancellationTest);
 
-/// tanh, n times: its gradient needs what counted() gives.
+/// Applies tanh n times; its gradient needs counted()'s result.
 Tensor squash(const Tensor& n, const Tensor& x, const WhileOptions& options = {}) {
   return std::get<1>(while_loop([&](Tensor i, Tensor) { return i < n; },
                                 [](Tensor i, Tensor x) {
@@ -152,8 +153,8 @@ TEST_P(CancellationTest, OnTheWayBack) {
       kSteps + 20, kSteps);
 }
 
-// Forwards all steps run once; what runs then are the last 400 once more, or steps on the way
-// there.
+// The forward pass runs all iterations once. Later runs are recomputed iterations: the last 400, or
+// those that lead to a checkpoint.
 TEST_P(CancellationTest, WhereStepsAreRunAgain) {
   constexpr int kSteps = 1000;
   static const Op again_op{
@@ -176,13 +177,13 @@ TEST_P(CancellationTest, WhereStepsAreRunAgain) {
           })(x);
         },
         kSteps + 20, kSteps);
-    if (is_dataflow()) continue;  // other threads' memory is counted up to little
+    if (is_dataflow()) continue;  // counts of other threads' memory lag behind
     EXPECT_EQ(memory().checkpoints.current, before.checkpoints.current);
     EXPECT_EQ(memory().saved.current, before.saved.current);
   }
 }
 
-// A helper that sets a deadline of its own does not take the caller's away.
+// A function that sets a deadline of its own must not override the caller's.
 TEST_P(CancellationTest, EveryScopeThatIsAliveCounts) {
   const auto f = run(squash_plainly);
   const Tensor x = ones({2});
@@ -214,7 +215,7 @@ TEST(CancellationScopes, AreOverInTheirOrder) {
     }
     EXPECT_FALSE(cancellation_token().stop_requested());
     outer.request_stop();
-    const CancellationScope later((std::stop_source()).get_token());  // it was asked before
+    const CancellationScope later((std::stop_source()).get_token());  // requested before
     EXPECT_TRUE(cancellation_token().stop_requested());
   }
   EXPECT_NO_THROW(check_cancellation());

@@ -1,4 +1,4 @@
-// Checkpoint, where bodies make Dims: steps that are run again make them again.
+// Checkpoint with bodies that make Dims: recomputed iterations make them again.
 #include "reel/tests/frontend/policies.h"
 #include "reel/tests/gradients.h"
 #include "reel/trace/executors/spilled.h"
@@ -10,7 +10,7 @@ class CheckpointDimsTest : public UnderPolicies {
  protected:
   static constexpr int kSteps = 7;
 
-  /// A scan over k = 1, 2, ...: step(k, h, w) -> the next state, a scalar.
+  /// Returns a scan over k = 1, 2, ... under a policy. step: (k, h, w) -> the next state, a scalar.
   template <class Step>
   static auto scan_of(const Step& step) {
     return [step](const Checkpoint& policy) {
@@ -27,8 +27,9 @@ class CheckpointDimsTest : public UnderPolicies {
       };
     };
   }
-  /// is_exact: seconds too, where a mode can have the bits of a loop that keeps all: eagerly that
-  /// is no record, and adds up in another order (0007).
+  /// Expects that policies change neither first nor second gradients. is_exact: second gradients
+  /// must have the same bits in modes where that is possible. In eager mode it is not, because a
+  /// recomputed loop is recorded and adds in another order (docs/decisions/0007).
   template <class Make>
   void expect_first_and_second(const Make& make, bool is_exact = true) const {
     const Tensor w = scalar(0.9, f64);
@@ -46,8 +47,8 @@ Tensor over_new_dim(const Tensor& k, const Tensor& x) {
   const Dim n("n", cast(k, i32));
   return sum(sin(expand(x, {n})) * cast(range(n), f64)) * 0.1;
 }
-/// The same, of which values along the dim are saved, as they cost something, and not the dim
-/// alone.
+/// Like over_new_dim, but with ops that are costly enough to be saved, so that values along the dim
+/// are residuals and not only the dim.
 Tensor costly_over_new_dim(const Tensor& k, const Tensor& x) {
   const Dim n("n", cast(k, i32));
   const Tensor y = softmax(sin(expand(x, {n}) * cast(range(n), f64)), n);
@@ -135,7 +136,7 @@ TEST_P(CheckpointDimsTest, OfLoopsWhoseLengthNobodyKnows) {
   expect_first_and_second(make);
 }
 
-/// A state that grows along its own Dim, all of which every step reads and writes.
+/// Each iteration reads and writes a whole state that grows along its own Dim.
 TEST_P(CheckpointDimsTest, OfStatesThatGrow) {
   struct History {
     Tensor step, h;
@@ -198,7 +199,7 @@ TEST_P(CheckpointDimsTest, OfStepsInAFile) {
   SmallSpillBlocks blocks;
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(3), Checkpoint::budget(500)}) {
     expect_all_close(run(grad(grad(f(true, policy))))(w), expected, 1e-12);
-    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+    if (GetParam() != RunMode::plan) {  // there, one block holds the chunk of all steps
       EXPECT_GT(blocks.written(), 0);
     }
   }
@@ -226,7 +227,7 @@ TEST_P(CheckpointDimsTest, WhereEntriesEnd) {
   expect_first_and_second(make, false);
 }
 
-// A step that runs again reads less than the step did: nothing of a capture but its dim.
+// A recomputed iteration reads less than the original: only the dim of a capture.
 TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Tensor& w) {
@@ -249,8 +250,8 @@ TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
   }
 }
 
-// Of a loop inside a ragged one, over a dim with lengths over the same batch: what entries that
-// have ended show of that dim is laid out anew, of steps that are run again as well.
+// The inner loop runs over a dim whose lengths lie over the outer loop's batch. Finished entries
+// get a new layout of that dim, also in recomputed iterations.
 TEST_P(CheckpointDimsTest, SecondGradientsOfARaggedLoopInARaggedLoop) {
   const Dim batch("batch", 2), in("in", 2), time("time", tensor({2, 1}, {batch})),
       inner("inner", tensor({1, 2}, {batch}));

@@ -1,4 +1,4 @@
-// Checkpoint: what loops under it take is what was foretold, to the byte.
+// Checkpoint: the memory of loops under a policy is the predicted memory, to the byte.
 #include "reel/tests/modes.h"
 #include "reel/tests/peaks.h"
 
@@ -6,11 +6,11 @@ namespace reel {
 namespace {
 
 constexpr std::int64_t kState = 4 * 32 * 8;  ///< bytes of a state
-constexpr std::int64_t kWhich = 16;          ///< which step a checkpoint is of
-constexpr std::int64_t kSaved = 2 * kState;  ///< a step's: the state before it, and tanh's result
-constexpr std::int64_t kTaped = 4 + 16;      ///< number of steps, random stream: on tapes
+constexpr std::int64_t kWhich = 16;          ///< bytes that store a checkpoint's step number
+constexpr std::int64_t kSaved = 2 * kState;  ///< of an iteration: its state, and tanh's result
+constexpr std::int64_t kTaped = 4 + 16;      ///< on tapes: number of steps, random stream
 
-/// The loss of a scan over so many steps, as a function of its weights.
+/// Returns the loss of a scan over `steps` time steps as a function of its weights.
 auto rnn(int steps, const Checkpoint& policy, const SwapMemory& swap = false) {
   return [x = full({steps, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64), policy,
           swap](const Tensor& w) {
@@ -68,8 +68,9 @@ TEST_P(CheckpointMemoryTest, ABudget) {
       EXPECT_LE(foretold.checkpoints, budget / 2);
       EXPECT_LE(foretold.bytes, std::max(budget / 2, kSaved));
       const Memory most = peaks(f);
-      // The first state is ours. A graph lets go of which steps they are of when it has read that,
-      // a tape does not: it counts on the way back, where there are more states than were kept.
+      // The first state belongs to the caller. The interpreter frees a checkpoint's step numbers
+      // once they are read, but a tape does not. The difference shows if the gradient holds more
+      // states than the forward pass saved.
       const std::int64_t which = foretold.checkpoints % kState,
                          states = foretold.checkpoints / kState, kept = which / kWhich;
       const bool lets_go = GetParam() == RunMode::interpreter && states > kept;
@@ -78,8 +79,8 @@ TEST_P(CheckpointMemoryTest, ABudget) {
     }
 }
 
-// A file keeps what is dropped again, and blocks of a MiB: where that would be more than half of
-// the budget, checkpoints stay in memory.
+// A file also holds checkpoints that are dropped later, and its memory is in blocks of a MiB. If
+// that is more than half of the budget, checkpoints stay in memory.
 TEST_P(CheckpointMemoryTest, ABudgetBesideAFile) {
   constexpr int kSteps = 6000;
   for (const std::int64_t budget : {1 << 17, 1 << 20, 8 << 20, 16 << 20, 64 << 20}) {
@@ -103,7 +104,7 @@ TEST_P(CheckpointMemoryTest, EverySoManyStepsBesideAFile) {
       const auto f = rnn(steps, Checkpoint::every(every), Spill{.bytes_in_memory = 1});
       const KeptValues kept = saved_values(f)(weights());
       const std::int64_t states = (steps + every - 1) / every;
-      // Two blocks and three on their way have 5 MiB.
+      // Two blocks in memory and three in transfer take 5 MiB.
       const std::int64_t in_memory = std::min<std::int64_t>(states * kState, 5 << 20);
       EXPECT_EQ(kept.loops.at(0).checkpoints, in_memory + states * kWhich);
       EXPECT_EQ(kept.bytes_in_files(), states * kState > 5 << 20 ? states * kState : 0);
@@ -115,7 +116,7 @@ TEST_P(CheckpointMemoryTest, EverySoManyStepsBesideAFile) {
     }
 }
 
-// Nobody knows how many there will be.
+// The number of checkpoints is unknown when the loop starts.
 TEST_P(CheckpointMemoryTest, ABudgetBesideAFileWhereOnlyARunTellsHowLong) {
   for (const std::int64_t budget : {1 << 20, 16 << 20}) {
     const auto f = [budget](const Tensor& w) {
@@ -131,8 +132,8 @@ TEST_P(CheckpointMemoryTest, ABudgetBesideAFileWhereOnlyARunTellsHowLong) {
   }
 }
 
-// What a loop inside has saved of the step that runs is there twice, until it is put behind those
-// of the others.
+// The residuals of the inner loop of the current iteration exist twice until they are copied behind
+// those of the other iterations.
 TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), of_step = full({6}, 0.1, f64),
                first = full({4, 32}, 0.5, f64);
@@ -187,7 +188,7 @@ TEST_P(CheckpointMemoryTest, OfStepsThatCountOverNamedDims) {
   }
 }
 
-// A state that is stacked as well is a value when the checkpoint that it was is dropped.
+// If the state is stacked as well, a dropped checkpoint's memory lives on as a value.
 TEST_P(CheckpointMemoryTest, ABudgetOfALoopThatStacksItsState) {
   const auto f = [](const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -207,8 +208,8 @@ TEST_P(CheckpointMemoryTest, ABudgetOfALoopThatStacksItsState) {
   EXPECT_LE(most.checkpoints.peak, saved_values(f)(weights()).loops.at(0).checkpoints);
 }
 
-// A state of 64 numbers at first, and 64 more in each step: the way back goes by what it is at the
-// end of what lies between two checkpoints, or of the loop.
+// The state starts with 64 numbers and gains 64 in each iteration. The gradient must plan with the
+// size at the end of a segment or of the loop.
 TEST_P(CheckpointMemoryTest, ABudgetOfAStateThatBeginsSmall) {
   constexpr std::int64_t kRow = 64 * 8, kSteps = 200;
   for (const std::int64_t budget : {kSteps * kRow / 4, 2 * kSteps * kRow, 20 * kSteps * kRow}) {
@@ -225,13 +226,14 @@ TEST_P(CheckpointMemoryTest, ABudgetOfAStateThatBeginsSmall) {
               .first);
     };
     const Memory most = peaks(f);
-    // A step reads the state before it, and what tanh made of it.
+    // An iteration reads the state before it and tanh's result.
     EXPECT_LE(most.checkpoints.peak, std::max(budget / 2, kSteps * kRow));
     EXPECT_LE(most.saved.peak, std::max(budget / 2, 3 * kSteps * kRow) + on_tapes());
   }
 }
 
-// Nobody reads the ys: a gradient that needs what they are has it from where a policy keeps it.
+// The ys are not read; a gradient that needs their values must take them from the residuals of the
+// policy.
 TEST_P(CheckpointMemoryTest, OfStepsThatStackWhatNobodyReads) {
   const auto f = [](std::int64_t steps, std::int64_t rows, const Checkpoint& policy,
                     const SwapMemory& swap) {
@@ -253,11 +255,12 @@ TEST_P(CheckpointMemoryTest, OfStepsThatStackWhatNobodyReads) {
   const SavingRule none = [](const StepValue&) { return Saving::recompute; };
   EXPECT_EQ(peaks(f(200, 4, Checkpoint().where(none), false)).saved.peak,
             200 * kState + on_tapes());
-  // Of 64 MiB in a file: two blocks, those on their way, and what the tape hands in.
+  // Of 64 MiB in a file, memory holds two blocks, the blocks in transfer, and the tape's arguments.
   EXPECT_LE(peaks(f(256, 1024, {}, Spill{.bytes_in_memory = 1})).saved.peak, 12 << 20);
 }
 
-// How many elements lists of steps have that go to a file, it does not know when it begins.
+// The loop does not know at its start how many elements the spilled lists of its iterations will
+// have.
 TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);
   for (const int inner : {1, 5, 40}) {
@@ -274,12 +277,13 @@ TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
     };
     const KeptValues foretold = saved_values(f)(weights());
     EXPECT_FALSE(foretold.has_unknown()) << foretold;
-    // What the step that runs has saved, before it is put there.
+    // Plus the residuals of the current iteration before they go to the file.
     EXPECT_LE(peaks(f).saved.peak, foretold.bytes_in_memory() + 2 * inner * kState + on_tapes());
   }
 }
 
-// Every step would save the same: it is made once for all of them, or again in each.
+// Every iteration would save the same value. It is saved once for all of them, or recomputed in
+// each.
 TEST_P(CheckpointMemoryTest, WhatIsMadeOfWeightsAloneIsNotKeptStepByStep) {
   const auto keep = [](const StepValue&) { return Saving::keep; };
   const auto turned = [](const Tensor& w) { return transpose(matmul(w, w), {1, 0}); };
@@ -304,7 +308,7 @@ TEST_P(CheckpointMemoryTest, WhatIsMadeOfWeightsAloneIsNotKeptStepByStep) {
         };
       };
       const bool is_taped = GetParam() == RunMode::eager && policy.keeps_all();
-      if (is_taped) continue;  // which keeps what each step made
+      if (is_taped) continue;  // a tape keeps the values of each iteration
       const std::int64_t of_weights = 3 * 32 * 32 * 8;
       EXPECT_LE(peaks(loss(true)).saved.peak, peaks(loss(false)).saved.peak + of_weights);
     }
@@ -323,11 +327,11 @@ TEST(SavedValuesTest, OfALastStateThatNobodyReadsOnlyTheDimsAreNeeded) {
                                 .body = body})
                           .ys));
   };
-  // The state before each step, what each gives, and how many there were.
+  // The state before each iteration, the iteration's result, and the number of iterations.
   EXPECT_EQ(saved_values(f)(full({h, to}, 0.01, f64)).bytes(), 2 * 64 * kState + 4);
 }
 
-// A rule that spills says what of a step is kept; steps that are run again are in memory.
+// A rule that spills selects residuals of the iterations; recomputed iterations stay in memory.
 TEST_P(CheckpointMemoryTest, WhatARuleSpillsOfStepsThatAreRunAgainIsInMemory) {
   for (const Checkpoint& policy : {Checkpoint::every(16), Checkpoint::budget(1 << 17)}) {
     const auto under = [&](Saving all) {
@@ -349,7 +353,7 @@ TEST_P(CheckpointMemoryTest, WhatARuleSpillsOfStepsThatAreRunAgainIsInMemory) {
   })) << all;
 }
 
-// What a loop keeps of a loop inside are states that a Checkpoint keeps, and are counted as such.
+// A loop saves the checkpoints of an inner loop; they count as checkpoints, too.
 TEST(NestedCheckpointMemoryTest, CheckpointsOfALoopInsideAreCheckpoints) {
   constexpr int kOuter = 5, kInner = 6, kEvery = 2;
   const Tensor x = full({kOuter, 4, 32}, 0.1, f64), first = full({4, 32}, 0.5, f64);
@@ -373,8 +377,9 @@ TEST(NestedCheckpointMemoryTest, CheckpointsOfALoopInsideAreCheckpoints) {
     gradient(w);
     const Memory most = peaks_of([&] { gradient(w); });
     EXPECT_EQ(most.checkpoints.peak, kCheckpoints);
-    // Of the outer loop's steps their states, of the inner one's those that were run again last; a
-    // plan's gradient reads a chunk at a time, here all steps of a run.
+    // The states of the outer loop's iterations, and the residuals of the inner segment that was
+    // recomputed last. A plan's gradient reads a chunk at a time; here one chunk is a whole inner
+    // loop.
     const std::int64_t chunk = executor == Executor::plan ? kInner * kSaved : 0;
     EXPECT_LE(most.saved.peak, kOuter * (kState + 64) + kEvery * kSaved + chunk);
   }

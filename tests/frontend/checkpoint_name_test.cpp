@@ -1,4 +1,4 @@
-// checkpoint_name: the same values under a name that a policy can find.
+// checkpoint_name: the same values, with a name that a policy can look for.
 #include <gtest/gtest.h>
 
 #include "reel/tests/gradients.h"

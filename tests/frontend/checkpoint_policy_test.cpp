@@ -1,5 +1,5 @@
-// Checkpoint: gradients of loops that keep some of their steps have the bits of those that keep
-// all.
+// Checkpoint: gradients of loops with checkpoints have the same bits as gradients of loops that
+// save all residuals.
 #include <gtest/gtest.h>
 
 #include "reel/core/ops/loop.h"
@@ -42,7 +42,7 @@ TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
 }
 
 TEST_P(CheckpointPolicyTest, OfOneTensorThatIsStateAndSlicesAndComesOutAgain) {
-  // In f32, where the order in which its three cotangents are added up shows.
+  // In f32, the order in which the three cotangents are added shows.
   for (int i = 0; i < 8; ++i) {
     const auto make = [](const Checkpoint& policy) {
       return [policy](const Tensor& x, const Tensor& y) {
@@ -263,7 +263,8 @@ TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
       expect_same_bits(actual.second.x, expected.second.x);
       const auto place = &rule - rules.data();
       const bool spills = place == 3 || place == 5;
-      // Steps that are run again stay in memory; and a plan has all of these in one chunk, a block.
+      // Recomputed iterations stay in memory. A plan has all of these in one chunk, which is one
+      // block.
       if (spills && !over_time.steps() && !over_time.bytes() && GetParam() != RunMode::plan) {
         EXPECT_GT(blocks.written(), 0);
       }
@@ -308,7 +309,7 @@ TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
   EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
 }
 
-// A decoder that looks at frames of an encoder, whose lengths run over the batch of the argument.
+// A decoder that attends to the frames of an encoder, whose lengths lie over the argument's batch.
 TEST_P(CheckpointPolicyTest, ABodyThatReadsACapturedDimOverTheBatch) {
   const Dim batch("batch", 3), time("time", 9), in("in", 4),
       frames("frames", tensor({4, 0, 2}, {batch}));
@@ -359,7 +360,8 @@ TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorWhereEntriesEnd) {
   expect_same_gradients(make, scalar(0.3, f64));
 }
 
-// What the loop inside keeps few steps of is kept by the one around it, of which few are kept.
+// The inner loop's policy saves few of its residuals; the outer loop saves these, and few of its
+// own.
 TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
   const Tensor x = random_normal({5, 2, 4}, f64), w = random_normal({4, 4}, f64) * 0.3;
   const auto f = [&](const Checkpoint& inner, const Checkpoint& outer, bool swaps) {
@@ -391,7 +393,7 @@ TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
 
 REEL_IN_EVERY_MODE(CheckpointPolicyTest);
 
-/// What a loop stacks for its gradient, under a rule.
+/// Returns the ops whose results a loop stacks for its gradient under a rule.
 std::vector<std::string> saved_under(const SavingRule& rule) {
   const auto f = jit(grad([&](const Tensor& w) {
                        const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -427,7 +429,7 @@ std::vector<std::string> saved_under(const SavingRule& rule) {
 
 TEST(CheckpointRuleTest, SaysWhatIsStacked) {
   using Names = std::vector<std::string>;
-  // Gates are read by two; by default one of what is made of them stands for it.
+  // Two ops read the gates; by default the result of one of them is saved instead.
   EXPECT_EQ(saved_under([](const StepValue& v) {
               return v.name == "gates" ? Saving::keep : Saving::by_default;
             }),

@@ -1,4 +1,4 @@
-// Checkpoint: bodies run as often as theory has it, whatever the length and the slots.
+// Checkpoint: the number of body runs is the theoretical one for all lengths and numbers of slots.
 #include <atomic>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<std::int64_t> runs{0};
 
-/// x, and one more run of the step that it is applied in: nothing on the way back applies it again.
+/// Returns x and counts a run of the iteration that applies it. The gradient does not apply it.
 const Op counted_op{
     .name = "counted",
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
@@ -27,19 +27,20 @@ const Op counted_op{
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
 };
 
-/// What the steps of a loop do under a budget.
+/// The work of a loop under a budget.
 struct Theory {
   std::int64_t kept = 0;       ///< checkpoints that the forward run ends with
   std::int64_t gap = 1;        ///< steps between two of them
-  std::int64_t body_runs = 0;  ///< forwards, to come to others, and to save what they saved
+  std::int64_t body_runs = 0;  ///< forward, towards other states, and to save residuals
 };
 
-/// slots: of the budget, a quarter of them (rounded up) for the way back; leaf: steps that are in
-/// memory at a time.
+/// Returns the predicted work for `steps` iterations. slots: the checkpoints that the budget
+/// allows, a quarter of them (rounded up) for the gradient. leaf: the iterations in memory at a
+/// time.
 ///
-/// Online the stride doubles whenever the other slots are taken: in the end it is the least power
-/// of two with which they are enough, however long the loop was. Behind each checkpoint, steps are
-/// gone back over by the binomial schedule, with the slots for the way back and its own.
+/// While the loop runs, the stride doubles whenever all other slots are taken. In the end it is the
+/// smallest power of two for which the slots suffice, for any length. The gradient reverses each
+/// gap between checkpoints by the binomial schedule, with its own slots and the gap's checkpoint.
 Theory theory(std::int64_t steps, std::int64_t slots, std::int64_t leaf) {
   const std::int64_t for_back = (slots + 3) / 4,
                      for_forward = std::max<std::int64_t>(slots - for_back, 1);
@@ -64,7 +65,7 @@ class CheckpointStepsTest : public ::testing::TestWithParam<RunMode> {
     InMode(grad(f), GetParam())(at);
     return runs;
   }
-  /// The same, as saved_values foretells it.
+  /// Returns the number of body runs that saved_values predicts.
   template <class F>
   static std::int64_t foretold(const F& f, const Tensor& at, int steps) {
     return std::llround(saved_values(f)(at).loops.at(0).runs * steps);
@@ -75,14 +76,15 @@ INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointStepsTest,
                                            RunMode::dataflow1, RunMode::dataflow10),
                          name_of_mode);
 
-constexpr std::int64_t kWhich = 16;  ///< bytes that say which step a checkpoint is of
+constexpr std::int64_t kWhich = 16;  ///< bytes that store a checkpoint's step number
 const std::vector<int>& lengths() {
   static const std::vector<int> all{1,  2,  3,  4,  5,  6,  7,  8,  9,   12,  15,  16,  17,  24,
                                     31, 32, 33, 47, 64, 65, 96, 97, 100, 128, 129, 200, 256, 300};
   return all;
 }
 
-/// A step saves 1 KiB, more than half of any of these budgets: steps are in memory one at a time.
+/// An iteration saves 1 KiB, more than half of each budget, so only one iteration is in memory at a
+/// time.
 TEST_P(CheckpointStepsTest, OneStepAtATimeInMemory) {
   const Tensor wide = random_normal({128}, f64);
   for (const int steps : lengths())
@@ -105,14 +107,14 @@ TEST_P(CheckpointStepsTest, OneStepAtATimeInMemory) {
       if (slots == 1) {
         EXPECT_EQ(expected.body_runs, 2 * steps + steps * (steps - 1) / 2);
       }
-      // The bound of stride doubling: gaps are less than twice what as many slots would need.
+      // Stride doubling bounds the gaps by twice the gap that as many slots need.
       if (expected.gap > 1) {
         EXPECT_LT(expected.gap * (slots - (slots + 3) / 4), 2 * steps);
       }
     }
 }
 
-/// A step saves its state alone, 8 bytes: as many are in memory as half of the budget holds.
+/// An iteration saves its state only, 8 bytes. Half of the budget limits how many are in memory.
 TEST_P(CheckpointStepsTest, ManyStepsAtATimeInMemory) {
   for (const int steps : lengths())
     for (const std::int64_t slots : {1, 2, 3, 4, 5, 8}) {
@@ -174,7 +176,8 @@ TEST_P(CheckpointStepsTest, EverySoManySteps) {
     }
 }
 
-// A kernel that counts would run in no chunk: what is counted is what the executor has run again.
+// A kernel that counts would keep the loop from being chunked, so this test reads the executor's
+// counts of recomputed iterations.
 class CheckpointChunksTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kState = 2 * 4 * 32 * 4;  ///< bytes of an LSTM's, in f32
@@ -195,7 +198,7 @@ class CheckpointChunksTest : public ::testing::Test {
   static std::int64_t step_bytes() {
     return saved_values(loss(Checkpoint::every(1)))(problem(2)).loops.at(0).bytes;
   }
-  /// steps: of a chunk.
+  /// steps: the iterations of a chunk.
   static void expect_theory(const Passes& passes, int length, std::int64_t steps,
                             std::int64_t slots, bool reverse = false) {
     SCOPED_TRACE(str(length, " steps in chunks of ", steps, ", ", slots, " slots, ", reverse));
@@ -209,7 +212,8 @@ class CheckpointChunksTest : public ::testing::Test {
     const std::int64_t leaf = std::max<std::int64_t>(budget / 2 / (steps * step_bytes()), 1),
                        body_runs = theory(units, slots, leaf).body_runs;
     EXPECT_EQ(after.saved - before.saved, length);
-    // Forwards a shorter chunk is the last one, which is never run to come to another one.
+    // Without reverse, the only shorter chunk is the last one, which is never run to reach another
+    // chunk.
     if (reverse && length % steps)
       EXPECT_LE(after.advanced - before.advanced, (body_runs - 2 * units) * steps);
     else
@@ -245,7 +249,7 @@ TEST_F(CheckpointChunksTest, ChunksOfALongLoop) {
   }
 }
 
-// Half of the most that there can be, in slots for states of a few bytes.
+// Half of the largest budget, divided into slots for states of a few bytes.
 TEST_F(CheckpointChunksTest, ABudgetOfAnySizeIsOne) {
   const Problem at = problem(20);
   const auto all = grad(loss({}))(at), of_most = grad(loss(Checkpoint::budget(INT64_MAX)))(at);

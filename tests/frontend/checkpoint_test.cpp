@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Every test works in a file of its own, in the folder that tests run in.
+/// Gives each test a file of its own in the working directory, and removes it in the end.
 class CheckpointTest : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove(path); }
@@ -114,7 +114,8 @@ TEST_F(CheckpointTest, AFileThatDoesNotFitChangesNothing) {
             "use another name");
 }
 
-// Opened twice, the path gave tensors of one save and the stream of another in 2 to 37 % of loads.
+// When loading opened the path twice, 2 to 37 % of the loads mixed the tensors of one save with the
+// stream of another.
 TEST_F(CheckpointTest, BesideAWriterALoadIsOfOneSave) {
   const auto save = [&](int number) {
     manual_seed(number);

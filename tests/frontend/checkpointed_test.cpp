@@ -1,4 +1,4 @@
-// checkpoint(f): the same gradient, with nothing of f kept.
+// checkpoint(f): the same gradient as f, without residuals of f.
 #include <gtest/gtest.h>
 
 #include "reel/tests/gradients.h"
@@ -9,7 +9,7 @@ namespace {
 
 class CheckpointedTest : public InEveryMode {};
 
-/// Three layers, each with a matrix of its own, that draw; or the same matrix for all.
+/// Three layers that draw random numbers, each with its own matrix or all with the same.
 struct Layers {
   std::vector<Tensor> w;
   Tensor x;
@@ -51,7 +51,7 @@ TEST_P(CheckpointedTest, WhatEachFunctionIsGivenForItselfHasTheSameBitsAndSoHave
   expect_all_close(a.second.x, b.second.x, is_exact() ? 0 : 1e-14);
 }
 
-// A scope of its own, as a loop's or a branch's, has draws of its own.
+// A scope of its own, as a loop or branch has, would draw other numbers.
 TEST_P(CheckpointedTest, DrawsAreThoseOfTheScopeAroundIt) {
   const auto draw = [](const Tensor& x) { return x * random_normal({3}, f64); };
   const auto f = [&](bool is_checkpointed) {
@@ -90,7 +90,8 @@ TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
   expect_all_close(second(true), second(false), 1e-11);
 }
 
-// It is one value to a trace, which adds up its cotangents in one order.
+// In a trace the argument and the capture are one value, whose cotangents must be added in one
+// order.
 TEST_P(CheckpointedTest, WhatItIsGivenMayBeWhatItReadsFromOutside) {
   const auto loss = [](const Tensor& x) {
     const auto f = [&](const Tensor& s) { return std::tuple{x, exp(sin(s) * s), s}; };
@@ -189,7 +190,7 @@ TEST_P(CheckpointedTest, ARuleKeepsWhatItSays) {
   }
 }
 
-/// What a function that makes a Dim gives, and its gradients, as without checkpoint.
+/// Functions that make a Dim have the same results and gradients as without checkpoint.
 TEST_P(CheckpointedTest, DimsThatItMakes) {
   const SavingRule rules[] = {{}, [](const StepValue&) { return Saving::keep; }};
   const auto loss = [](auto make, auto use, const SavingRule* rule) {
@@ -215,7 +216,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
     }
   };
   const auto new_dim = [](const Tensor& x) { return Dim("n", cast(sum(x) * 0.0, i32) + 3); };
-  // Inside alone; in what comes out; as a leaf of what comes out.
+  // The Dim is used inside only; in the result's type; and as a leaf of the result.
   compare([&](const Tensor& x) { return sum(exp(ones({new_dim(x)}, f64) * sum(x * x))); },
           [](const Tensor& y, const Tensor&) { return y * y; });
   compare([&](const Tensor& x) { return exp(sum(x * x) * ones({new_dim(x)}, f64)); },
@@ -228,7 +229,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
       [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
         return sum(y.first * exp(ones({y.second}, f64) * sum(x))) + sum(y.first);
       });
-  // Of a size that is known.
+  // With a known size.
   compare(
       [&](const Tensor& x) {
         const Dim k("k", 3);
@@ -237,7 +238,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
       [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
         return sum(y.first * exp(ones({y.second}, f64) * sum(x)));
       });
-  // Ragged, over another that is new as well.
+  // Ragged, over another dim that is new as well.
   compare(
       [&](const Tensor& x) {
         const Dim n = new_dim(x), time("time", cast(range(n), i32) + 1);
@@ -246,7 +247,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
       [](const std::pair<Tensor, Dim>& y, const Tensor& x) {
         return sum(y.first * y.first) * sum(x) + sum(exp(ones({y.second}, f64) * sum(x)));
       });
-  // Elements of an array; one function in another, twice.
+  // In elements of an array; and in a function inside another, applied twice.
   compare(
       [&](const Tensor& x) {
         const Dim n = new_dim(x);
@@ -260,7 +261,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
   compare(
       [&](const Tensor& x) { return sum(checkpoint(inner)(x)) * sum(checkpoint(inner)(x * x)); },
       [](const Tensor& y, const Tensor&) { return y; });
-  // In a body, and in a branch.
+  // In a loop's body and in a branch.
   compare(
       [&](const Tensor& x) {
         return fori_loop(
@@ -271,7 +272,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
         return cond(
             y > -100.0, [&] { return sum(checkpoint(inner)(x * y)); }, [&] { return y; });
       });
-  // A scan that finds out how long it is.
+  // A scan that determines its own length.
   compare(
       [](const Tensor& x) {
         return scan(Scan{.initial = sum(x * x),
@@ -285,8 +286,8 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
       [](const Tensor& y, const Tensor& x) { return sum(square(y)) * sum(x); });
 }
 
-/// A plan takes the records out of f: a plain size that only a run knows is the same in all of
-/// them.
+/// A plan inlines the records of f, where one plain size is known only at run time. It must stay
+/// the same size in all of them.
 TEST_P(CheckpointedTest, ARuleKeepsWhatAScanOfUnknownLengthGives) {
   const auto loss = [](const SavingRule& rule) {
     return [rule](const Tensor& x) {
@@ -328,7 +329,7 @@ TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
       ++count;
     return count;
   };
-  // Two forwards, and three backwards: x takes no gradient.
+  // Two forward and three backward, because x takes no gradient.
   EXPECT_EQ(
       dots([](const StepValue& v) { return v.op == "dot" ? Saving::keep : Saving::recompute; }), 5);
   EXPECT_EQ(dots({}), 7);
@@ -373,7 +374,7 @@ TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRunAgain) {
     gradient(x);
     return memory().all.peak - before;
   };
-  // Ten layers of ten steps; or ten states, and one layer at a time.
+  // Ten layers of ten time steps, or ten states and one layer at a time.
   EXPECT_LT(3 * peak_of(true), peak_of(false));
 }
 

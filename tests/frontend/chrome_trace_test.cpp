@@ -1,4 +1,5 @@
-// Time lines as their viewers take them: what a span of a row lies in, and how iterations count.
+// Chrome traces as their viewers read them: the nesting of spans in a row, and the numbers of
+// iterations.
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -30,7 +31,7 @@ class ChromeTraceTest : public InOwnFolder {
 struct Span {
   std::string name, category;
   std::int64_t begin, end;
-  int depth;  ///< spans that it lies in
+  int depth;  ///< the number of spans around it
 };
 using Row = std::pair<int, int>;  ///< process, thread
 
@@ -40,18 +41,19 @@ std::int64_t nanoseconds(const json& microseconds) {
   return std::llround(exact);
 }
 
-/// Spans by row, in the order of the file, as a viewer stacks them; complains where one begins
-/// inside another and ends outside of it.
+/// Returns the spans of each row, in the file's order and stacked as a viewer stacks them. Fails if
+/// a span begins inside another and ends outside of it.
 std::map<Row, std::vector<Span>> stacked(const json& trace) {
   std::map<Row, std::vector<Span>> rows;
-  std::map<Row, std::vector<std::int64_t>> open;  // ends
+  std::map<Row, std::vector<std::int64_t>> open;  // ends of the open spans
   std::map<Row, std::vector<double>> exact_ends;
   std::map<Row, std::int64_t> last;
   for (const json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const Row row{event["pid"], event["tid"]};
     const std::int64_t begin = nanoseconds(event["ts"]), end = begin + nanoseconds(event["dur"]);
-    // As viewers add them up, in doubles: what ends where another begins is not inside of it.
+    // Viewers add begin and duration as doubles; a span that ends where another begins must not lie
+    // inside it.
     const double exact_begin = event["ts"], exact_end = exact_begin + event["dur"].get<double>();
     auto& exact = exact_ends[row];
     while (!exact.empty() && exact.back() <= exact_begin) exact.pop_back();
@@ -73,7 +75,7 @@ std::map<Row, std::vector<Span>> stacked(const json& trace) {
   return rows;
 }
 
-/// The names of rows that are no threads.
+/// Returns the names of the rows that are not threads.
 std::map<Row, std::string> row_names(const json& trace) {
   std::map<Row, std::string> names;
   for (const json& event : trace["traceEvents"])
@@ -108,7 +110,7 @@ struct Lstm {
   }
 };
 
-// Where a begin has finer steps than a length, no sum of both, rounded, need be the end.
+// If the begin has finer steps than the duration, no rounded sum of both need equal the end.
 TEST(ChromeTraceNumbersTest, EverySpanEndsWhereTheNextOneBeginsToTheBit) {
   std::mt19937 generator(1);
   std::uniform_int_distribution<std::int64_t> early(0, 4000), late(8000, 16000);
@@ -162,7 +164,7 @@ TEST_F(ChromeTraceTest, BlocksOfRowsCountTheirIterationsEach) {
   for (const auto& [row, spans] : stacked(written(f.profile())))
     for (const Span& span : spans)
       if (span.category == "iteration") ++names[span.name];
-  ASSERT_GE(names["iteration 0"], 2);  // blocks
+  ASSERT_GE(names["iteration 0"], 2);  // row blocks
   EXPECT_EQ(names.size(), 6u);
   for (const auto& [name, count] : names) EXPECT_EQ(count, names["iteration 0"]) << name;
 }
@@ -220,14 +222,14 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
     }
   }
   EXPECT_EQ(loops, 1);
-  EXPECT_EQ(iterations.size(), 13u);  // the last one finds that the loop ends
-  // The counter leads, but never by more than is allowed.
+  EXPECT_EQ(iterations.size(), 13u);  // in the last one the condition ends the loop
+  // The counter runs ahead of the products, within the bound.
   EXPECT_GE(rows_of_iterations, 2);
   EXPECT_LE(rows_of_iterations, 4);
   std::map<std::string, int> counts;
   for (const Span& span : iterations) ++counts[span.name];
   for (int k = 0; k <= 12; ++k) EXPECT_EQ(counts["iteration " + std::to_string(k)], 1) << k;
-  // Ops lie on threads, and say which iteration they are of.
+  // Ops lie on thread rows and name their iteration.
   std::set<std::string> of;
   for (const json& event : trace["traceEvents"])
     if (event["ph"] == "X" && event["name"] == "dot") {
@@ -238,7 +240,7 @@ TEST_F(ChromeTraceTest, ADataflowRunShowsIterationsBesideEachOther) {
   EXPECT_TRUE(of.contains("0") && of.contains("11"));
 }
 
-/// What lies around a span, from the outside: "outer > iteration 1 > inner"; how often that is so.
+/// Returns the paths of spans, such as "outer > iteration 1 > inner", with their numbers.
 std::map<std::string, int> nesting(const json& trace) {
   std::map<std::string, int> result;
   for (const auto& [row, spans] : stacked(trace)) {
@@ -269,7 +271,7 @@ TEST_F(ChromeTraceTest, LoopsInLoopsByTokensLieInTheirIterations) {
             {.executor = Executor::dataflow, .profile = true, .parallel_iterations = at_once});
     f(ones({32, 32}) * 1e-2f);
     const auto paths = nesting(written(f.profile()));
-    // Every execution of the inner loop is in an iteration of the outer one, in whichever row.
+    // Every run of the inner loop lies in an iteration of the outer one, in any row.
     int inside = 0, iterations = 0;
     for (const auto& [path, count] : paths) {
       if (path.ends_with(inner)) {
@@ -281,7 +283,7 @@ TEST_F(ChromeTraceTest, LoopsInLoopsByTokensLieInTheirIterations) {
           last != std::string::npos && path.find(" > ", last) == std::string::npos ? count : 0;
     }
     EXPECT_EQ(inside, 3);
-    EXPECT_EQ(iterations, 4 + 3 * 3);  // the last of each asks only
+    EXPECT_EQ(iterations, 4 + 3 * 3);  // the last iteration of each runs only the condition
     if (at_once > 1) continue;
     std::map<std::string, int> expected{{outer, 1}, {outer + " > iteration 3", 1}};
     for (const std::string k : {"0", "1", "2"}) {
@@ -294,7 +296,7 @@ TEST_F(ChromeTraceTest, LoopsInLoopsByTokensLieInTheirIterations) {
   }
 }
 
-// Two loops of an iteration that run at one time cannot lie on one row.
+// Two loops of an iteration that run at the same time cannot share a row.
 TEST_F(ChromeTraceTest, LoopsBesideEachOtherInAnIterationHaveRowsEach) {
   const Threads two(2);
   const auto f = jit(
@@ -309,7 +311,7 @@ TEST_F(ChromeTraceTest, LoopsBesideEachOtherInAnIterationHaveRowsEach) {
       {.executor = Executor::dataflow, .profile = true});
   f(ones({64, 64}) * 1e-2f);
   int loops = 0;
-  for (const auto& [path, count] : nesting(written(f.profile())))  // complains of overlaps
+  for (const auto& [path, count] : nesting(written(f.profile())))  // fails if spans overlap
     loops += path.ends_with("\"a\"") || path.ends_with("\"b\"") ? count : 0;
   EXPECT_EQ(loops, 8);
 }

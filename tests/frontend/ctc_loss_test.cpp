@@ -1,4 +1,4 @@
-// ctc_loss against the sum over all alignments, one by one; what no alignment fits; gradients.
+// ctc_loss compared with a sum over all alignments, labels that fit no alignment, gradients.
 #include "reel/frontend/ctc_loss.h"
 
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 const double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// What an alignment spells: repetitions are one label, blanks are none.
+/// Returns the labels of an alignment: repetitions count once, blanks are left out.
 std::vector<int> collapsed(const std::vector<int>& alignment, int blank) {
   std::vector<int> labels;
   int last = blank;
@@ -23,7 +23,8 @@ std::vector<int> collapsed(const std::vector<int>& alignment, int blank) {
   return labels;
 }
 
-/// log p(labels): the probabilities of all alignments that spell them added up. frames: logits.
+/// Returns log p(labels), the logarithm of the summed probabilities of all alignments that spell
+/// them. frames: logits.
 double log_likelihood_by_enumeration(const std::vector<std::vector<double>>& frames,
                                      const std::vector<int>& labels, int vocab, int blank) {
   std::vector<int> alignment(frames.size(), 0);
@@ -46,8 +47,8 @@ double log_likelihood_by_enumeration(const std::vector<std::vector<double>>& fra
 
 class CtcLossTest : public InEveryMode {
  protected:
-  // Six entries; the fourth has too few frames for a repeated label, the fifth no labels, and the
-  // sixth neither frames nor labels.
+  // Six entries. The fourth has too few frames for its repeated label, the fifth has no labels, and
+  // the sixth has neither frames nor labels.
   const std::vector<std::vector<int>> spelt{{1, 2}, {2, 2, 1}, {1}, {1, 1}, {}, {}};
   const std::vector<int> frame_counts{4, 5, 1, 2, 3, 0};
   static constexpr int kVocab = 3, kFrames = 5, kLabels = 3, kEntries = 6;
@@ -61,7 +62,7 @@ class CtcLossTest : public InEveryMode {
     manual_seed(9);
     logits = random_normal({batch, time, vocab}, f64) * 2;
   }
-  /// Labels counted from 1, moved where the blank leaves them; padding holds `garbage`.
+  /// Returns the labels, counted from 1 and shifted if the blank is last. Padding holds `garbage`.
   Tensor labels(int blank, int garbage = 1000) const {
     std::vector<int> all;
     for (const auto& entry : spelt)
@@ -139,14 +140,14 @@ TEST_P(CtcLossTest, EachEntryIsAsItIsAlone) {
 }
 
 TEST_P(CtcLossTest, GradientAlsoWhereNoAlignmentFits) {
-  // An alignment that fits nothing has a constant likelihood: both differences and gradient are 0.
+  // If no alignment fits, the likelihood is constant: differences and gradient are 0.
   const auto loss = [&](const Tensor& x) -> Tensor {
     return ctc_loss(x, labels(0), dims, {.zero_infinity = true});
   };
   const Tensor gradient = run(grad(loss))(logits);
   expect_gradient_of(loss, logits, gradient, 1e-8);
   expect_same_bits(run(grad(loss))(dirty()), gradient);
-  // The value may be infinite; the gradient is the same.
+  // The value may be infinite; the gradient stays the same.
   const auto infinite = [&](const Tensor& x) -> Tensor { return ctc_loss(x, labels(0), dims); };
   expect_same_bits(run(grad(infinite))(logits), gradient);
 }
@@ -161,7 +162,7 @@ TEST_P(CtcLossTest, SecondDerivatives) {
 }
 
 TEST_P(CtcLossTest, SymbolsOfProbabilityZero) {
-  // Only 0 1 1 is left of the alignments of [1] with three frames.
+  // Of the alignments of [1] with three frames, only 0 1 1 is possible.
   const Dim time("time", 3), spelling("spelling", 1);
   const Tensor x =
       tensor({{0.0, -kInf, 0.0}, {-kInf, 0.0, 0.0}, {-kInf, 0.0, 0.0}}, {time, vocab}, f64);
@@ -177,7 +178,7 @@ TEST_P(CtcLossTest, SymbolsOfProbabilityZero) {
         tensor({1}, {spelling}));
   expect_values(never, {kInf});
   expect_values(zero, std::vector<double>(9, 0.0));
-  // What is no number stays visible.
+  // NaN stays visible.
   expect_values(f(where(x == 0.0, kNan, x), tensor({1}, {spelling})).first, {kNan});
 }
 
@@ -202,8 +203,8 @@ TEST_P(CtcLossTest, OneTraceServesAllLengths) {
 }
 
 TEST_P(CtcLossTest, LongSequencesStayAccurate) {
-  // With even probabilities every alignment is as likely: how many are there? With n labels, all
-  // different from their neighbours, and T frames: C(T + n, 2 n).
+  // With equal probabilities every alignment is equally likely, so the value counts the alignments.
+  // n labels that differ from their neighbours and T frames have C(T + n, 2 n) alignments.
   const Dim time("time", 400), spelling("spelling", 50);
   const auto f = run([&](const Tensor& x) {
     return ctc_log_likelihood(x, range(spelling) % 2 + 1, {time, spelling, vocab});
@@ -228,7 +229,7 @@ TEST_P(CtcLossTest, ErrorsNameBothTypes) {
             "f64[batch=6,time[batch=6],vocab=3], labels i32[spelling[batch=6]]");
   EXPECT_EQ(message_of<ArgumentError>([&] { ctc_loss(logits, labels(0), dims, {.blank = 3}); }),
             "ctc_loss: blank must be a position along vocab=3, got 3");
-  // No label is blank, negative, or out of range.
+  // A label must not be the blank, negative or out of range.
   for (const int wrong : {0, 3, -1, -2})
     EXPECT_THROW(f(logits, where(labels(0) == 2, wrong, labels(0))), IndexError);
 }

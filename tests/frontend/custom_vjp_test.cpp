@@ -1,4 +1,4 @@
-// custom_vjp: gradients that users give themselves.
+// custom_vjp: gradients that users define.
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -7,7 +7,7 @@ namespace {
 using CustomVjpTest = InEveryMode;
 REEL_IN_EVERY_MODE(CustomVjpTest);
 
-/// x³ by its own rule: 3x² ȳ, from x as a residual.
+/// x³ with its own rule 3x² ȳ, from x as a residual.
 const auto cube = custom_vjp(
     [](const Tensor& x) {
       return std::pair{x * x * x, x};
@@ -15,7 +15,7 @@ const auto cube = custom_vjp(
     [](const Tensor& x, const Tensor& g) { return x * x * 3.0 * g; });
 
 TEST_P(CustomVjpTest, GivesTheCotangentThatBackwardReturns) {
-  // A step whose gradient passes straight through.
+  // A step function with a straight-through gradient.
   const auto step = custom_vjp(
       [](const Tensor& x) {
         return std::pair{cast(x > 0, f32), None{}};
@@ -37,7 +37,7 @@ TEST_P(CustomVjpTest, HigherDerivativesGoThroughBackwardAndResiduals) {
 }
 
 TEST_P(CustomVjpTest, AResidualMayBeComputed) {
-  // tanh, whose rule reads y: the second derivative knows how y came from x.
+  // tanh, whose rule reads y: the second derivative knows how y depends on x.
   const auto f = custom_vjp(
       [](const Tensor& x) {
         const Tensor y = tanh(x);
@@ -96,7 +96,8 @@ TEST_P(CustomVjpTest, WorksInAScanWithACaptureOfBackward) {
     const Dim time("time", tensor(lengths, {batch}));
     expect_values(f(full({batch, time}, 2.0), ones({batch}), scalar(0.5)), std::move(expected));
   };
-  // Each step has dh = x · factor = 1 instead of x = 2: a sum of as many ones as there are steps.
+  // The rule gives dh = x · factor = 1 instead of x = 2 in each iteration, so the gradient counts
+  // the iterations.
   check({3, 1}, {3, 1});
   check({2, 4}, {2, 4});
   EXPECT_EQ(f.trace_count(), 1);
@@ -104,7 +105,7 @@ TEST_P(CustomVjpTest, WorksInAScanWithACaptureOfBackward) {
 
 TEST_P(CustomVjpTest, BackwardMayNameDimsThatOnlyARunKnows) {
   const Dim batch("batch", 2);
-  // The mean over time, whose rule is told here: every valid frame gets ȳ itself.
+  // The mean over time, with a rule that gives ȳ itself to every valid frame.
   const auto f = run(grad([](const Tensor& x) {
     const Dim time = x.dim("time");
     const auto average = custom_vjp(
@@ -173,7 +174,7 @@ TEST_P(CustomVjpTest, ErrorNamesTheArgumentsWhoseCotangentsDiffer) {
             "a tuple with the cotangent of each argument");
 }
 
-// The gradient of a gradient goes over the loop twice more.
+// The gradient of a gradient runs two more loops over the first one's iterations.
 TEST_P(CustomVjpTest, ErrorsOfSecondGradientsNameTheirIterations) {
   const auto has_no_gradient_above_one = custom_vjp(
       [](const Tensor& x) {
@@ -199,7 +200,7 @@ TEST_P(CustomVjpTest, ErrorsOfSecondGradientsNameTheirIterations) {
             "in iteration 2 of the gradient of the gradient of scan \"doubling\"");
 }
 
-// On the way back too it is said where it failed: of loops in each other, in both.
+// Errors in a gradient name the iteration, in nested loops of both loops.
 TEST_P(CustomVjpTest, ErrorsNameTheIterationsOfTheGradient) {
   const auto fails_above_one = custom_vjp(
       [](const Tensor& x) {
@@ -225,7 +226,7 @@ TEST_P(CustomVjpTest, ErrorsNameTheIterationsOfTheGradient) {
   const std::string message =
       "gather: index 3 is out of range for axis 0 of f32[2], which has size 2\n"
       "in iteration ";
-  // The states that go in are 0, 1 and 3, whichever way the loop goes.
+  // The states before the iterations are 0, 1 and 3 in either direction.
   EXPECT_EQ(message_of<IndexError>([&] { run(grad(doubled(false)))(ones({3})); }),
             message + "2 of the gradient of scan \"doubling\"");
   EXPECT_EQ(message_of<IndexError>([&] { run(grad(doubled(true)))(ones({3})); }),

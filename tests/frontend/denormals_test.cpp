@@ -1,4 +1,4 @@
-// Numbers too small to be normal: zero in plans, on all their threads, and as they are elsewhere.
+// Denormal numbers are flushed to zero in plans, on all their threads, and kept elsewhere.
 #include "reel/core/denormals.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace reel {
 namespace {
 
-/// 2^-140: f32 is normal down to 2^-126.
+/// Returns x · 2^-140; f32 is normal down to 2^-126.
 Tensor halved(const Tensor& x) {
   return fori_loop(
       0, 140, [](const Tensor&, const Tensor& h) { return h * 0.5f; }, x);
@@ -26,7 +26,7 @@ TEST(DenormalsTest, CountAsZeroInPlansOnly) {
   expect_same_bits(jit(halved, {.passes = {.flush_denormals = false}})(x), small);
   for (const Executor executor : {Executor::interpreter, Executor::dataflow})
     expect_same_bits(jit(halved, {.executor = executor})(x), small);
-  // What is read counts, too, as do gradients; f64 has smaller numbers.
+  // Denormal operands are flushed as well, and gradients. f64 represents smaller numbers.
   expect_same_bits(jit([](const Tensor& x) { return x * 4.f; })(small), zeros({3}));
   expect_same_bits(jit(grad([](const Tensor& x) { return sum(halved(x)); }))(x), zeros({3}));
   const Tensor wide = ones({3}, f64);

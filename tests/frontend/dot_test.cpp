@@ -1,4 +1,4 @@
-// Dot files, read by Graphviz itself.
+// Dot files, as Graphviz reads them.
 #include <cstdlib>
 #include <map>
 #include <regex>
@@ -18,7 +18,7 @@ class DotTest : public InOwnFolder {
  protected:
   DotTest() : InOwnFolder("graph.dot") {}
 
-  /// What dot has read, as its plain format has it; it has nothing to complain of.
+  /// Returns the text as dot reads it, in dot's plain format. Expects no complaint of dot.
   std::string read_by_dot(const std::string& text) const {
     write(path, text);
     const std::string plain = (folder_ / "plain").string(), errors = (folder_ / "err").string();
@@ -84,7 +84,7 @@ TEST_F(DotTest, NamesAreWhatTheyAre) {
     f(ones({2}));
     expect_all_drawn(f.graph());
   }
-  // A label stays as it was.
+  // Quotes and backslashes in a label stay.
   Picture picture;
   picture.add({PictureNode::Kind::op, -1, PictureNode::Role::plain, "a \"b\" \\N c"});
   EXPECT_NE(read_by_dot(dot_of(picture)).find(R"("a \"b\" \\N c")"), std::string::npos)

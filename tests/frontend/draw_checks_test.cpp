@@ -1,4 +1,4 @@
-// Logits that are no distribution are refused by draws, which name the entry, in every mode.
+// Draws refuse logits that are not a distribution and name the entry, in every mode.
 #include <cmath>
 
 #include "reel/tests/modes.h"

@@ -11,7 +11,7 @@ struct Model {
   Tensor output;
 };
 
-/// A table of 4 rows of 2.
+/// A table of 4 rows of 2 elements.
 Tensor table() { return tensor({{1., 2.}, {3., 4.}, {5., 6.}, {7., 8.}}, {}, f64); }
 Model model() { return {EmbeddingTable(table()), tensor({0.5, -2.}, {}, f64)}; }
 
@@ -19,8 +19,8 @@ Tensor score(const Model& model, const Tensor& ids) {
   return sum(square(gather(model.words, ids)) * model.output);
 }
 
-/// The rows of f's gradient; their sum is the gradient with respect to a plain tensor, by the same
-/// f, and by central differences.
+/// Returns the rows of f's gradient. Expects that their sum agrees with the gradient of the same f
+/// by a plain tensor, and with central differences.
 template <class F, class... Rest>
 IndexedSlices rows_of(RunMode mode, const F& f, const Model& at, const Rest&... rest) {
   const Model gradient = InMode(grad(f), mode)(at, rest...);
@@ -76,7 +76,7 @@ TEST_P(EmbeddingTableTest, RowsStayWhereABranchThatReadsTheWholeIsNotTaken) {
 }
 
 TEST_P(EmbeddingTableTest, WhatALoopHandsOnIsNoTableAnyMore) {
-  // Nor does it matter whether the loop has run, or who made what it hands on.
+  // The gradient is whole, also if the loop has no iteration, or returns a capture.
   for (const int steps : {0, 2})
     for (const bool is_captured : {false, true}) {
       const auto f = [&](const Model& m) {
@@ -177,7 +177,7 @@ TEST_P(EmbeddingTableTest, EntriesThatHaveEndedAddNothing) {
   rows_of(GetParam(), f, at, tensor({{0, 77, 77}, {3, 1, 1}}, {batch, time}));
 }
 
-// An entry that has ended sees a live one's row of it: a number alone does not say which.
+// A finished entry reads another entry's row, and the row number alone does not tell which.
 TEST_P(EmbeddingTableTest, ATableWithARowForEachEntryHasAWholeGradient) {
   const Dim batch("batch", 4), time("time", tensor({0, 0, 0, 1}, {batch}));
   const auto f = [&](const EmbeddingTable& words) {
@@ -341,7 +341,7 @@ TEST_P(EmbeddingTableTest, AJittedLossUnderATape) {
   ASSERT_TRUE(gradient.words.is_sparse());
   expect_values(gradient.words.slices().indices, {2, 0, 2});
   expect_values(gradient.words.slices().values, {5, -24, 1, -8, 5, -24});
-  // The same graph, where somebody wants it whole.
+  // The same graph, with a gradient by the whole table.
   const auto whole = [&](const Tensor& t) {
     return loss(Model{EmbeddingTable(t), model().output}, tensor({2, 0, 2}));
   };
@@ -368,7 +368,7 @@ TEST_P(EmbeddingTableTest, ATapeByHandAndAPullbackGiveRows) {
 }
 
 TEST_P(EmbeddingTableTest, SecondGradients) {
-  // The squared norm of the first gradient, of which each row counts as often as it was read.
+  // The squared norm of the first gradient, in which each row counts as often as it was read.
   const auto norm = [](const Model& m, const Tensor& ids) {
     const Model g = grad(scanned)(m, ids);
     return sum(square(g.words.to_dense())) + sum(square(g.output));
@@ -481,7 +481,7 @@ TEST(EmbeddingTableSums, GradientsOfTwoPartsOfABatch) {
               a + EmbeddingTable(zeros({3, 2}));
             }).find("gradients of different tables are added"),
             std::string::npos);
-  // Their numbers are no values: adding up or scaling leaves would give other rows.
+  // Row numbers are not values: adding or scaling leaf by leaf would give other rows.
   const auto add_leaves = [](const Tensor& x, const Tensor& y) { return x + y; };
   EXPECT_NE(message_of<StructureError>([&] {
               tree_map(add_leaves, a, b);

@@ -1,4 +1,4 @@
-// An error names the function that the user called, not one that it is made of.
+// An error names the function that the user called instead of a function inside it.
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using Call = std::function<void()>;
 
-/// What comes before the first ": " of the message.
+/// Returns the message's text before the first ": ".
 std::string name_in(const Call& call) {
   const std::string message = message_of<Error>([&] {
     call();

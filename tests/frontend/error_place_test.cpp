@@ -1,4 +1,4 @@
-// Errors say the line of the user's program. This file is compiled with -g1.
+// Errors name the line of the user's program. This file is compiled with -g1.
 #include <stdexcept>
 
 #include "reel/reel.h"
@@ -7,7 +7,7 @@
 namespace reel {
 namespace {
 
-/// The error that fn throws, and the line that it is about.
+/// The error that fn throws, and the line that it names.
 struct Caught {
   std::string what, message, where;
 };
@@ -25,7 +25,7 @@ Caught caught(Fn fn) {
 std::string line_text(int line) { return str("error_place_test.cpp:", line); }
 
 int line_of_gather = 0;
-/// Fails for what the index is, which a trace does not know.
+/// Fails depending on the value of the index, which a trace does not know.
 Tensor third_row(const Tensor& table, const Tensor& place) {
   line_of_gather = __LINE__ + 1;
   return gather(table, place, 0);

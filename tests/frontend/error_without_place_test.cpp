@@ -1,4 +1,4 @@
-// Without debug information an error has no line, and its text is the message.
+// Without debug information an error names no line, and its text is the message.
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

@@ -1,5 +1,5 @@
-// docs/errors.md says what its programs say: each runs here, throws the message that the page
-// shows, and works as the page repairs it.
+// The programs of docs/errors.md: each runs here, throws the message that the page shows, and works
+// after the page's repair.
 #include <fstream>
 #include <sstream>
 
@@ -12,7 +12,7 @@ struct Decoder {
   Tensor step, hidden;
 };
 
-/// Blanks do not count: the page breaks lines where it likes.
+/// Collapses white space, because the page breaks lines freely.
 std::string squeezed(const std::string& text) {
   std::string result;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// Files of other kinds are called what they look like, and not damaged.
+// Errors name the kind that a file of another kind looks like, instead of calling it damaged.
 #include "reel/frontend/file_kind.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// jit: which calls share a trace. The C++ types and the exact values of arguments decide, and no
-// text in them can make two calls alike.
+// jit: calls that share a trace. The C++ types and exact values of arguments decide, and no text in
+// them can make two calls alike.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -79,7 +79,7 @@ TEST_P(JitSignatureTest, ModelsOfEqualLeavesAreTwo) {
   expect_values(apply(Model<Scale>{{{w}, {w}}, Scale{w}, {{"a", {w}}}}, x), {1e4, 2e4});
 }
 
-// Both are called Layer.
+// Another struct named Layer, as in local_scale.
 auto local_shift(const Tensor& w) {
   struct Layer {
     Tensor w;
@@ -242,7 +242,7 @@ TEST_P(JitSignatureTest, NamesOfDimsAreNamesOnly) {
 }
 
 TEST_P(JitSignatureTest, DimsThatLengthsRunOverHaveTheirSizes) {
-  // The ragged dim comes first, so that batch is met as that which its lengths run over.
+  // The ragged dim comes first, so that the signature meets batch first as a dim of its lengths.
   const auto width = run([](const Tensor& x) {
     const Dim batch = x.dims()[1];
     return sum(x, x.dims()[0]) * static_cast<double>(batch.size());
@@ -289,7 +289,7 @@ TEST_P(JitSignatureTest, NumbersAreExact) {
   check(std::uint64_t{1} << 63);
 }
 
-TEST_P(JitSignatureTest, CapturedWithinAStepOfALoop) {  // a trace inside of eager code
+TEST_P(JitSignatureTest, CapturedWithinAStepOfALoop) {  // traces inside of eager code
   const auto apply = run([](const auto& model, const Tensor& x) { return model(x); });
   const Tensor w = tensor({10., 10.});
   const Tensor x = tensor({1., 2.});

@@ -1,4 +1,4 @@
-// jit: how many traces are kept, and what goes with one that is dropped.
+// jit: the number of traces that are kept, and the memory that goes with a dropped one.
 #include "reel/core/memory.h"
 #include "reel/tests/check.h"
 #include "reel/tests/modes.h"
@@ -24,10 +24,10 @@ TEST_P(JitTracesTest, TheLastOnesCalledAreKept) {
   call(2);
   call(1);
   EXPECT_EQ(f.trace_count(), 2);
-  call(3);  // in place of 2
+  call(3);  // replaces 2
   call(1);
   EXPECT_EQ(f.trace_count(), 3);
-  call(2);  // in place of 3
+  call(2);  // replaces 3
   EXPECT_EQ(f.trace_count(), 4);
   call(1);
   call(2);
@@ -79,7 +79,7 @@ TEST_P(JitTracesTest, CapturesGoWithTheirTrace) {
   f(scalar(1., f64));
   w = full({kCount}, 2., f64);
   EXPECT_GE(memory().values.current - before, 2 * kBytes);
-  expect_values(f(ones({1}, f64)), {2 * kCount});  // in place of the first
+  expect_values(f(ones({1}, f64)), {2 * kCount});  // replaces the first
   EXPECT_LT(memory().values.current - before, 2 * kBytes);
 }
 

@@ -1,4 +1,4 @@
-// JsonReader: what is JSON, and what is not.
+// JsonReader: texts that are JSON, and texts that are not.
 #include "reel/frontend/json_reader.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Empty for a text that is one value; otherwise what is wrong.
+/// Returns an empty text for valid JSON, and the reason otherwise.
 std::string error_of(std::string_view text) {
   const JsonReader::Fail fail = [](const std::string& reason) { throw std::runtime_error(reason); };
   JsonReader json(text, 8, fail);

@@ -1,4 +1,4 @@
-// jvp and hvp, against differences and against what a gradient says of the same function.
+// jvp and hvp, compared with differences and with gradients of the same function.
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -34,9 +34,9 @@ class JvpTest : public InEveryMode {
     return result;
   }
 
-  /// f: In -> In, of f64. The tangent is what central differences along `v` give; the scalar
-  /// product with any cotangent is that of v with the gradient; and the same for the tangent of the
-  /// tangent.
+  /// Expects that the tangent of f agrees with central differences along `v`, and that its scalar
+  /// product with any cotangent equals the product of v and the gradient. The same is checked for
+  /// the tangent of the tangent. f: In -> In, of f64.
   template <class F>
   void expect_tangents(const F& f, const In& x) {
     const In v = numbers_like(x, 0.3, kNan);
@@ -237,11 +237,10 @@ TEST_P(JvpTest, PrintsOnceAndInOrder) {
   });
   testing::internal::CaptureStdout();
   expect_values(f(scalar(2.0)), {64});
-  EXPECT_EQ(
-      testing::internal::GetCapturedStdout(),
-      // By tokens, what nothing needs is not printed: the derivative of `last` reads no value.
-      str("first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\n",
-          is_dataflow() ? "" : "last: f32[] 16.0\n"));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            // Dataflow drops effects that no result needs: the derivative of `last` reads no value.
+            str("first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\n",
+                is_dataflow() ? "" : "last: f32[] 16.0\n"));
 }
 
 TEST_P(JvpTest, InsideABody) {
@@ -320,8 +319,8 @@ TEST_P(JvpTest, ErrorsNameTangentsOfOtherTypes) {
             "zeros where it stays.");
 }
 
-// What made a captured ragged dim known in the body was dropped with the capture, and a dead record
-// of the body was taken for the dim's maker.
+// Dropping a capture also dropped the definition of its ragged dim in the body. A dead record was
+// then taken for the definition.
 TEST(JvpTest, LoopThatReadsACaptureWithARaggedDim) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor x = tensor({.1, .2, .3, .4}, {batch, time}, f64);
@@ -354,7 +353,7 @@ TEST_P(JvpTest, ErrorsOfHvpNameIt) {
 }
 
 TEST_P(JvpTest, OfAScanInAScanWhoseEntriesEnd) {
-  // Of the inner loop's gradient a trace needs but the number of iterations.
+  // A trace needs only the number of iterations of the inner loop's gradient.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   using In = std::pair<Tensor, Tensor>;
   const auto f = [&](const In& in) {

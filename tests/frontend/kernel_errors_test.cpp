@@ -1,5 +1,5 @@
-// What kernels throw that names nothing, and memory that is not there: the op and the iteration are
-// named in every mode.
+// Errors of kernels that name nothing, and failed allocations: messages name the op and the
+// iteration in every mode.
 #include <gtest/gtest.h>
 
 #include <exception>

@@ -1,4 +1,4 @@
-// Nothing that is written, read or said depends on the locale of the program.
+// Files, texts and messages do not depend on the program's locale.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class LocaleTest : public InOwnFolder {
  protected:
   LocaleTest() : InOwnFolder("file") {}
 
-  /// What make() returns is the same in another locale.
+  /// Expects that make() returns the same in another locale.
   template <class Make>
   static void expect_same(const Make& make) {
     const std::string expected = make();
@@ -80,7 +80,7 @@ TEST_F(LocaleTest, WhatIsPrintedIsTheSame) {
   expect_same([] { return counted(12345, "step") + fixed_text(1234.56, 1) + digits_text(0.5, 3); });
 }
 
-/// A user's stream has another locale than the classic one, and tensors are printed alike.
+/// A stream with the user's locale prints tensors as one with the classic locale.
 TEST_F(LocaleTest, ValuesOnTheUsersStreamAreTheSame) {
   const auto printed = [](const auto& value) {
     std::ostringstream out;
@@ -132,7 +132,7 @@ TEST_F(LocaleTest, ProgressIsTheSame) {
   });
 }
 
-/// Traces do not come twice because the locale has changed.
+/// A new locale must not cause a second trace.
 TEST_F(LocaleTest, OneTraceServesEveryLocale) {
   const auto traced = jit(wide_loop);
   traced(ones({1500}));

@@ -1,4 +1,4 @@
-// The gradient of logsumexp is softmax: it adds up to 1 however large its values are.
+// The gradient of logsumexp is softmax, which sums to 1 even for large values.
 #include <cmath>
 
 #include "reel/tests/modes.h"
@@ -43,7 +43,7 @@ TEST_P(LogSumExpTest, SecondGradientsFarFromZero) {
   expect_values(second(full({2}, 1e7)), {-.5, .5});
 }
 
-/// Of a forward pass in the logarithm: each position's state probabilities add up to 1.
+/// The forward algorithm in the log domain: at each position the state probabilities sum to 1.
 TEST_P(LogSumExpTest, PosteriorsOfAMarkovModelAddUpToOne) {
   const std::int64_t steps = 1000;
   const auto f = run(grad([](const Tensor& emissions) {

@@ -1,4 +1,4 @@
-// docs/long_sequences.md says what its programs do: each runs here.
+// The programs of docs/long_sequences.md: each runs here and does as the page says.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,5 +1,6 @@
-// Sums of very many f32 terms: updates of one place, the gradient of a table, and the gradient of a
-// parameter that a loop reads in every iteration. No term is lost, and few terms keep their bits.
+// Sums of very many f32 terms: updates of one element, the gradient of a table, and the gradient of
+// a parameter that a loop reads in every iteration. No term is lost, and sums of few terms keep
+// their bits.
 #include <cmath>
 
 #include "reel/tests/modes.h"
@@ -12,7 +13,7 @@ REEL_IN_EVERY_MODE(LongSumsTest);
 
 constexpr std::int64_t kMany = 3000000;
 
-/// 0.1 to 1.6 times a power of two, so that no sum of these is exact.
+/// Returns numbers from 0.1 to 1.1 whose sums are not exact.
 Tensor uneven(std::int64_t count) { return mod(range(count, f32) * 0.618034, 1.) + 0.1; }
 
 TEST_P(LongSumsTest, ManyUpdatesOfOnePlace) {
@@ -53,7 +54,7 @@ TEST_P(LongSumsTest, FewUpdatesHaveTheBitsOfFloatsInOrder) {
   expect_same_bits(f(x), tensor({sum}));
 }
 
-/// Of a parameter that each iteration multiplies by its element.
+/// Returns the gradient by a parameter that each iteration multiplies by its element.
 Tensor gradient_of_iterations(const Tensor& w, const Tensor& xs) {
   return grad([&](const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& s) { return std::pair{w * x, s}; };

@@ -1,4 +1,4 @@
-// Dims as leaves of a loop's state, which change from iteration to iteration: while_loop.
+// while_loop with Dims as leaves of the state, which change from iteration to iteration.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -13,7 +13,7 @@ struct History {
   Dim d;
 };
 
-/// Appends the columns of x, from the first on, to a history that starts empty.
+/// Appends the columns of x, one by one, to a history that starts empty.
 template <class Start>
 auto append_columns(Start start) {
   return [start](const Tensor& x, const Tensor& count) {
@@ -77,7 +77,7 @@ TEST_P(LoopDimsTest, GradientsOfAnyOrderGoThroughAGrowingState) {
   check(ragged_start);
 }
 
-/// Every iteration reads the whole history, and writes it anew.
+/// Every iteration reads the whole history and writes all of it anew.
 TEST_P(LoopDimsTest, GradientOfABodyThatReadsItsHistory) {
   const Dim batch("batch", 2);
   const auto loss = [&](const std::pair<Tensor, Tensor>& xw) {
@@ -138,7 +138,7 @@ TEST_P(LoopDimsTest, ADimThatNeverChangesStaysWhatItWas) {
   expect_values(s.h, {9, 36, 81, 9, 36, 81});
 }
 
-/// Beams whose number changes, and histories with a length for each.
+/// Beams whose number changes, with a history of its own length for each.
 struct Beams {
   Tensor h;
   Dim beam, d;
@@ -151,7 +151,7 @@ TEST_P(LoopDimsTest, LengthsOfADimMayRunOverAnotherThatChanges) {
     const Beams s =
         while_loop([](const Beams& s) { return max(s.d.lengths()) < 3; },
                    [&](const Beams& s) {
-                     // Twice as many beams, of which the second half repeats the first.
+                     // Doubles the beams; the second half repeats the first.
                      const Dim more = s.beam * 2;
                      const Tensor from = mod(range(more), s.beam.lengths());
                      const Dim copies("hist", gather(s.d.lengths(), from, s.beam));
@@ -228,7 +228,7 @@ TEST_P(LoopDimsTest, AJittedStepTakesAHistoryThatGrowsFromCallToCall) {
   EXPECT_EQ(two_steps.trace_count(), 1);
 }
 
-/// Nobody asks for the tensors: the Dim alone comes out.
+/// Only the Dim of the result is used, and none of its tensors.
 TEST_P(LoopDimsTest, TheDimOfAHistoryMayBeAllThatIsUsed) {
   const Dim batch("batch", 2), column("column", 3);
   const auto f = run([](const Tensor& x, const Tensor& count) {

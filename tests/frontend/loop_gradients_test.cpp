@@ -1,5 +1,5 @@
-// Gradients of loops and conds in a trace: loops in loops over one dim, values with lengths over
-// the loop's dim, paths that lead nowhere, and the order in which contributions are added up.
+// Gradients of loops and conds in a trace: nested loops over one dim, values with lengths over the
+// loop's dim, cotangents that reach nothing, and the order of sums.
 #include <limits>
 
 #include "reel/tests/gradients.h"
@@ -13,7 +13,7 @@ REEL_IN_EVERY_MODE(LoopGradientsTest);
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// The gradient of a function's gradient, summed.
+/// Returns the gradient of the summed sine of f's gradient.
 template <class F>
 auto second(F f) {
   return grad([f](const Tensor& x) { return sum(sin(grad(f)(x))); });
@@ -48,7 +48,7 @@ TEST_P(LoopGradientsTest, OfLoopsInLoopsOverOneDim) {
 }
 
 TEST_P(LoopGradientsTest, OfAStateWhoseLengthsRunOverTheLoopsDim) {
-  // Inside the loop there are no entries for the lengths to end: all of time counts.
+  // Inside the loop there are no entries for the lengths, so all of time counts.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = [&](const Tensor& x) {
     return sum(scan(Scan{.spatial_dim = batch,
@@ -95,7 +95,7 @@ TEST_P(LoopGradientsTest, SlicesAlongTheDimOfLengthsHaveNoPadding) {
 }
 
 TEST_P(LoopGradientsTest, OfWhatIsSummedOverEntriesThatHaveEnded) {
-  // Both entries show the first one when the second has ended: it counts twice.
+  // After the second entry has finished, both entries show the first one, which counts twice.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor x = tensor({.2, .3, .4, 0.}, {batch, time}, f64);
   const auto loss = [&](const Tensor& c) {
@@ -107,7 +107,7 @@ TEST_P(LoopGradientsTest, OfWhatIsSummedOverEntriesThatHaveEnded) {
 }
 
 TEST_P(LoopGradientsTest, OfAScanThatAConditionEndsBeforeItsSlicesDo) {
-  // The stacks of the loop are shorter than xs; the gradient of xs is not.
+  // The loop's stacks are shorter than xs; the gradient of xs is not.
   const Dim batch("batch", 2), in("in", 3);
   const auto loss = [&](const std::pair<Tensor, Tensor>& x) {
     return sum(scan(Scan{.spatial_dim = in,
@@ -131,7 +131,7 @@ TEST_P(LoopGradientsTest, OfAScanThatAConditionEndsBeforeItsSlicesDo) {
 }
 
 TEST_P(LoopGradientsTest, OfATracedFunctionWhoseLoopReadsNoneOfItsSlices) {
-  // time is known from x alone, which nothing in the body depends on.
+  // time is known from x alone, on which no result of the body depends.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto f = run([&](const Tensor& x) {
     const Dim time = x.dim("time");
@@ -169,7 +169,7 @@ TEST_P(LoopGradientsTest, WhatNoPathLeadsToGetsNoZeros) {
 
 // ---- What no iteration reads --------------------------------------------------------------------
 
-/// Where nobody reads `bad`, which is not differentiable, its cotangent is none, and not zeros.
+/// Not differentiable. If `bad` is not read, it must get no cotangent at all instead of zeros.
 Tensor bad(const Tensor& x) { return sqrt(x - x); }
 
 TEST_P(LoopGradientsTest, OfABranchThatNoIterationTakes) {
@@ -263,7 +263,7 @@ TEST_P(LoopGradientsTest, OfABranchInABranchAndOfOneInACalledFunction) {
 }
 
 TEST_P(LoopGradientsTest, OfWhatALoopInALoopSavesAndNobodyReads) {
-  // Each iteration saves a list; the cotangent of these lists is a list of empty ones.
+  // Each iteration saves a list; the cotangent of these lists is a list of empty lists.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = run([&](const Tensor& x) {
     const auto inner = [&] {
@@ -282,7 +282,7 @@ TEST_P(LoopGradientsTest, OfWhatALoopInALoopSavesAndNobodyReads) {
 }
 
 TEST_P(LoopGradientsTest, TheLastZeroIterationsOfAListHaveSomeType) {
-  // The gradient of a gradient saves a list whose elements' dim is born in each iteration.
+  // The gradient of a gradient saves a list whose elements have a dim that each iteration makes.
   const Dim batch("batch", 2);
   const auto loss = run([&](const Tensor& x) {
     const auto body = [&](const Tensor& s) {
@@ -302,7 +302,7 @@ TEST_P(LoopGradientsTest, TheLastZeroIterationsOfAListHaveSomeType) {
   expect_values(second(loss)(tensor({1., 2.}, {batch}, f64)), {0, 0});
 }
 
-/// Eager contributions are added up in the order of a graph.
+/// Eager mode adds contributions in the order of a graph.
 class OrderOfSumsTest : public ::testing::Test {
  protected:
   template <class F>

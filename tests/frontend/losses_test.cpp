@@ -236,7 +236,7 @@ TEST_P(LossesTest, BinaryCrossEntropyIsAccurateEverywhere) {
     expect(dtype, 1000, 1, 0, 0, 0);
     expect(dtype, 1000, 0, 1000, 1, tolerance);
     expect(dtype, -3, 1, std::log1p(std::exp(3.0)), -1 / (1 + std::exp(-3.0)), 2 * tolerance);
-    // Where 1 + exp(-|x|) is rounded, the value is still right in all its digits.
+    // If 1 + exp(-|x|) is rounded, the value is still accurate in all digits.
     for (const double x : {-20.0, -12.0, -8.0}) {
       const Tensor value = binary_cross_entropy(full({n}, x, dtype), zeros({n}, dtype));
       const double exact = std::log1p(std::exp(x));
@@ -262,7 +262,7 @@ TEST_P(LossesTest, BinaryCrossEntropyOfInfiniteLogits) {
   EXPECT_TRUE(std::isnan(values_of(f(tensor({kNan}), tensor({1.})).first)[0]));
 }
 
-/// Equal, and of the same sign where they are zeros.
+/// Expects zeros without a sign.
 void expect_zeros_without_sign(const Tensor& x) {
   for (const double value : values_of(x)) {
     EXPECT_EQ(value, 0);
@@ -300,7 +300,7 @@ TEST_P(LossesTest, ZeroHasNoSign) {
         zeros({none}));
   check([&](const Tensor& x) -> Tensor { return mean_squared_error(x, zeros({none})); },
         zeros({none}));
-  // What is certain has loss 0 too.
+  // A certain prediction has loss 0, too.
   expect_zeros_without_sign(cross_entropy(tensor({0.0, -kInf}), scalar(0), 0));
 }
 

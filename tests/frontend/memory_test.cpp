@@ -1,4 +1,4 @@
-// memory(): bytes by class, held against what is known beforehand.
+// memory(): bytes by class, compared with known sizes.
 #include "reel/core/memory.h"
 
 #include <atomic>
@@ -32,7 +32,8 @@ struct Rnn {
                    .state);
   }
 };
-/// Of all steps; the number of steps is kept too, and no loop's.
+/// Returns the bytes of the residuals of all iterations, without the number of iterations, which
+/// belongs to no loop.
 std::int64_t foretold_bytes(const Tensor& x, const Tensor& w) {
   std::int64_t result = 0;
   for (const KeptValue& value : saved_values(Rnn())(x, w).values)
@@ -68,7 +69,7 @@ TEST(MemoryTest, WhatATapeKeepsIsSavedUntilItIsGone) {
     Tape tape;
     tape.watch(x);
     result = tanh(x);               // its gradient reads the result
-    const Tensor y = sin(*result);  // and this one what is saved already
+    const Tensor y = sin(*result);  // this saves its operand, which is saved already
     EXPECT_EQ(memory().saved.current - before.saved.current, 8000);
     EXPECT_EQ(memory().values.current - before.values.current, 8000);  // y
   }
@@ -94,7 +95,7 @@ TEST(MemoryTest, ALoopsSavedStepsAreThoseThatWereForetold) {
 }
 
 TEST(MemoryTest, APlansMemoryIsCountedOnceAndHeldForTheNext) {
-  // A thread of its own has nothing that other plans have given back.
+  // A new thread has no buffers that other plans have returned.
   std::thread([] {
     const auto f = jit([](Tensor x) { return sum(matmul(tanh(x), transpose(tanh(x), {1, 0}))); });
     const Tensor x = ones({64, 64}, f64);
@@ -112,16 +113,16 @@ TEST(MemoryTest, APlansMemoryIsCountedOnceAndHeldForTheNext) {
 class PolicyMemoryTest : public InEveryMode {};
 
 TEST_P(PolicyMemoryTest, ACheckpointEverySoManySteps) {
-  const std::int64_t every = 256, steps = 8 * every;  // several of a plan's chunks
+  const std::int64_t every = 256, steps = 8 * every;  // several chunks of a plan
   const Rnn loss{Checkpoint::every(every)};
   const Tensor x = steps_of(steps), w = weights();
   const auto gradient =
       run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
   gradient(w);
   const Memory most = peaks_of([&] { gradient(w); });
-  // The state before every so many steps, and which step that is: two numbers.
+  // A checkpoint holds the state and its iteration's number, which takes two numbers.
   const std::int64_t checkpoint = kState + 16;
-  // The first state was there before, unless a plan has copied it.
+  // The first state existed before, unless a plan has copied it.
   EXPECT_GE(most.checkpoints.peak, steps / every * checkpoint - kState);
   EXPECT_LE(most.checkpoints.peak, (steps / every + 1) * checkpoint);
   const std::int64_t of_step = foretold_bytes(x, w) / steps;
@@ -182,7 +183,7 @@ TEST_P(PolicyMemoryTest, ABudgetIsKeptWhereEntriesEnd) {
   const Dim time("time", tensor(lengths, {batch}));
   const Tensor x = ones({time, batch}, f64), w = full({unit}, 0.5, f64);
   constexpr std::int64_t kStep = 8 * 64 * 8;
-  // A plan has two chunks of steps in memory at least.
+  // A plan holds at least two chunks of iterations in memory.
   const std::int64_t unit_steps = GetParam() == RunMode::plan ? 10 : 1;
   for (const std::int64_t budget : {400'000 * unit_steps, 1'000'000 * unit_steps}) {
     const auto gradient = run(grad([&](const Tensor& w) {
@@ -200,7 +201,7 @@ TEST_P(PolicyMemoryTest, ABudgetIsKeptWhereEntriesEnd) {
     gradient(w);
     const Memory most = peaks_of([&] { gradient(w); });
     EXPECT_LE(most.checkpoints.peak, budget / 2 + 2 * kStep);
-    // A step saves three values.
+    // An iteration saves three values.
     EXPECT_LE(most.saved.peak, budget / 2 + 3 * 3 * kStep) << budget;
   }
 }
@@ -213,13 +214,13 @@ TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
       run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
   const Memory most = peaks_of([&] { gradient(w); });
   EXPECT_GT(most.saved.peak, 0);
-  // The window; and per value two blocks that are written and one that is read ahead.
+  // The window; and for each value two blocks in writing and one that is read ahead.
   EXPECT_LE(most.saved.peak, window + 2 * 3 * (1 << 20) + (1 << 18));
   EXPECT_LT(most.saved.peak, foretold_bytes(x, w) / 3);
-  // That is what is foretold, of plans by explain(): PlanMemoryTest.
+  // saved_values predicts this. For plans explain() does: see PlanMemoryTest.
   const KeptValues foretold = saved_values(loss)(x, w);
   if (GetParam() != RunMode::plan && GetParam() != RunMode::chunks) {
-    EXPECT_LE(most.saved.peak, foretold.bytes_in_memory() + 2 * kState);  // a tape has more
+    EXPECT_LE(most.saved.peak, foretold.bytes_in_memory() + 2 * kState);  // a tape holds more
   }
   EXPECT_GE(most.saved.peak, foretold.bytes_in_memory() / 2);
   EXPECT_EQ(foretold.bytes_in_files(), foretold_bytes(x, w));
@@ -234,7 +235,7 @@ class PlanMemoryTest : public ::testing::Test {
   }
 };
 
-// What a plan in chunks has in memory of steps that are run again is whole chunks.
+// A chunked plan holds recomputed iterations in memory as whole chunks.
 TEST_F(PlanMemoryTest, ChunksUnderEachPolicy) {
   const Tensor x = steps_of(4000), w = weights();
   const std::int64_t of_step = 2 * kState;
@@ -268,8 +269,8 @@ TEST_F(PlanMemoryTest, ChunksUnderEachPolicy) {
   }
 }
 
-// The loop goes step by step, or in chunks of its own; what its gradient asks for at a time is in
-// memory once, however many runs it comes of.
+// The loop runs step by step or in chunks of its own. The residuals that its gradient requests at a
+// time must be in memory once, even if they come from several runs.
 TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
   struct Problem {
     LstmCell cell;
@@ -303,7 +304,8 @@ TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
             saved_values(loss(Checkpoint::every(1)))(problem).loops.at(0).bytes;
         const std::int64_t steps = most.saved.peak / of_step;
         EXPECT_EQ(steps, number_behind(text, "of those run again: "));
-        // One chunk of the gradient's, and one of the loop's or what lies between checkpoints.
+        // One chunk of the gradient, and one chunk of the loop or the segment between two
+        // checkpoints.
         const std::string of = " chunks of ";
         const std::int64_t unit = number_behind(text, of), all_steps = problem.x.type().sizes()[0],
                            asked = text.find(of) == text.rfind(of)
@@ -315,8 +317,8 @@ TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
       }
 }
 
-// What a loop inside saves while a step of the outer one goes back is there for a chunk of them,
-// which is the smaller the more that is.
+// The gradient of an outer iteration needs the inner loop's residuals for a chunk of inner
+// iterations. The larger they are, the smaller is the chunk.
 TEST_F(PlanMemoryTest, StepsThatARuleHasRunAgainAroundALoop) {
   const Tensor w = random_normal({16, 16}) * 0.1f, x = random_normal({30, 4, 16});
   const auto run = [&](const Checkpoint& policy) {
@@ -342,7 +344,8 @@ TEST_F(PlanMemoryTest, StepsThatARuleHasRunAgainAroundALoop) {
   }
 }
 
-// Blocks of a value are some steps each, and the gradient asks for a chunk of them in one piece.
+// A block holds several iterations of a value, and the gradient requests a chunk of them as one
+// buffer.
 TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
   const Tensor x = full({600, 16, 256}, 0.1f), first = zeros({16, 256}),
                w = full({256, 256}, 0.01f);
@@ -367,7 +370,7 @@ TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
 }
 
 TEST_F(PlanMemoryTest, BuffersAreThoseThatExplainTells) {
-  // A thread of its own has nothing that other plans have given back.
+  // A new thread has no buffers that other plans have returned.
   std::thread([] {
     const std::int64_t before = memory().buffers.current;
     const auto f = jit([](Tensor x) {

@@ -1,4 +1,4 @@
-// No thread to be had: the work of helper threads is done by the caller.
+// If no thread can be started, the caller does the work of helper threads.
 #include <gtest/gtest.h>
 
 #include <thread>

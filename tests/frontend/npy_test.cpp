@@ -19,7 +19,7 @@ class NpyTest : public InOwnFolder {
 
   std::string bytes() const { return bytes_of(path); }
   void write(const std::string& content) const { InOwnFolder::write(path, content); }
-  /// A file of format 1.0.
+  /// Writes a file of format 1.0.
   void write(const std::string& dictionary, const std::string& data) const {
     const std::size_t length = dictionary.size();
     write("\x93NUMPY\1\0"s + static_cast<char>(length & 255) + static_cast<char>(length >> 8) +
@@ -32,7 +32,7 @@ class NpyTest : public InOwnFolder {
           data);
     return load_npy(path);
   }
-  /// What loading says behind the path.
+  /// Returns the message of loading without the path.
   template <class E = IoError>
   std::string error() const {
     const std::string message = message_of<E>([&] { return load_npy(path); });

@@ -1,5 +1,5 @@
-// What all optimisers owe: the papers' steps, computed here in plain doubles, in every mode; trees
-// of all kinds; one trace of a whole training step; errors.
+// Requirements on all optimisers: the papers' steps, computed here in plain doubles, in every mode;
+// trees of all kinds; one trace for a whole training step; errors.
 #include <functional>
 #include <tuple>
 
@@ -11,14 +11,14 @@ namespace {
 using OptimisersTest = InEveryMode;
 REEL_IN_EVERY_MODE(OptimisersTest);
 
-/// One parameter's next value, from its value and gradient; keeps moments.
+/// Returns a parameter's next value from its value and gradient; keeps moments.
 using ReferenceRule = std::function<double(double p, double g)>;
 
-/// Steps whose gradients change sign and size, and are 0.
+/// Gradients of five steps, which change sign and size, and include zeros.
 const std::vector<std::vector<double>> kGradients{
     {0.1, -3.0, 0.0}, {0.2, 5.0, 0.0}, {-4.0, 1e-9, 0.0}, {0.2, -1.0, 2.0}, {0.7, 3.0, -1.0}};
 
-/// Five steps of an optimiser of three parameters, against as many references.
+/// Expects that five steps of an optimiser of three parameters agree with three references.
 template <class Optimiser, class Run>
 void expect_steps(const Run& run, Optimiser optimiser,
                   const std::function<ReferenceRule()>& reference) {

@@ -1,5 +1,5 @@
-// Recurrent cells against the same formulas in plain C++: outputs, states, ragged batches,
-// gradients; and what is made of cells: recur, stack_cells, bidirectional.
+// Recurrent cells compared with the same formulas in plain C++: outputs, states, ragged batches,
+// gradients; and recur, stack_cells and bidirectional.
 #include <limits>
 
 #include "reel/tests/gradients.h"
@@ -13,7 +13,7 @@ using Numbers = std::vector<double>;
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Column j of v·m, m: {v's size, columns}.
+/// Returns column j of v·m. m: {v's size, columns}.
 double product(const Numbers& v, const Tensor& m, std::size_t columns, std::size_t j) {
   const Numbers values = values_of(m);
   double result = 0;
@@ -97,7 +97,7 @@ Numbers state_numbers(const LstmCell::State& s) {
 Tensor state_energy(const Tensor& h) { return sum(square(h)); }
 Tensor state_energy(const LstmCell::State& s) { return sum(square(s.h)) + sum(s.c); }
 
-/// Every float tensor of a tree drawn afresh, biases and peepholes too.
+/// Returns the tree with every float tensor drawn anew, biases and peepholes too.
 template <class Tree>
 Tree with_random_parameters(const Tree& tree) {
   return tree_map([](const Tensor& x) { return random_normal(x.dims(), x.dtype()) * 0.5; }, tree);
@@ -225,7 +225,7 @@ TEST_P(CellsTest, ZoneoutKeepsUnitsAtItsRatesInTraining) {
   EXPECT_NEAR(share_kept(old.h, next.h, state.h), 0.3, 0.025);  // 4 σ
   EXPECT_NEAR(share_kept(old.c, next.c, state.c), 0.1, 0.016);
   expect_same_bits(output, state.h);
-  // All units, and none.
+  // All units keep their state, or none does.
   const auto kept = step(ZoneoutLstmCell{lstm, 1, 1}).second;
   expect_same_bits(kept.h, old.h);
   expect_same_bits(kept.c, old.c);
@@ -320,7 +320,7 @@ TEST_P(CellsTest, BidirectionalRunsWithinEachEntry) {
   expect_all_close(slice(outputs, out, 3, 5, other), reverse(back.outputs, time), 1e-14);
   expect_all_close(forward, ahead.state, 1e-14);
   expect_all_close(c, back.state.c, 1e-14);
-  // Without a name for both, the result makes one.
+  // If no dim for both directions is given, the result makes one.
   const auto plain = bidirectional(cells.first, cells.second, x, time);
   EXPECT_EQ(plain.outputs.shape(), (std::vector<std::int64_t>{4, 3, 5}));
 }

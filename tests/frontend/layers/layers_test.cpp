@@ -1,4 +1,5 @@
-// Layers without a state: Linear, Embedding, LayerNorm, Dropout, and how their parameters start.
+// Layers without a state: Linear, Embedding, LayerNorm, Dropout, and the initial values of their
+// parameters.
 #include <limits>
 
 #include "reel/tests/gradients.h"

@@ -1,4 +1,4 @@
-// Layers and losses against libtorch's, value and gradient, where that is installed.
+// Layers and losses compared with libtorch's, values and gradients, if libtorch is installed.
 #include <torch/torch.h>
 
 #include "reel/tests/modes.h"
@@ -15,7 +15,7 @@ std::vector<double> values_of(const at::Tensor& x) {
   const at::Tensor flat = x.detach().contiguous();
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
-/// Ours, against theirs with the same order of elements.
+/// Expects libtorch's values in the same order of elements.
 void expect_same(const Tensor& ours, const at::Tensor& theirs, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
   expect_values(ours, values_of(theirs), 1e-12, file, line);
@@ -37,7 +37,7 @@ class TorchTest : public InEveryMode {
     auto [outputs, state] = recur(cell, x, x.dim("time"));
     return sum(square(outputs));
   }
-  /// The same of theirs, which gets each sequence alone.
+  /// Returns libtorch's energy, which gets each sequence alone.
   template <class Net>
   at::Tensor energy_of_torch(Net& net) const {
     at::Tensor total = torch::zeros({}, torch::kFloat64);
@@ -126,7 +126,7 @@ TEST_P(TorchTest, LayerNormAndLosses) {
 }
 
 TEST_P(TorchTest, Ctc) {
-  // Of the second entry's two frames no alignment spells its three labels.
+  // No alignment of the second entry's two frames spells its three labels.
   const Dim spelling("spelling", tensor({2, 3, 0}, {batch}));
   const Tensor labels = tensor({1, 1, 0, 3, 2, 3, 0, 0, 0}, {batch, spelling});
   const at::Tensor logits = to_torch(x).requires_grad_();
