@@ -1,4 +1,4 @@
-// Pictures as data: dot files, what is in a box, lowered graphs, lines of code.
+// Pictures as data: dot files, the contents of boxes, lowered graphs, lines of code.
 #include <fstream>
 #include <map>
 
@@ -20,7 +20,7 @@ using Role = PictureNode::Role;
 
 auto count_to_ten() { return reel::count_to_ten("count \"to\" ten"); }
 
-// Of what abi::__cxa_demangle makes of symbols.
+// Symbols as abi::__cxa_demangle writes them.
 TEST(ShortNameTest, IsThatOfTheFunctionAlone) {
   EXPECT_EQ(short_name("loss(Model const&)"), "loss");
   EXPECT_EQ(short_name("float* mine::loss<std::pair<int, long (*)(int)> >(Model const&)"),
@@ -86,7 +86,7 @@ TEST(PictureTest, TheWholeDotFileOfASmallLoop) {
 )");
 }
 
-/// How many nodes a picture has of every label, the numbers behind it left out.
+/// Returns the number of nodes with each label, without the numbers behind labels.
 std::map<std::string, int> labels(const Picture& picture) {
   std::map<std::string, int> result;
   for (const PictureNode& node : picture.nodes)
@@ -126,7 +126,7 @@ TEST(PictureTest, ALoweredLoopHasTheNodesOfTensorFlow) {
   }
 }
 
-/// Every edge joins things that are in its box, or on a border there.
+/// Expects that every edge joins nodes in its box, or on a border in it.
 void expect_sound(const Picture& picture) {
   const auto parent = [&](int i) { return picture.nodes[static_cast<std::size_t>(i)].parent; };
   for (const PictureEdge& edge : picture.edges) {
@@ -208,7 +208,8 @@ TEST(PictureTest, ValuesOfALoweredGradientHaveTypes) {
       EXPECT_FALSE(type.empty() || type.ends_with(": ")) << node.label;
 }
 
-/// i from 0 to 5, with so many iterations in flight as it says itself and as its caller does.
+/// A recorded loop that counts from 0 to 5. own, of_caller: the bounds on iterations in flight that
+/// the loop and its caller set.
 auto counter_run_with(int own, int of_caller) {
   const auto f = jit(
       [=](const Tensor& i) {
@@ -258,7 +259,7 @@ TEST(PictureTest, DimsAreNotArguments) {
   EXPECT_EQ(ends, (std::vector<std::string>{"argument 0", "result"}));
 }
 
-/// Labels of what a picture has at its upper and lower end.
+/// Returns the labels of a picture's inputs and outputs.
 std::vector<std::string> labels_of_ends(const Picture& picture) {
   std::vector<std::string> result;
   for (const PictureNode& node : picture.nodes)
@@ -293,7 +294,7 @@ TEST(PictureTest, ArgumentsAndResultsHaveThePathsOfTheirLeaves) {
     const auto traced = jit(f, {.executor = executor, .profile = true});
     traced(model, ones({2}));
     EXPECT_EQ(labels_of_ends(picture_of(traced.graph())), expected);
-    // What runs has them too.
+    // The plan's graph and the recorded run have them too.
     if (const Planned planned = planned_graph(traced.graph()); planned.graph) {
       EXPECT_EQ(labels_of_ends(picture_of(*planned.graph, planned.profile)), expected);
     }
@@ -327,8 +328,8 @@ TEST_F(WriteHtmlTest, APageNamesTheLicenceOfWhatItCarries) {
   EXPECT_NE(page.find("Eclipse Public License 2.0"), std::string::npos);
 }
 
-/// Where a page would load something else from: what stands behind words that load, but for data
-/// and parts of the page itself.
+/// Returns the places where a page would load something else: the text behind keywords that load,
+/// except data and parts of the page itself.
 std::vector<std::string> loads(const std::string& page) {
   std::vector<std::string> result;
   for (const std::string word : {"src=", "href=", "url(", "@import", "fetch(", "importScripts("})
@@ -380,7 +381,7 @@ TEST(SourceTest, PassesKeepWhereOpsComeFrom) {
                      {.profile = true});
   for (int i = 0; i < 2; ++i) f(ones({4, 4}), ones({50, 4, 4}));
   const std::string summary = f.profile().summary();
-  // Every op and loop of the plan that took time says where it comes from.
+  // Every op and loop of the plan that took time names its line.
   std::istringstream lines(summary);
   int ops = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-// Policies of what is kept, where loops are asked for in other ways than by scan and while_loop.
+// Memory policies of loops that are made by other functions than scan and while_loop.
 #include <gtest/gtest.h>
 
 #include "reel/tests/gradients.h"
@@ -13,7 +13,7 @@ struct Policy {
   SwapMemory swap_memory = {};
 };
 
-/// w: [h, to] with as many elements each, x: [time, batch, h].
+/// w: [h, to] of equal sizes, x: [time, batch, h].
 struct Problem {
   Tensor w, x;
   RnnCell cell;
@@ -30,7 +30,7 @@ Problem problem() {
           RnnCell::init(h, Dim("hidden", 3), {.dtype = f64})};
 }
 
-/// A loss under a policy, by the name of the function that makes its loop.
+/// A loss under a policy, named after the function that makes its loop.
 using Loss = std::function<Tensor(const Problem&, const Policy&)>;
 const std::vector<std::pair<const char*, Loss>>& losses() {
   static const std::vector<std::pair<const char*, Loss>> all{
@@ -45,7 +45,7 @@ const std::vector<std::pair<const char*, Loss>>& losses() {
        }},
       {"map",
        [](const Problem& p, const Policy& policy) {
-         // What it gives would be kept anyway.
+         // Without the sine, its result would be saved anyway.
          return sum(map([&](const Tensor& row) { return sin(p.step(row, row)); }, p.x,
                         {.spatial_dim = p.x.dim("time"),
                          .checkpoint = policy.checkpoint,
@@ -102,7 +102,7 @@ TEST_P(PoliciesEverywhereTest, ChangeNoGradient) {
       expect_same_bits(actual.x, expected.x);
       expect_same_bits(actual.w, expected.w);
       expect_same_bits(actual.cell.recurrent_weight, expected.cell.recurrent_weight);
-      // A plan has all steps of some of these in one chunk, which is a block.
+      // Some plans run all iterations as one chunk, which is one block.
       if (policy.swap_memory.spill() && GetParam() != RunMode::plan) {
         EXPECT_GT(blocks.written(), 0);
       }
@@ -118,7 +118,7 @@ TEST_P(PoliciesEverywhereTest, TruncateInRecur) {
     };
     return run(grad(loss))(p.x);
   };
-  // What the steps behind a cut lead to does not reach the steps before it.
+  // Gradients from behind a cut do not reach iterations in front of it.
   const Tensor x = gradient(4), whole_x = gradient(9);
   const Dim& time = p.x.dim("time");
   EXPECT_EQ(values_of(slice(x, time, 0, 8)), std::vector<double>(8 * 2 * 3));

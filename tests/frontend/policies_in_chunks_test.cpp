@@ -1,6 +1,6 @@
-// Policies of loops that a plan runs in chunks: gradients have the bits of keeping all there, too.
-// Chunks are cut from the first step on, whatever the policy: sums over steps add up the same terms
-// in the same order.
+// Memory policies of loops that a plan runs in chunks: gradients have the same bits as with all
+// residuals saved. Chunks are counted from the first iteration under every policy, so sums over
+// iterations add the same terms in the same order.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// Two cells, and a sequence.
+/// Two cells, a readout and a sequence.
 struct Problem {
   LstmCell first;
   GruCell second;
@@ -32,7 +32,7 @@ Tensor forwards(const Problem& at, const LoopPolicy& policy) {
 Tensor backwards(const Problem& at, const LoopPolicy& policy) {
   return squares_of_states(at.first, at.x, policy, true);
 }
-/// Of what a body with the first cell's state gives.
+/// Returns the summed squares of a scan's outputs, with the first cell's state.
 template <class Body>
 Tensor squares_of(const Body& body, const Problem& at, const LoopPolicy& policy) {
   return sum(square(scan(Scan{.spatial_dim = at.x.dim("time"),
@@ -83,7 +83,7 @@ struct Model {
 };
 struct InChunks {
   Model model;
-  int steps, chunk;  ///< 0: as many as the plan takes by itself
+  int steps, chunk;  ///< iterations per chunk; 0: the plan's choice
 };
 
 class PoliciesInChunksTest : public ::testing::TestWithParam<InChunks> {
@@ -112,7 +112,8 @@ TEST_P(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   };
   const auto keeps_all = make({});
   const auto [value, gradient] = call(keeps_all);
-  // Loops that were written, and their gradients: lines without a number behind a point.
+  // Checks the loops that were written, and their gradients; inner loops have a number behind a
+  // point.
   const auto expect_chunks = [&](const std::string& text) {
     EXPECT_EQ(count(text, " steps, in ") > 0, c.chunk || c.steps > 64) << text;
     EXPECT_EQ(count(text, "\nloop "), count(text, " steps, in ")) << text;
@@ -142,7 +143,7 @@ std::string name_of(const ::testing::TestParamInfo<InChunks>& info) {
   const std::string chunk = info.param.chunk ? str("ByTwos") : str("ByItself");
   return str(info.param.model.name, info.param.steps, chunk);
 }
-// One chunk; two, of which the second is a step shorter; three and more.
+// One chunk; two, the second an iteration shorter; three and more.
 INSTANTIATE_TEST_SUITE_P(Lengths, PoliciesInChunksTest,
                          ::testing::Values(InChunks{kForwards, 1, 0}, InChunks{kForwards, 40, 0},
                                            InChunks{kForwards, 64, 0}, InChunks{kForwards, 97, 0},
@@ -162,10 +163,10 @@ INSTANTIATE_TEST_SUITE_P(ByTwos, PoliciesInChunksTest,
                                            InChunks{kRule, 21, 2}, InChunks{kLayers, 21, 2}),
                          name_of);
 
-/// How the loop in each step of the policy's runs.
+/// The kind of the inner loop in each iteration.
 enum class Inside { counts, goes_along_a_dim, goes_along_a_piece };
 
-/// A loop in every step, which keeps all: of so many steps.
+/// A loop with a policy around inner loops of `inner` iterations, which save all residuals.
 auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) {
   return [=](const Problem& at) {
     using State = LstmCell::State;
@@ -194,7 +195,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
   };
 }
 
-// Loops inside run in chunks of their own steps, without a policy too.
+// Inner loops are chunked by their own iterations, also without a policy.
 TEST(PoliciesOfLoopsInsideTest, GradientsHaveTheBitsOfKeepingAll) {
   for (const Inside inside : {Inside::counts, Inside::goes_along_a_dim, Inside::goes_along_a_piece})
     for (const auto& [steps, inner] : {std::pair{1, 3}, {7, 5}, {100, 3}, {131, 2}, {40, 60}}) {

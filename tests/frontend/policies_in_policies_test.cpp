@@ -1,5 +1,5 @@
-// Policies on every loop of a nest, beyond the first gradient: jvp, hvp and gradients that a body
-// takes, of loops inside that end by a condition or are ragged, and of states that grow.
+// Memory policies on every loop of a nest, beyond first gradients: jvp, hvp and gradients taken in
+// a body, inner loops that are ragged or end by a condition, and states that grow.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -32,8 +32,8 @@ class PoliciesInPoliciesTest : public UnderPolicies {
             {"every 2, recompute", {Checkpoint::every(2).where(recomputes)}},
             {"every 2, recompute, in a file", {Checkpoint::every(2).where(recomputes), true}}};
   }
-  /// Derivatives of f at x: the gradient, in the direction v, the Hessian times v, and both ways to
-  /// derive a jvp once more.
+  /// Returns derivatives of f at x: the gradient, the derivative along v, the Hessian times v, and
+  /// both ways to differentiate a jvp again.
   std::vector<Tensor> derivatives(const Function& f, const Tensor& x, const Tensor& v) const {
     const auto along = [f](const Tensor& x, const Tensor& v) { return jvp(f, x, v).second; };
     const auto twice = [=](const Tensor& x, const Tensor& v) {
@@ -46,7 +46,7 @@ class PoliciesInPoliciesTest : public UnderPolicies {
             run([f](const Tensor& x, const Tensor& v) { return hvp(f, x, v); })(x, v),
             run(twice)(x, v), run(of_tangent)(x, v)};
   }
-  /// f under the policies of both loops has the derivatives of f without any.
+  /// Expects that f has the same derivatives with policies on both loops as without.
   void expect_same_derivatives(
       const std::function<Function(const LoopPolicy& outer, const LoopPolicy& inner)>& make,
       const Tensor& x, const Tensor& v, bool has_inner) const {
@@ -66,7 +66,7 @@ class PoliciesInPoliciesTest : public UnderPolicies {
 };
 REEL_IN_EVERY_MODE(PoliciesInPoliciesTest);
 
-/// Twice the sum of x² + 4x² + 16x² + 64x²: x doubles while it is below 9. So 170 x² at 1.1.
+/// Twice the sum of x² + 4x² + 16x² + 64x², because x doubles while it is below 9: 170 x² at 1.1.
 Function doubling(const LoopPolicy& outer, const LoopPolicy& inner) {
   return [=](const Tensor& x) -> Tensor {
     const auto pass = [&](const Tensor& i, const Tensor& total) {
@@ -104,7 +104,7 @@ TEST_P(PoliciesInPoliciesTest, ALoopInsideThatMakesADim) {
     }
 }
 
-// Entries that end one after the other, in a nest, with everything in small blocks of files.
+// Entries finish one after the other in a nest, with all residuals in small blocks of files.
 TEST_P(PoliciesInPoliciesTest, ALoopInsideWhoseEntriesEndOneByOne) {
   const Tensor x = tensor({1.1, 4.0, 9.5}, {Dim("batch", 3)}, f64),
                v = tensor({2., -1., .5}, x.dims(), f64);
@@ -141,7 +141,7 @@ TEST_P(PoliciesInPoliciesTest, AGradientThatABodyTakes) {
   expect_same_derivatives(descent, x, scalar(0.7, f64), true);
 }
 
-/// (.09 + x0²) + (.09 + x0² + x1²), of a vector that grows.
+/// (.09 + x0²) + (.09 + x0² + x1²), with a vector that grows.
 Function sum_of_squares(const LoopPolicy& policy, const LoopPolicy&) {
   return [=](const Tensor& x) -> Tensor {
     const auto body = [&](const Tensor& i, const Tensor& h, const Tensor& t) {
@@ -169,7 +169,7 @@ struct GrowingMatrix {
   SparseTensor m;
   Tensor v;
 };
-/// v <- (m + 1) v, with a matrix that gains the element sin(x_i) at (0, 1) in each step.
+/// v <- (m + 1) v, with a matrix that gains the element sin(x_i) at (0, 1) in each iteration.
 Function sparse_products(const LoopPolicy& policy, const LoopPolicy&) {
   return [=](const Tensor& x) -> Tensor {
     const SparseTensor start{tensor({0, 0}, {1, 2}), tensor({.3}, {}, f64), tensor({2, 2})};

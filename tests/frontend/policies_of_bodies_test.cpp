@@ -1,6 +1,6 @@
-// Policies of loops whose bodies have other loops, branches, lists and draws in them: gradients
-// have the bits of keeping all, in every mode. Such bodies have products of their steps, whose sums
-// have other bits where they are added up otherwise.
+// Memory policies of loops whose bodies contain other loops, branches, lists and draws: gradients
+// have the same bits as with all residuals saved, in every mode. The bodies contain products whose
+// sums over iterations would have other bits in another order.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-/// w, u: [h, to] with as many elements each, x: [time, batch, h].
+/// w, u: [h, to] of equal sizes, x: [time, batch, h].
 struct Problem {
   Tensor w, u, x;
 
@@ -21,7 +21,7 @@ struct Problem {
   Tensor times(const Tensor& h, const Tensor& matrix) const {
     return rename(matmul(h, matrix, this->h()), matrix.dims()[1], this->h());
   }
-  /// An RNN, with a product that waits for no state.
+  /// An RNN, with a product that does not depend on the state.
   Tensor step(const Tensor& h, const Tensor& x) const {
     return tanh(times(h, w) + times(tanh(x), u));
   }
@@ -34,10 +34,10 @@ Problem problem(std::int64_t steps) {
           random_normal({time, batch, h})};
 }
 
-/// What a step makes of a slice and the state, under a policy of what is inside.
+/// Computes an iteration from a slice and the state. The policy is for inner loops.
 using Step =
     std::function<Tensor(const Problem&, const LoopPolicy&, const Tensor& x, const Tensor& h)>;
-/// A loss: of a loop under the first policy, of loops inside under the second.
+/// A loss. The first policy is for its loop, the second for inner loops.
 using Loss = std::function<Tensor(const Problem&, const LoopPolicy&, const LoopPolicy&)>;
 
 Tensor plain_step(const Problem& p, const LoopPolicy&, const Tensor& x, const Tensor& h) {
@@ -48,7 +48,7 @@ Tensor counted_inside(const Problem& p, const LoopPolicy& policy, const Tensor& 
   return fori_loop(0, 3, [&](const Tensor&, const Tensor& h) { return p.step(h, x); }, h,
                    {.checkpoint = policy.checkpoint, .swap_memory = policy.swap_memory});
 }
-/// Of unknown length: two steps to five.
+/// A loop of unknown length, from two to five iterations.
 Tensor while_inside(const Problem& p, const LoopPolicy& policy, const Tensor& x, const Tensor& h) {
   const auto goes_on = [](const Tensor& k, const Tensor& h) {
     return k < 2 || (sum(h) > 1.f && k < 5);
@@ -102,7 +102,7 @@ Tensor branches(const Problem& p, const LoopPolicy&, const Tensor& x, const Tens
 Tensor draws(const Problem& p, const LoopPolicy&, const Tensor& x, const Tensor& h) {
   return p.step(h * random_uniform({p.batch(), p.h()}, 0.5, 1.5), x);
 }
-/// What it captures has the dim that the loop goes along.
+/// Captures a tensor along the loop's own dim.
 Tensor attends(const Problem& p, const LoopPolicy&, const Tensor& x, const Tensor& h) {
   const Tensor weights = softmax(sum(p.x * h, p.h()), p.time());
   return p.step(h, x + sum(weights * p.x, p.time()));
@@ -213,7 +213,7 @@ TEST_P(PoliciesOfBodiesTest, GradientsHaveTheBitsOfKeepingAll) {
   EXPECT_GT(blocks.written(), 0);
 }
 
-// More chunks than one of the loop around, and of those inside.
+// Long enough for several chunks of the outer and the inner loops.
 TEST(PoliciesOfBodiesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   for (const Case& c : cases()) {
     const Problem p = problem(70);

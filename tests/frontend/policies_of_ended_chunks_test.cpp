@@ -1,5 +1,6 @@
-// Policies of loops whose entries end one by one, and of plain lengths that no chunk divides: plans
-// run them in chunks, too, and gradients have the bits of keeping all.
+// Memory policies of loops whose entries finish one by one, and of plain lengths that no chunk
+// divides: plans run them in chunks, too, and gradients have the same bits as with all residuals
+// saved.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// An LSTM over so many steps, in f32.
+/// An LSTM over many time steps, in f32.
 struct LongRun {
   LstmCell cell;
   Tensor x;
@@ -20,8 +21,8 @@ auto long_loss(const LoopPolicy& policy) {
   return [policy](const LongRun& run) { return squares_of_states(run.cell, run.x, policy); };
 }
 
-// Chunks are cut from the first step on, whatever the policy: sums over steps add up the same terms
-// in the same order.
+// Chunks are counted from the first iteration under every policy, so sums over iterations add the
+// same terms in the same order.
 TEST(PoliciesOfEndedChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   const Dim batch("batch", 4), in("in", 8);
   for (const Dim& time : {Dim("time", tensor({320, 1000, 17, 700}, {batch})),
@@ -50,7 +51,7 @@ TEST(PoliciesOfEndedChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   }
 }
 
-/// An RNN over plain dims, or over entries that end: rows enough to be cut into blocks.
+/// An RNN over plain dims, or over entries that finish, with enough rows for row blocks.
 struct WideRun {
   Tensor in, recurrent, x;
 };
@@ -110,7 +111,7 @@ TEST(PoliciesOfEndedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivis
   EXPECT_GT(blocks.written(), 0);
 }
 
-/// A step with weights over entries that end, in f64.
+/// Weights and input of an RNN over entries that finish, in f64.
 struct MixedRun {
   Tensor recurrent, in, out, x;
 };
@@ -119,7 +120,7 @@ Tensor times(const Tensor& a, const Tensor& weight) {
   const Dim from = weight.dims()[0], to = weight.dims()[1];
   return rename(matmul(a, weight, from), to, from);
 }
-/// Steps in which entries have a part in each other's states, or may have.
+/// Returns bodies in which entries read each other's states, or may read them.
 std::vector<std::pair<const char*, MixingStep>> mixing_steps() {
   const auto plain = [](const MixedRun& run, const Tensor& x, const Tensor& h) {
     return tanh(times(h, run.recurrent) + times(x, run.in));
@@ -166,8 +167,8 @@ auto mixed_loss(const MixingStep& step, const LoopPolicy& policy) {
   };
 }
 
-// What a step that mixes entries has made again is a slice for what comes after it, as what was
-// kept is: the product that gives the gradient of `out` leaves the loop in both.
+// If a body mixes entries, recomputed values are slices for later ops, as saved residuals are. The
+// product that makes the gradient of `out` leaves the loop in both cases.
 TEST(PoliciesOfEndedChunksTest, StepsThatMixEntriesHaveThemToo) {
   manual_seed(5);
   const Dim batch("batch", 5), unit("unit", 6), to("to", 6);

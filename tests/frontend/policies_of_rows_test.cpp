@@ -1,5 +1,5 @@
-// Policies of loops with rows enough to be cut into blocks, and of products whose bits go by how
-// many rows they are taken of: whatever is kept, a plan's gradients have the bits of keeping all.
+// Memory policies of loops with enough rows for row blocks, and of products whose bits depend on
+// the number of rows: a plan's gradients have the same bits as with all residuals saved.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,7 +31,7 @@ using Step = std::function<Tensor(const Model&, const Tensor& x, const Tensor& h
 Tensor plain_step(const Model& m, const Tensor& x, const Tensor& h) {
   return tanh(matmul(x, m.u) + matmul(h, m.w));
 }
-/// Its gradient waits for the step behind, and what a rule computes again for nobody.
+/// The gradient waits for the step behind it, but ops that a rule recomputes do not.
 Tensor deep_step(const Model& m, const Tensor& x, const Tensor& h) {
   return tanh(matmul(tanh(matmul(h, m.w) + x), m.v) + matmul(tanh(x), m.u));
 }
@@ -39,7 +39,7 @@ Tensor branch_step(const Model& m, const Tensor& x, const Tensor& h) {
   return cond(
       sum(h) < 0.5f, [&] { return plain_step(m, x, h); }, [&] { return tanh(matmul(h, m.v) + x); });
 }
-/// Weights that are made of others in the body.
+/// The body computes its weights from others.
 Tensor turned_step(const Model& m, const Tensor& x, const Tensor& h) {
   return tanh(matmul(x, m.u) + matmul(h, transpose(m.w, {1, 0})));
 }
@@ -51,8 +51,8 @@ Tensor checkpointed_step(const Model& m, const Tensor& x, const Tensor& h) {
   return checkpoint([&](const Tensor& x, const Tensor& h) { return deep_step(m, x, h); })(x, h);
 }
 
-/// Sums over steps are turned and scaled when all is added up; of no steps they are +0 all the
-/// same.
+/// Sums over iterations are transposed and scaled once at the end. Sums over no iterations must be
+/// +0 all the same.
 Tensor minus_step(const Model& m, const Tensor& x, const Tensor& h) {
   return tanh(matmul(h, m.w * 0.5f) - matmul(h, m.w) - matmul(x, -m.u * 2.0f));
 }
@@ -90,7 +90,7 @@ const std::vector<std::pair<const char*, LoopPolicy>>& all_policies() {
   return all;
 }
 
-/// With all gradients, and with that of x alone, which adds up nothing.
+/// Expects the same bits for all gradients, and for the gradient of x alone, which needs no sums.
 void expect_same_bits_under_policies(const char* name, const Step& step, const Sizes& n) {
   const Model m = model(n);
   const auto gradient = [&](const LoopPolicy& policy) {
@@ -126,16 +126,16 @@ TEST_P(PoliciesOfRowsTest, GradientsHaveTheBitsOfKeepingAll) {
   expect_same_bits_under_policies("checkpointed", checkpointed_step, GetParam());
   expect_same_bits_under_policies("minus", minus_step, GetParam());
 }
-// One block of rows and several, matrices in the first cache and beyond the second, a length with
-// fitting divisors and a prime.
+// One row block and several, matrices in the first cache and beyond the second, and a length with
+// suitable divisors and a prime.
 INSTANTIATE_TEST_SUITE_P(Sizes, PoliciesOfRowsTest,
                          ::testing::Values(Sizes{0, 3, 8}, Sizes{70, 2, 8}, Sizes{70, 16, 32},
                                            Sizes{37, 33, 72}, Sizes{40, 16, 200},
                                            Sizes{33, 4, 300}),
                          name_of);
 
-// Beside what has rows the state has what is the same for all of them, and matrices have its dim: a
-// rule that adds up its cotangent again keeps the gradient from being cut into blocks of rows.
+// Part of the state is shared by all rows, and matrices have its dim. A rule that recomputes sums
+// of its cotangent keeps the gradient from being split into row blocks.
 TEST(PoliciesOfStatesTest, WhatIsTheSameForAllRows) {
   const Dim batch("batch", 24), time("time", 5), in("in", 33), hidden("hidden", 64),
       next("next", 64);
@@ -173,7 +173,7 @@ TEST(PoliciesOfStatesTest, WhatIsTheSameForAllRows) {
   }
 }
 
-// What a function under checkpoint() computes again goes as the same written out goes.
+// A function under checkpoint() is recomputed with the same bits as the same ops without it.
 TEST(PoliciesOfFunctionsTest, StepsUnderCheckpointHaveTheBitsOfPlainOnes) {
   for (const Sizes n : {Sizes{70, 16, 32}, Sizes{40, 16, 200}, Sizes{20, 16, 512}}) {
     const Model m = model(n);

@@ -1,6 +1,6 @@
-// Policies of loops whose gradients add up over the steps what is no product: parts of a capture
-// that each entry has its own of, sums in branches. What a rule computes again in the steps is
-// added up where it would have been, had it been kept.
+// Memory policies of loops whose gradients sum terms over iterations that are not products: parts
+// of a capture that differ by entry, and sums in branches. Terms that a rule recomputes are added
+// where they would be added if they had been saved.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,12 +15,12 @@ namespace reel {
 namespace {
 
 struct Model {
-  Tensor w, u, v;  ///< units by `to`
-  Tensor b;        ///< of units
+  Tensor w, u, v;  ///< [units, to]
+  Tensor b;        ///< [units]
   Tensor c;        ///< of entries and units
   Tensor x;        ///< over time
 };
-/// -> what it gives, the next state.
+/// Returns an output and the next state.
 using Step =
     std::function<std::pair<Tensor, Tensor>(const Model&, const Tensor& x, const Tensor& h)>;
 
@@ -28,7 +28,7 @@ Tensor times(const Tensor& a, const Tensor& weight) {
   const Dim from = weight.dims()[0], to = weight.dims()[1];
   return rename(matmul(a, weight, from), to, from);
 }
-/// The same, with the matrix read the other way.
+/// The same product with the matrix transposed.
 Tensor times_turned(const Tensor& a, const Tensor& weight) {
   const Dim to = weight.dims()[0], from = weight.dims()[1];
   return matmul(rename(a, to, from), weight, from);
@@ -52,27 +52,29 @@ std::vector<std::pair<const char*, Step>> all_steps() {
          const Tensor q = cumsum(times(x, m.u) * h, h.dims()[0]);
          return std::pair{times(times(q * m.c, m.v), m.u), tanh(times(q, m.w) * m.c)};
        }},
-      // The cotangent of `next` is a product with what is computed again; the step before waits.
+      // The cotangent of `next` is a product with a recomputed value, and the previous step waits
+      // for it.
       {"a product of a cotangent and of what was saved",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor q = softmax(times(h, m.w) + x, h.dims()[0]);
          const Tensor next = tanh(times(q, m.u) + m.c);
          return std::pair{times(next, m.v) / (1. + square(q)), next};
        }},
-      // Under a rule they are computed again in the steps, and what takes them waits for these.
+      // Under a rule the gate and `next` are recomputed in each iteration, and their readers wait
+      // for them.
       {"a gated readout, its matrix read the other way",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor next = tanh(times(h, m.w) + x);
          return std::pair{sigmoid(times_turned(next, m.v)) * next, next};
        }},
-      // Its cotangents are zero where entries have ended, though several had a part in them.
+      // Its cotangents are zero for finished entries, although several entries contribute to them.
       {"rows times what all entries have",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor q = cumsum(times(x, m.w), h.dims()[1]);
          const Tensor next = q * (sum(x * cumsum(x, h.dims()[1]), h.dims()[0]) * 0.1);
          return std::pair{x * next, tanh(next)};
        }},
-      // Products that are computed again would leave the gradient; no term does for their sake.
+      // Recomputed products could leave the gradient loop, but no term leaves it because of them.
       {"a term beside products that wait for nothing",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor q = square(cumsum(x, h.dims()[1]));
@@ -92,7 +94,8 @@ std::vector<std::pair<const char*, Step>> all_steps() {
              {.checkpoint = Checkpoint::every(2)});
          return std::pair{times_turned(h, m.w) * m.c, tanh(q * m.c)};
        }},
-      // The cotangent of x leaves the gradient, so that it goes in chunks, or would have left it.
+      // The cotangent of x leaves the gradient loop, which therefore runs in chunks, or it would
+      // have left.
       {"no products, and sums over units",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor q = tanh(cumsum(h * m.c, h.dims()[1]));
@@ -109,7 +112,7 @@ std::vector<std::pair<const char*, Step>> all_steps() {
              0, 3, [&](const Tensor&, const Tensor& h) { return tanh(h * m.c + x * m.b); }, h);
          return std::pair{next * m.b, next};
        }},
-      // Nothing leaves its gradient but what is computed again.
+      // Only recomputed values leave its gradient loop.
       {"a sum in a branch",
        [](const Model& m, const Tensor& x, const Tensor& h) {
          const Tensor next = cond(
@@ -120,7 +123,7 @@ std::vector<std::pair<const char*, Step>> all_steps() {
   };
 }
 
-/// has_xs: the loop runs over m.x; else over as many steps.
+/// has_xs: the loop runs over m.x; otherwise over as many iterations.
 auto loss(const Step& step, const LoopPolicy& policy, bool has_xs = true) {
   return [step, policy, has_xs](const Model& m) {
     const Dim time = m.x.dims()[m.x.dims()[0].is_ragged() || m.x.dims()[1].is_ragged()];
@@ -195,7 +198,7 @@ TEST_P(PoliciesOfTermsTest, GradientsHaveTheBitsOfKeepingAll) {
     for (const Sizes n : {Sizes{0, 3, 6}, Sizes{21, 2, 6}, Sizes{21, 5, 40}, Sizes{9, 17, 64}})
       expect_bits_of_keeping_all(name, step, model(n, GetParam()));
 }
-// Steps enough for several chunks, where there are any.
+// Enough iterations for several chunks.
 TEST_P(PoliciesOfTermsTest, OfManySteps) {
   for (const auto& [name, step] : all_steps())
     expect_bits_of_keeping_all(name, step, model({1500, 3, 24}, GetParam()));
@@ -203,7 +206,8 @@ TEST_P(PoliciesOfTermsTest, OfManySteps) {
 INSTANTIATE_TEST_SUITE_P(Lengths, PoliciesOfTermsTest, ::testing::Bool(),
                          [](const auto& of) { return of.param ? "OfEachEntry" : "OfAll"; });
 
-// No chunk divides the loop without slices: under a policy it stacks its products step by step.
+// No chunk divides the loop without slices; under a policy it stacks its products iteration by
+// iteration.
 TEST(PoliciesWithoutSlicesTest, FewRowsAndAMatrixThatIsReadTheOtherWay) {
   const Step step = [](const Model& m, const Tensor&, const Tensor& h) {
     const Tensor next = tanh(times_turned(h, m.w) + m.c);
@@ -216,7 +220,7 @@ TEST(PoliciesWithoutSlicesTest, FewRowsAndAMatrixThatIsReadTheOtherWay) {
   EXPECT_NE(traced.explain().find("sunk: dot"), std::string::npos) << traced.explain();
 }
 
-// What they save is in lists, of which nothing is made for all steps at once.
+// The residuals are in lists, from which nothing is batched across iterations.
 TEST(PoliciesWithoutSlicesTest, TermsOfEntriesThatEnd) {
   const Step step = [](const Model& m, const Tensor&, const Tensor& h) {
     const Tensor next = tanh(times(h, m.w));
@@ -226,7 +230,7 @@ TEST(PoliciesWithoutSlicesTest, TermsOfEntriesThatEnd) {
     expect_bits_of_keeping_all("terms", step, model(n, true), false);
 }
 
-// A readout of few rows that is computed again from slices alone is done as the loop did it.
+// A readout of few rows that is recomputed from slices alone is computed as in the loop.
 TEST(PoliciesOfFewRowsTest, AReadoutThatIsReadTheOtherWay) {
   const Step step = [](const Model& m, const Tensor& x, const Tensor& h) {
     const Tensor next = tanh(h * 0.5 + x);
@@ -236,7 +240,8 @@ TEST(PoliciesOfFewRowsTest, AReadoutThatIsReadTheOtherWay) {
     expect_bits_of_keeping_all("readout", step, model(n, false));
 }
 
-// Of unknown length, and nobody needs it: it keeps nothing from being done for many steps at once.
+// The inner loop has unknown length and an unused result. It must not keep other ops from being
+// batched across iterations.
 TEST(PoliciesOfDeadLoopsTest, GradientsHaveTheBitsOfKeepingAll) {
   const Step step = [](const Model& m, const Tensor& x, const Tensor& h) {
     const auto goes_on = [](const Tensor& k, const Tensor& h) { return k < 2 || sum(h) > 1e9; };

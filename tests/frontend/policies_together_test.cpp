@@ -1,4 +1,4 @@
-// Policies of loops in loops, ragged ones, of unknown length, whose bodies draw, all at once.
+// Memory policies in nested loops that are ragged, of unknown length and draw random numbers.
 #include <gtest/gtest.h>
 
 #include "reel/tests/frontend/policies.h"
@@ -9,7 +9,8 @@ namespace {
 
 class PoliciesTogetherTest : public UnderPolicies {
  protected:
-  /// Over a ragged batch; inside, until what was computed says so, with random numbers.
+  /// A loss over a ragged batch; an inner loop draws random numbers and ends by a condition on its
+  /// state.
   static auto loss(const Tensor& x, const LoopPolicy& outer, const LoopPolicy& inner) {
     return [=](const Tensor& w) {
       const Dim batch = x.dim("batch"), time = x.dim("time");
@@ -57,8 +58,8 @@ class PoliciesTogetherTest : public UnderPolicies {
   }
 };
 
-// Entries that have ended have no part in what the gradient adds up, but live ones have read them:
-// of what was run again, too.
+// Finished entries must not contribute to the gradient, although running entries have read them.
+// Recomputed iterations must respect this as well.
 TEST_P(PoliciesTogetherTest, SecondGradientsWhereStepsMixEntriesThatEnd) {
   const Dim batch("batch", 3), time("time", tensor({6, 1, 4}, {batch}));
   const Tensor x = cast(ones({batch, time}), f64) * 0.4, w = scalar(0.7, f64);

@@ -1,4 +1,4 @@
-// print in the body of a scan whose entries end one by one: what has ended has nothing to show.
+// print in the body of a scan whose entries finish one by one: finished entries print nothing.
 #include <algorithm>
 #include <sstream>
 
@@ -18,7 +18,8 @@ std::string printed_by(const F& f) {
   return testing::internal::GetCapturedStdout();
 }
 
-/// Lines of an executor that overlaps iterations may come in another order.
+/// Expects these lines in any order, because an executor that overlaps iterations may print in
+/// another one.
 template <class F>
 void expect_lines(const F& f, std::vector<std::string> expected) {
   std::istringstream text(printed_by(f));
@@ -87,7 +88,7 @@ TEST_P(PrintedEntriesTest, OfAScanThatAConditionEnds) {
        "iteration 2: f32[batch=3] [4. -  5.]"});
 }
 
-/// Of each word, letters beyond its end and words beyond the sentence's.
+/// Of each word, letters beyond its end and words beyond the sentence's end print nothing.
 TEST_P(PrintedEntriesTest, InALoopInALoop) {
   const Dim batch("batch", 2), words("words", tensor({2, 1}, {batch})),
       letters("letters", tensor({{1, 2}, {2, 0}}, {batch, words}));
@@ -121,7 +122,7 @@ TEST_P(PrintedEntriesTest, OfAReversedScan) {
       {"x, iteration 0: f32[batch=2] [1. 3.]", "x, iteration 1: f32[batch=2] [-  2.]"});
 }
 
-/// A value that entries share, and loops without entries, print as they are.
+/// Values that entries share, and loops without entries, print as they are.
 TEST_P(PrintedEntriesTest, OthersAreWhole) {
   const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch}));
   const auto shared = [&](const Tensor& x) {

@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-/// A stream that may be taken for a terminal, and a clock that goes when it is told to.
+/// Gives tests a stream that may pass for a terminal, and a clock that they move.
 class ProgressTest : public ::testing::Test {
  protected:
   ProgressOptions options(bool is_terminal, int width = 100) {
@@ -19,7 +19,7 @@ class ProgressTest : public ::testing::Test {
             .width = width,
             .clock = [this] { return now_; }};
   }
-  /// What came since the last call.
+  /// Returns the text since the last call.
   std::string shown() {
     const std::string text = out_.str();
     out_.str("");
@@ -34,7 +34,7 @@ TEST_F(ProgressTest, WritesOneLineOverOnATerminal) {
   {
     Progress progress(2000, "training", options(true));
     progress.update(1000, {{"loss", 2.34567}});
-    EXPECT_EQ(shown(), "");  // a moment after the beginning
+    EXPECT_EQ(shown(), "");  // too soon after the start
     now_ += 0.5;
     progress.update(1010, {{"loss", 2.34567}});
     EXPECT_EQ(shown(), "\rtraining: 1,010 of 2,000, loss 2.346, 20 steps/s, 0:50 left\033[K");

@@ -1,5 +1,5 @@
-// Pullbacks that are called in scans whose entries end one by one, which show other dims and values
-// in their bodies than there are outside.
+// Pullbacks that are called in scans whose entries finish one by one. The bodies see other dims and
+// values than the code outside.
 #include <functional>
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace reel {
 namespace {
 
 using In = std::vector<Tensor>;  // xs, x, w, memory
-/// Of x over batch and features, with memory over batch, enc and features.
+/// A function of x, over batch and features, and of memory, over batch, enc and features.
 using Function = std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& memory)>;
 using Pullback = std::function<Tensor(const Tensor&)>;
 using Scanned = std::function<Tensor(const Tensor& xs, const Pullback& pull)>;
@@ -26,7 +26,7 @@ class PullbackEntriesTest : public InEveryMode {
           mask_padding(random_normal({batch, enc, features}, f64))};
   }
 
-  /// Every step hands the pullback a slice of xs.
+  /// Every iteration applies the pullback to a slice of xs.
   static Scanned scanned(bool reverse, const Checkpoint& policy) {
     return [=](const Tensor& xs, const Pullback& pull) {
       const auto body = [&](const Tensor& x, const Tensor& s) {
@@ -46,7 +46,7 @@ class PullbackEntriesTest : public InEveryMode {
     return sum(sin(map(pull, xs, {.spatial_dim = xs.dim("time")})));
   }
 
-  /// In the body stands a gradient that is taken there.
+  /// Takes the gradient inside the body.
   static auto with_gradients(const Function& f, const Scanned& scanned) {
     return [=](const In& in) {
       return scanned(in[0], [&](const Tensor& cotangent) {

@@ -1,5 +1,5 @@
-// Loops under a policy, and jitted functions, in the body of a scan whose entries end: eager mode
-// records them there, where the body shows other dims than there are outside.
+// Loops under a policy, and jitted functions, in the body of a scan whose entries finish one by
+// one. Eager mode records them inside the body, where dims differ from the dims outside.
 #include <gtest/gtest.h>
 
 #include "reel/tests/gradients.h"
@@ -16,7 +16,7 @@ Tensor ragged_input() {
 
 class RecordedInBodyTest : public InEveryMode {
  protected:
-  /// inner: x, frame, state, policy -> next state.
+  /// inner: (x, frame, state, policy) -> next state.
   template <class Inner>
   void expect_policies_change_nothing(const Inner& inner) const {
     const Tensor x = ragged_input();

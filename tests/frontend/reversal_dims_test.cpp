@@ -1,4 +1,5 @@
-// The same as reversal_test.cpp, where dims are made in a body, or sizes are known to a run only.
+// Reversal tests as in reversal_test.cpp, with dims made in a body, or sizes known only at run
+// time.
 #include "reel/tests/frontend/reversal.h"
 
 namespace reel {
@@ -68,7 +69,7 @@ TEST_F(ReversalDimsTest, DimBornInABodyThatOnlyTheReverseMentions) {
     expect_all_close(mask_padding(jit(grad(loss))(x)), mask_padding(grad(loss)(x)), 1e-12);
     expect_all_close(mask_padding(jit(second)(x)), mask_padding(second(x)), 1e-12);
   };
-  // Nothing of the dim is read on the way back but the dim itself.
+  // The gradient reads the dim itself, but no tensor with the dim.
   check([](const Tensor& s) {
     const Dim t = s.dim("time");
     const Tensor y = pad(s, t, 1, 0, 1);
@@ -112,7 +113,7 @@ TEST_F(ReversalDimsTest, DimOfABranchsLoopThatAnInnerLoopMentions) {
 }
 
 TEST_F(ReversalDimsTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
-  // A loop in a loop saves a list, of elements with a dim of their own and one of outside.
+  // An inner loop saves a list of elements with a dim of their own and a dim of the outside.
   const auto f = [&](const In& in) {
     const Dim steps = scan(Scan{.spatial_dim = Dim("steps"),
                                 .cond_dims = {batch},
@@ -148,7 +149,8 @@ TEST_F(ReversalDimsTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
 }
 
 TEST_F(ReversalDimsTest, SavedListThatOnlyALoopThatDoesNotRunLeadsTo) {
-  // The loop in the loop saves as many steps as it takes; its result is read in a third one alone.
+  // The inner loop saves residuals for a number of iterations known only at run time. Its result is
+  // read only in a third loop, which does not run.
   const auto f = [](const In& in) {
     using State = std::pair<Tensor, Tensor>;
     const auto some = [](const Tensor& steps, const Tensor& s) {
@@ -194,8 +196,8 @@ TEST_F(ReversalDimsTest, SavedListOfElementsWithDimsOfTheirOwnThatNoSecondCotang
 }
 
 TEST_F(ReversalDimsTest, SavedListThatNoSecondCotangentReaches) {
-  // How many steps the inner loop takes, and so what is saved of it, is known to a run only. It is
-  // read where it is largest alone, which second gradients do not come by.
+  // The number of the inner loop's iterations, and of its residuals, is known only at run time. The
+  // residuals are read only through max, which passes no second gradients.
   const auto f = [](const In& in) {
     using State = std::pair<Tensor, Tensor>;
     const auto body = [](const State& s) {
@@ -214,8 +216,8 @@ TEST_F(ReversalDimsTest, SavedListThatNoSecondCotangentReaches) {
 }
 
 TEST_F(ReversalDimsTest, SavedElementsOfOtherSizesInStepsWithEndedEntries) {
-  // What the innermost scan saves is longer in every iteration of the loop around it, and has a dim
-  // that ended entries of the outermost one show otherwise.
+  // The residuals of the innermost scan are longer in every iteration of the loop around it. They
+  // have a dim that finished entries of the outermost loop see with other lengths.
   const Dim own("own", tensor({1, 2, 1}, {batch}));
   const auto f = [&](const In& in) {
     const auto replace = [&](const Tensor& i, const Tensor& s) {
@@ -238,7 +240,7 @@ TEST_F(ReversalDimsTest, SavedElementsOfOtherSizesInStepsWithEndedEntries) {
 }
 
 TEST_F(ReversalDimsTest, UnknownSizesInLoopsThatDoNotRun) {
-  // How many rows there are is known to a run only; no loop but the first takes a step.
+  // The number of rows is known only at run time, and no loop but the first has an iteration.
   const auto f = [](const In& in) {
     const auto rows = scan(Scan{.xs = ones({3}),
                                 .body = [&](Tensor) { return in[0]; },
@@ -260,7 +262,8 @@ TEST_F(ReversalDimsTest, UnknownSizesInLoopsThatDoNotRun) {
 }
 
 TEST_F(ReversalDimsTest, SlicesThatTheLoopDoesNotReach) {
-  // Their cotangents are zero, and nothing is divided by what was not saved for them.
+  // The cotangents of unread slices are zero, and must not be divided by residuals that were never
+  // saved.
   const auto f = [](const In& in) {
     const auto body = [](Tensor x, Tensor s) { return std::pair{None{}, s + log(1.5 + sin(x))}; };
     const auto until = [&](Tensor s) { return max(s) < 0.75; };

@@ -1,5 +1,5 @@
-// Gradients that went wrong once: each was found by holding eager mode, traces and calls of jitted
-// functions under a tape against each other, and each failed before it was mended.
+// Gradients that were wrong once. Each case was found by comparing eager mode, traces and jitted
+// functions under a tape, and failed before its fix.
 #include "reel/tests/frontend/reversal.h"
 
 namespace reel {

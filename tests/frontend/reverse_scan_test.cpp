@@ -1,4 +1,4 @@
-// Reverse scans along ragged dims: each entry goes back from its own end, as if it were alone.
+// Reverse scans along ragged dims: each entry runs back from its own end, as if it were alone.
 #include "reel/tests/frontend/policies.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
@@ -11,7 +11,7 @@ REEL_IN_EVERY_MODE(ReverseScanTest);
 
 using Counted = std::pair<Tensor, Tensor>;
 
-/// x_t and the state are weighted by a counter that all entries share.
+/// Weights x_t and the state by a counter that all entries share.
 Tensor counted(const Tensor& x, const LoopPolicy& policy = {}) {
   return scan(Scan{.spatial_dim = x.dim("time"),
                    .initial = Counted{ones({x.dim("batch")}, f64), scalar(1., f64)},
@@ -55,7 +55,8 @@ TEST_P(ReverseScanTest, GradientsUnderPolicies) {
   }
 }
 
-/// Iteration k takes element length - 1 - k of each entry: of what all entries share as well.
+/// Iteration k reads element length - 1 - k of each entry, also of a sequence that all entries
+/// share.
 TEST_P(ReverseScanTest, WhatEntriesShareIsTakenFromTheEndOfEach) {
   const Dim batch("batch", 3), time("time", tensor({2, 0, 3}, {batch}));
   const Tensor x = tensor({10., 20., 30.}, {time}, f64);

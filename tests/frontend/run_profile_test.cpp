@@ -1,4 +1,4 @@
-// What profile() says of runs, of plans and by tokens: counts, the costliest ops, and a time line.
+// profile() of plans and of dataflow runs: counts, the costliest ops, and a time line.
 #include "reel/frontend/run_profile.h"
 
 #include <fstream>
@@ -22,7 +22,7 @@ class RunProfileTest : public InOwnFolder {
  protected:
   RunProfileTest() : InOwnFolder("run.json") {}
 
-  /// A scan of five steps that lets nothing out of its loop, three runs of it.
+  /// Returns a scan of five iterations in which no op leaves the loop, after three runs.
   static auto profiled() {
     auto f = jit(
         [](const Tensor& x, const Tensor& w) {
@@ -56,11 +56,11 @@ TEST_F(RunProfileTest, TheSummaryNamesLoopsAndTheirOps) {
   EXPECT_TRUE(std::regex_search(text, std::regex("% +1  scan \"rnn\", 5 steps"))) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in scan \"rnn\"")))
       << text;
-  // What took most comes first.
+  // The costliest line comes first.
   EXPECT_LT(text.find("scan \"rnn\", 5 steps"), text.find("in scan \"rnn\"")) << text;
 }
 
-/// Lines of a summary that say what something took.
+/// Returns the lines of a summary that have a share of the time.
 std::vector<std::string> timed_lines(const std::string& summary) {
   std::vector<std::string> result;
   std::istringstream lines(summary);
@@ -98,7 +98,7 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
   for (int i = 0; i < 3; ++i) f(ones({5, 4, 4}), ones({4, 4}));
   const std::string text = f.profile().summary();
   EXPECT_TRUE(std::regex_search(text, std::regex("^f: .* a run, the last one\n"))) << text;
-  // Nothing takes longer than the loop, which comes with the line it is written in.
+  // The loop comes first, because nothing takes longer, and names its line.
   const auto lines = timed_lines(text);
   ASSERT_EQ(lines.size(), 10u) << text;
   EXPECT_TRUE(std::regex_search(
@@ -107,7 +107,7 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
   EXPECT_TRUE(
       std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in scan \"rnn\"  \\(")))
       << text;
-  // The others are counted.
+  // The remaining ones are counted.
   const Picture picture = picture_of(*last_recorded_run(f.graph())).picture;
   const auto ran =
       std::count_if(picture.nodes.begin(), picture.nodes.end(), [](const PictureNode& node) {
@@ -133,7 +133,7 @@ TEST_F(RunProfileTest, LoopsInLoopsTakeNoLongerThanTheRun) {
     const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
     EXPECT_LE(std::stod(line.substr(begin, end - begin)), 100.0) << text;
   }
-  // What the executions that ran did, not that of a last iteration of dead tokens.
+  // The bound counts executions that ran, without the last iteration of dead tokens.
   const std::regex outer(" +1  fori_loop \"outer\", 10 iterations, at most 10 at once  "),
       inner(
           " +10  fori_loop \"inner\", 100 iterations, at most 10 at once, in fori_loop \"outer\" "
@@ -163,7 +163,7 @@ TEST_F(RunProfileTest, ALoopInABranchThatIsNotTakenHasNotRun) {
   f(scalar(1), scalar(3));
   EXPECT_NE(f.profile().summary().find(" 1  while_loop \"never\", 2 iterations, "),
             std::string::npos);
-  EXPECT_EQ(spans(written(f.profile()), "iteration").size(), 3u);  // the last asks only
+  EXPECT_EQ(spans(written(f.profile()), "iteration").size(), 3u);  // the last: condition only
 }
 
 TEST_F(RunProfileTest, TheSummarySaysWhatTheTimeLineLeavesOut) {
@@ -197,7 +197,7 @@ TEST_F(RunProfileTest, TheSummaryNamesTheTenCostliestAndCountsTheOthers) {
   const std::string text = f.profile().summary();
   const auto lines = timed_lines(text);
   ASSERT_EQ(lines.size(), 10u) << text;
-  // Shares fall.
+  // Shares decrease.
   std::vector<double> shares;
   for (const std::string& line : lines) {
     const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
@@ -330,7 +330,7 @@ TEST_F(RunProfileTest, TheSummarySaysOfWhichLoopAConditionIsAndWhereABranch) {
       [](const Tensor& x) {
         const auto until = [&](const char* name, float end) {
           return [=](const Tensor& x) {
-            // Far costlier than all that is not looked for: ten rows are shown.
+            // Far costlier than everything else, because only ten lines are shown.
             const auto cond = [=](const Tensor& i) {
               return sum(cumsum(expand(i, {4000}), 0)) < 8e6f * end;
             };
@@ -376,7 +376,7 @@ TEST_F(RunProfileTest, BlocksOfRowsHaveThreadsOfTheirOwn) {
   EXPECT_GT(spans(trace, "iteration").size(), 6u);  // six of each block
 }
 
-// By tokens: one that only waits for the other is not the costliest.
+// In a dataflow run, a loop that only waits for another one must not count as the costliest.
 TEST_F(RunProfileTest, ALoopThatWaitsForAnotherTakesLittle) {
   const auto f = jit(
       [](const Tensor& w) {
@@ -388,10 +388,11 @@ TEST_F(RunProfileTest, ALoopThatWaitsForAnotherTakesLittle) {
       {.name = "f", .executor = Executor::dataflow, .profile = true});
   f(full({128, 128}, 0.01, f64));
   const std::string summary = f.profile().summary();
-  // One line, whatever the name.
+  // A line break in the name must not split the line.
   EXPECT_NE(summary.find("  fori_loop \"cheap and small\", "), std::string::npos) << summary;
   EXPECT_EQ(summary.find("argument"), std::string::npos) << summary;
-  // Its counter begins while the costly one goes on. What a loop takes is what its nodes take.
+  // The cheap loop's counter starts while the costly loop runs. A loop's time is the time of its
+  // nodes.
   const auto run = last_recorded_run(f.graph());
   std::vector<std::int64_t> of_nodes(run->graph->frames.size(), 0);
   for (std::size_t i = 0; i < run->graph->nodes.size(); ++i)

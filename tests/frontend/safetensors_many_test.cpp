@@ -1,5 +1,4 @@
-// Files with many tensors: the work of opening one grows as its header does, and so does its
-// memory.
+// Files with many tensors: time and memory to open one grow linearly with its header.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -33,7 +32,7 @@ class SafetensorsManyTest : public InOwnFolder {
                     "\"data_offsets\":[", i, ',', i + 1, "]}");
     return header + '}';
   }
-  /// Bytes looked at and names compared to open the file.
+  /// Returns the bytes read and names compared to open the file.
   std::uint64_t work_to_open() const {
     const StoredFile file(path, "test");
     SafetensorsHeader header;
@@ -42,7 +41,7 @@ class SafetensorsManyTest : public InOwnFolder {
   }
 };
 
-// For each tensor the parser once looked through all those before it: 40,000 took 25 s.
+// The parser once searched all earlier tensors for each tensor: 40,000 took 25 s.
 TEST_F(SafetensorsManyTest, OpeningIsNearlyLinear) {
   constexpr int kFew = 2'000, kTimes = 16;
   write_header(entries(kFew), kFew);
@@ -73,12 +72,13 @@ TEST_F(SafetensorsManyTest, AHundredThousandAreSavedAndLoaded) {
   load_checkpoint(path, loaded);
   for (const int i : {0, 1, 9, 10, 12345, kCount - 1})
     EXPECT_EQ(loaded[static_cast<std::size_t>(i)].item<float>(), static_cast<float>(i));
-  // The error of another model's names is made once for all of them, too.
+  // The error of a model with other names is also made once for all of them.
   std::map<std::string, std::vector<Tensor>> other{{"other", loaded}};
   EXPECT_THROW(load_checkpoint(path, other), IoError);
 }
 
-/// The most memory of the process since reset(), and now; 0 where the system does not say.
+/// The peak memory of the process since reset(), and its present memory; 0 if the system does not
+/// report it.
 struct ResidentMemory {
   static double field(const std::string& name) {
     std::ifstream status("/proc/self/status");

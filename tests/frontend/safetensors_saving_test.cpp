@@ -1,4 +1,4 @@
-// Saving: a file is there as a whole, or as it was.
+// Saving: the path has the complete new file, or the old one.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -93,7 +93,7 @@ TEST_F(SavingTest, WhatAKilledSaveLeftGoesWithTheNext) {
   save_safetensors(path, ones({2}));
   const pid_t child = ::fork();
   if (child == 0) {
-    // This signal ends a program as SIGKILL does, but always in the middle of a file.
+    // This signal ends the program as SIGKILL does, but always in the middle of a file.
     std::signal(SIGXFSZ, SIG_DFL);
     const rlimit none{0, 0}, few{64, 64};
     ::setrlimit(RLIMIT_CORE, &none);
@@ -155,7 +155,7 @@ TEST_F(SavingTest, AFullDeviceIsAnError) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
-/// What comes out of a descriptor that save writes to.
+/// Returns the bytes that `save` writes to a descriptor.
 template <class Save>
 std::string written_to_pipe(const Save& save) {
   int ends[2];
@@ -183,7 +183,7 @@ TEST_F(SavingTest, ADescriptorIsWrittenTo) {
               save_safetensors(link, ones({2}));
             }),
             whole);
-  // Also where it is of a file: behind what was written before, and under the same name.
+  // A descriptor of a file works as well: saving appends at its position and leaves its name alone.
   const std::string log = (folder_ / "log").string();
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_EQ(::write(file, "head", 4), 4);

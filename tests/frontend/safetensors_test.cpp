@@ -17,13 +17,14 @@ namespace fs = std::filesystem;
 class SafetensorsTest : public InOwnFolder {
  protected:
   SafetensorsTest() : InOwnFolder("model.safetensors") {}
-  /// A file with that header and so many bytes of data.
+  /// Writes a file with this header and `data_bytes` bytes of data.
   void write_file(const std::string& header, std::size_t data_bytes) const {
     const std::uint64_t length = header.size();
     write(path, std::string(reinterpret_cast<const char*>(&length), 8) + header +
                     std::string(data_bytes, '\1'));
   }
-  /// What loading a tree of one tensor "x" f32[2] says, behind the path.
+  /// Returns the message of loading a tree of one tensor "x" f32[2], without the path. Expects that
+  /// the tree is unchanged.
   std::string load_error() const {
     std::map<std::string, Tensor> tree{{"x", tensor({7.0, 8.0})}};
     const std::string message = message_of<IoError>([&] {
@@ -35,7 +36,7 @@ class SafetensorsTest : public InOwnFolder {
     EXPECT_EQ(message.substr(0, start.size()), start);
     return message.substr(std::min(start.size(), message.size()));
   }
-  /// The same for a header with the data that it wants.
+  /// Returns the message for this header, with as much data as it declares.
   std::string header_error(const std::string& header, std::size_t data_bytes = 8) const {
     write_file(header, data_bytes);
     return load_error();
@@ -92,7 +93,7 @@ TEST_F(SafetensorsTest, TheFileIsAsTheFormatSays) {
   EXPECT_EQ(length % 8, 0u);
   std::string header = bytes.substr(8, length);
   header.resize(header.find_last_not_of(' ') + 1);
-  // The widest elements stand first, so that all are aligned.
+  // The widest elements come first, so that all are aligned.
   EXPECT_EQ(header, R"({"__metadata__":{"made by":"a test"},)"
                     R"("bias":{"data_offsets":[0,8],"dtype":"F64","shape":[1]},)"
                     R"("weight":{"data_offsets":[8,16],"dtype":"F32","shape":[2]}})");
@@ -427,7 +428,7 @@ TEST_F(SafetensorsTest, EscapesInNamesAreRead) {
   EXPECT_EQ(file.metadata(), (Metadata{{"\"", "\\"}}));
 }
 
-// Whatever takes the place of the path, one open file is one save.
+// An open file keeps giving the save that it was opened with, even after the path is replaced.
 TEST_F(SafetensorsTest, AnOpenFileGivesOneSave) {
   save_safetensors(path, Cell{ones({2}), ones({1})}, {{"save", "first"}});
   const SafetensorsFile file(path);

@@ -1,5 +1,5 @@
-// Eager mode, the interpreter and runs by tokens give the same bits: values, gradients, and, up to
-// rounding, gradients of those, over models of every kind.
+// Eager mode, the interpreter and the dataflow executor give the same bits for values and
+// gradients, and close higher gradients, over models of every kind.
 #include <functional>
 
 #include "reel/tests/modes.h"
@@ -231,7 +231,7 @@ std::vector<Model> models(DType dtype) {
                    return sum(square(ys)) + sum(last * p[0]);
                  },
                  {abs(numbers({batch}, 0.8, dtype)), w, b}});
-  // Eager mode makes what ended entries see of a capture where that is read first.
+  // Eager mode computes a capture's view for finished entries at its first read.
   const auto reads_in = [batch](const auto& inner) {
     return [=](const In& p) {
       auto [ys, last, dim] = scan(Scan{.spatial_dim = p[0].dim("time"),
@@ -307,10 +307,10 @@ TEST_P(SameBitsTest, FirstDerivatives) {
   compare_with_eager(grad(GetParam().loss), GetParam(), same_bits);
 }
 
-// Higher derivatives: docs/decisions/0007 says why their last bits differ.
+// docs/decisions/0007 says why the last bits of higher derivatives differ.
 class SameDerivativesTest : public ::testing::TestWithParam<Model> {
  protected:
-  /// A function of the gradient whose own gradient needs every element of it.
+  /// Returns a function of the gradient whose own gradient needs every element of it.
   static Loss next_order(const Loss& loss) {
     return [loss](const In& p) {
       Tensor total = zeros({}, f64);

@@ -1,4 +1,4 @@
-// Every function that refuses two Dims of one name says that they are two, in the same words.
+// Functions that refuse two Dims of one name all say so in the same words.
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// saved_values: what is said to be kept is what a loop keeps.
+// saved_values: the predicted residuals are the residuals that a loop saves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ KeptValues kept(const Checkpoint& checkpoint, const SwapMemory& swap = false) {
 
 TEST(SavedValuesTest, OfEveryStep) {
   const KeptValues all = kept({});
-  // What goes into tanh_grad, and what goes into the product.
+  // The operands of tanh_grad and of the product.
   EXPECT_EQ(all.bytes(), 2 * kSteps * kState + 4) << str(all);
   EXPECT_TRUE(str(all).find("scan \"scan\": tanh: f64[10,2,4], 640 B\n") != std::string::npos)
       << str(all);
@@ -48,7 +48,8 @@ TEST(SavedValuesTest, OfCheckpoints) {
   };
   EXPECT_EQ(states(kept(Checkpoint::every(4))), 3 * kState);
   EXPECT_EQ(states(kept(Checkpoint::every(1))), kSteps * kState);
-  // Slots for four, of which one is for the way back: after the third every second goes.
+  // Slots for four checkpoints, one of them for the gradient. After the third, every second one is
+  // dropped.
   EXPECT_EQ(states(kept(Checkpoint::budget(8 * (kState + 16)))), 3 * kState);
 }
 
@@ -62,7 +63,7 @@ TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) 
   EXPECT_TRUE(kept({}).loops.empty());
 }
 
-// Of a loop whose length only a run tells the policy itself is the bound.
+// If the length is known only at run time, the policy itself gives the bound.
 TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
   const auto loop = [](const Checkpoint& policy) {
     const auto until = [policy](const Tensor& w) {
@@ -72,7 +73,7 @@ TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
     };
     return saved_values(until)(scalar(1.1, f64));
   };
-  // A state of 128 bytes, and of a step as many.
+  // The state has 128 bytes, and so have the residuals of an iteration.
   const KeptByLoop of_budget = loop(Checkpoint::budget(10'000)).loops.at(0);
   EXPECT_EQ(of_budget.checkpoints, 5000);
   EXPECT_EQ(of_budget.bytes, 5000);
@@ -89,7 +90,7 @@ TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
       << every;
 }
 
-// Of checkpoints that are arrays it can say no more than what there is of each.
+// Of arrays as checkpoints, the message can only give the size of the other leaves.
 TEST(SavedValuesTest, SaysThatElementsOfArraysAreLeftOut) {
   struct State {
     Tensor h;
@@ -113,7 +114,7 @@ TEST(SavedValuesTest, SaysThatElementsOfArraysAreLeftOut) {
       << text;
 }
 
-// Inside and at the top, bounds that are numbers are known.
+// In inner loops as in outer ones, bounds that are plain numbers are known.
 TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
   const auto f = [](bool is_fori) {
     return [is_fori](const Tensor& w, const Tensor& x) {
@@ -141,7 +142,7 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
     EXPECT_FALSE(all.has_unknown());
     EXPECT_EQ(all.bytes(), 2 * 5 * kSteps * kState + 4 * (kSteps + 1));
   }
-  // Of tensors with names the dim of the steps has one, too.
+  // If tensors have named dims, the iterations' dim gets a name, too.
   const Dim time("time", kSteps), batch("batch", 3);
   const auto of_names = [&](const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -175,18 +176,18 @@ TEST(SavedValuesTest, TheSumSaysWhatOnlyARunTells) {
   EXPECT_TRUE(str(all).ends_with("in all: 4 B and what only a run tells\n")) << all;
 }
 
-// Under a budget the file has those, too, that are dropped again.
+// Under a budget, the file also holds checkpoints that are dropped later.
 TEST(SavedValuesTest, SaysHowManyCheckpointsGoToAFile) {
   const auto values = [](std::int64_t budget) {
     return saved_values(loss(Checkpoint::budget(budget), Spill{.bytes_in_memory = 1}))(
         ones({4, 4}, f64), ones({300'000, 2, 4}, f64));
   };
   const KeptValues in_file = values(24 << 20);
-  // Of 157,286 slots 117,964 are taken: those of as many steps, and every second one behind them;
-  // then 75,000 are left, of every fourth, and 5,491 are behind those.
+  // Of 157,286 slots 117,964 are for the forward loop. They take the first 117,964 iterations and
+  // then every second one. In the end every fourth is left: 75,000, and 5,491 behind them.
   EXPECT_GT(in_file.bytes_in_files(), 150'000 * kState) << in_file;
   EXPECT_LT(in_file.bytes_in_memory(), (5 << 20) + 80'000 * 16 + 100) << in_file;
-  // Half of it is not more than a window.
+  // Half of the budget is not more than a window.
   const KeptValues in_memory = values(8 << 20);
   EXPECT_EQ(in_memory.bytes_in_files(), 0);
   EXPECT_TRUE(std::ranges::none_of(in_memory.values, &KeptValue::is_spilled)) << in_memory;
@@ -201,7 +202,7 @@ TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
   const auto f = loss({}, Spill{.bytes_in_memory = 8 << 20});
   const std::int64_t steps = 200'000;
   const KeptValues all = saved_values(f)(ones({4, 4}, f64), ones({steps, 2, 4}, f64));
-  // Of the state and of tanh's result four blocks of a MiB each, and three on their way.
+  // For the state and for tanh's result: four blocks of a MiB each, and three in transfer.
   EXPECT_EQ(all.bytes(), 2 * steps * kState + 4) << all;
   EXPECT_EQ(all.bytes_in_memory(), 2 * 7 * (1 << 20) + 4) << all;
   EXPECT_EQ(all.bytes_in_files(), 2 * steps * kState) << all;
@@ -213,7 +214,7 @@ TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
       str(all).find("in all: 24.4 MiB, at most 14.0 MiB at a time in memory, and 24.4 MiB in"
                     " files\n") != std::string::npos)
       << all;
-  // What fits into the blocks that there are at least never leaves memory.
+  // Values that fit into the smallest number of blocks never leave memory.
   const KeptValues few = kept({}, true);
   EXPECT_EQ(few.bytes_in_memory(), few.bytes());
   EXPECT_EQ(few.bytes_in_files(), 0);

@@ -1,4 +1,4 @@
-// Dims as leaves of a scan's state, while entries end one by one; ys with dims of the body.
+// Dims as leaves of a scan's state while entries finish one by one; ys with dims made in the body.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -13,7 +13,7 @@ struct History {
   Dim d;
 };
 
-/// An ended entry sees the lengths of a live one too: nothing it computes is 0/0 on its account.
+/// A finished entry also sees the lengths of a running one, so that it cannot cause 0/0.
 TEST_P(ScanDimsTest, EndedEntriesOfAScanShareTheLengthsOfALiveOne) {
   const Dim batch("batch", 3), time("time", tensor({2, 0, 3}, {batch}));
   const auto loss = [&](const std::pair<Tensor, Tensor>& xw) {
@@ -25,7 +25,7 @@ TEST_P(ScanDimsTest, EndedEntriesOfAScanShareTheLengthsOfALiveOne) {
                   .xs = x,
                   .body = [&](const Tensor& x, const History& s) {
                     auto [h, d] = cum_concat(x, s.h, s.d);
-                    // Divides by what is zero for an entry that never ran.
+                    // Divides by a length that is zero for an entry that never ran.
                     const Tensor mean = sum(h * w, d) / cast(d.lengths(), f64);
                     return std::pair{mean / x, History{s.step + mean, h, d}};
                   }});
@@ -138,7 +138,7 @@ struct Beam {
   Dim dim;
 };
 
-/// The state hands on Dims from outside; y may have one of them, whichever that is.
+/// The state carries Dims from outside; y may have one of them.
 TEST_P(ScanDimsTest, YMayHaveADimFromOutsideThatTheStateHandsOn) {
   const Dim batch("batch", 3), time("time", 3), single("beam", 1), three("beam", 3);
   const Tensor x = tensor({1., 2., 3., 4., 5., 6., 7., 8., 9.}, {batch, time});

@@ -1,5 +1,4 @@
-// scan in every mode: plain tensors, arrays, bits. Most of what it promises is in
-// tests/cases/.
+// scan in every mode: plain tensors, arrays, bits. tests/cases/ has most of its contract.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -269,7 +268,7 @@ TEST_P(ScanTest, OneConditionForEntriesWithLengthsOfTheirOwn) {
                          }})
         .state;
   };
-  // 1 + 4 + 7 = 12 ends it for all.
+  // The sum 1 + 4 + 7 = 12 ends the loop for all entries.
   expect_values(run(f)(r.x()), {1, 4, 7});
   const auto without = [&](const Tensor& x) {
     return scan(Scan{.spatial_dim = r.time,
@@ -312,7 +311,7 @@ TEST_P(ScanTest, OfAStateThatEntriesShareWhatNoLiveOneShowsStays) {
     return scan(Scan{.spatial_dim = other, .initial = x, .xs = steps, .body = body}).state;
   };
   const auto twice = [&](const Tensor& x) { return f(x, 2.0); };
-  // From the second step on entry 2 alone is live, which shows one element.
+  // From the second step on only entry 2 is running, and its part has one element.
   expect_values(run(twice)(x), {8 * .3, 2 * .2}, 1e-12);
   expect_values(run(grad([&](const Tensor& x) { return sum(square(twice(x))) * 0.5; }))(x),
                 {64 * .3, 4 * .2}, 1e-12);

@@ -8,7 +8,7 @@ namespace {
 using ScheduleTest = InEveryMode;
 REEL_IN_EVERY_MODE(ScheduleTest);
 
-/// As a number, and as a tensor: at every step.
+/// Expects the schedule at every step, for a number and for a tensor.
 template <class Run, class Expected>
 void expect_schedule(const Run& run, const Schedule& schedule, int steps,
                      const Expected& expected) {

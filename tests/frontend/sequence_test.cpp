@@ -39,7 +39,7 @@ TEST_F(SequenceTest, GivesPiecesInOrderAndFromWhereItIsToldTo) {
   EXPECT_EQ(sequence.left(), 0);
   sequence.seek(5);
   EXPECT_EQ(sequence.next(Dim("time", 3)).to_vector<double>(), piece(5, 3));
-  EXPECT_EQ(sequence.next(Dim("time", 1)).to_vector<double>(), piece(8, 1));  // not what was ahead
+  EXPECT_EQ(sequence.next(Dim("time", 1)).to_vector<double>(), piece(8, 1));  // not as read ahead
 }
 
 TEST_F(SequenceTest, PlainOnesAndOtherTypes) {
@@ -53,7 +53,7 @@ TEST_F(SequenceTest, PlainOnesAndOtherTypes) {
 TEST_F(SequenceTest, ReadsAhead) {
   save_npy(path, range(Dim(100)));
   Sequence sequence(path);
-  // Of the pieces, so many were read ahead, and so many when they were asked for.
+  // Expects the numbers of pieces that were read ahead, and that were read when requested.
   const auto expect_reads = [before = sequence_reads()](std::int64_t ahead, std::int64_t asked) {
     const SequenceReads now = sequence_reads();
     EXPECT_EQ(now.ahead - before.ahead, ahead);
@@ -64,14 +64,14 @@ TEST_F(SequenceTest, ReadsAhead) {
   sequence.seek(0);
   sequence.next(Dim(10));
   expect_reads(9, 2);
-  sequence.next(Dim(5));  // ten were read
+  sequence.next(Dim(5));  // ten were read ahead
   expect_reads(9, 3);
   EXPECT_EQ(sequence.next(Dim(5)).to_vector<std::int32_t>(),
             (std::vector<std::int32_t>{15, 16, 17, 18, 19}));
   expect_reads(10, 3);
   sequence.seek(60);
   sequence.next(Dim(30));
-  sequence.next(Dim(10));  // all that was left
+  sequence.next(Dim(10));  // the whole rest, as read ahead
   expect_reads(11, 4);
 }
 
@@ -108,7 +108,8 @@ TEST_P(SequenceGradientsTest, OfPiecesAreThoseOfATruncatedScan) {
 }
 REEL_IN_EVERY_MODE(SequenceGradientsTest);
 
-// The piece that is worked on, the one read ahead, and the next one before the first is let go of.
+// At most three pieces are in memory: the present one, the one read ahead, and the next one before
+// the first is freed.
 TEST_F(SequenceTest, ThreePiecesAreInMemoryHoweverLongItIs) {
   constexpr std::int64_t kSteps = 64, kPiece = 256 * 1024;
   save_npy(path, ones({kSteps, kPiece / 8}, f64));
@@ -125,7 +126,7 @@ TEST_F(SequenceTest, WhatCouldNotBeReadAheadConcernsNoOtherPiece) {
   Sequence sequence(path);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 15 * 4);
   sequence.next(Dim(10));
-  sequence.next(Dim(10));  // the next ten are not there
+  sequence.next(Dim(10));  // the next ten are missing in the file
   sequence.seek(0);
   EXPECT_EQ(sequence.next(Dim(10)).to_vector<std::int32_t>()[9], 9);
   sequence.seek(20);

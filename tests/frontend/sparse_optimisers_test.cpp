@@ -1,4 +1,4 @@
-// Optimisers on tables whose gradient is rows: a step of these rows, as if they were all there is.
+// Optimisers on tables with sparse gradients: a step updates only the rows in the gradient.
 #include <gtest/gtest.h>
 
 #include "reel/tests/modes.h"
@@ -13,7 +13,7 @@ struct Model {
   Tensor output;
 };
 
-/// A table of 5 rows of 2, of which no two are alike.
+/// A table of 5 rows of 2 elements, all different.
 Tensor table(DType dtype = f64) {
   return tensor({{1., 2.}, {3., 4.}, {5., 6.}, {7., 8.}, {-1., 0.5}}, {}, dtype);
 }
@@ -23,7 +23,7 @@ Tensor loss(const Model& model, const Tensor& ids) {
   return sum(square(sin(gather(model.words, ids))) * model.output);
 }
 
-/// Numbers of rows of three steps; rows 0 and 4 are never read, some twice in one step.
+/// Row numbers of three steps. Rows 0 and 4 are never read, and some are read twice in a step.
 const std::vector<Tensor>& batches() {
   static const std::vector<Tensor> result{tensor({1, 3, 1}), tensor({3}), tensor({2, 1, 2, 2})};
   return result;
@@ -32,9 +32,8 @@ const std::vector<Tensor>& batches() {
 using SparseOptimisersTest = InEveryMode;
 REEL_IN_EVERY_MODE(SparseOptimisersTest);
 
-/// Trains on rows alone; and each row by itself, as a plain parameter with an optimiser of its own
-/// that takes a step only where the row is read. `later` makes that optimiser one that has counted
-/// so many steps.
+/// Expects that sparse training equals training each row alone, as a plain parameter whose own
+/// optimiser steps only if the row is read. `later` sets the step count of that optimiser.
 template <class MakeTable, class MakeRow>
 void expect_steps_of_rows(RunMode mode, const MakeTable& make, const MakeRow& make_row) {
   Model m = model();
@@ -75,7 +74,7 @@ void expect_steps_of_rows(RunMode mode, const MakeTable& make, const MakeRow& ma
   expect_same_bits(slice(m.words.dense(), 0, 4, 5), slice(table(), 0, 4, 5));
 }
 
-// The steps of one row in plain doubles, after the formulas of the papers.
+// Steps of one row in plain doubles, by the formulas of the papers.
 
 struct RowRule {
   std::function<void(std::vector<double>&, const std::vector<double>&, int)> rule;
@@ -108,7 +107,7 @@ TEST_P(SparseOptimisersTest, SgdWithMomentumOfTheRowsThatAreRead) {
       });
 }
 
-/// The moments of a row stay as they are where it is not read; t counts all steps.
+/// A row's moments stay as they are while the row is not read; t counts all steps.
 RowRule adam_of_a_row(double decay) {
   return {[decay, m = std::vector<double>(2), v = std::vector<double>(2)](auto& p, const auto& g,
                                                                           int t) mutable {
@@ -283,7 +282,7 @@ TEST(SparseUpdates, AreInPlaceWhereArgumentsAreMovedIn) {
   EXPECT_EQ(place_of(state.first.words.dense()), place);
 }
 
-// A gradient of the whole table would be as large as one more of them.
+// A gradient of the whole table would be as large as another table.
 TEST(SparseUpdates, NeverMakeTheWholeGradient) {
   using State = std::pair<Model, Adam<Model>>;
   constexpr std::int64_t kRows = 50'000, kTable = kRows * 2 * 8;
@@ -296,7 +295,7 @@ TEST(SparseUpdates, NeverMakeTheWholeGradient) {
     Model m{EmbeddingTable(zeros({kRows, 2}, f64)), model().output + 0.};
     State state{m, Adam(m)};
     m = {};
-    state = train(std::move(state), tensor({1, 3}));  // moments are made, and the plan
+    state = train(std::move(state), tensor({1, 3}));  // makes the moments and the plan
     return peaks_of([&] { state = train(std::move(state), tensor({2, 1})); }).all.peak;
   };
   EXPECT_LT(peak_of(step), kTable / 10);

@@ -10,12 +10,12 @@ namespace {
 
 class SparseTensorTest : public InEveryMode {
  protected:
-  /// A number of elements of an argument, as messages of the type rules say it: a trace serves any.
+  /// Returns a number of elements as type rules print it; a trace serves any number.
   std::string number(int n) const { return is_eager() ? str(n) : "?"; }
 };
 REEL_IN_EVERY_MODE(SparseTensorTest);
 
-/// Elements at {1,2}, {0,0} and {1,2} again of a matrix of 3 by 4.
+/// Elements at {1,2}, {0,0} and {1,2} again, in a matrix of 3 by 4.
 SparseTensor matrix(const Tensor& values) {
   return {tensor({{1, 2}, {0, 0}, {1, 2}}, {}, i64), values, tensor({3, 4}, {}, i64)};
 }
@@ -98,7 +98,7 @@ TEST_P(SparseTensorTest, ProductWithAMatrix) {
   expect_gradient_of(norm, at, run(grad(norm))(at), 1e-6);
 }
 
-// Of the struct, the gradient is in the values, at the indices of the argument.
+// The gradient by the struct is in its values; its indices are zeros.
 TEST_P(SparseTensorTest, TheGradientOfTheStructIsInItsValues) {
   const auto loss = [](const SparseTensor& a) { return sum(square(to_dense(a))); };
   const SparseTensor at = matrix(three()), gradient = run(grad(loss))(at);
@@ -121,7 +121,7 @@ TEST_P(SparseTensorTest, TransposeChangesRowsAndColumns) {
   const SparseTensor turned = f(matrix(three()));
   expect_values(to_dense(turned), {2, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0});
   EXPECT_EQ(to_dense(turned).shape(), (std::vector<std::int64_t>{4, 3}));
-  // The product from the left, by a vector: x A = (Aᵀ x)ᵀ.
+  // The product of a vector from the left: x A = (Aᵀ x)ᵀ.
   const auto product = run([](const Tensor& values, const Tensor& x) {
     return reshape(matmul(transpose(matrix(values)), reshape(x, {-1, 1})), {-1});
   });
@@ -136,7 +136,8 @@ TEST_P(SparseTensorTest, TransposeChangesRowsAndColumns) {
 }
 
 TEST_P(SparseTensorTest, WhatCountsNowhereDoesNotInAProductEither) {
-  // 0 times infinity is NaN: elements without a place are left out, not multiplied with zeros.
+  // 0 times infinity is NaN, so elements without a place must be left out instead of multiplied by
+  // zeros.
   const double inf = std::numeric_limits<double>::infinity();
   const auto loss = [](const std::pair<Tensor, Tensor>& at) {
     const SparseTensor a{tensor({{1, -1}, {-1, 0}, {0, 1}}), at.first, tensor({2, 2})};
@@ -181,7 +182,7 @@ TEST_P(SparseTensorTest, IndexedSlicesOfUnknownShape) {
   expect_values(named(slices), {0, 0, 0, 0, 6, 8});
 }
 
-/// n ones along the diagonal of a matrix of 6 by 6; from the seventh on they count nowhere.
+/// n ones along the diagonal of a matrix of 6 by 6; from the seventh on they have no place.
 SparseTensor diagonal(int n) {
   const Tensor place = where(range(n, i64) < 6, range(n, i64), -1);
   return {stack(Tensors{place, place}, 1), ones({n}, f64), tensor({6, 6}, {}, i64)};
@@ -254,7 +255,7 @@ TEST_P(SparseTensorTest, TheNumberOfElementsMayChangeInEveryLoop) {
   });
 }
 
-// What leaves the loop does not need the state: but for that, it would run in chunks of steps.
+// The ys do not depend on the state. Without the growing state, the loop would run in chunks.
 TEST_P(SparseTensorTest, AStateThatGainsElementsBesideWhatLeavesTheLoop) {
   const Tensor xs = cast(range(7), f64) * 0.1 + 0.3, start = tensor({1., 2., 3.}, {}, f64);
   for (const Checkpoint& checkpoint : {Checkpoint(), Checkpoint::every(2)}) {

@@ -1,5 +1,4 @@
-// The file that what a loop saved lies in: what is written and read, and what happens where that
-// fails.
+// Spill files: the blocks that are written and read, and the behaviour after failures.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/fsuid.h>
@@ -39,7 +38,7 @@ TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
   EXPECT_GE(file_in(folder()), 0);
 }
 
-// The user of this thread for files: root may write anywhere.
+// Switches this thread's file-system user, because root may write anywhere.
 class AsNobody {
  public:
   AsNobody() : before_(setfsuid(65534)) {}
@@ -68,13 +67,13 @@ TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
                    f.second(scalar(1.0)).w);
 }
 
-// What the first run wrote is gone when the gradient asks for it.
+// The residuals in the file are lost before the gradient reads them.
 TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
   const SwappingProblem p = problem();
   const auto expected = vjp(loss(false), p).second(scalar(1.0));
   {
     const auto [value, pullback] = vjp(loss(small(folder().string())), p);
-    // What is written behind the cut would make the file longer again.
+    // A pending write behind the cut would make the file longer again.
     while (spill_traffic().pending) std::this_thread::yield();
     ASSERT_EQ(ftruncate(file_in(folder()), 100), 0);
     const std::string message = message_of<IoError>([&] { return pullback(scalar(1.0)); });
@@ -139,7 +138,7 @@ TEST(SwapMemoryOfSmallLoopsTest, TakesWhatTheirStepsTake) {
   for (const bool in_while : {false, true}) {
     reset_peak_memory();
     grad([&](const Tensor& w) { return f(w, in_while); })(ones({4}, f64));
-    // A MiB for each value of each loop before.
+    // Each value of each loop once took a MiB.
     EXPECT_LT(memory().saved.peak, 20 * 4 * 4 * 8 * 8) << in_while;
   }
 }

@@ -1,4 +1,4 @@
-// swap_memory: what a loop saved lies in a file, and everything is the same.
+// swap_memory: residuals lie in a file, and all results stay the same.
 #include <filesystem>
 #include <fstream>
 
@@ -109,7 +109,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
     }
 }
 
-// In chunks of the plan's own size too, of which there are several.
+// Also in chunks of the plan's own size, of which there are several.
 TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
   const auto f = [](const SavingRule& rule) {
     return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const SwappingProblem& p) {
@@ -133,8 +133,8 @@ TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
   expect_same_bits(actual.second.w, expected.second.w);
 }
 
-// A trace is recorded, and so is what a loop under a policy runs: the outermost loop alone writes
-// there. Without one, eager mode goes step by step, and each run of a loop inside writes.
+// In a trace, and in the recorded loop of a policy, only the outermost loop writes to a file. In
+// eager mode without a policy, every run of an inner loop writes.
 TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
   const SwappingProblem p = problem();
   const auto inner = [](const SwappingProblem& p, const Tensor& h, const SwapMemory& swap) {
@@ -173,7 +173,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
   holds(in_loop(Checkpoint::every(2), small()), in_loop(Checkpoint::every(2), false), false);
 }
 
-// What the loop inside saved of each of its steps is a list of as many as it ran.
+// The residuals of the inner loop are lists with an element for each inner iteration.
 TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
   constexpr int kOuter = 60, kInner = 10;
   const auto f = [](const SwapMemory& swap) {
@@ -199,7 +199,7 @@ TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
   const auto actual = in_mode(w);
   expect_same_bits(actual.first, expected.first);
   expect_same_bits(actual.second, expected.second);
-  // A value of all steps takes 2.4 MB.
+  // A value of all iterations takes 2.4 MB.
   EXPECT_LT(memory().saved.peak, 600'000);
 }
 
@@ -219,14 +219,14 @@ TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
   const Tensor x = tensor({0.1, 0.5, 0.9, 0.3, 0.7}, {}, f64);
   const auto expected = run(value_and_grad(f(false)))(x),
              actual = run(value_and_grad(f(small())))(x);
-  if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+  if (GetParam() != RunMode::plan) {  // there, one block holds the chunk of all steps
     EXPECT_GT(blocks.written(), 0);
   }
   expect_same_bits(actual.first, expected.first);
   expect_same_bits(actual.second, expected.second);
 }
 
-// Products over all steps read what the loop reads step by step.
+// Products batched across iterations read the values that the loop reads one by one.
 TEST_P(SwapMemoryTest, ProductsOfHessiansWithVectorsAndTangents) {
   const Tensor x = ones({11, 2, 4}, f64), w = random_normal({4, 4}, f64) * 0.2;
   const auto f = [&](const Checkpoint& checkpoint, const SwapMemory& swap) {
@@ -250,7 +250,7 @@ TEST_P(SwapMemoryTest, ProductsOfHessiansWithVectorsAndTangents) {
   for (const Checkpoint& checkpoint :
        {Checkpoint(), Checkpoint::every(3), Checkpoint::budget(400)}) {
     expect_all_close(run(product(f(checkpoint, small())))(w), expected, 1e-11);
-    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+    if (GetParam() != RunMode::plan) {  // there, one block holds the chunk of all steps
       EXPECT_GT(blocks.written(), 0);
     }
     expect_all_close(run(tangent(f(checkpoint, small())))(w), expected_tangent, 1e-11);
@@ -266,18 +266,18 @@ TEST_P(SwapMemoryTest, AFolderThatTakesNoFileAndADiskThatIsFullAreErrors) {
   EXPECT_EQ(message_of<IoError>([&] { return take(small("/dev/null")); }),
             "scan \"scan\": swap_memory: cannot make a file in /dev/null: Not a directory");
   const std::int64_t saved = memory().saved.current;
-  // No room behind the second MiB of any file.
+  // No file can grow beyond its second MiB.
   const auto again = run(value_and_grad(loss(small("/tmp"))));
   const std::string message = message_of<IoError>([&] {
     const ShortFiles short_files(2 << 20);
     return again(p);
   });
   EXPECT_EQ(message, "scan \"scan\": swap_memory: cannot write to a file in /tmp: File too large");
-  // Nothing is left behind.
+  // The failed call leaves no file and no memory behind.
   EXPECT_EQ(file_in("/tmp"), -1);
   EXPECT_EQ(memory().saved.current, saved);
   EXPECT_EQ(memory().checkpoints.current, 0);
-  // The library goes on, and so does the function.
+  // The library and the function work again.
   const auto expected = run(value_and_grad(loss(false)))(p);
   for (const auto& actual : {take(small()), again(p)}) {
     expect_same_bits(actual.first, expected.first);
@@ -320,7 +320,7 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
                              {Checkpoint::budget(100), small()},
                              {Checkpoint().where(to_file), false},
                              {Checkpoint::every(3).where(to_file), small()}};
-  // Ragged, and until a condition ends it.
+  // A ragged scan, and a loop that a condition ends.
   const auto ragged = [&](const Policy& policy) {
     return [&, policy](const Tensor& w) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -350,11 +350,11 @@ TEST_P(SwapMemoryTest, SecondGradientsAreTheSame) {
                expected_unknown = run(second(of_unknown_length({})))(w);
   SmallSpillBlocks blocks;
   for (const Policy& policy : policies) {
-    // Of few checkpoints a window has all.
+    // If there are few checkpoints, the window holds all.
     const bool has_few = policy.checkpoint.bytes() || policy.checkpoint.steps() > 2;
     const std::int64_t least = has_few ? 0 : 1;
     expect_all_close(run(second(ragged(policy)))(w), expected, 1e-11);
-    if (GetParam() != RunMode::plan) {  // all steps in one chunk are a block
+    if (GetParam() != RunMode::plan) {  // there, one block holds the chunk of all steps
       EXPECT_GE(blocks.written(), least);
     }
     expect_all_close(run(second(of_unknown_length(policy)))(w), expected_unknown, 1e-10);

@@ -44,7 +44,7 @@ TEST_P(TensorArrayTest, GradientOfAnArrayHasAsManyElements) {
 }
 
 TEST_P(TensorArrayTest, GradientThroughReadsAndPushesInALoop) {
-  // Reads x forwards and pushes squares; the sum of products with their index.
+  // Reads x in order and pushes squares; the loss sums the squares, weighted by index.
   const auto f = [](Tensor x) {
     const TensorArray xs = TensorArray::unstack(x, 0);
     const TensorArray squares =

@@ -1,5 +1,5 @@
-// What passes leave of loops gives what eager mode gives: dims that only values say which nobody
-// reads, loops over one dim in each other, lists that nobody wrote to, and how long a loop runs.
+// Optimised loops give eager mode's results: unread dims that only values define, nested loops over
+// one dim, lists that were never written, and lengths known at run time.
 #include <cmath>
 #include <limits>
 
@@ -86,11 +86,11 @@ TEST_P(TracedLoopsTest, WhatHasLengthsOverTheLoopsDimHasThoseOfItsEntryInside) {
   const auto slope = run([&](const Tensor& x) {
     return grad([&](const Tensor& w) { return loss(w, x); })(ones({x.dim("time")}));
   });
-  expect_values(slope(zeros({batch, time})), {2, 1});  // one entry is of one element
+  expect_values(slope(zeros({batch, time})), {2, 1});  // one entry has one element
 }
 
 TEST_P(TracedLoopsTest, OfAListOfListsThatNobodyWroteToComesAnEmptyList) {
-  // The gradient of a traced function: what an inner loop without iterations saves has no elements.
+  // The gradient of a traced function: an inner loop without iterations saves an empty list.
   const Dim batch("batch", 1), in("in", tensor({2}, {batch}));
   const auto loss = run([&](const Tensor& s, const Tensor& x) {
     const Dim in = x.dim("in");
@@ -108,7 +108,8 @@ TEST_P(TracedLoopsTest, OfAListOfListsThatNobodyWroteToComesAnEmptyList) {
 }
 
 TEST_P(TracedLoopsTest, ElementsOfAListAreMadeInTheLoop) {
-  // The second gradient of a traced function: what it stacks in a list is only what others need.
+  // The second gradient of a traced function stacks in a list only the values that are needed
+  // outside.
   const Dim batch("batch", 2), part("part", 1), longer("longer", 6);
   const Dim time("time", tensor({1, 1}, {batch}));
   const auto loss = run([&](const Tensor& x) {
@@ -123,7 +124,7 @@ TEST_P(TracedLoopsTest, ElementsOfAListAreMadeInTheLoop) {
 }
 
 TEST_P(TracedLoopsTest, ElementsOfListsMayHaveDimsOfTheirOwn) {
-  // No iteration makes one: the list names the dim that the recording knew.
+  // No iteration makes an element; the list's type names the dim of the recording.
   const Dim batch("batch", 0), in("in", 0);
   const auto loss = run([&](const Tensor& x, const Tensor& n) {
     const auto outer = [&](const Tensor& x_t) {
@@ -149,8 +150,8 @@ TEST_P(TracedLoopsTest, ElementsOfListsMayHaveDimsOfTheirOwn) {
 }
 
 TEST_P(TracedLoopsTest, AViewHoldsOnToWhatItIsAViewOf) {
-  // The gradient of a planned function: the sum over one step is a view of all steps' terms, of
-  // which another sum is an output.
+  // The gradient of a planned function: the sum over one step is a view of the terms of all steps,
+  // and an output is another sum of these.
   const auto loss = run([](const Tensors& x) {
     const Tensor scaled = pow(1.5 + sin(x[0]), 2.5), square = matmul(x[2], x[2]);
     const auto body = [&](const Tensor&, const Tensor& s) {
@@ -167,7 +168,7 @@ TEST_P(TracedLoopsTest, AViewHoldsOnToWhatItIsAViewOf) {
 }
 
 TEST_P(TracedLoopsTest, APlanForOtherDimsKnowsItsOwnValuesOnly) {
-  // Passes leave types of values that nothing makes any more.
+  // Passes leave types of values that no record makes any more.
   const Dim batch("batch", 1), in("in", 0);
   const auto slopes = run(value_and_grad([&](const Tensors& x) {
     const Tensor back = reverse(x[4], batch), larger = maximum(x[3], x[4]);
@@ -220,7 +221,7 @@ TEST_P(TracedLoopsTest, ADimThatTheBodyMakesIsNotTakenOutOfIt) {
 }
 
 TEST_P(TracedLoopsTest, CotangentsOfAStackHaveNoPaddingWhereItsDimGoes) {
-  // In the body all of time counts; what comes to the stack's padding may be NaN.
+  // In the body all of time counts, and cotangents of the stack's padding may be NaN.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto slope = run([&](const Tensor& x, const Tensor& per_time) {
     return grad([&](const Tensor& per_time) {
@@ -235,7 +236,8 @@ TEST_P(TracedLoopsTest, CotangentsOfAStackHaveNoPaddingWhereItsDimGoes) {
 }
 
 TEST_P(TracedLoopsTest, ListsOfListsAreSavedAmongEndedEntries) {
-  // Two loops in a body save a list each time; its elements have a dim that ended entries show.
+  // Two inner loops save a list in each iteration. Its elements have a dim that finished entries
+  // see with other lengths.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch})),
       other("other", tensor({2, 1}, {batch}));
   const Tensor steps = tensor({1., 2., 3., 4.}, {batch, other}, f64);
@@ -274,7 +276,7 @@ TEST_P(TracedLoopsTest, DimsOfEqualStacksStayTwoWhereATensorHasBoth) {
   expect_all_close(traced_value, value, 1e-12);
   expect_all_close(traced_gradient, gradient, 1e-12);
 
-  // In a loop's body, which its gradient computes again: each of the stacks equals two others.
+  // The same in a loop's body, which the gradient recomputes; each of the stacks equals two others.
   const auto looped = [&](const Tensor& x) {
     const auto body = [&](const Tensor& s) { return s * f(x); };
     return fori_loop(

@@ -1,4 +1,4 @@
-// Trees: what can be a leaf, paths by field names, and putting leaves back.
+// Trees: the types that can be leaves, paths by field names, and putting leaves back.
 #include <gtest/gtest.h>
 
 #include "reel/reel.h"
@@ -53,11 +53,11 @@ TEST(TreeTest, StructsInsideFunctionsHaveNamesToo) {
 
 TEST(TreeTest, FieldsMayHaveDefaultsOrNone) {
   struct Layers {
-    std::array<Inner, 2> cells;  // an array at the front
+    std::array<Inner, 2> cells;  // an array as first member
     Inner out = {scalar(4), scalar(5)};
     std::vector<Tensor> more = {scalar(6)};
     int steps = 3;
-    TensorType type;  // cannot be made of nothing
+    TensorType type;  // has no default constructor
     std::array<std::array<Tensor, 1>, 1> inside = {};
   };
   static_assert(detail::kFieldCount<Layers> == 6);
@@ -74,7 +74,7 @@ TEST(TreeTest, FieldsMayHaveDefaultsOrNone) {
                                       "out.recurrent_weight", "out.bias"}));
 }
 
-// A struct with a C array is refused when it is compiled, with the repair.
+// A struct with a C array is refused at compile time, with a repair.
 struct WithCArray {
   Tensor a;
   Tensor w[2];

@@ -1,4 +1,4 @@
-// scan with truncate: gradients that are cut between pieces of the steps.
+// scan with truncate: gradients are cut between pieces of the iterations.
 #include <gtest/gtest.h>
 
 #include "reel/tests/gradients.h"
@@ -37,7 +37,7 @@ TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
       expect_same_bits(same.second.first, full.second.first);
       expect_same_bits(same.second.second, full.second.second);
     }
-    // Piece by piece, the state handed on as a constant.
+    // By hand: pieces with the state passed on as a constant.
     const auto pieces = [&](const std::pair<Tensor, Tensor>& p) {
       Tensor h = p.second, total = scalar(0.0, f64);
       for (int k = 0; k < 7; ++k) {
@@ -89,7 +89,7 @@ TEST_P(TruncateTest, ArraysOfTheStateAreCutToo) {
     const Tensor next = tanh(w * h.last + h.all[i / 2] + x);
     return History{next, h.all.push_back(next)};
   };
-  // What an iteration that begins a piece is given is a constant.
+  // The state at the first iteration of a piece is a constant.
   const auto by_hand = [&](const Tensor& w) {
     History h{w * 0.5, TensorArray({f64, {}}).push_back(w)};
     for (int i = 0; i < 7; ++i) {
@@ -130,7 +130,7 @@ TEST_P(TruncateTest, EntriesThatEndHaveTheGradientsOfTheirPieces) {
   const Dim batch("batch", 3), time("time", tensor({2, 7, 4}, {batch}));
   const Tensor x = random_normal({time, batch}, f64), w = random_normal({batch}, f64);
   const auto cell = [&w](const Tensor& x, const Tensor& h) { return tanh(w * h + x); };
-  // A piece of three steps, entry by entry.
+  // By hand: pieces of three steps, entry by entry.
   const auto by_hand = [&](const Tensor& initial) {
     Tensor total = scalar(0.0, f64);
     const int lengths[] = {2, 7, 4};
@@ -159,7 +159,7 @@ TEST_P(TruncateTest, EntriesThatEndHaveTheGradientsOfTheirPieces) {
   expect_all_close(actual.second, expected.second, 1e-12);
 }
 
-// Backwards an entry begins at its own end: how long others are changes nothing.
+// A reverse entry begins at its own end, regardless of the lengths of others.
 TEST_P(TruncateTest, BackwardsPiecesAreThoseOfEachEntry) {
   const auto gradient = [&](int length, int other, std::int64_t truncate) {
     const Dim batch("batch", 2), time("time", tensor({length, other}, {batch})), unit("unit", 3);

@@ -90,7 +90,7 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
       "  state: i32[], shape invariant [5]\n"
       "Give an invariant that allows the initial value: unknown for a size that changes, "
       "std::nullopt for the value's own shape.");
-  // All of them, not the first.
+  // The message lists all wrong invariants instead of the first.
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([](const Tensor& x) {
                 return std::get<0>(while_loop(

@@ -1,4 +1,4 @@
-// Compiled as a user would: with no flag for xtensor.
+// Compiled as a user would compile: without flags for xtensor.
 #include "reel/frontend/xtensor.h"
 
 #include <xtensor/xmath.hpp>
@@ -16,7 +16,7 @@ TEST(XtensorTest, AnArrayThatIsGivenAwayLendsItsMemory) {
   Tensor x = tensor(std::move(array), {Dim("batch"), Dim("feature", 3)});
   EXPECT_EQ(x.data<float>(), data);
   EXPECT_EQ(str(x.type()), "f32[batch=2,feature=3]");
-  // Views keep the memory when the tensor is gone, and no op writes to it.
+  // A view keeps the memory after the tensor is gone, and no op writes to it.
   const Tensor row = slice(x, 0, 1, 2), kept = x;
   const Tensor sum = std::move(x) + 1.0;
   x = Tensor();
@@ -102,7 +102,7 @@ TEST(XtensorTest, ACopyIsTheCallersOwn) {
             "f64, or ask for boolean");
 }
 
-// Wrong in C++20 without what the header says about shapes.
+// Wrong in C++20 without the header's settings for shapes.
 TEST(XtensorTest, ArraysKeepTheirRankWhenEvaluated) {
   const xt::xarray<double> a{{1, 2, 3}, {4, 5, 6}};
   EXPECT_EQ(xt::eval(a + a).dimension(), 2u);
