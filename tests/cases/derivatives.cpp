@@ -13,7 +13,8 @@ Tensors each(const Tensors& x, const std::function<Tensor(const Tensor&)>& chang
   return result;
 }
 
-/// A sum with weights that differ by tensor and by element: equal ones would let errors cancel.
+/// Returns a sum with weights that differ by tensor and element. Equal weights would let errors
+/// cancel.
 Tensor weighted_sum(const Tensors& tensors, DType dtype) {
   Tensor total = scalar(0.0, dtype);
   double scale = 0.5;
@@ -37,7 +38,7 @@ struct Collected {
   Tensors gradient;
 };
 
-/// f in places other than the top, and how many times f each of them is.
+/// The function inside of a loop, branch or scan, and the factor by which its value grows there.
 struct Place {
   const char* name;
   CaseFunction f;
@@ -110,8 +111,8 @@ void DerivativesInEveryMode::expect_derivatives(const CaseFunction& f, const Ten
     compare("gradient", g, gradients, 1);
   }
 
-  // At another point, where numbers are not round: the same bits in all forms, and what differences
-  // give.
+  // At another point, with numbers that are not round, all forms must give the same bits, and
+  // derivatives must agree with differences.
   const Tensors moved = each(x, [](const Tensor& t) { return t * 1.0371 + 0.003; });
   const auto [y, g] = value_and_grad(f)(moved);
   for (const auto& [y2, g2] : {both(moved), on_tape(moved)}) {

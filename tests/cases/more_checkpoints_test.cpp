@@ -1,4 +1,4 @@
-// Gradients under checkpoints and cut ones, after rows of the further cases: L2, L4, L8.
+// Gradients under checkpoints and with cuts, after rows L2, L4 and L8 of the further cases.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 #include "reel/trace/executors/recalled.h"
@@ -8,7 +8,7 @@ namespace {
 
 class MoreCheckpoints : public InEveryMode {
  protected:
-  /// y, squared three times, by a scan without xs.
+  /// Returns y squared three times, by a scan without xs.
   static auto to_the_eighth(const Checkpoint& policy) {
     return [policy](const Tensor& y) {
       const auto body = [](const Tensor& k, const std::pair<Tensor, Tensor>& s) {
@@ -57,7 +57,7 @@ TEST_P(MoreCheckpoints, L2_EverySlotCountGivesTheSameBits) {
     for (int slots = 1; slots <= 12; ++slots) {
       SCOPED_TRACE(str(steps, " steps, ", slots, " slots"));
       const RecalledSteps before = recalled_steps();
-      // A state is eight bytes, sixteen say which it is, and half of a budget is for states.
+      // A state takes eight bytes and its number sixteen; half of the budget is for states.
       expect_same_bits(f(steps, Checkpoint::budget(48 * slots))(w), expected);
       EXPECT_EQ(recalled_steps().saved - before.saved, steps);
     }

@@ -1,4 +1,4 @@
-// Errors after ideas in the tests of JAX (J) and Dr.Jit (D), with their whole text.
+// Errors after the tests of JAX (J) and Dr.Jit (D), with their whole text.
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -44,7 +44,7 @@ TEST_P(MoreErrors, J5_CondMustGiveABooleanScalar) {
                                  scalar(0.0)),
             "while_loop \"while\": cond must return a boolean scalar, got boolean[2]; reduce it "
             "with any or all, or use scan, whose entries end one by one");
-  // A pair does not compile: "cond returns bool, or a boolean scalar Tensor".
+  // Returning a pair does not compile: "cond returns bool, or a boolean scalar Tensor".
 }
 
 TEST_P(MoreErrors, J6_AMemberOfAnotherDtype) {
@@ -133,12 +133,12 @@ TEST_P(MoreErrors, J23_NothingToScan) {
 }
 
 TEST_P(MoreErrors, D4_AStateThatChanges) {
-  // type
+  // Another dtype.
   EXPECT_EQ(error_of_body<DTypeError>([](const Tensor& s) { return cast(s, i32); }, zeros({2})),
             "while_loop \"while\": the state returned by the body differs from the state it was "
             "given\n  state: f32[2] going in, i32[2] coming out (dtypes differ)\nReturn every leaf "
             "with the type it had on entry.");
-  // size
+  // Another size.
   EXPECT_EQ(error_of_body<ShapeError>(
                 [](const Tensor& s) {
                   return concat({s, s}, 0);
@@ -148,7 +148,7 @@ TEST_P(MoreErrors, D4_AStateThatChanges) {
             "given\n  state: f32[2] going in, f32[4] coming out (dims differ)\nReturn every leaf "
             "with the type it had on entry. To let a size change, give a less specific one in "
             "shape_invariants, as in PartialShape{unknown, 2}.");
-  // incompatible sizes
+  // Incompatible sizes.
   EXPECT_EQ(error_of_body<ShapeError>(
                 [](const Two& s) {
                   return Two{reshape(s.count, {3, 2}), s.value};
@@ -158,7 +158,7 @@ TEST_P(MoreErrors, D4_AStateThatChanges) {
             "given\n  state.count: f32[2,3] going in, f32[3,2] coming out (dims differ)\nReturn "
             "every leaf with the type it had on entry. To let a size change, give a less specific "
             "one in shape_invariants, as in PartialShape{unknown, 2}.");
-  // empty before
+  // Empty before.
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Two& s) {
                   return Two{s.count, s.count};
@@ -166,7 +166,7 @@ TEST_P(MoreErrors, D4_AStateThatChanges) {
                 Two{zeros({2}), {}}),
             "while_loop \"while\": the initial state has empty Tensors: state.value; give them "
             "values, or let them be std::optional<Tensor>");
-  // empty after
+  // Empty after.
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Two& s) {
                   return Two{s.count, {}};
@@ -196,7 +196,8 @@ TEST_P(MoreErrors, D5_TheUsersExceptionComesOutAndTheNextLoopWorks) {
     });
     EXPECT_EQ(message_of<Mine>([&] { failing(scalar(0.0)); }), in_cond ? "from cond" : "from body");
     EXPECT_FALSE(is_tracing());
-    // A tape that saw the loop begin goes on working, and so does the next loop.
+    // After the error, a tape that was open at the loop's start still works, and so does the next
+    // loop.
     Tape tape;
     const Tensor w = scalar(2.0);
     tape.watch(w);

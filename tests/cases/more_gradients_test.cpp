@@ -1,4 +1,4 @@
-// Gradients of loops, forwards and backwards, after ideas in the tests of JAX and Dr.Jit.
+// Gradients of loops in forward and reverse mode, after the tests of JAX and Dr.Jit.
 #include <array>
 
 #include "reel/tests/gradients.h"
@@ -9,8 +9,8 @@ namespace {
 
 class MoreGradients : public InEveryMode {
  protected:
-  /// The derivative of f, from a scalar to a scalar: backwards, forwards, and their mixed second
-  /// derivatives against each other and against differences.
+  /// Expects this derivative of f, from a scalar to a scalar, in reverse and forward mode. Mixed
+  /// second derivatives must agree with each other and with differences.
   template <class F>
   void expect_derivative(const F& f, double at, double expected, double tolerance = 1e-12) {
     const Tensor x = scalar(at, f64);

@@ -1,4 +1,4 @@
-// What becomes of loops in a graph: what they carry, stack and save, and what is left out.
+// Loops in a graph: their carries, stacks and residuals, and the values that are dropped.
 #include <functional>
 
 #include "reel/core/ops/loop.h"
@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Every record of a graph, those of bodies and branches too.
+/// Visits every record of a graph, including records of bodies and branches.
 void each_record(const Graph& graph, int depth,
                  const std::function<void(const Graph&, const OpRecord&, int depth)>& fn) {
   for (const OpRecord& record : graph.records) {
@@ -26,7 +26,8 @@ void each_record(const Graph& graph, int depth,
     }
   }
 }
-/// How often an op stands in a graph, and how often of that in bodies and branches.
+/// The number of times that an op occurs in a graph, and how many of these are in bodies and
+/// branches.
 struct Count {
   int all = 0, inside = 0;
   bool operator==(const Count&) const = default;
@@ -42,7 +43,7 @@ Count count(const Graph& graph, std::string_view op) {
   });
   return result;
 }
-/// The loops at the top of a graph: "carries 1, slices 2, stacks 0, sums 0".
+/// Describes the loops at the top of a graph: "carries 1, slices 2, stacks 0, sums 0".
 std::vector<std::string> loops(const Graph& graph) {
   std::vector<std::string> result;
   for (const OpRecord& record : graph.records)
@@ -54,7 +55,7 @@ std::vector<std::string> loops(const Graph& graph) {
   return result;
 }
 using Loops = std::vector<std::string>;
-/// The types of what the loops of a graph stack up.
+/// Returns the types of all stacks of a graph's loops.
 std::vector<std::string> stacked(const Graph& graph) {
   std::vector<std::string> result;
   each_record(graph, 0, [&](const Graph& in, const OpRecord& record, int) {
@@ -175,7 +176,8 @@ TEST(MoreGraphs, J44_CumulativeProductReadsItsXsAgain) {
   const Tensor x = tensor({1.5, -.5, 2., .7}, {}, f64);
   const auto f = jit(grad(loss));
   expect_gradient_of(loss, x, f(x));
-  // Forwards ys and the state before each; backwards the gradient. No copy of xs.
+  // The forward loop stacks ys and the state before each iteration, the gradient loop the gradient.
+  // xs is not copied.
   EXPECT_EQ(stacked(f.graph()), (Types{"f64[4]", "f64[4]", "f64[4]"})) << f.graph();
   EXPECT_EQ(loops(f.graph()), (Loops{"carries 1, slices 1, stacks 2, sums 0",
                                      "carries 1, slices 3, stacks 1, sums 0"}));
@@ -275,7 +277,7 @@ TEST(MoreGraphs, TangentOfAScanReadsBothXsAndSavesNothing) {
           .ys;
     };
     const auto [ys, tangent] = jvp(products, x, v);
-    return std::pair{ys, sum(tangent) * sum(ys)};  // what needs the value waits for both
+    return std::pair{ys, sum(tangent) * sum(ys)};  // a reader of the value waits for both
   });
   const Tensor x = tensor({1.5, -.5, 2.}, {}, f64), v = tensor({.3, .2, -1.}, {}, f64);
   double s = .8, ds = 0, value = 0, slope = 0;

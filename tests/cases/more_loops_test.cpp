@@ -1,4 +1,4 @@
-// Loops after ideas in the tests of JAX, Dr.Jit and RETURNN: values, and where entries end.
+// Loops after the tests of JAX, Dr.Jit and RETURNN: values, and the ends of entries.
 #include <array>
 #include <limits>
 
@@ -13,7 +13,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 using MoreLoops = InEveryMode;
 REEL_IN_EVERY_MODE(MoreLoops);
 
-/// What a cumulative sum hands on and gives.
+/// The body of a cumulative sum.
 constexpr auto kSumUp = [](const Tensor& x, const Tensor& s) { return std::pair{s + x, s + x}; };
 
 TEST_P(MoreLoops, J1_CountsPositions) {
@@ -207,7 +207,7 @@ TEST_P(MoreLoops, D6_UnchangedStateKeepsItsStorage) {
   });
   const Tensor kept = tensor({1., 2., 3.});
   for (const int n : {0, 3}) EXPECT_EQ(f(scalar(n), kept).data<float>(), kept.data<float>());
-  // Under a gradient too, whose cotangent comes back as it went in.
+  // The same with a gradient, whose cotangent passes through unchanged.
   const auto g = run(value_and_grad([](const Tensor& kept) {
     const auto last = fori_loop(
         0, 3, [](const Tensor&, const Tensor& s) { return s; }, kept);
@@ -271,7 +271,7 @@ TEST_P(MoreLoops, T3_TwoScansOfOneLength) {
   expect_values(products, {4, 20, 120});
   expect_values(s, {6});
   expect_values(p, {120});
-  // The second takes what the first gives at the end, and at each step.
+  // The second scan takes the first one's last state and all its outputs.
   const auto feeding = run([](const Tensor& x) {
     const auto a = scan(Scan{.initial = scalar(0.0), .xs = x, .body = kSumUp});
     const auto b = scan(Scan{.initial = a.state, .xs = a.ys, .body = kSumUp});
@@ -298,7 +298,7 @@ TEST_P(MoreLoops, R1_UnknownLengthEndedPerEntry) {
       return std::tuple{ys, last, dim.lengths()};
     });
     const auto [ys, last, lengths] = count_to(tensor({2, 0, 3, 1}, {batch}));
-    // After the body, an entry has run once before it is asked.
+    // With the condition after the body, every entry runs at least once.
     const double least = before ? 0 : 1;
     expect_values(lengths, {2, least, 3, 1});
     expect_values(last, {2, least, 3, 1});
@@ -371,7 +371,7 @@ TEST_P(MoreLoops, L1_AMillionIterationsWithAGradient) {
   expect_values(run(grad(f))(scalar(1.0, f64)), {1000}, 1e-9);
 }
 
-// Three ops a step, of which the gradient reads the state: 8 MB.
+// An iteration has three ops, and the gradient reads the state: 8 MB in all.
 TEST_P(MoreLoops, L1_AMillionIterationsUnderABudget) {
   constexpr int kSteps = 1'000'000;
   double expected = 1, s = 1;

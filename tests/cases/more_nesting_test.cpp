@@ -1,5 +1,5 @@
-// Loops, branches and gradients nested in each other in every order, three deep: values and
-// derivatives against the same programs written out by hand, in C++ loops over plain ops.
+// Loops, branches and gradients nested three deep in every order: values and derivatives, compared
+// with the same programs written as C++ loops over plain ops.
 #include <array>
 #include <functional>
 
@@ -8,8 +8,8 @@
 namespace reel {
 namespace {
 
-/// A step of a program: s becomes another s; i counts the iterations of the loop around it, w is a
-/// parameter from outside.
+/// An iteration of a program, which computes the next s. i counts the iterations of the loop around
+/// it; w is a parameter from outside.
 using Step = std::function<Tensor(const Tensor& i, const Tensor& s, const Tensor& w)>;
 
 enum class Kind { fori, grows, until, scanned, branch, slope, slope_of_w, tangent };
@@ -21,7 +21,7 @@ Tensor leaf(const Tensor& i, const Tensor& s, const Tensor& w) {
   return tanh(s * w + cast(i, f64) * 0.1) + s * 0.3;
 }
 
-/// The library's form.
+/// Returns the step with the library's loops and branches.
 Step nested(Kind kind, const Step& inner) {
   switch (kind) {
     case Kind::fori:
@@ -29,7 +29,7 @@ Step nested(Kind kind, const Step& inner) {
         return fori_loop(
             0, 3, [&](const Tensor& k, const Tensor& s) { return inner(k, s, w); }, s);
       };
-    case Kind::grows:  // as many iterations as the loop around it has begun
+    case Kind::grows:  // as many iterations as the outer loop has begun
       return [=](const Tensor& i, const Tensor& s, const Tensor& w) {
         return std::get<1>(while_loop([&](const Tensor& k, const Tensor&) { return k <= i; },
                                       [&](const Tensor& k, const Tensor& s) {
@@ -37,7 +37,7 @@ Step nested(Kind kind, const Step& inner) {
                                       },
                                       std::tuple{zeros_like(i), s}));
       };
-    case Kind::until:  // as many as the state asks for
+    case Kind::until:  // until the state is large enough
       return [=](const Tensor& i, const Tensor& s, const Tensor& w) {
         return while_loop([](const Tensor& s) { return abs(s) < 1.0; },
                           [&](const Tensor& s) { return s * 1.9 + 0.1 * inner(i, s, w); }, s,
@@ -78,7 +78,7 @@ Step nested(Kind kind, const Step& inner) {
   return {};
 }
 
-/// The same with C++'s own loops and branches, in eager mode.
+/// Returns the step with C++ loops and branches, in eager mode.
 Step by_hand(Kind kind, const Step& inner) {
   const auto number = [](int k) { return scalar(k); };
   switch (kind) {
@@ -111,7 +111,7 @@ Step by_hand(Kind kind, const Step& inner) {
       return [=](const Tensor& i, const Tensor& s, const Tensor& w) {
         return i.item<int>() % 2 == 0 ? inner(i, s, w) : s * w + 0.1 * w;
       };
-    case Kind::tangent:  // by reversing: for one number the derivative is both
+    case Kind::tangent:  // in reverse mode: of one number, both give the derivative
       return [=](const Tensor& i, const Tensor& s, const Tensor& w) {
         const Tensor slope = grad([&](const Tensor& s) { return inner(i, s, w); })(s);
         return inner(i, s, w) * 0.6 + slope * (w * 0.5) * 0.4;
@@ -123,7 +123,7 @@ Step by_hand(Kind kind, const Step& inner) {
 
 using In = std::pair<Tensor, Tensor>;
 
-/// A program of three kinds, run from a loop that counts, so that the outermost one sees an i too.
+/// A program of three kinds in a counting loop, so that the outermost one gets an i, too.
 template <class Wrap>
 auto program(const std::array<Kind, 3>& kinds, Wrap wrap) {
   Step step = leaf;
@@ -135,7 +135,7 @@ auto program(const std::array<Kind, 3>& kinds, Wrap wrap) {
 
 class MoreNesting : public InEveryMode {
  protected:
-  /// sin of the gradient's elements: its gradient needs all second derivatives.
+  /// Returns the sine of the gradient's elements, whose gradient needs all second derivatives.
   template <class F>
   static auto next_order(const F& f) {
     return [f](const In& in) {

@@ -1,5 +1,5 @@
-// Scans whose bodies hand on what they like: permuted and forwarded carries (J28), and bodies drawn
-// at random (J45), against the same written out by hand.
+// Scans whose bodies permute and forward carries (J28), and random bodies (J45), compared with the
+// same programs without loops.
 #include <random>
 
 #include "reel/tests/modes.h"
@@ -9,7 +9,7 @@ namespace {
 
 using In = std::vector<Tensor>;
 
-/// Draws that are the same everywhere (std::uniform_int_distribution need not be).
+/// Random numbers that are the same on every platform; std::uniform_int_distribution need not be.
 class Draws {
  public:
   explicit Draws(unsigned seed) : engine_(seed) {}
@@ -19,14 +19,14 @@ class Draws {
   std::mt19937 engine_;
 };
 
-/// What a body computes: values are constants, carries, slices, and what nodes make of them.
+/// A random body. Its values are constants, carries, slices, and results of nodes.
 struct Body {
   struct Node {
     int op, a, b;
   };
   int constants, carries, slices;
   std::vector<Node> nodes;
-  std::vector<int> next, ys;  ///< which values are handed on, and given
+  std::vector<int> next, ys;  ///< indices of the values that become carries and ys
 
   static Body drawn(Draws& draws) {
     Body body{draws.below(3), draws.below(4), draws.below(3), {}, {}, {}};
@@ -40,7 +40,7 @@ struct Body {
     return body;
   }
 
-  /// {next carries, ys}.
+  /// Returns {next carries, ys}.
   std::pair<In, In> operator()(const In& constants, const In& s, const In& x) const {
     In values = constants;
     values.insert(values.end(), s.begin(), s.end());
@@ -99,13 +99,13 @@ Tensor by_scan(const Body& body, const In& in, const Dim& dim, bool backwards) {
   Tensor loss = scalar(0.0, f64);
   double seed = 0.5;
   for (const Tensor& s : last) loss = loss + weighted(s, seed);
-  // A weight for each place of each y.
+  // Weights each element of each y differently.
   for (const Tensor& y : ys)
     loss = loss + weighted(y * sin(cast(range(y.dims()[0]), f64) + 1.0 + seed), seed);
   return loss;
 }
 
-/// The same without a loop: every entry by itself, over plain tensors.
+/// Computes the same without a loop, for every entry alone, over plain tensors.
 Tensor by_hand(const Body& body, const In& in, const std::vector<int>& lengths, bool backwards) {
   const bool has_entries = !in.empty() && in[0].type().is_named();
   Tensor loss = scalar(0.0, f64);
@@ -138,8 +138,8 @@ Tensor by_hand(const Body& body, const In& in, const std::vector<int>& lengths, 
 
 class MoreRandomBodies : public InEveryMode {
  protected:
-  /// Value, gradient, and gradient of a function of the gradient are those of the form by hand;
-  /// value and gradient have the bits of eager mode, but in a plan.
+  /// Expects the value, the gradient, and the gradient of a function of the gradient of the form by
+  /// hand. Except in a plan, value and gradient must have the bits of eager mode.
   template <class F, class G>
   void expect_same(const F& f, const G& by_hand, const In& in, bool with_second) {
     const auto [value, gradient] = run(value_and_grad(f))(in);
@@ -150,7 +150,7 @@ class MoreRandomBodies : public InEveryMode {
     if (same) expect_same_bits(value, eager_value);
     for (std::size_t i = 0; i < in.size(); ++i) {
       expect_all_close(mask_padding(gradient[i]), mask_padding(expected_gradient[i]), 1e-12);
-      // A cotangent of zeros may be absent in one mode: the sign of zeros is not compared.
+      // A cotangent of zeros may be absent in one mode, so the sign of zeros is not compared.
       if (same)
         expect_same_bits(mask_padding(gradient[i]) + 0.0, mask_padding(eager_gradient[i]) + 0.0);
     }
@@ -175,7 +175,7 @@ class MoreRandomBodies : public InEveryMode {
 REEL_IN_EVERY_MODE(MoreRandomBodies);
 
 TEST_P(MoreRandomBodies, J28_PermutedAndForwardedCarries) {
-  // Each of five carries is computed, stays where it is, or goes to another slot.
+  // Each of five carries is computed, stays in place, or moves to another slot.
   Draws draws(7);
   for (int combination = 0; combination < 243; ++combination) {
     SCOPED_TRACE(str("combination ", combination));

@@ -1,5 +1,5 @@
-// cond as RETURNN's users have it: parameters in both branches, branches that are not taken, and
-// Dims that each branch makes.
+// cond as RETURNN's users need it: parameters in both branches, untaken branches, and Dims that
+// branches make.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -108,7 +108,7 @@ struct Sequence {
   Dim time;
 };
 
-/// The positive elements of each row, or all of them without the first.
+/// Returns the positive elements of each row, squared, or all elements without the first.
 Sequence shortened(const Tensor& pred, const Tensor& x) {
   const Dim batch = x.dims()[0], time = x.dims()[1];
   return cond(
@@ -197,7 +197,7 @@ TEST_P(ReturnnCond, ADimThatBothBranchesReturnStaysWhatItIs) {
   expect_values(s.x, {3, 3, 3, 3, 3, 3});
 }
 
-/// The dims that the branches make need no name in the result if nobody asks for it.
+/// Dims that the branches make need no leaf of their own in the result.
 TEST_P(ReturnnCond, ATensorAloneMayHaveADimThatBothBranchesMake) {
   const auto f = [](const Tensor& pred, const Tensor& x) {
     const Dim time = x.dims()[0];

@@ -1,5 +1,5 @@
-// Bodies in which entries are not each for itself: an ended one counts as a copy of the first live
-// one, or as in eager mode.
+// Bodies that mix entries: a finished entry counts as a copy of the first running one, as in eager
+// mode.
 #include <limits>
 
 #include "reel/tests/cases/entries_alone.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Bodies that couple entries count an ended one as a copy of the first live one.
+/// Bodies that mix entries count a finished one as a copy of the first running one.
 class CouplingBodies : public InEveryMode {
  protected:
   const Dim batch{"batch", 2};
@@ -17,7 +17,7 @@ class CouplingBodies : public InEveryMode {
   const Tensor x = tensor({.1, .2, .3, kNan}, {batch, time}, f64);
 
   using Body = std::function<Tensor(const Tensor& x, const Tensor& s)>;
-  /// What a body's terms add up to.
+  /// Returns a function that sums the body's results over all iterations and entries.
   auto total_of(const Body& body) const {
     return [this, body](const Tensor& x) {
       const auto step = [&](const Tensor& s) { return std::pair{None{}, s + body(x, s)}; };
@@ -25,7 +25,7 @@ class CouplingBodies : public InEveryMode {
           scan(Scan{.spatial_dim = outer, .initial = zeros({batch}, f64), .body = step}).state);
     };
   }
-  /// Value and gradient are those of eager mode, to the bit.
+  /// Expects the bits of eager mode for value and gradient.
   void expect_as_eager(const Body& body) const {
     const auto both = value_and_grad(total_of(body));
     const auto [value, gradient] = both(x);
@@ -38,7 +38,7 @@ REEL_IN_EVERY_MODE(CouplingBodies);
 
 TEST_P(CouplingBodies, ASumOverTheBatch) {
   const auto f = total_of([](const Tensor& x, const Tensor&) { return sum(x); });
-  // 0.6 for both entries, then 0.3 + 0.3 for the second one, whose frame the first one shows.
+  // 0.6 for both entries, then 0.3 + 0.3: the first entry sees the second one's frame.
   expect_values(run(f)(x), {0.6 + 0.6 + 0.6});
   expect_values(mask_padding(run(grad(f))(x)), {2, 2, 4, 0});
 }
@@ -76,7 +76,7 @@ TEST_P(CouplingBodies, LengthsAsInEagerMode) {
 }
 
 TEST_P(CouplingBodies, AveragesAlongLengthsAlone) {
-  // No entries in what is averaged: as long as the first entry's time, where that one alone lives.
+  // x has no entries. Its time is as long as the first entry's while only that entry is running.
   const Dim time("time", tensor({1, 2}, {batch})), outer("outer", tensor({1, 0}, {batch}));
   const Tensor x = tensor({3., 5.}, {time}, f64), y = tensor({1., 2.}, {batch, outer}, f64);
   const auto f = [](const Tensor& x, const Tensor& y) {
@@ -129,8 +129,8 @@ TEST_P(CouplingBodies, GradientsThroughEndedEntriesThatCount) {
     const auto body = [&](const Tensor& x) { return matmul(x, x, batch) * sum(w * x, batch); };
     return sum(scan(Scan{.spatial_dim = outer, .xs = x, .body = body}).ys);
   };
-  // (a a + b b) (.5 a - .7 b), then the second entry alone, which the first one shows as well:
-  // (c c + c c) (-.7 c - .7 c).
+  // (a a + b b) (.5 a - .7 b), then the second entry alone, which the first one sees as well: (c c
+  // + c c) (-.7 c - .7 c).
   const double a = .1, b = .2, c = .3, s = .5 * a - .7 * b, p = a * a + b * b;
   expect_values(mask_padding(run(grad(f))(x, w)),
                 {2 * a * s + p * .5, 0, 2 * b * s - p * .7, -8.4 * c * c});
@@ -156,12 +156,12 @@ TEST_P(CouplingBodies, GradientsOfWhatAllStepsHaveInCommon) {
     const auto body = [&](const Tensor&) { return logsumexp(x, batch); };
     return sum(square(scan(Scan{.spatial_dim = time, .xs = steps, .body = body}).ys));
   };
-  // The second entry alone is live, and the first one shows it: log(2 exp(x1)) squared.
+  // Only the second entry is running, and the first one sees its values: log(2 exp(x1)) squared.
   expect_values(run(grad(f))(x), {0, 2 * (.2 + std::log(2))});
 }
 
 TEST_P(CouplingBodies, StatesAlongLengthsInALoopInALoop) {
-  // Entry 0 never lives: it shows entry 1 in both loops, and is as long as that.
+  // Entry 0 never runs. It sees entry 1 in both loops, and has its length.
   const Dim batch("batch", 3);
   const Dim time("time", tensor({0, 1, 2}, {batch})), other("other", tensor({0, 2, 0}, {batch}));
   const Tensor xs = tensor({1., 2.}, {time}, f64), steps = zeros({batch, other}, f64);
@@ -183,7 +183,8 @@ TEST_P(CouplingBodies, StatesAlongLengthsInALoopInALoop) {
 }
 
 TEST_P(CouplingBodies, WhatAConditionInsideReadsFirst) {
-  // As ended entries see w is made where the inner loop first asks; the outer body returns it.
+  // The finished entries' view of w is made where the inner condition reads it; the outer body
+  // returns it.
   const Dim time("time", tensor({1, 0}, {batch}));
   const Tensor w = tensor({.5, .2}, {batch}, f64), steps = tensor({.3}, {time}, f64);
   const auto f = [&](const Tensor& w) {
@@ -238,7 +239,7 @@ TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
     };
     return sum(square(scan(Scan{.spatial_dim = x.dim("time"), .xs = x, .body = body}).ys));
   };
-  // As many steps as the longest entry has, of a tensor without entries.
+  // x has no entries: the loop has as many steps as the longest entry.
   const Tensor x = tensor({.5, -.25, .75, .3}, {part, time}, f64), w = scalar(0.7, f64);
   for (const int most : {2, 0}) {
     const auto [dx, dw] = grad(f)(std::pair{x, w}, scalar(most));
@@ -248,8 +249,8 @@ TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
   }
 }
 
-// The array's elements have time, which ended entries see as it is, whether the array is carried,
-// comes back as something captured, or is read by nobody.
+// The array's elements have time, which finished entries see unchanged. This must hold for a
+// carried array, for a captured one that is returned, and for one that is not read.
 TEST_P(CouplingBodies, TheDimOfAnArraysElementsIsKeptThoughTheArrayIsNotCarried) {
   const Dim entry("entry", 3), wide("wide", tensor({0, 0, 1}, {entry}));
   const auto f = [&](const Tensor& x, const Tensor& most) {
@@ -287,7 +288,7 @@ TEST_P(CouplingBodies, AScanAlongACapturedDimOverTheDimOfAnArgument) {
   expect_all_close(run(f)(given), f(given), 1e-13);
 }
 
-// Another dim with a length for each entry, from outside, is no reason to see padding.
+// Another dim of the outside with a length per entry must not let padding show.
 TEST_P(CouplingBodies, BesideAnotherDimWithLengthsOverTheBatch) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})),
       inner("inner", tensor({2, 1}, {batch}));
@@ -306,7 +307,7 @@ TEST_P(CouplingBodies, BesideAnotherDimWithLengthsOverTheBatch) {
         .ys;
   };
   const auto loss = [&](const Tensor& x) { return sum(square(f(x))); };
-  // The entry that has ended sees what the other one does: 1.5 twice.
+  // The finished entry sees the other one's values: 1.5 twice.
   expect_values(sum(run(f)(x), time), {5.2, 1.4});
   expect_all_close(run(grad(loss))(x), grad(loss)(x), 1e-12);
 }

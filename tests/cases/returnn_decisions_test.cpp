@@ -1,4 +1,4 @@
-// Where Reel decides otherwise than RETURNN does: those of D1 to D26 that no row states. D1, D3,
+// Decisions D1 to D26, in which Reel differs from RETURNN, that no row of the cases covers. D1, D3,
 // D4, D7, D10, D13, D20, D24 and D25 are in returnn_scan_unknown_test.cpp; D2, D3 and D5 in
 // returnn_scan_test.cpp; D9 in returnn_while_test.cpp; D23 and D26 in returnn_packing_test.cpp; D8,
 // D15, D16, D18, D19 and D21 in returnn_errors_test.cpp.
@@ -34,7 +34,7 @@ TEST_P(ReturnnDecisions, D11_D12_DimsNeverChangeAndAreEqualToThemselvesOnly) {
   EXPECT_FALSE(three == other);
   EXPECT_FALSE(Dim("time", time.lengths()) == time);  // the same lengths are another dim
   EXPECT_TRUE(time + 1 == time + 1);
-  // A result's dim is a new one for every run; the one before stays as it was.
+  // Every run makes a new dim for its result; the former one stays as it was.
   const auto f = run([&](const Tensor& targets) {
     return scan(Scan{.cond_dims = {batch},
                      .initial = zeros({batch}, i32),
@@ -69,7 +69,7 @@ TEST_P(ReturnnDecisions, D14_ABodyCannotChangeTheStateOfItsCaller) {
   });
   for (const double padding : kPaddings) {
     const List last = f(x2(padding), start);
-    expect_values(last[0], {6, 9, 7});  // ended entries stay as they were
+    expect_values(last[0], {6, 9, 7});  // finished entries stay as they were
     expect_values(last[1], {8});
     expect_values(start[0], {0, 0, 0});
     expect_values(start[1], {1});
@@ -99,12 +99,12 @@ TEST_P(ReturnnDecisions, D17_YsNeedNoTemplate) {
     EXPECT_EQ(pair.second.type(), TensorType(boolean, {along, batch, feature}));
   };
   const std::pair given{TensorType(f32, {batch, feature}), TensorType(boolean, {batch, feature})};
-  for (const Dim& along : {none, time}) {  // at no iterations too
+  for (const Dim& along : {none, time}) {  // also without iterations
     const Tensor x = zeros({batch, along});
     check(f(None{})(x), along);
     check(f(given)(x), along);
   }
-  // The template's order of dims is that of y.
+  // y gets the order of dims of its template.
   const auto turned = f(std::pair{TensorType(f32, {feature, batch}),
                                   TensorType(boolean, {feature, batch})})(zeros({batch, time}));
   EXPECT_EQ(turned.first.dims(), (Dims{time, feature, batch}));

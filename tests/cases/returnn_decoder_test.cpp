@@ -6,7 +6,7 @@ namespace reel {
 namespace {
 
 struct DecoderLayer {
-  Tensor q, k, v, out;  // [in, key], three of them; [key, out]
+  Tensor q, k, v, out;  // [in, key], three times; [key, out]
 };
 struct Decoder {
   Tensor places;  // [place, in]: an embedding of each position
@@ -18,10 +18,10 @@ struct Cache {
 };
 struct DecoderState {
   Tensor position;
-  std::vector<Cache> caches;  // of each layer
+  std::vector<Cache> caches;  // one per layer
 };
 
-/// Layers of self-attention to all frames so far.
+/// Layers of self-attention to all earlier frames and the present one.
 class ReturnnDecoder : public ReturnnCase {
  protected:
   const Dim in{"in", 2}, key{"key", 3}, out{"in", 2}, place{"place", 4};
@@ -38,12 +38,12 @@ class ReturnnDecoder : public ReturnnCase {
     manual_seed(6);
     return mask_padding(random_normal({batch, time, in}, f64));
   }
-  /// What a layer makes of its input and of what its attention gives.
+  /// Returns a layer's output for its input and the result of its attention.
   Tensor add_and_bend(const Tensor& x, const Tensor& seen, const DecoderLayer& layer) const {
     return tanh(x + rename(matmul(seen, layer.out, key), out, in));
   }
 
-  /// One frame: reads the state's position and caches, and moves them on.
+  /// Computes one frame, and advances the state's position and caches.
   Tensor step(const Decoder& decoder, Tensor x, DecoderState& s) const {
     x = x + gather(decoder.places, s.position, place);
     s.position = s.position + 1;
@@ -62,7 +62,7 @@ class ReturnnDecoder : public ReturnnCase {
   auto step_by_step(const Decoder& decoder, const Tensor& x, const MakeHist& make_hist) const {
     DecoderState start{scalar(0), {}};
     for (std::size_t i = 0; i < decoder.layers.size(); ++i) {
-      const Dim hist = make_hist();  // each layer its own
+      const Dim hist = make_hist();  // each layer has its own
       const Tensor none = zeros({batch, hist, key}, f64);
       start.caches.push_back({none, none, hist});
     }
@@ -75,7 +75,7 @@ class ReturnnDecoder : public ReturnnCase {
                                             }});
     return std::pair{transpose(ys, {batch, dim, in}), state};
   }
-  /// All frames at once: each sees itself and those before it.
+  /// Computes all frames at once: each sees itself and the frames before it.
   Tensor at_once(const Decoder& decoder, Tensor x) const {
     const Dim time = x.dim("time");
     x = x + gather(decoder.places, range(time), place);
@@ -116,7 +116,7 @@ TEST_P(ReturnnDecoder, P10_APositionAndACacheOfEachLayerStepByStepAndAllAtOnce) 
         return step_by_step(decoder, x, make_hist);
       })(padded.first, padded.second);
       expect_all_close(mask_padding(ys), expected, 1e-12);
-      expect_values(state.position, {3});  // one for all: the longest entry's
+      expect_values(state.position, {3});  // shared: the longest entry's
       for (const Cache& cache : state.caches) {
         EXPECT_EQ(cache.hist.size(), 3);
         EXPECT_EQ(cache.k.dims(), (Dims{batch, cache.hist, key}));

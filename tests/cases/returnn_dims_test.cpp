@@ -1,5 +1,5 @@
-// Dims in the state of a loop, as RETURNN's decoders have them: histories that grow, caches of keys
-// and values.
+// Dims in a loop's state, as in RETURNN's decoders: growing histories, and caches of keys and
+// values.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -41,7 +41,7 @@ struct Cache {
   Dim hist;
 };
 
-/// Appends each frame to a history; y is the sum of that.
+/// Appends each frame to a history; y is the history's sum.
 auto scan_histories(const Tensor& x, const Dim& hist) {
   const Dim batch = x.dims()[0], time = x.dims()[1];
   return scan(Scan{.spatial_dim = time,
@@ -126,7 +126,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& keys
   return matmul(softmax(matmul(q, k, inner), keys), v, keys);
 }
 
-/// The whole sequence at once, each frame seeing itself and those before it.
+/// Computes the whole sequence at once: each frame sees itself and the frames before it.
 Tensor attend_to_all(const Attention& a, const Tensor& x) {
   const Dim time = x.dims()[1], in = x.dims()[2], inner = a.q.dims()[1];
   const Dim keys("keys", time.lengths());
@@ -194,8 +194,8 @@ struct Labels {
   Dim count;
 };
 
-/// Entries that end by cond, with a label only in every other step: as many as that was, each its
-/// own.
+/// cond ends the entries, which get a label only in every other step. Each history has its own
+/// length.
 TEST_P(ReturnnDims, P14_LabelHistoriesOfEntriesThatEndByCond) {
   const Dim batch("batch", 3);
   const auto decode = [](const Tensor& steps, const Tensor& x) {

@@ -1,5 +1,5 @@
-// Lengths of entries that have ended: in a body they are those of a live one, wherever they are
-// asked for, so that an entry shorter than others, an empty one too, is in nobody's way.
+// Lengths of finished entries: in a body they are a running entry's, wherever they are read.
+// Shorter and empty entries must not disturb others.
 #include <limits>
 
 #include "reel/tests/cases/entries_alone.h"
@@ -14,8 +14,8 @@ class ReturnnEndedLengths : public EntriesAlone {
   using Body = std::function<Tensor(const In& in, const Tensor& s)>;
 
   const Dim batch{"batch", 4};
-  /// Every kind of entry: the first to end is the longest elsewhere, one never runs and has
-  /// nothing.
+  /// All kinds of entries: the first to finish is the longest along enc, and one never runs and is
+  /// empty.
   const Dim steps{"steps", tensor({1, 3, 0, 2}, {batch})};
   const Dim enc{"enc", tensor({4, 2, 0, 3}, {batch})};
 
@@ -23,7 +23,7 @@ class ReturnnEndedLengths : public EntriesAlone {
     manual_seed(seed);
     return mask_padding(random_uniform(dims, low, high, f64), kNan);
   }
-  /// What is captured, w, and something along the steps.
+  /// Returns a captured tensor, w, and a tensor along the steps.
   In inputs() const {
     return {numbers({batch, enc}, 0.3, 1, 1), scalar(0.8, f64), numbers({batch, steps}, 0.3, 1, 2)};
   }

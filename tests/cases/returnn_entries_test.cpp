@@ -1,5 +1,5 @@
-// Beside RETURNN's rows, the rule behind them: whatever the body, a batch gives every entry what it
-// would get alone, with first and second gradients, and padding never matters.
+// The rule behind RETURNN's rows: in any body, each entry of a batch gets the result that it gets
+// alone, with first and second gradients, and padding never matters.
 #include <limits>
 
 #include "reel/tests/cases/entries_alone.h"
@@ -15,7 +15,7 @@ class ReturnnEntries : public EntriesAlone {
   const Dim time{"time", tensor({3, 0, 1, 4}, {batch})};
   const Tensor w = scalar(0.8, f64);
 
-  /// Numbers in (low, high), NaN in the padding.
+  /// Returns numbers in (low, high), with NaN in the padding.
   static Tensor numbers(const Dims& dims, double low, double high, std::uint64_t seed) {
     manual_seed(seed);
     return mask_padding(random_uniform(dims, low, high, f64), kNan);
@@ -66,8 +66,8 @@ TEST_P(ReturnnEntries, LengthsOverTwoDims) {
 }
 
 TEST_P(ReturnnEntries, EntriesAlongARaggedDim) {
-  // Sentences of documents, words of sentences; what lies beyond a document's last sentence has
-  // lengths that mean nothing.
+  // Sentences of documents, words of sentences. Lengths beyond a document's last sentence have no
+  // meaning.
   const Dim document("document", 3), sentence("sentence", tensor({2, 0, 1}, {document}));
   const Dim word("word", tensor({2, 3, 77, -5, 1, 9}, {document, sentence}));
   expect_values(word.lengths(), {2, 3, 0, 0, 1, 0});
@@ -91,7 +91,8 @@ TEST_P(ReturnnEntries, EntriesAlongARaggedDim) {
 }
 
 TEST_P(ReturnnEntries, DivisionsByWhatEndedEntriesHave) {
-  // The entry of length 0 has captured and state values that would make 0/0 for all that share w.
+  // The entry of length 0 has captured and state values that would give 0/0 for all entries through
+  // the shared w.
   const Tensor captured = tensor({1., 0., 2., 3.}, {batch}, f64),
                start = tensor({1., 0., 1., 2.}, {batch}, f64);
   expect_entries_alone(
@@ -169,7 +170,7 @@ TEST_P(ReturnnEntries, P23_RaggedScanInARaggedScan) {
 }
 
 TEST_P(ReturnnEntries, InnerLengthsThatTheOuterLoopSlices) {
-  // Each frame has its own number of parts: lengths run over the scanned dim too.
+  // Each frame has its own number of parts: lengths lie over the scanned dim, too.
   const Dim part("part", tensor({1, 2, 0, 9, 9, 9, 9, 9, 2, 9, 9, 9, 0, 1, 2, 1}, {batch, time}));
   expect_entries_alone(
       [](const In& in) {

@@ -1,5 +1,5 @@
-// Bad input as RETURNN's rows 107 to 122 list it: the type of the error, and its whole text, which
-// is the same in every mode.
+// Bad input as in RETURNN's rows 107 to 122: the type of the error and its whole text, the same in
+// every mode.
 #include <map>
 #include <optional>
 #include <vector>
@@ -217,7 +217,7 @@ TEST_P(ReturnnErrors, Case112_D15_YAndNone) {
             "says, or leave ys out: a template is not needed.");
 }
 
-// 113 is D13 of returnn_scan_unknown_test.cpp: it works.
+// Row 113 is tested as D13 in returnn_scan_unknown_test.cpp: it works.
 
 TEST(ReturnnTracedErrors, Case117_D18_AConditionThatNeverEnds) {
   EXPECT_EQ(message_of<TraceError>([] {
@@ -320,7 +320,7 @@ TEST(ReturnnTracedErrors, Case119_AValueOfABodyOutside) {
                                 [&](const Tensor& s) { return s + leaked; }, x, {.name = "second"});
             }),
             leak("add", body) + "\nin iteration 0 of while_loop \"second\"");
-  // Of a trace that is over, nothing is left but the promise.
+  // After the trace has ended, a tensor of it is an empty promise.
   Tensor leaked;
   jit([&](const Tensor& x) { return leaked = x + 1.0; })(scalar(1.0));
   EXPECT_EQ(message_of<TraceError>([&] { leaked + 1.0; }), leak("add", "jit \"jit\""));
@@ -370,7 +370,7 @@ TEST_P(ReturnnErrors, Case120_AnExceptionInABodyLeavesEverythingAsItWas) {
     walk(x2(kNan));
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Mine& mine) {
-    EXPECT_EQ(mine.number, 42);  // the user's own type, as it was
+    EXPECT_EQ(mine.number, 42);  // the user's own type, unchanged
   }
   EXPECT_FALSE(is_tracing());
   throws = false;
@@ -457,7 +457,7 @@ TEST(ReturnnTracedErrors, Case122_D21_BranchesThatDiffer) {
             text);
 }
 
-// D21: eagerly only the branch that is taken is run, so the other's type is not seen.
+// D21: eager mode runs only the taken branch, and does not see the other one's type.
 TEST(ReturnnEagerErrors, D21_OnlyTheTakenBranchIsSeen) {
   expect_values(cond(
                     scalar(true), [] { return zeros({2}); }, [] { return zeros({3}); }),

@@ -1,4 +1,4 @@
-// An LSTM in scan as users of RETURNN rely on it: rows 35 to 37.
+// An LSTM in scan, as RETURNN's users need it: rows 35 to 37.
 #include "reel/tests/cases/returnn.h"
 
 namespace reel {

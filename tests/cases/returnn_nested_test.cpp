@@ -1,4 +1,4 @@
-// where, gather, pack and unpack on whole states, with Dims among their leaves.
+// where, gather, pack and unpack of whole states, with Dims among their leaves.
 #include <cstring>
 
 #include "reel/tests/gradients.h"
@@ -47,7 +47,7 @@ struct Hypotheses {
   Dim beam, count;
 };
 
-/// Histories of 1, 3 and 2, 0 labels.
+/// Histories of 1, 3, 2 and 0 labels.
 Hypotheses hypotheses(const Dim& batch, const Dim& beam, DType dtype, double padding) {
   const Dim count("labels", tensor({1, 3, 2, 0}, {batch, beam}));
   const double p = padding;

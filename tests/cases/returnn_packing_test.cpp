@@ -1,4 +1,4 @@
-// Masking and packing as users of RETURNN rely on them: the table of reductions, rows 91 to 93.
+// Masking and packing as RETURNN's users need them: the table of reductions, and rows 91 to 93.
 #include "reel/tests/cases/returnn.h"
 
 namespace reel {
@@ -21,7 +21,7 @@ TEST_P(ReturnnPacking, MaskingTable_D26_sums_and_means) {
   }
 }
 
-// D26 for every reduction over the dim that lengths run over, with gradients of exactly zero.
+// D26 for every reduction over the dim that lengths lie over, with gradients of exactly zero.
 TEST_P(ReturnnPacking, D26_ReductionsOverTheDimThatLengthsRunOver) {
   const Tensor x = x2(kNan, f64);
   const auto of = [&](auto f) { return run([&, f](const Tensor& x) { return f(x); })(x); };
@@ -95,7 +95,7 @@ TEST_P(ReturnnPacking, D23_ReductionsOverEmptyEntries) {
              return sum(where(isfinite(y), y, zeros_like(y)));
            }))(x)))
         EXPECT_TRUE(std::isfinite(d));
-      // With the infinity's own cotangent too.
+      // The same with a cotangent for the infinity.
       const std::vector<double> all =
           values_of(run(grad([=](const Tensor& x) { return sum(g(x)); }))(x));
       EXPECT_EQ(all[2], 0);

@@ -1,4 +1,4 @@
-// How RETURNN's loops are used, as small programs: patterns P1 to P23. P2 and P19 are in
+// Uses of RETURNN's loops as small programs: patterns P1 to P23. P2 and P19 are in
 // returnn_scan_test.cpp, P4, P5 and P23 in returnn_entries_test.cpp, P9 in returnn_dims_test.cpp,
 // P10 in returnn_decoder_test.cpp, P11 and P13 to P15 in returnn_search_test.cpp.
 #include <array>
@@ -22,7 +22,7 @@ class ReturnnPatterns : public ReturnnCase {
   Tensor frames(double padding) const {
     return mask_padding(numbers({batch, time, in}, 3), padding);
   }
-  /// tanh(projected + s·W), of which P1 and P3 make one step or all.
+  /// Computes tanh(projected + s·W): one step of P1 and P3.
   Tensor step(const Tensor& w, const Tensor& projected, const Tensor& s) const {
     return tanh(projected + rename(matmul(s, w, hidden), hidden_out, hidden));
   }
@@ -141,7 +141,8 @@ TEST_P(ReturnnPatterns, P8_AlongAnExtendedDim) {
   }
 }
 
-/// Steps of a search: for each step the token and the beam that each beam came from.
+/// The state that traces a search back: in each step a token, and the beam that each beam came
+/// from.
 struct Backtrack {
   Tensor t, beam;
   TensorArray found;
@@ -165,8 +166,8 @@ TEST_P(ReturnnPatterns, P12_BacktrackingThroughTwoArrays) {
       tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}, {steps, batch, beam});
   const Tensor from =
       tensor({0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0}, {steps, batch, beam});
-  // Entry 0: 13 at beam 0, from 0: 7, from 1: 2. Entry 1: 15, from 1: 10, from 0: 3.
-  // Entry 2: 17, from 0: 11, from 1: 6.
+  // Entry 0: 13 at beam 0, from 0: 7, from 1: 2. Entry 1: 15, from 1: 10, from 0: 3. Entry 2: 17,
+  // from 0: 11, from 1: 6.
   expect_values(trace_back(tokens, from), {2, 3, 6, 7, 10, 11, 13, 15, 17});
 }
 
@@ -188,7 +189,7 @@ TEST_P(ReturnnPatterns, P16_AListOfStepsOntoADimWithLengths) {
 }
 
 TEST_P(ReturnnPatterns, P17_EmissionsIntoABufferAtAPositionOfTheirOwn) {
-  // Frames of tokens, 0 for none: each entry writes what it emits behind what it has.
+  // Frames of tokens, with 0 for none: each entry appends the tokens that it emits.
   const Dim room("room", 4);
   struct State {
     Tensor t, position, buffer;
@@ -217,7 +218,7 @@ TEST_P(ReturnnPatterns, P17_EmissionsIntoABufferAtAPositionOfTheirOwn) {
 class ReturnnChain : public ReturnnCase {
  protected:
   const Dim state{"state", 2}, next{"state", 2};
-  /// From 1 there is no way back to 0: log 0.
+  /// There is no transition from 1 to 0: log 0.
   const Tensor transitions = tensor({-.5, -1.2, -kInf, -.1}, {state, next}, f64);
   const std::vector<double> emissions{-.3, -.9, -.2, -1.5, -2., -.4, -.6, -.7, -.8,
                                       -.1, -3., -3., -1.,  -.5, -3., -3., -3., -3.};
@@ -225,7 +226,7 @@ class ReturnnChain : public ReturnnCase {
   Tensor scores(double padding) const {
     return mask_padding(tensor(emissions, {batch, time, state}), padding);
   }
-  /// The score of a path of an entry: its emissions, and the transitions between.
+  /// Returns the score of an entry's path: its emissions and the transitions between them.
   double score(int entry, const std::vector<int>& path) const {
     const double table[2][2] = {{-.5, -1.2}, {-kInf, -.1}};
     double result = 0;
@@ -246,7 +247,7 @@ REEL_IN_EVERY_MODE(ReturnnChain);
 
 TEST_P(ReturnnChain, P18_ForwardScoresAndPosteriorsByTheirGradient) {
   const auto log_sum = [&](const Tensor& e) {
-    // The first frame has no transition: a start from which each state costs nothing.
+    // The first frame has no transition: every state costs nothing to start in.
     const Dim time = e.dim("time");
     const auto result = scan(Scan{
         .spatial_dim = time,
@@ -325,7 +326,7 @@ TEST_P(ReturnnChain, P18_BestPathByBackpointersAndAReverseLoop) {
 }
 
 TEST_P(ReturnnPatterns, P20_AStateAsLargeAsTheData) {
-  // Masks of frames, one after the other: where one starts is drawn for each entry.
+  // Masks frames, one mask after the other; each entry draws its own start.
   const Dim masks("masks", 2);
   const auto masked = [&](const Tensor& x, const Tensor& starts) {
     const Dim time = x.dim("time");
@@ -349,8 +350,7 @@ TEST_P(ReturnnPatterns, P20_AStateAsLargeAsTheData) {
 }
 
 TEST_P(ReturnnPatterns, P21_TheEndOfASentenceInOrOut) {
-  // max_seq_len comes from the input's length times a factor; without the end, lengths are one
-  // less.
+  // max_seq_len is the input's length times a factor. Without the end, lengths are one less.
   const auto decode = run([&](const Tensor& x) {
     const Dim time = x.dim("time");
     const auto [ys, last, dim] = scan(Scan{
@@ -406,7 +406,7 @@ TEST_P(ReturnnPatterns, P22_ASlowStateThatStepsOnlyWhereAMaskHolds) {
   for (const double padding : kPaddings) {
     const std::pair at{x2(padding, f64), scalar(0.7, f64)};
     expect_values(run(loss)(at), {expected}, 1e-12);
-    // Steps of the difference quotient must not change which frames are odd: x is moved by w only.
+    // Differences must not change which frames are odd, so only w is moved.
     const auto by_weight = [&](const Tensor& w) { return loss({x2(padding, f64), w}); };
     checked_gradient(by_weight, scalar(0.7, f64));
   }

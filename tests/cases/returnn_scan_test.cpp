@@ -1,4 +1,4 @@
-// scan along a known length as users of RETURNN rely on it: rows 15 to 47.
+// scan along a known length, as RETURNN's users need it: rows 15 to 47.
 #include <functional>
 
 #include "reel/tests/cases/returnn.h"
@@ -9,7 +9,7 @@ namespace {
 using ReturnnScan = ReturnnCase;
 REEL_IN_EVERY_MODE(ReturnnScan);
 
-/// The running sum of x along its dim "time": {all sums, the last}.
+/// Returns the running sum of x along its dim "time": {all sums, the last}.
 std::pair<Tensor, Tensor> running_sum(const Tensor& x, const Tensor& start) {
   const auto result = scan(Scan{
       .spatial_dim = x.dim("time"),
@@ -263,7 +263,7 @@ TEST_P(ReturnnScan, Case30_scan_grad_ys_masked) {
 }
 
 TEST_P(ReturnnScan, Case31_D2_scan_grad_ys_unmasked) {
-  // Elements read by their position: of a static dim nothing masks the padding.
+  // Reads elements by position, along a static dim that does not mask the padding.
   const Dim three("three", 3);
   const auto unmasked = [&](const std::pair<Tensor, Tensor>& xs) {
     const Tensor ys = running_sum(xs.first, xs.second).first;
@@ -336,7 +336,7 @@ TEST_P(ReturnnScan, Case38_P2_scan_zoneout_train) {
       for (int h = 0; h < 4; ++h) expected.push_back(t + b < 3 ? s[b] : 0);
     }
   expect_values(ys, expected, 1e-12);
-  // Training: the same seed gives the same masks, in every mode; steps draw their own.
+  // Training: the same seed gives the same masks in every mode, and each step draws its own.
   manual_seed(5);
   const Tensor first = run(zoned)(x2(kNan, f64), scalar(true));
   manual_seed(5);
@@ -385,7 +385,7 @@ TEST_P(ReturnnScan, Case46_scan_param_grad_long) {
   };
   const auto gradient = run(grad(loss));
   const Tensor w = full({hidden}, 0.5);
-  // The most MiB that are kept for the gradient at a time. scripts/bench growth has times.
+  // Returns the peak MiB of residuals. scripts/bench growth measures times.
   const auto mebibytes_of = [&](int steps) {
     const Tensor x = full({Dim("time", steps)}, 0.1);
     reset_peak_memory();

@@ -1,4 +1,4 @@
-// scan of unknown length as users of RETURNN rely on it: rows 48 to 72.
+// scan of unknown length, as RETURNN's users need it: rows 48 to 72.
 #include "reel/tests/cases/returnn.h"
 
 namespace reel {
@@ -215,7 +215,7 @@ TEST_P(ReturnnScanUnknown, Case69_D20_scan_two_dims_differ) {
 }
 
 TEST_P(ReturnnScanUnknown, Case70_D7_scan_cond_is_never_copied_by_the_user) {
-  // cond hands over the tensor that it computed; there is nothing else for users to do.
+  // cond passes the tensor that it computed; the user need not copy it.
   const auto f = run([](const Tensor& t) { return count_to(t); });
   expect_values(f(tensor({0, 1, 3}, {batch})).sizes, {0, 1, 3});
 }
@@ -229,7 +229,7 @@ TEST_P(ReturnnScanUnknown, Case71_D24_scan_empty_batch) {
     EXPECT_EQ(last.shape(), (std::vector<std::int64_t>{0}));
     EXPECT_EQ(sizes.shape(), (std::vector<std::int64_t>{0}));
   }
-  // Along a known dim over nobody, with gradients.
+  // Along a known dim over an empty batch, with gradients.
   const Dim time("time", zeros({nobody}, i32));
   const auto total = [](const Tensor& x) {
     const Dim batch = x.dim("batch");
@@ -272,15 +272,15 @@ TEST_P(ReturnnScanUnknown, Case72_scan_return_arrays) {
   expect_values(sizes, {0, 1, 3});
 }
 
-// The rule behind the rows: an entry's result is that of a while loop on the entry alone, and so is
-// its gradient (D1, D2, D3).
+// The rule behind the rows: an entry's result and gradient are the same as with a while loop on the
+// entry alone (D1, D2, D3).
 
 struct Newton {
   Tensor guess, change;
 };
 
-/// s <- s - (s² - a) / 2s until it changes by less than 1e-3 (float) of itself: each entry takes
-/// its own number of steps. Beyond its end an entry's guess would be divided by what is not there.
+/// s <- s - (s² - a) / 2s until the relative change is below 1e-3. Each entry takes its own number
+/// of steps. One step more would divide by values that do not exist.
 std::pair<Tensor, Tensor> roots(const Tensor& a) {
   const Dim batch = a.dim("batch");
   const auto [ys, last, dim] = scan(Scan{
@@ -368,7 +368,7 @@ TEST_P(ReturnnScanUnknown, D1_GreedyDecodingKeepsTheEndOfASentence) {
 }
 
 TEST_P(ReturnnScanUnknown, D3_EndedEntriesThatWouldDivideByZero) {
-  // s counts down to 0; one step more would be 1/0, and its gradient NaN for w, which all share.
+  // s counts down to 0. One step more would be 1/0, and its gradient NaN for the shared w.
   const auto f = [&](const std::pair<Tensor, Tensor>& sw) {
     const auto [s0, w] = sw;
     const auto [ys, last, dim] = scan(Scan{
@@ -389,7 +389,8 @@ TEST_P(ReturnnScanUnknown, D3_EndedEntriesThatWouldDivideByZero) {
   expect_values(gradient.first, {2 - 2 * (1. / 9 + 1. / 4 + 1), 2 - 2., 2}, 1e-12);
 }
 
-// D10: a state leaf that has some of the cond dims only lives while any of its entries does.
+// D10: a state leaf that has only some of the cond dims runs until the last of its entries has
+// finished.
 TEST_P(ReturnnScanUnknown, D10_LeafOverSomeOfTheCondDims) {
   const Dim beam("beam", 2);
   struct State {

@@ -1,4 +1,5 @@
-// Searches as RETURNN's users write them: P11 to P15, against numbers by hand and all paths.
+// Searches as RETURNN's users write them: P11 to P15, compared with numbers by hand and with all
+// paths.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,8 +21,9 @@ struct Search {
   TensorArray labels, backrefs;
 };
 
-// a = 0, b = 1, the end = 2. Entry 0 finds be and aaa, of -2.5 and -3, after aa and be: the places
-// change in step 3. Entry 1 has one step, entry 2 ends with its first label or its second.
+// a = 0, b = 1, the end e = 2. Entry 0 finds be (-2.5) and aaa (-3); after step 2 the order was aa,
+// be, so the places change in step 3. Entry 1 has one step; entry 2 ends with its first or second
+// label.
 TEST_P(ReturnnSearch, P11_P12_BeamSearchWithTwoArraysInTheState) {
   const Dim beam("beam", 2), vocabulary("vocabulary", 3), last("last", 3);
   const int end = 2;
@@ -69,12 +71,12 @@ TEST_P(ReturnnSearch, P11_P12_BeamSearchWithTwoArraysInTheState) {
 
 // ---- Frame by frame -----------------------------------------------------------------------------
 
-/// What CTC reads: 0 is blank.
+/// Frames of CTC scores, with 0 as the blank.
 class ReturnnFrames : public ReturnnCase {
  protected:
   static constexpr int kVocabulary = 3;
   const Dim vocabulary{"vocabulary", kVocabulary}, before{"before", kVocabulary}, beam{"beam", 27};
-  /// A language model: log p of a label after another, or after nothing (0).
+  /// A language model: log p of a label after another one, or after none (0).
   const std::vector<double> bigrams{0, -.7013, -.9107, 0, -1.5031, -.2059, 0, -.4127, -1.1171};
   const std::vector<double> frames{-.9211,  -.8329,  -1.7419, -1.2503, -.5607,  -2.1701, -.3803,
                                    -1.9907, -1.4009, -.6121,  -1.3237, -1.8341, -2.2433, -1.0541,
@@ -84,7 +86,8 @@ class ReturnnFrames : public ReturnnCase {
   Tensor scores(double padding) const {
     return mask_padding(tensor(frames, {batch, time, vocabulary}, f64), padding);
   }
-  /// fn(path, score) of every path through an entry's frames, with the language model's part.
+  /// Calls fn(path, score) for every path through an entry's frames. The score includes the
+  /// language model.
   template <class Fn>
   void each_path(int entry, const Fn& fn) const {
     const int length = 3 - entry;
@@ -111,12 +114,13 @@ class ReturnnFrames : public ReturnnCase {
       if (path[t] != 0 && (t == 0 || path[t] != path[t - 1])) labels.push_back(path[t]);
     return labels;
   }
-  /// 0 for blank and -inf for all else, where a frame is padding.
+  /// Returns the frame, or, for padding, 0 for the blank and -inf for all else.
   Tensor padded_as_blank(const Tensor& frame, const Tensor& is_valid) const {
     const Tensor blank = where(range(vocabulary) == 0, full({}, 0., f64), -kInf);
     return where(is_valid, frame, blank);
   }
-  /// {batch, beam, vocabulary}: what each symbol adds, and whether it is a new label.
+  /// Returns the scores to add for each symbol, and whether it is a new label: {batch, beam,
+  /// vocabulary}.
   std::pair<Tensor, Tensor> additions(const Tensor& frame, const Tensor& symbol,
                                       const Tensor& label) const {
     const Dims dims{batch, beam, vocabulary};
@@ -193,8 +197,8 @@ struct Prefixes {
   Tensor labels;  ///< {batch, beam, room}: zeros beyond the count
 };
 
-/// Those of a beam that are the same but for their scores become one: the first of them has the sum
-/// of their probabilities, the others none.
+/// Merges the hypotheses of a beam that differ only by score: the first gets the sum of their
+/// probabilities, the others zero.
 Prefixes recombined(Prefixes s, const Dim& batch, const Dim& beam, const Dim& room,
                     bool by_symbol) {
   const Dim other("other beam", beam.size());
@@ -273,7 +277,7 @@ struct Growing {
 };
 
 TEST_P(ReturnnSearch, P15_ABeamThatGrowsStepByStep) {
-  // Of labels 1, 2, 3 with these scores; the best sums of three steps, and what was added up.
+  // Labels 1, 2, 3 with these scores: the best sums of three steps, and the labels as digits.
   const Dim vocabulary("vocabulary", 3);
   const auto search = run([&](const Tensor& scores, const Tensor& most) {
     const Dim one("beam", scalar(1));
@@ -293,7 +297,7 @@ TEST_P(ReturnnSearch, P15_ABeamThatGrowsStepByStep) {
   const Growing found = search(scores, scalar(4));
   EXPECT_EQ(found.beam.size(), 4);
   expect_values(found.score, {-3, -4, -4, -4, -3, -4.5, -4.5, -4.5, -3, -5, -5, -5});
-  // Equal scores stand in the order in which their beginnings did.
+  // Hypotheses with equal scores keep the order of their beginnings.
   expect_values(found.sum, {111, 112, 121, 211, 222, 223, 232, 322, 333, 331, 313, 133});
   expect_values(search(scores, scalar(2)).score, {-3, -4, -3, -4.5, -3, -5});
 }
@@ -310,7 +314,7 @@ TEST_P(ReturnnSearch, P15_OnlyRowsWithANewLabelAreComputed) {
     auto [longer, more] = cum_concat(label, s.labels, s.count);
     return Decoder{rename(tanh(matmul(s.h, w, feature) + label), next, feature), longer, more};
   };
-  // Three steps; in each, rows of their own have a label.
+  // Three steps; in each, other rows get a label.
   const auto decode = [&](const Tensor& h, const Tensor& labels, bool packs) {
     const Dim none("labels", zeros({batch, beam}, i32));
     const Dim steps = labels.dims()[0];

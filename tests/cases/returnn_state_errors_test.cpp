@@ -1,5 +1,5 @@
-// States that a body returns otherwise than it took them, as RETURNN's rows 99 to 104 list them:
-// the type of the error, and its whole text, which is the same in every mode.
+// Bodies that return a state of another type, as in RETURNN's rows 99 to 104: the type of the error
+// and its whole text, the same in every mode.
 #include <map>
 #include <optional>
 #include <vector>
@@ -48,7 +48,7 @@ TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
             "given\n  state.2: nothing going in, i32[] coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
             "what grows can be a TensorArray.");
-  // Whatever else is wrong is said as well.
+  // The message lists everything else that is wrong as well.
   EXPECT_EQ(error_of_body<StructureError>(
                 [&](const std::pair<Vector, Layer>& s) {
                   return std::pair{Vector{cast(s.first[0], f32), s.first[0]},
@@ -160,7 +160,7 @@ TEST_P(ReturnnStateErrors, Case103_D8_DtypeChanges) {
       "in, f64[] coming out (dtypes differ)\nReturn every leaf with the type it had on entry.");
 }
 
-// Where it happens later only eager mode can know, and says when.
+// Only eager mode can notice a difference in a later iteration, and names it.
 TEST(ReturnnEagerStateErrors, Case103_LaterIterationsAreNamed) {
   EXPECT_EQ(message_of<DTypeError>([] {
               while_loop(

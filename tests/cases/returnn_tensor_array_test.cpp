@@ -1,5 +1,5 @@
-// TensorArray as users of RETURNN know it, in every mode; and that gradients through many reads and
-// pushes cost as many times as much.
+// TensorArray as RETURNN's users know it, in every mode. The work of gradients through reads and
+// pushes grows linearly with their number.
 #include "reel/core/block.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
@@ -108,7 +108,7 @@ TEST_P(ReturnnTensorArray, Case81_ta_empty_stack) {
   EXPECT_EQ(str(f(TensorArray({f32, {batch}})).type()), "f32[none=0,batch=3]");
 }
 
-/// Computing whole(x) makes twice as many tensors as half(y).
+/// Expects that whole(x) makes about twice as many tensors as half(y).
 template <class F>
 void expect_twice_the_tensors(const F& whole, const Tensor& x, const F& half, const Tensor& y,
                               RunMode mode) {
@@ -137,12 +137,12 @@ TEST_P(ReturnnTensorArray, Case82_ta_backward_linear) {
   };
   expect_values(run(grad(pushes(10000)))(scalar(1.0)), {10000. * 9999. / 2}, 1e-4);
   const auto half = run(grad(pushes(5000))), whole = run(grad(pushes(10000)));
-  half(scalar(1.0)), whole(scalar(1.0));  // recorded, if they are
+  half(scalar(1.0)), whole(scalar(1.0));  // records both, if the mode does
   expect_twice_the_tensors(whole, scalar(1.0), half, scalar(1.0), GetParam());
 }
 
 TEST_P(ReturnnTensorArray, ReadsInALoopAreLinearInReverse) {
-  // Every element twice: forwards, and backwards.
+  // Reads every element twice: from the front and from the back.
   const auto reads = [](Tensor x) {
     const TensorArray array = TensorArray::unstack(x, 0);
     const auto [i, total] = while_loop([&](Tensor i, Tensor) { return i < array.size(); },
@@ -155,14 +155,14 @@ TEST_P(ReturnnTensorArray, ReadsInALoopAreLinearInReverse) {
   const auto check = [&](const auto& gradient, const std::vector<double>& of_three) {
     expect_values(gradient(tensor({1., 2., 3.})), of_three);
     const Tensor half = ones({2000}), whole = ones({4000});
-    gradient(half), gradient(whole);  // recorded, if they are
+    gradient(half), gradient(whole);  // records both, if the mode does
     expect_twice_the_tensors(gradient, whole, gradient, half, GetParam());
   };
   check(run(grad(reads)), {6, 4, 2});
   check(run(grad([=](Tensor x) { return sum(grad(reads)(x)); })), {2, 2, 2});
 }
 
-// An array that the body reads and writes is carried, and so is its cotangent.
+// An array that the body reads and writes is a carry, and so is its cotangent.
 TEST_P(ReturnnTensorArray, ReadsOfACarriedArrayAreLinearInReverse) {
   const auto recurrence = [](int n) {
     return [n](Tensor x) {

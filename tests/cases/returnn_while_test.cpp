@@ -1,4 +1,4 @@
-// while_loop as users of RETURNN rely on it: rows 1 to 14.
+// while_loop as RETURNN's users need it: rows 1 to 14.
 #include "reel/tests/cases/returnn.h"
 
 namespace reel {
@@ -124,7 +124,7 @@ TEST_P(ReturnnWhile, Case14_while_captured_param) {
   expect_values(dx, {6, 9}, 1e-12);
 }
 
-// Beside the rows.
+// Further requirements beside the rows.
 
 TEST_P(ReturnnWhile, SectionOneStateMayBeOneLeafOrNested) {
   struct Inner {
@@ -169,7 +169,7 @@ TEST_P(ReturnnWhile, SectionOneRandomOpsDrawAnewInEveryIteration) {
   EXPECT_NE(values[1], values[2]);
 }
 
-// D9: dims in another order come back in the order that they had.
+// D9: a body may return dims in another order; they are put back into the order on entry.
 TEST_P(ReturnnWhile, D9_DimsOfAStateKeepTheirOrder) {
   const Dim feature("feature", 2);
   const auto loop = run([&](const Tensor& s) {

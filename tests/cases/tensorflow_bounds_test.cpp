@@ -1,4 +1,4 @@
-// Loops of no iterations, and maximum_iterations, as users of TensorFlow know them.
+// Loops without iterations, and maximum_iterations, as TensorFlow's users know them.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -45,8 +45,8 @@ TEST_P(TensorFlowBounds, Z04_GradientOfNoIterationIsTheIdentity) {
                                              [&](Tensor v) { return v * va.second; }, va.first));
   };
   const auto [dv, da] = run(grad(loop))(std::pair{tensor({2., 5.}), scalar(3.0)});
-  expect_values(dv, {2, 3});  // what comes from above, unchanged
-  expect_values(da, {0});     // a capture was read no time
+  expect_values(dv, {2, 3});  // the cotangent of the result, unchanged
+  expect_values(da, {0});     // the capture was never read
 }
 
 TEST_P(TensorFlowBounds, Z04_GradientOfNoIterationByABound) {
@@ -108,7 +108,7 @@ TEST_P(TensorFlowBounds, M03_GradientOfABoundedLoopThatCondNeverEnds) {
   };
   const auto value = run(loop);
   const auto gradient = run(grad(loop));
-  expect_values(value(scalar(2.0)), {256});  // first the value, then the gradient, and again
+  expect_values(value(scalar(2.0)), {256});  // the value first, then the gradient, and again
   expect_values(gradient(scalar(2.0)), {1024});
   expect_values(value(scalar(2.0)), {256});
 }
@@ -138,7 +138,7 @@ TEST_P(TensorFlowBounds, M07_BoundThatIsComputedFromData) {
     return std::get<1>(while_loop(
         [](Tensor, Tensor y) { return sum(y) < 1000.0; },
         [&](Tensor i, Tensor y) {
-          // An inner loop bounded by the outer counter: 0, 1, 2, ... doublings.
+          // The outer counter bounds an inner loop: 0, 1, 2, ... doublings.
           const Tensor z = while_loop([](Tensor) { return true; }, [](Tensor z) { return z * 2.0; },
                                       y, {.maximum_iterations = i});
           return std::tuple{i + 1, z};
@@ -151,8 +151,8 @@ TEST_P(TensorFlowBounds, M07_BoundThatIsComputedFromData) {
 }
 
 TEST_P(TensorFlowBounds, M08_AsksTheBoundBeforeTheCondition) {
-  // After the last iteration that the bound allows, cond is not asked: here it would read past the
-  // end.
+  // After the last iteration that the bound allows, cond is not evaluated: here it would read past
+  // the end.
   const auto loop = run([](Tensor x) {
     return while_loop([&](Tensor i, Tensor) { return print(gather(x, i, 0), "asked") > 0.0; },
                       [&](Tensor i, Tensor total) {

@@ -1,5 +1,5 @@
-// Gradients of loops that are cut, or that nothing leads to, as users of TensorFlow rely on them:
-// stop_gradient, back_prop, integers, constants, branches that are not taken.
+// Gradients of loops that are cut or unreachable, as TensorFlow's users rely on them:
+// stop_gradient, back_prop, integers, constants, untaken branches.
 #include "reel/tests/cases/derivatives.h"
 
 namespace reel {
@@ -21,7 +21,8 @@ TEST_P(TensorFlowCutGradients, G11_BackPropFalseCutsCapturesAndWhatIsInside) {
   const auto f = [](const Tensors& x) {
     const auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 2; },
                                    [&](Tensor i, Tensor y) {
-                                     // A gradient that is wholly inside is a value like any other.
+                                     // A gradient that lies wholly inside the body is an ordinary
+                                     // value.
                                      const Tensor inner =
                                          grad([&](Tensor z) { return z * z * x[1]; })(y);
                                      return std::tuple{i + 1, y + inner};
@@ -47,7 +48,7 @@ TEST_P(TensorFlowCutGradients, G13_BodyThatReturnsACapture) {
   expect_derivatives(constant, {scalar(0.0)}, 1, {{0}});
 }
 
-// The loop of both: x -> x² + y², y -> y², from x = 3, y = 2: 13, 4; 185, 16.
+// The loop of both tests: x -> x² + y², y -> y², from x = 3, y = 2: 13, 4; 185, 16.
 Tensor squares(const Tensors& x, bool stops, int result) {
   const auto [rx, ry] = while_loop([](Tensor x, Tensor) { return x < 100.0; },
                                    [&](Tensor x, Tensor y) {
@@ -164,7 +165,7 @@ TEST_P(TensorFlowCutGradients, ConstantsInABodyAreNoMatter) {
 }
 
 TEST_P(TensorFlowCutGradients, BranchNotTakenMayBeInfinite) {
-  // 1/x and log(x) where x is 0: neither value nor gradient may see them, in any iteration.
+  // 1/x and log(x) at x = 0: they must not reach the value or the gradient in any iteration.
   const auto f = [](const Tensors& x) {
     return repeat(
         3,
@@ -179,7 +180,7 @@ TEST_P(TensorFlowCutGradients, BranchNotTakenMayBeInfinite) {
 }
 
 TEST_P(TensorFlowCutGradients, TripCountThatDependsOnTheArgument) {
-  // The number of iterations is piecewise constant: no gradient comes from it.
+  // The number of iterations is piecewise constant and contributes no gradient.
   const auto f = [](const Tensors& x) {
     const Tensor n = cast(floor(x[0] * 4.0), i32);
     return while_loop([](Tensor) { return true; }, [&](Tensor v) { return v * x[0]; }, x[1],
@@ -190,7 +191,7 @@ TEST_P(TensorFlowCutGradients, TripCountThatDependsOnTheArgument) {
 }
 
 TEST_P(TensorFlowCutGradients, WhatOnlyABranchNotTakenReads) {
-  // 1/x and sqrt(x), made before the branch where x is 0: nothing comes back to them.
+  // 1/x and sqrt(x), computed before the branch at x = 0: they must get no cotangents.
   const auto f = [](const Tensors& x) {
     const Tensor y = 1.0 / x[0] + sqrt(x[0]);
     return cond(
@@ -198,7 +199,7 @@ TEST_P(TensorFlowCutGradients, WhatOnlyABranchNotTakenReads) {
   };
   expect_derivatives(f, {scalar(0.0), scalar(2.0)}, 6, {{2}, {3}},
                      {.agrees_with_differences = false});
-  // Through an op that is linear, another branch, and a loop in between.
+  // Through a linear op, another branch, and a loop in between.
   const auto g = [](const Tensors& x) {
     const Tensor y = reshape(log(x[0]), {1});
     const Tensor z = cond(

@@ -1,5 +1,5 @@
-// Errors of while_loop that users of TensorFlow rely on, with their whole text: E01 to E16, but for
-// those of its executor.
+// Errors of while_loop that TensorFlow's users rely on, with their whole text: E01 to E16, without
+// errors of TensorFlow's executor.
 #include <optional>
 
 #include "reel/tests/modes.h"
@@ -208,7 +208,7 @@ TEST_P(TensorFlowErrors, E15_AnErrorOfAnOpInABodyOrCond) {
             "it the missing ones with expand\nin iteration 0 of while_loop \"decode\"");
 }
 
-// On the way back the iteration is that of the forward loop.
+// In the gradient, the named iteration is the forward loop's.
 TEST(TensorFlowTracedErrors, E15_AnErrorInAGradient) {
   const auto spoilt = custom_vjp(
       [](const Tensor& x) {

@@ -31,7 +31,8 @@ TEST_P(TensorFlowFolds, V26_FoldlAndFoldr) {
   expect_values(run([=](const Tensor& x) { return foldr(step, x, 10); })(x), {1282});
 }
 
-/// tf.scan: what the fold had after each element; without an initial value from the first one on.
+/// tf.scan: the accumulator after each element. Without an initial value, it starts with the first
+/// element.
 Tensor products(const Tensor& x, const std::optional<Tensor>& initial, bool backwards) {
   return scan(Scan{.initial = initial ? *initial : scalar(1, x.dtype()),
                    .xs = x,
@@ -68,7 +69,7 @@ TEST_P(TensorFlowFolds, G40_GradientsOfFoldScanAndMap) {
   const auto [param, elems] = run(grad(mapped))(Two{v, x});
   expect_values(param, {91});
   expect_values(elems, {4, 8, 12, 16, 20, 24});
-  // Without an initial value, every element has a part, the one it starts from too.
+  // Without an initial value, the gradient reaches every element, the first one included.
   for (const bool backwards : {false, true}) {
     const auto product = [=](const Tensor& x) {
       return backwards ? foldr(times, x) : foldl(times, x);
@@ -143,7 +144,7 @@ TEST_P(TensorFlowFolds, TreesOfRaggedXs) {
   expect_values(
       run([=](const Tensor& x) { return foldr(digits, x, from(x), along(x)); })(samples.x),
       {5321, 5, 54});
-  // A tree as the state; gradients do not see padding.
+  // A tree as the state; gradients ignore padding.
   const auto loss = [=](const Sample& s) {
     const auto dim = s.x.dim("time");
     const Sample last = foldl(

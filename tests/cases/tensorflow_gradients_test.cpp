@@ -1,5 +1,5 @@
-// First gradients of loops that users of TensorFlow rely on; each case holds its second gradient
-// too, and both wherever it stands (derivatives.h).
+// First gradients of loops that TensorFlow's users rely on. derivatives.h also checks second
+// gradients and other placements of each case.
 #include "reel/tests/cases/derivatives.h"
 
 namespace reel {
@@ -210,7 +210,7 @@ TEST_P(TensorFlowGradients, G28_GradientAfterItsValueWasRead) {
   });
   testing::internal::CaptureStdout();
   const auto [y, gradient] = loop(scalar(2.0));
-  // Nothing needs what it gives back.
+  // The result of the last print is not needed.
   EXPECT_EQ(testing::internal::GetCapturedStdout(), is_dataflow() ? "" : "result: f32[] 16.0\n");
   expect_values(gradient, {32});
 }
@@ -233,7 +233,7 @@ TEST_P(TensorFlowGradients, G30_BodyWithAGradientOfItsOwn) {
     };
   };
   expect_derivatives(with(2), {scalar(2.0), scalar(1.0)}, 16, {{32}, {48}});
-  // Not the true one: so it is this one that was taken, in both iterations.
+  // This rule is not the true derivative: the gradient shows that both iterations used it.
   expect_derivatives(with(3), {scalar(2.0), scalar(1.0)}, 16, {{72}, {64}},
                      {.agrees_with_differences = false});
 }
@@ -274,7 +274,7 @@ TEST_P(TensorFlowGradients, G36_GradientTakenInABranchAndInABody) {
   expect_values(in_a_body(scalar(1.0)), {9});
 }
 
-// What TensorFlow 1 refuses: a gradient inside a body with respect to where a loop began.
+// TensorFlow 1 refuses this: a gradient in a body with respect to a loop's initial value.
 TEST_P(TensorFlowGradients, G37_GradientInABodyThroughAnInitialValue) {
   // z(x) = v · 2^k from v = x² + 1, the k-th iteration of an outer loop adds dz/dx = 2 x 2^k.
   const auto f = [](const Tensors& x) {
@@ -310,7 +310,7 @@ TEST_P(TensorFlowGradients, G37_GradientInABodyWithRespectToTheState) {
   expect_derivatives(f, {scalar(0.5), scalar(2.0)}, 13.5, {{108 * 8 * 0.125}, {81 * 4 * 0.0625}});
 }
 
-// Eagerly a tape may be asked in the middle of a loop, about what came before it too.
+// In eager mode a tape may be asked in the middle of a loop, also about values before it.
 TEST(TensorFlowEagerGradients, G37_TapeFromOutsideIsAskedInEveryIteration) {
   Tape tape({.persistent = true});
   const Tensor x = scalar(1.5);

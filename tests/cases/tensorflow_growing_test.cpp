@@ -1,5 +1,5 @@
-// States that grow from iteration to iteration, and arrays through nested loops: values and
-// gradients of first and second order.
+// States that grow from iteration to iteration, and arrays through nested loops: values, and first
+// and second gradients.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -14,7 +14,7 @@ struct Writing {
   TensorArray array;
 };
 
-/// Runs body on m, whose number of rows may change, n times. body: (i, m) -> m.
+/// Runs body n times on m, whose number of rows may change. body: (i, m) -> m.
 template <class Body>
 Tensor grow(const Tensor& n, const Tensor& m, Body body) {
   return std::get<1>(while_loop([&](Tensor i, Tensor) { return i < n; },
@@ -25,8 +25,8 @@ Tensor grow(const Tensor& n, const Tensor& m, Body body) {
                                 {.shape_invariants = {std::nullopt, PartialShape{unknown, 2}}}));
 }
 
-/// f: f64 tensor -> scalar. Its gradient, and that of a weighted sum of the gradient, agree with
-/// differences in this mode.
+/// Expects that the gradient of f, and the gradient of a weighted sum of it, agree with differences
+/// in this mode. f: f64 tensor -> scalar.
 template <class Run, class F>
 void expect_derivatives(const Run& run, const F& f, const Tensor& x,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -92,7 +92,7 @@ TEST_P(TensorFlowGrowing, AGrowingLoopInAScan) {
 }
 
 TEST_P(TensorFlowGrowing, AScanOverWhatGrewSoFar) {
-  // Prefix sums of a matrix that has one row more in every iteration.
+  // Prefix sums of a matrix that gains a row in every iteration.
   const auto f = [](Tensor x) {
     const Tensor grown = grow(scalar(3), x, [](Tensor, Tensor m) {
       const auto [ys, last, dim] =
@@ -172,7 +172,7 @@ TEST_P(TensorFlowGrowing, InnerLoopsMakeArraysThatTheOuterLoopCollects) {
   expect_derivatives([this](auto g) { return run(g); }, f, tensor({0.8}, {}, f64));
 }
 
-// What is pushed is used before and behind the push: its contributions are added up in one order.
+// The pushed value is used before and after the push; its contributions must be added in one order.
 TEST(TracedTensorFlowGrowing, PushedValuesHaveTheGradientOfEagerModeToTheBit) {
   const auto f = [](Tensor x) {
     const Writing last = while_loop([](const Writing& s) { return sum(s.i) < 40.0; },
@@ -207,7 +207,7 @@ TEST_P(TensorFlowGrowing, InnerArraysOfOtherLengthsAreCollectedAndJoined) {
 }
 
 TEST_P(TensorFlowGrowing, AnArrayIsWrittenByTheInnerAndReadByTheOuterLoop) {
-  // Smooths an array in place, again and again, as a state of both loops.
+  // Smooths an array in place, repeatedly, as a state of both loops.
   const auto f = [](Tensor x) {
     const auto smooth = [](const TensorArray& array) {
       return while_loop([](const Writing& s) { return s.i < s.array.size() - 1; },

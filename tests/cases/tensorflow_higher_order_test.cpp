@@ -1,4 +1,4 @@
-// Second and higher gradients of loops that users of TensorFlow rely on.
+// Second and higher gradients of loops that TensorFlow's users rely on.
 #include "reel/tests/cases/derivatives.h"
 
 namespace reel {
@@ -92,7 +92,7 @@ TEST_P(TensorFlowHigherOrder, S08_ThroughAnArrayThatALoopWritesAndReads) {
 }
 
 TEST_P(TensorFlowHigherOrder, S09_PowersOfTensorsOfAnyShape) {
-  // What is saved for the gradient has the shape of the state, whatever that is.
+  // Residuals have the shape of the state, for any shape.
   const auto cube = [](Tensor x) {
     const auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 2; },
                                    [&](Tensor i, Tensor y) {

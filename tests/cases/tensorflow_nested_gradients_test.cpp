@@ -1,4 +1,4 @@
-// Gradients through loops in loops, and conds between them, that users of TensorFlow rely on.
+// Gradients through nested loops, and conds between them, that TensorFlow's users rely on.
 #include "reel/tests/cases/derivatives.h"
 
 namespace reel {
@@ -118,7 +118,7 @@ TEST_P(TensorFlowNestedGradients, H07_MapByArraysInALoop) {
                      {{8, 16, 24, 32, 40, 48}, {364}});
 }
 
-// n⁰ + n¹ + ... + n⁵, each power by a loop that is as long as the outer state says.
+// n⁰ + n¹ + ... + n⁵. The outer state sets the length of the loop that computes each power.
 TEST_P(TensorFlowNestedGradients, H08_SumOfPowers) {
   const auto f = [](const Tensors& x) {
     const Tensor& n = x[0];
@@ -194,7 +194,7 @@ TEST_P(TensorFlowNestedGradients, ThreeLoops) {
 }
 
 TEST_P(TensorFlowNestedGradients, LoopInsideACondInsideALoopReadsARow) {
-  // Where TensorFlow 1 gives wrong numbers: each branch loops over rows of a captured variable.
+  // TensorFlow 1 gives wrong numbers here: each branch loops over rows of a captured variable.
   const auto f = [](const Tensors& x) {
     const auto [i, y] =
         while_loop([](Tensor i, Tensor) { return i < 3; },
@@ -230,7 +230,7 @@ TEST_P(TensorFlowNestedGradients, StopGradientBetweenLoops) {
 }
 
 TEST_P(TensorFlowNestedGradients, GradientOfAnInnerLoopAsTheStep) {
-  // Newton's method for w s⁴/4 - s: the inner function is a loop, its first and second gradients
+  // Newton's method for w s⁴/4 - s. The inner function is a loop, its first and second gradients
   // are taken in the body, and the result is differentiated by w: s = w^(-1/3).
   const auto f = [](const Tensors& x) {
     const auto objective = [&](Tensor s) {

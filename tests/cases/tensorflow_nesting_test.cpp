@@ -1,4 +1,4 @@
-// Loops and conds in each other, as users of TensorFlow nest them.
+// Nested loops and conds, as TensorFlow's users write them.
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -82,7 +82,7 @@ TEST_P(TensorFlowNesting, N08_ConditionAndBodyAreBothConds) {
 }
 
 TEST_P(TensorFlowNesting, N08_ConditionThatRunsALoop) {
-  // The greatest k whose sum 1 + ... + k stays below n: cond itself adds up in a loop.
+  // The greatest k whose sum 1 + ... + k stays below n: cond itself sums in a loop.
   const auto sum_to = [](const Tensor& k) {
     return std::get<1>(while_loop([&](Tensor i, Tensor) { return i <= k; },
                                   [](Tensor i, Tensor total) {
@@ -98,7 +98,7 @@ TEST_P(TensorFlowNesting, N08_ConditionThatRunsALoop) {
     expect_values(loop(scalar(n)), {double(k)});
 }
 
-// A variable that the branch assigns is what the branch returns beside its value.
+// An assignment in a branch is an additional result of the branch.
 TEST_P(TensorFlowNesting, N09_LoopInABranchWithAnAssignment) {
   const auto f = run([](Tensor p, Tensor v) {
     return cond(

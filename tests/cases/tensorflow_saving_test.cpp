@@ -1,4 +1,4 @@
-// What a traced loop saves for its gradient: only what the reverse reads and cannot have otherwise.
+// Residuals of traced loops: only values that the gradient reads and cannot get otherwise.
 #include <regex>
 
 #include "reel/tests/modes.h"
@@ -11,7 +11,7 @@ struct Pushing {
   TensorArray array;
 };
 
-/// Of a traced gradient: the graph's text, and what loops save in it.
+/// Returns the text of a traced gradient's graph.
 template <class F, class... Args>
 std::string graph_of(F f, const Args&... args) {
   const auto traced = jit(std::move(f));
@@ -25,7 +25,7 @@ int count(const std::string& text, const std::string& pattern) {
       std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
-/// Streams that the loop of that name saves: it has no ys of its own.
+/// Returns the number of stacks of the loop with this name, which has no ys: its residuals.
 int saved(const std::string& graph, const std::string& loop) {
   std::smatch found;
   const bool is_there = std::regex_search(
@@ -34,7 +34,7 @@ int saved(const std::string& graph, const std::string& loop) {
   return is_there ? std::stoi(found[1]) : -1;
 }
 
-/// Runs body from x until it is 100 or more, at most five times.
+/// Runs body from x until the state is 100 or more, at most five times.
 template <class Body>
 Tensor until_100(const Tensor& x, Body body) {
   return while_loop([](Tensor x) { return x < 100.0; }, body, x, {.maximum_iterations = 5});
@@ -117,7 +117,7 @@ TEST(TensorFlowSaving, R06_TheCounterAndCapturesAreNotSaved) {
   };
   const std::string graph = graph_of(grad(f), scalar(2.0));
   EXPECT_EQ(saved(graph, "while"), 1) << graph;
-  // An element of an array that is captured is at the place of the iteration: neither is saved.
+  // An element of a captured array is found by the iteration's number: neither is saved.
   const auto reads = [](Tensor x) {
     return scan(Scan{.initial = scalar(0.0),
                      .xs = x,
@@ -148,7 +148,8 @@ TEST(TensorFlowSaving, R07_OfWhatOnlyTheShapeIsReadTheShapeIsSaved) {
   EXPECT_EQ(count(graph, "list of boolean\\[0,\\?\\], %\\d+: i32\\[\\] = loop"), 1) << graph;
 }
 
-// A size that only a dropped carry says is kept: the reverse of `spread` reads no value of it.
+// Only a dropped carry defines the size, which must be kept: the gradient of `spread` reads no
+// value of it.
 TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
   const auto f = [](Tensor x) {
     return sum(while_loop([](Tensor h) { return sum(ones_like(h)) < 6.0; },
@@ -160,7 +161,8 @@ TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
   expect_values(jit(grad(f))(tensor({{1., 2.}})), {3, 3});
 }
 
-// Of an LSTM's step its four gates and both states: tanh of the new c is element-wise from these.
+// Of an LSTM's iteration, the four gates and both states are saved. tanh of the new c is
+// element-wise in these and is recomputed.
 TEST(TensorFlowSaving, R07_WhatIsElementWiseFromWhatIsSavedIsMadeAgain) {
   const Dim in("in", 2), hidden("hidden", 3), time("time", 4), batch("batch", 2);
   const LstmCell cell = LstmCell::init(in, hidden);
@@ -199,7 +201,8 @@ TEST(TensorFlowSaving, R09_WhatNobodyReadsIsNotPushedInInnerLoopsEither) {
   };
   const auto unread = graph_of([=](Tensor v) { return nested(v).x; }, scalar(2.0));
   EXPECT_EQ(count(unread, "list_write|list_new"), 0) << unread;
-  // Three loops in each other, whose gradient reads what the innermost squares: one stream a level.
+  // Three nested loops. The gradient reads the operand of the innermost square: one stack per
+  // level.
   const auto three = [](Tensor v) {
     const auto loop = [](Tensor x, double most, auto body) {
       return while_loop([=](Tensor x) { return x < most; }, body, x);
@@ -211,7 +214,7 @@ TEST(TensorFlowSaving, R09_WhatNobodyReadsIsNotPushedInInnerLoopsEither) {
     });
   };
   const std::string graph = graph_of(grad(three), scalar(1.5));
-  for (const char* streams : {"stacks=1,", "stacks=2,", "stacks=3,"})  // and how often each one ran
+  for (const char* streams : {"stacks=1,", "stacks=2,", "stacks=3,"})  // and trip counts
     EXPECT_EQ(count(graph, str(R"(name=while_loop "while", [^{}]*)", streams)), 1) << graph;
   EXPECT_EQ(count(graph, "%\\d+: f32\\[\\] = mul\\(%1, %1\\)\n *return %2, %1\n"), 1) << graph;
 }

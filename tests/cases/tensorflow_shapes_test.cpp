@@ -17,8 +17,8 @@ const std::string kGiveAnInvariant =
     "Give an invariant that allows the initial value: unknown for a size that changes, "
     "std::nullopt for the value's own shape.";
 
-/// Counts to n, and hands the other part of the state to `body`. `static_type` is what body saw of
-/// it last, `result_type` what the code behind the loop sees.
+/// Counts to n, and applies `body` to the other part of the state. `static_type` gets the type that
+/// body saw last, `result_type` the type after the loop.
 template <class Body>
 struct Growing {
   Body body;
@@ -89,7 +89,8 @@ TEST_P(TensorFlowShapes, P03_InvariantThatTheInitialValueDoesNotFit) {
                 kGiveAnInvariant);
 }
 
-// The documentation's examples: of [11, 17], [11, ?] is more general, [11, 21] incompatible.
+// The documentation's examples: compared with [11, 17], [11, ?] is more general and [11, 21]
+// incompatible.
 TEST_P(TensorFlowShapes, DocumentedShapesThatAnInvariantForbids) {
   const auto wider = [](const Tensor& m) { return concat({m, ones({11, 4})}, 1); };
   for (const auto& invariant : {std::optional<PartialShape>(), {PartialShape{11, 17}}})
@@ -103,7 +104,7 @@ TEST_P(TensorFlowShapes, DocumentedShapesThatAnInvariantForbids) {
 }
 
 TEST(TracedTensorFlowShapes, MoreGeneralIsAnErrorUntilTheBodyEnsuresTheShape) {
-  // A run would find 17 columns; the trace does not know.
+  // A run would find 17 columns, which the trace does not know.
   const auto columns = [](const Tensor& m) {
     return while_loop([](Tensor m) { return sum(m) < 0.0; }, [](Tensor m) { return m; }, m,
                       {.shape_invariants = {PartialShape{11, unknown}}});
@@ -175,8 +176,8 @@ TEST_P(TensorFlowShapes, EverySizeIsComparedInEveryIteration) {
   }
 }
 
-// P05: a tensor always has a rank here, in a trace too; another one than the invariant's is an
-// error, until the body says a shape of the right one.
+// P05: a tensor always has a rank here, in a trace as well. A rank that differs from the
+// invariant's is an error, unless the body ensures the right shape.
 TEST_P(TensorFlowShapes, P05_AnotherRankThanTheInvariants) {
   const auto flat = [](const Tensor& m) { return reshape(m, {-1}); };
   EXPECT_EQ(message_of<ShapeError>([&] {
@@ -229,7 +230,7 @@ TEST(TracedTensorFlowShapes, P07_TheNumberOfInvariantsIsTheNumberOfTensors) {
   expect_values(std::get<1>(loop({std::nullopt, std::nullopt})(ones({2}))), {1, 1});
 }
 
-// Z06: a loop that runs no iteration, whose body would return something more specific.
+// Z06: a loop without iterations, whose body would return a more specific shape.
 TEST_P(TensorFlowShapes, P10_Z06_StaticResultIsTheInvariant) {
   const auto loop = [&](std::optional<PartialShape> invariant, std::string& seen, bool is_fixed) {
     return run([=, &seen](Tensor r) {
@@ -277,7 +278,7 @@ TEST_P(TensorFlowShapes, P11_InvariantOfATensorArrayIsItsElementsShape) {
 }
 
 TEST_P(TensorFlowShapes, InvariantLetsElementsOfATensorArrayDiffer) {
-  // Its elements have two entries when it goes in, and others are written to it.
+  // The array's elements have two entries at first; the loop writes others.
   std::string inside, behind;
   const auto push = [](const TensorArray& a) { return a.push_back(concat({a[-1], ones({1})}, 0)); };
   const auto loss = [&](Tensor x) {
@@ -303,7 +304,7 @@ TEST_P(TensorFlowShapes, ABodyMayReturnATensorArrayOfMoreSpecificElements) {
   expect_values(f(ones({5})), {1, 1, 1});
 }
 
-// P12: sizes that come of constants around the loop are static in the body.
+// P12: sizes from constants around the loop are static in the body.
 TEST_P(TensorFlowShapes, P12_ShapesFromOutsideStayStaticInTheBody) {
   std::string seen;
   const Tensor outer = zeros({3, 4});

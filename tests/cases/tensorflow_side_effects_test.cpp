@@ -1,4 +1,4 @@
-// Order and number of effects, and what TensorFlow's programs do with queues, stacks and variables.
+// Order and number of effects, and programs that use queues, stacks and variables in TensorFlow.
 #include <algorithm>
 #include <sstream>
 
@@ -17,7 +17,7 @@ std::string printed_by(const F& f) {
   return testing::internal::GetCapturedStdout();
 }
 
-/// Those of one print, in their order.
+/// Returns the lines of one print, in order.
 std::string lines_of(const std::string& label, const std::string& printed) {
   std::istringstream lines(printed);
   std::string result;
@@ -82,7 +82,7 @@ TEST_P(TensorFlowSideEffects, Q06_VariablesAreState) {
   expect_values(a, {10});
   expect_values(b, {10});
 
-  // a is assigned first, and b reads what a has become.
+  // a is assigned first, and b reads the new a.
   const auto in_order = run([](Tensor a, Tensor b) {
     return while_loop([](Tensor i, Tensor, Tensor) { return i < 10; },
                       [](Tensor i, Tensor a, Tensor b) {
@@ -115,7 +115,7 @@ TEST_P(TensorFlowSideEffects, Q08_PrintsInProgramOrderInEveryIteration) {
   const auto f = run([](Tensor i) {
     return while_loop([](Tensor i) { return print(i, "A") < 2; },
                       [](Tensor i) {
-                        print(i, "B");  // nothing depends on it, and it prints all the same
+                        print(i, "B");  // prints although nothing depends on it
                         const Tensor c = print(i + 10, "C");
                         print(c, "D");
                         return i + 1;
@@ -159,7 +159,7 @@ TEST_P(TensorFlowSideEffects, Q08_PrintsOfADifferentiatedLoopAppearOnce) {
   })));
   Tensor second;
   const std::string printed = printed_by([&] { second = f(scalar(2.0)); });
-  if (is_dataflow()) {  // the condition does not wait for what the body makes of v
+  if (is_dataflow()) {  // the condition does not wait for the body's v
     EXPECT_EQ(lines_of("cond", printed), "cond: i32[] 0\ncond: i32[] 1\ncond: i32[] 2\n");
     EXPECT_EQ(lines_of("body", printed), "body: f32[] 2.0\nbody: f32[] 4.0\n");
     EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 5) << printed;

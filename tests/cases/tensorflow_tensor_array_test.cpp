@@ -1,4 +1,4 @@
-// TensorArray as users of TensorFlow know it: the table of its tests, in every mode.
+// TensorArray as TensorFlow's users know it: the table of TensorFlow's tests, in every mode.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -13,7 +13,7 @@ struct Writing {
   TensorArray array;
 };
 
-/// The gradient of the sum of a gradient.
+/// Returns the gradient of the sum of f's gradient.
 template <class F>
 auto second(F f) {
   return grad([f](Tensor x) { return sum(grad(f)(x)); });
@@ -389,7 +389,7 @@ TEST_P(TensorFlowTensorArray, S08_SecondDerivativeThroughAWrite) {
   expect_values(run(grad(grad(f)))(scalar(4.0)), {2});
 }
 
-// Whether an array may grow is the array's own: a jitted function takes both kinds.
+// The array itself knows if it may grow: a jitted function takes both kinds.
 TEST_P(TensorFlowTensorArray, DynamicSizeTravelsWithTheArray) {
   const auto f = run([](TensorArray array) { return array.write(2, scalar(1.0)).stack(); });
   expect_values(f(TensorArray({f32, {}}, {.dynamic_size = true})), {0, 0, 1});

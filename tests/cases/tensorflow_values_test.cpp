@@ -1,4 +1,4 @@
-// Values of while_loop that users of TensorFlow rely on.
+// Values of while_loop that TensorFlow's users rely on.
 #include <map>
 
 #include "reel/tests/modes.h"
@@ -77,7 +77,7 @@ TEST_P(TensorFlowValues, V07_StateOfContainersInContainers) {
     return std::tuple{last.list[0].first,  last.list[0].second,  last.list[1].first,
                       last.list[1].second, last.by_name.at("n"), scalar(last.fixed)};
   });
-  // The pairs change places three times, and the one that comes to the back is changed.
+  // The pairs are swapped three times, and the pair that moves to the back is changed.
   const auto [a, b, c, d, n, fixed] = loop(scalar(1.0));
   expect_values(a, {6});
   expect_values(b, {5});
@@ -201,7 +201,7 @@ TEST_P(TensorFlowValues, V19_BodyMayReturnACaptureOrTheOtherState) {
                       },
                       std::tuple{scalar(0), scalar(1), scalar(10), scalar(0)});
   });
-  // a and b change places, and what goes to the back grows by w.
+  // a and b are swapped, and the new b grows by w.
   const double expected[][3] = {{1, 10, 0}, {10, 101, 100}, {101, 110, 100}, {110, 201, 100}};
   for (int n = 0; n < 4; ++n) {
     const auto [i, a, b, c] = loop(scalar(n), scalar(100));
