@@ -1,5 +1,5 @@
-// Dims made from dims: what equals what, eagerly and in traces, with results under the caller's
-// dims.
+// Dims made from dims: equality of results in eager mode and in traces, and results under the
+// caller's dims.
 #include <limits>
 #include <thread>
 
@@ -114,7 +114,7 @@ TEST_P(DimArithmeticTest, ArgumentsOfComputedDimsMeetInsideToo) {
   const Tensor y = mask_padding(ones({batch, time + 1}));
   EXPECT_EQ(f(x, y).dim(1), time + 1);
   expect_values(mask_padding(f(x, y)), {0, 1, 2, 3, 0, 0, 0, 0});
-  // Of two dims with the same origin, which is no argument.
+  // Of two dims with the same origin, which is not an argument.
   const auto g =
       run([](const Tensor& a, const Tensor& b) { return pad(a, 0, 0, 1, 0, a.dim(0) + 1) + b; });
   const Tensor a = ones({width + 1}), b = ones({width + 2});
@@ -138,7 +138,7 @@ TEST_P(DimArithmeticTest, DimsThatCodeNamesItselfMeetThoseOfArguments) {
       run([=, this](const Tensor& x) { return pad(x, time, 0, 1, 2, longer) * captured; });
   EXPECT_EQ(f(x).dim(1), longer);
   expect_values(mask_padding(f(x)), {1, 2, 3, 2, 2, 0, 0, 0});
-  // An eager dim from outside, of which the arguments know nothing.
+  // An eager dim of the outside, which no argument has.
   const auto g = run([this](const Tensor& x) { return x * sum(ones({steps + 1})); });
   expect_values(g(scalar(2.)), {12});
 }
@@ -155,7 +155,7 @@ TEST_P(DimArithmeticTest, GradientsPassThroughComputedDims) {
     return grad([&](const Tensor& x) { return sum(gradient(x)); })(x);
   };
   expect_values(mask_padding(run(second)(x)), {12, 48, 108, 0, 0, 0});
-  // A jitted function on an eager tape: its reversed graph computes the dims again.
+  // A jitted function on an eager tape: its gradient's graph computes the dims again.
   const auto inner = jit([](const Tensor& x) {
     const Dim longer = x.dim("time") + 1;
     return square(pad(x, x.dim("time"), 0, 1, 3, longer));

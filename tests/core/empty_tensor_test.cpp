@@ -1,4 +1,4 @@
-// Every function on tensors names itself where one of its tensors is empty.
+// Every function on tensors names itself in the error for an empty tensor.
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace reel {
 namespace {
 
 struct Call {
-  std::string name;  ///< what the message begins with
+  std::string name;  ///< the beginning of the message
   std::function<void(const Tensor& empty, const Tensor& x)> call;
 };
 

@@ -1,4 +1,4 @@
-// FixedValue: equal exactly if the bits are, and printed as messages say it.
+// FixedValue: equal if and only if the bits are equal, and printed as in messages.
 #include "reel/core/fixed_value.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// No op raises a floating-point exception that its elements do not: a program that traps them
-// (feenableexcept) must not die of elements that are not there.
+// No op raises floating-point exceptions that its elements do not cause. A program that traps them
+// (feenableexcept) must not die because of unused vector lanes.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -17,7 +17,7 @@
 namespace reel {
 namespace {
 
-/// The names of the exceptions that fn raises.
+/// Returns the names of the exceptions that fn raises.
 template <class Fn>
 std::string exceptions_of(Fn&& fn) {
   std::feclearexcept(FE_ALL_EXCEPT);
@@ -50,7 +50,7 @@ std::vector<T> ordinary_elements() {
   return elements;
 }
 
-/// Runs every loop of a dtype on so many elements as the count says, from one to kMost.
+/// Runs every loop of a dtype on every number of elements from one to kMost.
 template <class T>
 void expect_quiet(const PointwiseTable& table, DType dtype) {
   const std::vector<T> a = ordinary_elements<T>();
@@ -89,7 +89,7 @@ TEST_P(ExceptionsTest, RepeatedOperandsRaiseNone) {
     }
 }
 
-/// Numbers at which functions are 0 or at their ends, without being undefined there.
+/// Numbers at which functions are 0 or saturate, and are still defined.
 TEST_P(ExceptionsTest, SaturatingFunctionsRaiseNone) {
   const auto raised = [&](Unary op, DType dtype, double x) {
     const std::vector<float> f32s(kMost, static_cast<float>(x));

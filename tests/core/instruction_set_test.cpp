@@ -1,4 +1,4 @@
-// REEL_MAX_ISA, which is read once: every claim starts a process of its own.
+// REEL_MAX_ISA, which is read once: every check starts a process of its own.
 #include "reel/core/instruction_set.h"
 
 #include <dnnl.h>
@@ -49,7 +49,7 @@ std::string name_of_onednn_set() {
   }
 }
 
-/// One product, so large that it is oneDNN's.
+/// Computes a product that is large enough for oneDNN.
 void multiply_by_onednn() {
   const Tensor x = ones({600, 250});
   matmul(x, ones({250, 100}));
@@ -80,7 +80,7 @@ TEST(InstructionSetTest, DISABLED_CallsOneDnnFirst) {
   }
 }
 
-/// The set of this processor; what is claimed below of higher ones has no meaning here.
+/// Returns the instruction set of this processor. Checks of higher sets have no meaning here.
 std::string best() {
   const std::string line = line_of("", "SaysItself");
   return line.substr(0, line.find(' '));

@@ -1,4 +1,5 @@
-// What every op owes that has a rule for many steps at once: what it gives in each step alone.
+// Requirements on every op with a rule that batches it across iterations: it gives the results of
+// the single iterations.
 #include "reel/core/over_time.h"
 
 #include <gtest/gtest.h>
@@ -20,16 +21,18 @@ std::vector<const Op*> ops_with_rules() {
   return result;
 }
 
-/// Its attributes say what the shape of a step is.
+/// True if the op's attributes contain the shape of one iteration.
 bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
-/// What it gives for a step is as large as what it adds to: only the sum is had for all at once.
+/// True if only the sum over iterations can be computed at once, because each result is as large as
+/// the operand that it adds to.
 bool is_only_summed(const Op& op) { return op.name == "scatter_add"; }
-/// Rules that take some uses of their op: rows of a table that is the same in every step.
+/// True if the rule declines some uses of the op: rows of a table that is the same in every
+/// iteration.
 bool may_decline(const Op& op) {
   return op.name == "gather" || is_of_one_step(op) || is_only_summed(op);
 }
 
-/// An op applied in three steps, some inputs others in each.
+/// An op applied in three iterations, with some inputs that differ between them.
 class Steps {
  public:
   Steps(const Op& op, const OpSample& sample, std::vector<std::uint8_t> is_many, const Dim& time)
@@ -45,7 +48,7 @@ class Steps {
   }
   const Tensors& outputs(std::size_t step) const { return outputs_[step]; }
 
-  /// All dims of a tensor are named, or all plain.
+  /// True if all tensors are like the time dim: all named, or all plain.
   bool fits_time() const {
     const auto fits = [&](const Tensor& x) {
       return x.rank() == 0 || x.type().is_named() == time_.is_named();
@@ -53,7 +56,7 @@ class Steps {
     return std::all_of(inputs_[0].begin(), inputs_[0].end(), fits) &&
            std::all_of(outputs_[0].begin(), outputs_[0].end(), fits);
   }
-  /// The rule's outputs; none where it does not take the op, as batch_over_time finds out.
+  /// Returns the rule's outputs, or none if it declines the op as batch_over_time would.
   Tensors at_once(bool is_summed) const {
     Tensors in;
     for (std::size_t i = 0; i < is_many_.size(); ++i) in.push_back(of_steps(i));
@@ -86,15 +89,15 @@ class Steps {
   const OpSample& sample_;
   std::vector<std::uint8_t> is_many_;
   Dim time_;
-  std::vector<Tensors> inputs_, outputs_;  ///< by step
+  std::vector<Tensors> inputs_, outputs_;  ///< by iteration
 };
 
 class OverTimeOfEveryOp : public ::testing::TestWithParam<const Op*> {
  protected:
   const Op& op() const { return *GetParam(); }
 
-  /// Calls fn(steps) for each sample, each choice of inputs that are others in every step, and a
-  /// dim of the steps that is plain or named.
+  /// Calls fn(steps) for each sample, each choice of inputs that differ by iteration, and a plain
+  /// and a named dim of iterations.
   template <class Fn>
   void each(Fn&& fn) const {
     for (const OpSample& sample : op().samples()) {
@@ -129,7 +132,7 @@ TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
       for (std::size_t t = 0; t < kSteps; ++t) {
         const Tensor part = mask_padding(parts[t]), step = mask_padding(steps.outputs(t)[k]);
         EXPECT_EQ(part.type(), step.type());
-        if (op().gains_over_time)  // a product of other sizes adds up in another order
+        if (op().gains_over_time)  // a product of other sizes adds in another order
           expect_all_close(part, step, 1e-6);
         else
           expect_same_bits(part, step);

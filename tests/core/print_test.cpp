@@ -1,4 +1,4 @@
-// Tensors as text. Expected texts are what NumPy's str() gives for the same arrays.
+// Tensors as text. The expected texts are NumPy's str() of the same arrays.
 #include <limits>
 
 #include "reel/tests/check.h"
@@ -6,7 +6,7 @@
 namespace reel {
 namespace {
 
-/// What stands behind the type.
+/// Returns the text behind the type.
 std::string elements(const Tensor& x) { return str(x).substr(str(x.type()).size() + 1); }
 Tensor f64s(std::initializer_list<NestedList> numbers) { return tensor(numbers, {}, f64); }
 
@@ -39,7 +39,7 @@ TEST(PrintTest, WideRangesAreScientific) {
   EXPECT_EQ(elements(f64s({1 / 3., 1000.4, 2e-3})),
             "[3.33333333e-01 1.00040000e+03 2.00000000e-03]");
   EXPECT_EQ(elements(f64s({1.23456789012e10, 1.0})), "[1.23456789e+10 1.00000000e+00]");
-  // Digits of its own, where others need more (NumPy 1.24).
+  // Each number with its own digits, if others need more (NumPy 1.24).
   EXPECT_EQ(elements(tensor({-6.7575951f, -70.196449f, 1.2345678e-5f})),
             "[-6.7575951e+00 -7.0196449e+01  1.2345678e-05]");
   EXPECT_EQ(elements(f64s({1e-300, 5e-324})), "[1.e-300 5.e-324]");
@@ -124,7 +124,7 @@ TEST(PrintTest, OfMoreThanAThousandElementsTheEdgesAreShown) {
             "  [1.900e+03 1.901e+03 1.902e+03 ... 1.997e+03 1.998e+03 1.999e+03]]]");
 }
 
-// NumPy has no padding; ours is no number, and decides nothing about how numbers are printed.
+// NumPy has no padding. Padding prints as a dash and does not affect the format of numbers.
 TEST(PrintTest, PaddingIsShownAsADash) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch})), in("in", 2);
   EXPECT_EQ(str(tensor({1.0, 2.5, 3.0, 4.0, NAN, 1e30}, {batch, time})),

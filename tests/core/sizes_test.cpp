@@ -1,4 +1,4 @@
-// Sizes and positions beyond what a tensor, or 32 bits, can count: right, or a ShapeError.
+// Sizes and positions beyond the range of a tensor or of 32 bits: correct results, or a ShapeError.
 #include <gtest/gtest.h>
 
 #include <cstdint>

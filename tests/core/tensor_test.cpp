@@ -1,11 +1,11 @@
-// Tensor: what its members say about a value and about a promise, and how both print.
+// Tensor: its members for a value and for a promise in a trace, and how both print.
 #include "reel/core/graph_builder.h"
 #include "reel/tests/check.h"
 
 namespace reel {
 namespace {
 
-/// Calls fn with a promise of that type, inside a trace.
+/// Calls fn with a promise with these dims, inside a trace.
 template <class Fn>
 void while_tracing(const Dims& dims, Fn&& fn) {
   GraphBuilder builder("test");
@@ -56,7 +56,7 @@ TEST(TensorTest, HasNoMoreElementsThanCanBeCounted) {
             }),
             "zeros: f32[1099511627776,1099511627776]: too many elements; their bytes are more than "
             "64 bits can count");
-  EXPECT_THROW(TensorType(f64, {many, many >> 20}), ShapeError);  // 2^60 of them, 2^63 bytes
+  EXPECT_THROW(TensorType(f64, {many, many >> 20}), ShapeError);  // 2^60 elements, 2^63 bytes
   EXPECT_EQ(TensorType(boolean, {many, many >> 20}).numel(), std::int64_t{1} << 60);
   EXPECT_EQ(zeros({many, 0, many}).numel(), 0);
 }

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// 0, 1, 2, ... in these dims.
+/// Returns 0, 1, 2, ... in these dims.
 Tensor counted(const Dims& dims, DType dtype = f32) {
   std::int64_t size = 1;
   for (const Dim& dim : dims) size *= dim.size();
@@ -45,8 +45,8 @@ TEST(BroadcastTest, NamedDimsMatchWhateverTheirOrder) {
   expect_values(scalar(1.0) - a, {1, 0, -1, -2, -3, -4});
 }
 
-// Every order of the dims, and every subset of them, gives what indexing by hand gives; sizes
-// straddle short rows, whole vectors and the chunks that operands are gathered in.
+// Every order and subset of the dims must agree with indexing by hand. Sizes include short rows,
+// whole vectors, and more than one chunk of gathered operands.
 TEST(BroadcastTest, AnyOrderAndSubsetOfNamedDims) {
   for (const std::int64_t size : {1, 3, 9, 40}) {
     const Dim x("x", 2), y("y", size), z("z", 11);

@@ -122,7 +122,7 @@ TEST(TensorFromVectorTest, IntegersOfOtherTypesBecomeThoseThatHoldThem) {
   const std::vector<std::uint8_t> pixels{0, 255};
   EXPECT_EQ(tensor(std::span(pixels), {}, f32).to_vector<float>(), (std::vector<float>{0, 255}));
   EXPECT_EQ(tensor(std::vector<unsigned>{4'000'000'000}).item<std::int64_t>(), 4'000'000'000);
-  // What no dtype holds is no element, which the compiler says.
+  // A number that no dtype can hold does not compile.
   static_assert(!TensorElement<std::uint64_t> && !TensorElement<long double>);
   static_assert(!TensorElement<std::string>);
 }
@@ -240,7 +240,7 @@ TEST(CreationInTracesTest, NumbersAreRecordedAndNotCaptured) {
 
 TEST(FullTest, TakesTheLeastIntegerAsADouble) {
   EXPECT_EQ(full({}, -0x1p63, i64).item<std::int64_t>(), std::numeric_limits<std::int64_t>::min());
-  // It is what max puts into padding.
+  // max puts this number into padding.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   expect_values(max(tensor({-3, -2, -1, 9}, {batch, time}, i64), time), {-2, -1});
 }

@@ -1,5 +1,5 @@
-// Running sums and products: directions, padding, zeros, errors. What every op owes is in
-// every_op_test.cpp.
+// Running sums and products: directions, padding, zeros, errors. every_op_test.cpp has the
+// requirements on all ops.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -49,7 +49,7 @@ TEST_P(CumulativeTest, AlongARaggedDimEachEntryIsWithinItsLength) {
                 {6, 6, 3, 20, 5, 0, 0, 0, 0});
   expect_values(of([](Tensor x) { return cumprod(x, x.dim("time"), {.exclusive = true}); }),
                 {1, 1, 2, 1, 4, 0, 0, 0, 0});
-  // Over batch, time's lengths say which entries there are.
+  // Along batch, time's lengths tell which entries exist.
   expect_values(of([](Tensor x) { return cumsum(x, x.dim("batch")); }),
                 {1, 2, 3, 5, 7, 0, 0, 0, 0});
   expect_values(run(grad([](Tensor x) { return sum(cumsum(x, x.dim("time"))); }))(x),

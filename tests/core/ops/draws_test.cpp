@@ -1,6 +1,6 @@
-// Random tensors: their distributions, and that a number depends on where it is drawn alone.
+// Random tensors: their distributions, and that a number depends only on where it is drawn.
 //
-// Bounds are those that a right generator exceeds less than once in a thousand seeds; these are
+// A correct generator exceeds each bound for fewer than one seed in a thousand; the seeds here are
 // fixed.
 #include <algorithm>
 #include <array>
@@ -25,8 +25,8 @@ double mean_of(const std::vector<double>& values) {
   return total / static_cast<double>(values.size());
 }
 
-/// The largest distance between the values' distribution and one given by its cdf (Kolmogorov and
-/// Smirnov), times the root of their count: above 1.95 once in a thousand.
+/// Returns the largest distance between the values' distribution and the distribution with this cdf
+/// (Kolmogorov and Smirnov), times the root of their number. It exceeds 1.95 once in a thousand.
 template <class Cdf>
 double distance(std::vector<double> values, Cdf cdf) {
   std::sort(values.begin(), values.end());
@@ -128,7 +128,7 @@ TEST(PermutationTest, AllOrdersAreEquallyLikely) {
   for (std::size_t i = 0; i < orders.size(); i += 4)
     ++counts[{orders[i], orders[i + 1], orders[i + 2], orders[i + 3]}];
   ASSERT_EQ(counts.size(), 24u);
-  double chi_square = 0;  // of 23 degrees of freedom: above 49.7 once in a thousand
+  double chi_square = 0;  // with 23 degrees of freedom: above 49.7 once in a thousand
   for (const auto& [order, count] : counts) {
     EXPECT_EQ(order[0] + order[1] + order[2] + order[3], 6);
     chi_square += (count - 200) * (count - 200) / 200;
@@ -218,7 +218,7 @@ TEST(DropoutTest, ErrorsNameTheRate) {
 
 class DrawInEveryModeTest : public InEveryMode {
  protected:
-  /// Two calls draw what two eager calls draw after the same seed.
+  /// Expects that two calls draw the numbers of two eager calls after the same seed.
   template <class F, class... Args>
   void expect_the_draws_of_eager(F f, const Args&... args) const {
     manual_seed(12);

@@ -23,7 +23,7 @@ Tensor f32s(const std::vector<double>& values) { return tensor(values, {}, f32);
 Tensor i32s(const std::vector<std::int32_t>& values) { return tensor(values); }
 Tensor i64s(const std::vector<std::int64_t>& values) { return tensor(values); }
 
-/// The gradients of the sum of f's elements, each element weighted by 1.
+/// Returns the gradients of the sum of f's elements.
 Tensors gradients(const std::function<Tensor(const Tensors&)>& f, const Tensors& x) {
   RecordingTape tape;
   for (const Tensor& input : x) tape.watch(input);
@@ -136,7 +136,7 @@ TEST(ElementwiseTest, FloorDivideAndModOfFloatsAsInNumPy) {
     expect_values(floor_divide(c, d), {kInf, -kInf, kNaN, kNaN, kNaN, kNaN}, 0);
     expect_values(mod(c, d), {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN}, 0);
   }
-  // 1 / 0.1 is 10 when it is rounded, but 0.1 is a little more than a tenth.
+  // 1 / 0.1 rounds to 10, but 0.1 is a little more than a tenth.
   expect_values(floor_divide(f64s({1, 1e18}), f64s({0.1, 3})), {9, 333333333333333333.}, 0);
   expect_values(mod(f64s({1, 1e18}), f64s({0.1, 3})), {std::fmod(1, 0.1), 1}, 0);
 }

@@ -1,4 +1,4 @@
-// gather: which dims go where, what is out of range, what padding may hold.
+// gather: the order of dims, indices out of range, arbitrary padding.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -35,11 +35,11 @@ TEST(GatherTest, NamedDimsThatXHasAreMatchedEntryByEntry) {
   expect_values(last, {5, 6, 7, 8});
   // A matched dim behind the axis.
   expect_values(gather(x, tensor({1, 0}, {feature}), time), {3, 2, 9, 8});
-  // The dim of the axis itself stands for new places along it.
+  // Indices along the axis's own dim give new places along it.
   const Tensor turned = gather(x, tensor({2, 1, 0}, {time}), time);
   EXPECT_EQ(turned.type(), x.type());
   expect_values(turned, {5, 6, 3, 4, 1, 2, 11, 12, 9, 10, 7, 8});
-  // Both at once: back-references of a beam.
+  // Both at once: the back references of a beam.
   const Dim beam("beam", 2);
   expect_values(gather(x, tensor({0, 2, 1, 1}, {batch, beam}), time), {1, 2, 5, 6, 9, 10, 9, 10});
 }
@@ -179,7 +179,7 @@ TEST_P(GatherBatchTest, LeadingPlainAxesAreMatchedEntryByEntry) {
     return sum(square(pick(x, indices)));
   };
   expect_values(run(grad(loss))(x, tensor({{2, 0}, {-1, -1}})), {2, 0, 6, 0, 0, 24});
-  // Axes between the matched ones and the one that is indexed stay.
+  // Axes between the matched ones and the indexed one stay.
   const Tensor deep = reshape(range(12), {2, 2, 3});
   const Tensor y = run([](Tensor x) {
     return gather(x, tensor({{2}, {0}}), 2, {.batch_dims = 1});

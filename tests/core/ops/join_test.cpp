@@ -1,4 +1,4 @@
-// concat, stack, unstack, split: what is special to each, and its errors.
+// concat, stack, unstack, split: the behaviour that is special to each, and its errors.
 #include "reel/core/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -41,7 +41,7 @@ TEST(ConcatTest, RaggedEntriesFollowOneAnother) {
   const Tensor both = concat({x, y}, time);
   EXPECT_EQ(both.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 3}));
   expect_values(both, {1, 2, 4, 3, 5, 6});
-  // With a dim of one size the extents lie behind one another, padding included.
+  // Along a dim of one size the extents are joined, padding included.
   expect_values(
       cast(concat({cast(mask_padding(x), i32), cast(mask_padding(y), i32)}, time, Dim("time", 4)),
            f32),
@@ -177,7 +177,7 @@ TEST(SplitTest, GivesEqualParts) {
   expect_values(a, {1, 2, 5, 6});
   expect_values(b, {3, 4, 7, 8});
   const Tensors rows = split(x, 0, 2);
-  EXPECT_EQ(rows[1].data<int>(), x.data<int>() + 4);  // in front: a view
+  EXPECT_EQ(rows[1].data<int>(), x.data<int>() + 4);  // along the first axis: a view
 }
 
 TEST(SplitTest, NamedPartsShareADim) {

@@ -1,4 +1,4 @@
-// Products that are summed over lengths: padding is left out.
+// Products that are summed over lengths leave padding out.
 #include "reel/core/ops/live_rows.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// The sum over time and batch of what entries have, none of it padding, one by one.
+/// Returns the sum over time and batch, entry by entry, without padding.
 Tensor by_entry(const Tensor& x, const Tensor& y, const std::vector<int>& lengths) {
   Tensor total = zeros({3, 4}, f64);
   for (std::size_t b = 0; b < lengths.size(); ++b)
@@ -65,7 +65,7 @@ TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
 }
 
 TEST(LiveRowsTest, PaddingMayHoldAnything) {
-  // Little of it, nothing else, all of one place; and where nothing can be left out.
+  // Little padding; only padding; a single, empty entry; entries of one step.
   for (const std::vector<int>& lengths :
        std::vector<std::vector<int>>{{40, 40, 39}, {0, 0, 0}, {0}, {1, 0, 1}}) {
     SCOPED_TRACE(join(lengths));
@@ -79,7 +79,8 @@ TEST(LiveRowsTest, PaddingMayHoldAnything) {
     ASSERT_TRUE(counts_no_padding(both, x.type(), y.type()));
     expect_all_close(bind(dot_op, {x, y}, dot_attrs(both)),
                      matmul(mask_padding(x), mask_padding(y), {time, batch}), 1e-12);
-    // Lengths of what is not contracted, or over it; other axes, or in another order; none.
+    // No padding can be left out if only one of both dims is contracted, with other axes or in
+    // another order, or without lengths.
     const Tensor whole = random_normal({Dim("steps", 2), batch, in}, f64);
     EXPECT_FALSE(counts_no_padding({{0}, {0}, {}, {}}, x.type(), y.type()));
     EXPECT_FALSE(counts_no_padding({{1, 2}, {1, 2}, {}, {}}, x.type(), x.type()));

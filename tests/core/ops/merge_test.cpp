@@ -4,7 +4,7 @@
 namespace reel {
 namespace {
 
-/// 0, 1, 2, ... in these dims.
+/// Returns 0, 1, 2, ... in these dims.
 Tensor counted(const Dims& dims) {
   std::int64_t count = 1;
   for (const Dim& dim : dims) count *= dim.size();
@@ -81,7 +81,7 @@ TEST_P(MergeTest, PaddingThatBecomesVisibleIsZero) {
     return split_dim(y, 0, {like.dim("batch"), like.dim("time")});
   };
   EXPECT_EQ(run(back)(y, ragged).type(), ragged.type());
-  // Lengths that run over a merged dim: time counts as full afterwards.
+  // If lengths lie over a merged dim, time counts as full afterwards.
   const Tensor x = expand(ragged, {batch, feature, time});
   const Tensor z = run([](const Tensor& x) {
     return merge_dims(x, {x.dim("batch"), x.dim("feature")});
@@ -177,7 +177,7 @@ TEST_P(MergeTest, BroadcastToFollowsNumPyOrExpands) {
 }
 
 TEST_P(MergeTest, GradientsOfUnknownSizesAskTheTensor) {
-  // A loop of unknown length gives a plain axis whose size only a run knows.
+  // A loop of unknown length gives a plain axis whose size is known only at run time.
   const auto loss = [](const Tensor& x) {
     const auto [ys, s, length] = scan(Scan{
         .initial = x,

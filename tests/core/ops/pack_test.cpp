@@ -54,7 +54,7 @@ TEST_P(PackTest, AMaskSelects) {
   EXPECT_EQ(y.type(), v.type());
   expect_values(y, {20, 20, 60});
   expect_values(run(twice)(v, tensor({false, false, false}, {batch})), {10, 20, 30});
-  // Padding of the mask says nothing.
+  // Padding of the mask has no meaning.
   const auto odd = [](const Tensor& x) { return pack(x, mod(cast(x, i32), 2) == 1); };
   expect_values(run(odd)(x), {1, 3, 5, 7});
 }
@@ -219,7 +219,7 @@ TEST(PackErrorTest, MessagesNameTheTypes) {
             "f32[time=3]");
 }
 
-// The op that the user called, not one that it is made of.
+// The message must name the called function instead of an op inside it.
 TEST(PackErrorTest, CumConcatSpeaksForItself) {
   const Dim batch("batch", 2), ragged("history", tensor({1, 2}, {batch}));
   EXPECT_EQ(message_of<ShapeError>([] {

@@ -1,6 +1,6 @@
-// Padding may hold anything: what takes an axis away that lengths run over, cuts it, or moves its
-// elements shows none of it. Over all functions that do, and over all ops, so that none is
-// forgotten.
+// Padding may hold anything. Functions that remove an axis that lengths lie over, cut it or move
+// its elements must not show padding. Checked for all such functions, and for all ops, so that none
+// is forgotten.
 #include <limits>
 #include <random>
 #include <set>
@@ -25,7 +25,7 @@ struct Call {
   Tensor (*f)(const Tensor&);
   Dims dims;
 };
-/// Calls of public functions after which the lengths of x are no more those of the result.
+/// Calls of public functions whose results no longer have the lengths of x.
 const std::vector<Call>& calls() {
   static const Dims x{batch, time_dim, feature}, turned{feature, time_dim, batch},
       nested{batch, words, chars}, lone{one, single};
@@ -136,7 +136,7 @@ Tensor padded(const Dims& dims, double value) {
   for (double& number : numbers) number = std::uniform_real_distribution<double>(-2, 2)(random);
   return mask_padding(tensor(numbers, dims), value);
 }
-/// The sum of squares of what is valid.
+/// Returns the sum of squares of valid elements.
 Tensor total(const Tensor& y) { return sum(square(y)); }
 
 class PaddingTest : public InEveryMode {};
@@ -174,7 +174,7 @@ TEST_P(PaddingTest, ACotangentsOwnPaddingReachesNothing) {
   }
 }
 
-/// What is recorded of the calls above.
+/// Returns the names of the ops that the calls above record.
 std::set<std::string> ops_called() {
   std::set<std::string> names;
   for (const Call& call : calls()) {
@@ -187,7 +187,8 @@ std::set<std::string> ops_called() {
   return names;
 }
 
-// An op alone relies on its public function. The inverses of such ops meet padding in vjps only.
+// An op alone relies on its public function. The inverses of such ops meet padding only in
+// gradients.
 TEST(EveryOpTest, WhoseResultShowsPaddingIsCalledByAFunctionThatHidesIt) {
   const std::set<std::string> called = ops_called();
   for (const Op* op : all_ops()) {

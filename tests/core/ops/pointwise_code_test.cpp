@@ -1,5 +1,5 @@
-// Machine code for chains of element-wise ops: to the bit what the processor's loops give, called
-// for one step after the other.
+// Machine code for chains of element-wise ops gives the bits of the processor's loops, called one
+// step after the other.
 #include "reel/core/ops/pointwise_code.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr Binary kBinary[] = {Binary::add,       Binary::sub,         Binary::mu
                               Binary::div,       Binary::maximum,     Binary::minimum,
                               Binary::tanh_grad, Binary::sigmoid_grad};
 
-/// Rows with gaps between them, of an operand or a result.
+/// An operand or a result, with gaps between its rows.
 template <class T>
 struct TestRows {
   std::int64_t rows, columns, step;
@@ -49,7 +49,7 @@ T drawn(std::mt19937& engine) {
                                  : static_cast<T>(std::normal_distribution<double>(0, 2)(engine));
 }
 
-/// Equal to the bit; a NaN is as good as any other.
+/// Expects equal bits; any NaN equals any other.
 template <class T>
 void expect_same_bits(const std::vector<T>& got, const std::vector<T>& expected,
                       const std::string& what) {
@@ -60,7 +60,7 @@ void expect_same_bits(const std::vector<T>& got, const std::vector<T>& expected,
   }
 }
 
-/// What the loops give for a chain, step by step, on whole rows.
+/// Returns the results of a chain by loops, step by step, on whole rows.
 template <class T>
 std::vector<std::vector<T>> by_loops(const Chain& chain, std::vector<TestRows<T>>& operands,
                                      std::int64_t row, std::int64_t columns) {
@@ -167,7 +167,7 @@ TYPED_TEST(PointwiseCodeTest, DrawnChains) {
     Chain chain = this->with_operands(repeats);
     const int steps = 1 + static_cast<int>(engine() % 40);
     for (int s = 0; s < steps; ++s) {
-      // Mostly of what was made last, so that not all is alive to the end.
+      // Prefers recent values, so that not all stay live to the end.
       const auto value = [&] {
         const int last = operands + s, back = 1 + static_cast<int>(engine() % 6);
         return engine() % 2 ? static_cast<int>(engine() % static_cast<unsigned>(last))
@@ -192,7 +192,7 @@ TYPED_TEST(PointwiseCodeTest, DrawnChains) {
   }
 }
 
-// As many registers as there are, and more places than stay in registers.
+// As many operands as there are registers, and more places than fit into registers.
 TYPED_TEST(PointwiseCodeTest, ManyOperandsAndResults) {
   Chain chain = this->with_operands(std::vector<bool>(16, false));
   for (int k = 0; k < 13; ++k) chain.results.push_back(chain.append(Binary::mul, k, k + 1));

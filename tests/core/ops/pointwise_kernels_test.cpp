@@ -1,4 +1,4 @@
-// The loops of element-wise ops, on every instruction set that the processor has.
+// Loops of element-wise ops, on every instruction set of the processor.
 #include "reel/core/ops/pointwise_kernels.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(InstructionSets, PointwiseKernelsTest,
 
 constexpr std::int64_t kMost = 67;
 
-/// Positive elements of any dtype, as bytes; all operands and results of a test fit.
+/// Positive elements of any dtype, as bytes; large enough for all operands and results.
 struct Buffer {
   alignas(64) unsigned char bytes[(kMost + 1) * 8];
 
@@ -60,8 +60,8 @@ constexpr DType kDTypeList[] = {f32, f64, i32, i64, boolean};
 
 bool gives_booleans(Binary op) { return op >= Binary::equal && op <= Binary::logical_xor; }
 
-/// What loop(begin, count, out) makes of the last `count` of kMost elements, for each count: the
-/// bits of the last elements of all, and nothing behind them.
+/// Expects that loop(begin, count, out) gives the last `count` of kMost elements the same bits as a
+/// whole run, for every count, and writes nothing behind them.
 template <class Loop>
 void expect_tails_of_the_whole(Loop&& loop, std::size_t width, int op) {
   const Buffer untouched;
@@ -79,8 +79,8 @@ void expect_tails_of_the_whole(Loop&& loop, std::size_t width, int op) {
   }
 }
 
-// An element's bits depend neither on its place in a row nor on the row's length, and nothing
-// behind it is written.
+// An element's bits depend neither on its place in a row nor on the row's length, and nothing is
+// written behind the row.
 TEST_P(PointwiseKernelsTest, TailsOfUnaryLoopsGiveTheBitsOfWholeVectors) {
   for (int op = 0; op < static_cast<int>(Unary::count); ++op)
     for (const DType dtype : kDTypeList) {
@@ -156,7 +156,7 @@ TEST_P(PointwiseKernelsTest, TheResultMayTakeAnOperandsPlace) {
   }
 }
 
-/// The largest relative error over an interval, in units of T's epsilon.
+/// Returns the largest relative error over an interval, in units of T's epsilon.
 template <class T, class Loop, class Exact>
 double worst(Loop loop, Exact exact, double low, double high) {
   constexpr int kCount = 4000;
@@ -266,7 +266,7 @@ TEST_P(PointwiseKernelsTest, TheErrorFunctionAndGeluAreAccurate) {
   EXPECT_LT(worst<double>(unary(Unary::gelu, f64), gelu, -1, 30), 8);
   EXPECT_LT(worst<float>(grad(f32), slope, -0.5, 30), 8);
   EXPECT_LT(worst<double>(grad(f64), slope, -0.5, 30), 8);
-  // Without an FMA exp makes an error of the rounding of its argument, x²/2.
+  // Without FMA, exp has a relative error of about its argument's rounding, x²/2.
   const bool has_fma = std::string(GetParam()) != "sse42";
   for (const double least : {-5., -12.}) {
     const double bound = has_fma ? 8 : least * least / 2 + 8;
@@ -306,7 +306,7 @@ void expect_same(T actual, T expected, const std::string& what, double ulps = 4)
       << what << " gives " << actual << " instead of " << expected;
 }
 
-/// Compares loops at all special values, and a few others, with the standard library.
+/// Compares loops with the standard library at all special values and some others.
 template <class T, class Find>
 void check_special_values(const Find& find_unary, RowsLoop pow) {
   using Limits = std::numeric_limits<T>;
@@ -376,7 +376,7 @@ TEST_P(PointwiseKernelsTest, SpecialValuesAreThoseOfTheStandardLibrary) {
   check_special_values<double>([&](Unary op) { return unary(op, f64); }, binary(Binary::pow, f64));
 }
 
-/// The remainder as NumPy has it, and the quotient that goes with it, from the C library's fmod.
+/// Returns the quotient and remainder as NumPy defines them, computed with the C library's fmod.
 template <class T>
 std::pair<T, T> divided(T a, T b) {
   T rest = std::fmod(a, b);
@@ -405,7 +405,7 @@ void expect_remainders(RowsLoop mod, RowsLoop floor_divide) {
   for (const T x : edges)
     for (const T y : edges) a.push_back(x), b.push_back(y);
   std::mt19937_64 random(5);
-  // Quotients of all sizes, and such as lie next to whole numbers.
+  // Quotients of all sizes, and quotients next to whole numbers.
   for (int i = 0; i < 40000; ++i) {
     std::uniform_real_distribution<T> unit(-1, 1);
     const T y = std::ldexp(unit(random), static_cast<int>(random() % 30) - 15);

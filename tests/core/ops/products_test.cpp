@@ -1,5 +1,5 @@
-// Products: layouts, sizes around the kernels' borders, padding and errors. What every op owes is
-// in every_op_test.cpp.
+// Products: layouts, sizes around the kernels' limits, padding and errors. every_op_test.cpp has
+// the requirements on all ops.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Numbers between -1 and 1 that are multiples of 1/16: products of a few hundred are exact in f32.
+/// Returns numbers between -1 and 1 that are multiples of 1/16: sums of a few hundred products are
+/// exact in f32.
 Tensor numbers(const Dims& dims, int seed, DType dtype = f32) {
   std::int64_t count = 1;
   for (const Dim& dim : dims) count *= dim.size();
@@ -42,8 +43,7 @@ std::vector<double> product(const Tensor& a, const Tensor& b) {
 class ProductsTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(ProductsTest);
 
-// ---- Named dims
-// ----------------------------------------------------------------------------------------------------
+// ---- Named dims ---------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, ContractsADimWhereverItIs) {
   const Dim batch("batch", 2), in("in", 3), out("out", 2);
@@ -119,8 +119,7 @@ TEST_P(ProductsTest, NothingContractedIsTheOuterProduct) {
   expect_values(f(tensor({1., 2.}, {a}), tensor({3., 4., 5.}, {b})), {3, 4, 5, 6, 8, 10});
 }
 
-// ---- Padding
-// -------------------------------------------------------------------------------------------------------
+// ---- Padding ------------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, PaddingOfContractedDimsDoesNotCount) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), a("a", 1), b("b", 2);
@@ -146,8 +145,7 @@ TEST_P(ProductsTest, PaddingTakesNoPartInAWeightsGradient) {
   expect_values(mask_padding(g), {-2, 2, -2, 2, -2, 2, 0, 0});
 }
 
-// ---- Plain dims
-// ----------------------------------------------------------------------------------------------------
+// ---- Plain dims ---------------------------------------------------------------------------------
 
 TEST_P(ProductsTest, NumPysRules) {
   const auto f = run([](Tensor a, Tensor b) { return matmul(a, b); });
@@ -220,7 +218,8 @@ TEST_P(ProductsTest, GradientsOfBroadcastOperandsAreSummed) {
 
 TEST_P(ProductsTest, SecondDerivative) {
   const Tensor a = numbers({3, 4}, 1, f64), b = numbers({4, 2}, 2, f64);
-  // f(a) = |a b|²; its gradient is 2 a b bᵀ, and that of its square's sum 8 a (b bᵀ)².
+  // f(a) = |a b|². Its gradient is 2 a b bᵀ, and the gradient of the squared gradient's sum is 8 a
+  // (b bᵀ)².
   const auto first = grad([](Tensor a, Tensor b) { return sum(square(matmul(a, b))); });
   const Tensor second =
       run(grad([first](Tensor a, Tensor b) { return sum(square(first(a, b))); }))(a, b);
@@ -255,10 +254,9 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
             "matmul: inner sizes differ: lhs f64[3,4] has 4 columns, rhs f64[3,4] has 3 rows");
 }
 
-// ---- Kernels
-// -------------------------------------------------------------------------------------------------------
+// ---- Kernels ------------------------------------------------------------------------------------
 
-/// Every layout of both operands, with sizes on all sides of what decides between the kernels.
+/// Every layout of both operands, with sizes on all sides of the limits between kernels.
 TEST(GemmTest, AllLayoutsAndSizes) {
   const std::int64_t sizes[][3] = {
       {1, 1, 1},   {1, 7, 1},   {7, 1, 7},    {1, 1, 9},    {2, 3, 4},      {3, 16, 16},
@@ -300,7 +298,7 @@ TEST(GemmTest, AllLayoutsAndSizes) {
 }
 
 TEST(GemmTest, StepsThatAreNowhereOne) {
-  // Every second element of every second row, of both.
+  // Every second element of every second row, of both operands.
   const Tensor a = numbers({6, 8}, 1), b = numbers({8, 10}, 2);
   float c[3 * 5];
   multiply(f32,
@@ -357,7 +355,7 @@ TEST(GemmTest, ARowHasTheSameBitsInAnyNumberOfRows) {
 }
 
 TEST(GemmTest, LargeProductsAreTheSameOnAnyNumberOfThreads) {
-  // In parts of the inner size, of the rows, and of the columns.
+  // Split along the inner size, along the rows, and along the columns.
   const std::int64_t sizes[][3] = {{64, 4200, 70}, {3000, 90, 70}, {70, 90, 3000}};
   const int before = threads();
   for (const DType dtype : {f32, f64, i32})
@@ -399,8 +397,7 @@ TEST(GemmTest, AnInnerSizeOfZeroGivesZeros) {
   expect_values(matmul(zeros({0}), zeros({0})), {0});
 }
 
-// ---- Errors
-// --------------------------------------------------------------------------------------------------------
+// ---- Errors -------------------------------------------------------------------------------------
 
 TEST(ProductsErrorTest, InnerSizes) {
   EXPECT_EQ(message_of<ShapeError>([] {
@@ -462,16 +459,17 @@ TEST(ProductsErrorTest, DTypes) {
             "matmul: booleans have no product: lhs boolean[3], rhs boolean[3]; cast them");
 }
 
-/// How many threads this process has.
+/// Returns the number of threads of this process.
 std::ptrdiff_t threads_of_process() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-// oneDNN, which computes each of four parts of these, would start OpenMP's threads beside ours.
+// Each of the four parts is large enough for oneDNN, which would start OpenMP's threads beside the
+// library's.
 TEST(GemmTest, ALargeProductStartsNoThreadsAndLeavesThoseOfOpenMPToTheProgram) {
   const Threads one(1);
   const Tensor a = numbers({2048, 512}, 1), b = numbers({512, 256}, 2), row = numbers({1, 512}, 3);
-  matmul(row, b);  // what our own threads start with has begun
+  matmul(row, b);  // starts the library's own threads
   const int before = omp_get_max_threads();
   omp_set_num_threads(4);
   const std::ptrdiff_t running = threads_of_process();

@@ -1,4 +1,4 @@
-// What reductions make of numbers: accuracy, all sizes that vectors and tails meet, overflow, NaN.
+// Accuracy of reductions, all sizes of vectors and tails, overflow, NaN.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Reductions: padding, edges, NaN, ties and errors. What every op owes is in every_op_test.cpp.
+// Reductions: padding, edges, NaN, ties and errors. every_op_test.cpp has the requirements on all
+// ops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +31,7 @@ Axes batch_of(const Tensor& x) { return x.dim("batch"); }
 class ReductionsTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(ReductionsTest);
 
-// ---- Padding
-// -------------------------------------------------------------------------------------------------------
+// ---- Padding ------------------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, SumSkipsPadding) {
   const Ragged r;
@@ -89,7 +89,7 @@ TEST_P(ReductionsTest, PositionsInTheWholeTensor) {
   expect_values(largest(tensor({1., kNaN, kInf, kNaN})), {1});
   expect_values(largest(scalar(3.)), {0});
   expect_values(largest(zeros({0, 2})), {0});
-  // Positions count padding, but are none of it.
+  // Positions count padding, but never point into it.
   const Dim batch("batch", 3), time("time", tensor({0, 2, 1}, {batch}));
   const double lost = 99;
   const auto ragged = [&](double a, double b, double c) {
@@ -157,7 +157,7 @@ TEST_P(ReductionsTest, PaddingTakesNoGradient) {
 }
 
 TEST_P(ReductionsTest, NaNInTheCotangentOfPaddingStaysThere) {
-  // 0/0 in padding of the softmax makes its cotangent NaN there.
+  // 0/0 in the padding makes the softmax's cotangent NaN there.
   const Ragged r;
   const Tensor w = mask_padding(r.x * 0 + 1.0);
   const Tensor g =
@@ -165,8 +165,7 @@ TEST_P(ReductionsTest, NaNInTheCotangentOfPaddingStaysThere) {
   expect_values(g, {0, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-// ---- Nothing to reduce
-// ---------------------------------------------------------------------------------------------
+// ---- Nothing to reduce --------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, EmptyEntries) {
   const WithEmpty e;
@@ -222,8 +221,7 @@ TEST_P(ReductionsTest, AxesWithoutElements) {
   expect_values(run(grad([](Tensor x) { return sum(max(x, 1) * 0.) + mean(x); }))(x), {});
 }
 
-// ---- Axes
-// ----------------------------------------------------------------------------------------------------------
+// ---- Axes ---------------------------------------------------------------------------------------
 
 TEST_P(ReductionsTest, AnyAxes) {
   const Tensor x = reshape(range(24, f32), {2, 3, 4});
@@ -276,7 +274,7 @@ TEST_P(ReductionsTest, SecondDerivatives) {
       return sum(grad([f](Tensor x) { return f(x); })(x) * tensor({{1., 2.}, {3., 4.}}, {}, f64));
     }))(x);
   };
-  // Σ y over a row of log Σ exp: its second derivative is diag(p) - p pᵀ.
+  // The gradient of a row's log Σ exp is p; its second derivative is diag(p) - p pᵀ.
   const double p = 1 / (1 + std::exp(1.)), q = 1 / (1 + std::exp(2.));
   expect_values(
       twice([](Tensor x) { return sum(logsumexp(x, 1)); }),
@@ -344,7 +342,8 @@ TEST_P(ReductionsTest, TheGradientOfAProductIsRightWithZeros) {
                 {12, 12, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0});
   expect_values(run(grad([](Tensor x) { return prod(x); }))(tensor({{2., 0.}, {3., 5.}})),
                 {0, 30, 0, 0});
-  // Of x y z the mixed second derivatives are the third factor: rows weighted by 1, 10, 100.
+  // The mixed second derivatives of x y z are the third factor, here in rows weighted by 1, 10,
+  // 100.
   const auto second = grad([](Tensor x) {
     return sum(grad([](Tensor x) { return sum(prod(x, 1)); })(x) * tensor({1., 10., 100.}));
   });
@@ -364,7 +363,7 @@ TEST_P(ReductionsTest, VarianceIsThatOfThePopulation) {
   expect_values(run(grad([](Tensor x) { return sum(variance(x, time_of(x))); }))(r.x),
                 {-2. / 3, 0, 2. / 3, -0.5, 0.5, 0, 0, 0, 0});
   expect_values(run([](Tensor x) { return variance(x, time_of(x)); })(WithEmpty().x), {0.25, 0});
-  // Around a large mean nothing is lost.
+  // A large mean does not cost accuracy.
   expect_values(run([](Tensor x) { return variance(x); })(tensor({10001., 10002., 10003.})),
                 {2. / 3});
 }
@@ -401,10 +400,9 @@ TEST_P(ReductionsTest, AnEmptyListOfAxesReducesNothing) {
   expect_values(run(grad([](Tensor x) { return sum(max(x, {}) * prod(x, {})); }))(x), {2, 4, 6, 8});
 }
 
-// ---- Errors
-// --------------------------------------------------------------------------------------------------------
+// ---- Errors -------------------------------------------------------------------------------------
 
-/// fn, recorded for a matrix of which no size is known, and run on x.
+/// Returns the result of fn, recorded for a matrix of unknown sizes, and run on x.
 template <class Fn>
 Tensor run_with_unknown_sizes(Fn fn, const Tensor& x) {
   Ref<Graph> graph;

@@ -1,5 +1,5 @@
-// Which products give some of their rows the bits that these have among all: blocks of rows may run
-// as one only then.
+// Products whose rows have the same bits in a part as among all rows: row blocks may run as one
+// only then.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Found {
   int alike = 0, others = 0;
 };
 
-/// a of m rows by b, of all rows and of the first `rows`.
+/// Multiplies a, of m rows, by b, with all rows and with the first `rows`.
 template <class Product, class AreAlike>
 void look_at(Found& found, std::int64_t m, std::int64_t k, std::int64_t n, std::int64_t rows,
              bool is_transposed, const Product& product, const AreAlike& are_alike) {
@@ -56,15 +56,15 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
   const Found found = look_at_all(product, dot_rows_are_alike);
   EXPECT_GT(found.alike, 250);
   EXPECT_GT(found.others, 20);  // oneDNN's of long rows, sums in parts, or runs for some rows only
-  // Large ones are oneDNN's, and done in parts of rows or columns: all alike, or none on a
-  // processor for which oneDNN adds up in another order.
+  // oneDNN computes large products in parts of rows or columns. Rows are alike in all four, or in
+  // none on a processor where oneDNN adds in another order.
   Found large;
   for (const auto& [m, k, n, rows] : std::vector<std::array<std::int64_t, 4>>{
            {2240, 512, 512, 560}, {1000, 500, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
     look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
   EXPECT_TRUE(large.alike == 4 || large.others == 4) << large.alike << ' ' << large.others;
-  // A large result has no slices, and no more have its parts; so few rows that they are no large
-  // result have some.
+  // A large result is not computed in slices, nor are its parts. With so few rows that a part is no
+  // longer large, the part is.
   Found unsliced;
   look_at(unsliced, 400, 600, 20000, 200, false, product, dot_rows_are_alike);
   look_at(unsliced, 120, 1000, 20000, 40, false, product, dot_rows_are_alike);
@@ -94,8 +94,8 @@ void expect_same_rows(MatrixSizes sizes, const Tensor& a, const Tensor& b, std::
   expect_same_bits(all, some);
 }
 
-// oneDNN makes the large ones, and has several kernels for them: which one runs depends on the
-// sizes, and some have another order in rows and columns that do not fill a tile.
+// oneDNN computes the large ones and chooses among kernels by size. Some kernels add in another
+// order in rows and columns that do not fill a tile.
 TEST(RowsAlikeTest, RowsOfChainsHaveTheSameBitsInAnyCut) {
   manual_seed(7);
   std::mt19937 engine(7);

@@ -1,4 +1,4 @@
-// scatter_add, scatter_max: what meets at one place, what is left alone, where gradients go.
+// scatter_add, scatter_max: several updates of one place, places without updates, gradients.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -20,7 +20,7 @@ TEST(ScatterAddTest, LeavesItsArgumentsAsTheyWere) {
   const Tensor before = zeros({2}), updates = ones({2});
   expect_values(scatter_add(before, tensor({1, 1}), updates, 0), {0, 2});
   expect_values(before, {0, 0});
-  // Updates of the result's type must not be taken for its buffer.
+  // A temporary with the result's type must not be taken for the result's buffer.
   expect_values(scatter_add(before, tensor({1, 1}), updates + updates, 0), {0, 4});
 }
 
@@ -37,7 +37,7 @@ TEST(ScatterAddTest, PaddingIsNotAdded) {
   const Tensor updates = tensor({1., 2., 4., NAN}, {batch, time});
   expect_values(
       scatter_add(zeros({classes}), tensor({0, 1, 0, 7}, {batch, time}), updates, classes), {5, 2});
-  // Only the updates have both dims, and can tell what is padding.
+  // Only the updates have both dims and tell which elements are padding.
   expect_values(scatter_add(zeros({batch, classes}), tensor({0, 1}, {time}), updates, classes),
                 {1, 2, 4, 0});
   expect_values(scatter_add(zeros({time, classes}), tensor({0, 1}, {batch}),
@@ -141,7 +141,7 @@ TEST_P(ScatterTest, MaxTakesNoPadding) {
     Tensor like, updates;
   };
   const In in{tensor({-9., -9.}, {classes}, f64), tensor({1., 2., 4., kNan}, {batch, time}, f64)};
-  // The indices show what is padding, or only the updates do.
+  // The indices tell which elements are padding, or only the updates do.
   const auto both = [&](In in) -> Tensor {
     return scatter_max(in.like, tensor({0, 1, 0, 7}, {batch, time}), in.updates, classes);
   };

@@ -1,11 +1,12 @@
-// transpose, reshape, rename, expand, slice, pad, reverse: what is special to each, and its errors.
+// transpose, reshape, rename, expand, slice, pad, reverse: the behaviour that is special to each,
+// and its errors.
 #include "reel/core/graph_builder.h"
 #include "reel/tests/check.h"
 
 namespace reel {
 namespace {
 
-/// 0, 1, 2, ... in these dims.
+/// Returns 0, 1, 2, ... in these dims.
 Tensor counted(const Dims& dims) {
   std::int64_t count = 1;
   for (const Dim& dim : dims) count *= dim.size();

@@ -1,5 +1,5 @@
-// Ops that take a dim away, or move its elements, while lengths run over it: what was padding is
-// then an element like others, and must not be seen.
+// Ops that remove a dim that lengths lie over, or move its elements. Former padding becomes
+// ordinary elements and must not show.
 #include <limits>
 
 #include "reel/tests/modes.h"

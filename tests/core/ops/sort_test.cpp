@@ -1,4 +1,4 @@
-// sort, argsort, top_k: ties, NaN, padding, axes taken together.
+// sort, argsort, top_k: ties, NaN, padding, several axes together.
 #include <limits>
 
 #include "reel/tests/modes.h"
@@ -56,7 +56,7 @@ TEST_P(SortTest, EachEntryIsSortedWithinItsOwnLength) {
   expect_values(up(transpose(x, {time, batch})), {1, 4, 0, 2, 5, 0, 3, 0, 0});
   expect_values(run([](Tensor x) { return argsort(x, x.dim("time"), true); })(x),
                 {0, 2, 1, 0, 1, 2, 0, 1, 2});
-  // Along the dim of the lengths, what is valid is sorted into the places of what is valid.
+  // Along the dim of the lengths, valid elements are sorted into the places of valid elements.
   expect_values(run([](Tensor x) { return mask_padding(sort(x, x.dim("batch"))); })(x),
                 {3, 1, 2, 5, 4, 0, 0, 0, 0});
 }
@@ -110,7 +110,7 @@ TEST_P(TopKTest, NamesTheNewDim) {
   const TopK fresh = run([&](Tensor x) { return top_k(x, classes, 2); })(x);
   EXPECT_EQ(str(fresh.values.type()), "f32[batch=2,k=2]");
   EXPECT_EQ(fresh.indices.dim("k"), fresh.dim);
-  // The axis may be called as before.
+  // The result's axis may have the same dim as before.
   const TopK again = run([&](Tensor x) { return top_k(x, classes, classes); })(x);
   expect_values(again.values, {3, 2, 1, 6, 5, 4});
 }
@@ -127,7 +127,7 @@ TEST_P(TopKTest, TakesSeveralAxesTogether) {
   EXPECT_EQ(top.indices[1].type(), TensorType(i32, {batch, beam}));
   expect_values(top.indices[0], {0, 1, 0, 0});
   expect_values(top.indices[1], {1, 0, 0, 1});
-  // The same whatever the order of x's dims; ties go by the axes as they are listed.
+  // The order of x's dims does not matter; ties follow the order in which the axes are listed.
   for (const Dims& order : {Dims{vocabulary, batch, beam}, Dims{beam, vocabulary, batch}}) {
     const TopKOverAxes same = best(transpose(x, order));
     expect_values(transpose(same.values, {batch, beam}), {6, 6, 5, 5});
@@ -148,7 +148,7 @@ TEST_P(TopKTest, TakesAllAxesOfPlainTensors) {
   expect_values(top.indices[1], {0, 0, 1});
   expect_values(top.indices[2], {1, 0, 1});
   const TopKOverAxes around = run([](Tensor x) { return top_k(x, {2, 0}, 2); })(x);
-  EXPECT_EQ(str(around.values.type()), "f32[2,2]");  // in the place of the foremost
+  EXPECT_EQ(str(around.values.type()), "f32[2,2]");  // in the place of the first of them
   expect_values(around.values, {9, 7, 8, 6});
   expect_values(around.indices[0], {1, 1, 0, 1});
   expect_values(around.indices[1], {0, 0, 1, 1});
@@ -165,7 +165,7 @@ TEST_P(TopKTest, PaddingIsNeverChosen) {
   expect_values(integers.values, {3, 2, -4, least, least, least});
   const TopK wide = top(tensor({1, 2, 3, -4, 9, 9, 9, 9, 9}, {batch, time}, i64));
   EXPECT_EQ(wide.values.to_vector<std::int64_t>()[4], std::numeric_limits<std::int64_t>::min());
-  // Both axes together; and more than the longest entry has.
+  // Both axes together; and more elements than the longest entry has.
   const TopKOverAxes both = run([&](Tensor x) {
     return top_k(x, {batch, time}, 3);
   })(tensor({1., 2., 3., 7., 9., 9., 9., 9., 9.}, {batch, time}));

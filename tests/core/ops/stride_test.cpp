@@ -31,7 +31,7 @@ TEST_P(StrideTest, BackwardsAlongTheDimThatLengthsRunOver) {
 }
 
 TEST_P(StrideTest, ASliceWithAStepIsPythons) {
-  // Every begin, end and step, against what Python's rules give.
+  // Every begin, end and step, compared with Python's rules.
   constexpr std::int64_t kSize = 5;
   for (const std::int64_t step : {2, 3, 7, -1, -2, -3, -7})
     for (std::int64_t begin = -7; begin <= 7; ++begin)
