@@ -1,4 +1,4 @@
-// RecordingTape: what it keeps, and in which order contributions are added up.
+// RecordingTape: the values that it keeps, and the order in which contributions are added.
 #include "reel/autodiff/tape.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,8 @@ TEST(RecordingTapeTest, NoPathIsAnEmptyTensor) {
 }
 
 TEST(RecordingTapeTest, AddsUpAnIterationsContributionsFirst) {
-  // In f32 the order shows: traced, the gradient of a capture is a sum of one term per iteration.
+  // In f32 the order shows: in a trace, the gradient of a capture is a sum of one term per
+  // iteration.
   const auto f = [](Tensor w) {
     auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 7; },
                              [&](Tensor i, Tensor y) {

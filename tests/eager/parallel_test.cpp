@@ -1,5 +1,5 @@
-// parallel_for: every part once, whatever the number of threads; what parts see of their caller;
-// errors. With ThreadSanitizer (preset tsan) it says that nothing is raced for.
+// parallel_for: every part runs once on any number of threads; the caller's state in parts; errors.
+// Under ThreadSanitizer (preset tsan) it also shows that there are no data races.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,7 +16,7 @@
 namespace reel {
 namespace {
 
-/// Runs with several threads, however many processors there are.
+/// Runs with four threads on any number of processors.
 class ParallelTest : public ::testing::Test {
  protected:
   static constexpr int kParts = 6;
@@ -24,7 +24,7 @@ class ParallelTest : public ::testing::Test {
   ParallelTest() { set_threads(4); }
   ~ParallelTest() override { set_threads(before_); }
 
-  /// What fn gives for each part.
+  /// Returns fn's result for each part.
   template <class F>
   static std::vector<Tensor> in_parts(const F& fn) {
     std::vector<Tensor> results(kParts);
@@ -32,7 +32,7 @@ class ParallelTest : public ::testing::Test {
     return results;
   }
 
-  /// A loss with a scan over a ragged dim; part i has data of its own.
+  /// A loss with a scan over a ragged dim; part i has its own data.
   Tensor loss(const Tensor& w, int i) const {
     const auto step = [&](const Tensor& x, const Tensor& h) {
       const Tensor next = tanh(h * w + x);
@@ -53,7 +53,7 @@ class ParallelTest : public ::testing::Test {
   const int before_ = threads();
 };
 
-// Blocks of rows that run longest are the first ones: they may not be those that begin last.
+// The row blocks that run longest come first, so they must not start last.
 TEST_F(ParallelTest, PartsBeginInTheirOrder) {
   set_threads(2);
   std::mutex mutex;
@@ -64,7 +64,7 @@ TEST_F(ParallelTest, PartsBeginInTheirOrder) {
       const std::lock_guard lock(mutex);
       begun.push_back(i);
     }
-    // The first one goes on until the other thread has done all others.
+    // The first part waits until the other thread has run all others.
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (i == 0 && done < kParts - 1 && std::chrono::steady_clock::now() < patience)
       std::this_thread::yield();
@@ -75,7 +75,7 @@ TEST_F(ParallelTest, PartsBeginInTheirOrder) {
 }
 
 TEST_F(ParallelTest, WhatPartsKeepIsCountedWhenTheyAreDone) {
-  // Few bytes each, on all threads that are there: a part waits for another thread for a while.
+  // Few bytes each, on all threads: a part waits a while for another thread.
   std::vector<Tensor> kept(kParts);
   const std::int64_t before = memory().values.current;
   std::atomic<int> begun{0};
@@ -173,7 +173,7 @@ TEST_F(ParallelTest, PartsRunTracedFunctionsOfTheirOwn) {
     return jit(grad([this, i](const Tensor& w) { return loss(w, i); }));
   };
   std::vector<decltype(gradient_of_part(0))> functions;
-  std::vector<Tensor> expected;  // of others, one after the other
+  std::vector<Tensor> expected;  // of the others, one after the other
   for (int i = 0; i < kParts; ++i) {
     functions.push_back(gradient_of_part(i));
     expected.push_back(gradient_of_part(i)(w));

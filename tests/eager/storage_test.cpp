@@ -1,4 +1,4 @@
-// Blocks: alignment, identities, reuse of what nobody else holds.
+// Blocks: alignment, identities, and reuse of blocks with one reference.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ TEST(StorageTest, DataIsAlignedToACacheLine) {
   }
 }
 
-/// Whether the system was asked for huge pages at an address: "hg" among the flags of its mapping.
+/// Returns true if huge pages were requested at an address: "hg" among the flags of its mapping.
 bool is_on_huge_pages(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool is_here = false;

@@ -1,6 +1,6 @@
-// What several threads may do at once: apply ops to shared tensors, copy handles, intern types,
-// draw, differentiate and trace. Says little by itself; with ThreadSanitizer (preset tsan) it says
-// that nothing is raced for.
+// Operations that are allowed on several threads at the same time: ops on shared tensors, copies of
+// handles, interning of types, draws, derivatives and traces. Only ThreadSanitizer (preset tsan)
+// makes this a strong test: it finds data races.
 #include <functional>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 4;
 
-/// Runs fn on several threads at once -> what it gave on each.
+/// Runs fn on several threads at the same time, and returns the result of each.
 std::vector<Tensor> on_threads(const std::function<Tensor()>& fn) {
   std::vector<Tensor> results(kThreads);
   std::vector<std::thread> threads;
@@ -27,7 +27,7 @@ class ThreadsTest : public ::testing::Test {
   const Dim time{"time", tensor({3, 1, 2}, {batch})};
   const Tensor x = random_normal({batch, time, feature}), w = random_normal({feature});
 
-  /// A loss with a scan, ragged dims, dims made in passing, and types that come and go.
+  /// A loss with a scan, ragged dims, temporary dims, and types that come and go.
   Tensor loss(const Tensor& x, const Tensor& w) const {
     const Dim time = x.dim("time");
     const auto step = [&](const Tensor& x, const Tensor& h) {

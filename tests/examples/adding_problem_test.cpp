@@ -1,4 +1,4 @@
-// What the program adding_problem promises: it learns, and goes on as if it had not stopped.
+// The program adding_problem: it learns, and resumed training equals uninterrupted training.
 #include "program_test.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// What the program char_rnn promises: training that goes on as if it had not stopped, whatever
-// stopped it; the same text from the same seed; one line for every error.
+// The program char_rnn: resumed training equals uninterrupted training after any kind of stop; one
+// seed gives one text; every error is one line.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -29,7 +29,8 @@ class CharRnnTest : public ProgramTest {
     arguments.insert(arguments.end(), {"--characters", "0"});
     return arguments;
   }
-  /// Until the program has written a checkpoint after this one. False when it has ended before.
+  /// Waits until the program has written a checkpoint after this one. Returns false if the program
+  /// ended first.
   bool wait_for_another(const fs::path& checkpoint, ino_t before, pid_t child) const {
     struct stat status {};
     while (::stat(checkpoint.c_str(), &status) != 0 || status.st_ino == before) {
@@ -37,7 +38,7 @@ class CharRnnTest : public ProgramTest {
       if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
           ended.si_pid == child)
         return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is nothing to wait on
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is no event to wait on
     }
     return true;
   }
@@ -139,7 +140,7 @@ TEST_F(CharRnnTest, FilesThatAreNotNamedAreThoseOfBefore) {
   const Arguments arguments = small({"--steps", "20", "--plot", "whole.svg"});
   train("whole", arguments);
   train("a", small({"--steps", "20", "--stop-after", "10", "--plot", "a/curve.svg"}));
-  fs::rename(folder_ / "a", folder_ / "b");  // what lies beside the checkpoint moves with it
+  fs::rename(folder_ / "a", folder_ / "b");  // files beside the checkpoint move with it
   train("b", {"--resume"});
   EXPECT_EQ(file("b/losses.csv"), file("whole/losses.csv"));
   EXPECT_EQ(file("b/curve.svg"), file("whole.svg"));
@@ -164,7 +165,7 @@ TEST_F(CharRnnTest, AResumedRunWritesAsItWasToldBefore) {
   const std::string text = written({});
   EXPECT_EQ(text.size(), 31u);
   EXPECT_EQ(written({"--temperature", "0.3", "--characters", "30"}), text);
-  EXPECT_NE(written({"--temperature", "5"}), text);  // and that is kept, too
+  EXPECT_NE(written({"--temperature", "5"}), text);  // this is saved, too
   EXPECT_NE(written({}), text);
   EXPECT_EQ(written({"--characters", "5"}).size(), 6u);
   EXPECT_EQ(written({}).size(), 6u);

@@ -1,5 +1,5 @@
-// What the program long_text promises: losses beside memory, a picture of all lengths, and the same
-// from a file that is read piece by piece.
+// The program long_text: losses compared with memory, a picture of all lengths, and the same
+// results from a file that is read piece by piece.
 #include <regex>
 
 #include "program_test.h"
@@ -39,8 +39,8 @@ TEST_F(LongTextTest, TellsMemoryBesideLossAndDrawsEachLength) {
 }
 
 TEST_F(LongTextTest, ATextThatIsReadFromAFileGivesTheSameLosses) {
-  // A row has half of some 8,000 bytes: it is read to its end three times, and that is within a
-  // piece; of the longest pieces nearly all have an end.
+  // A row has half of some 8,000 bytes. Training reaches a row's end three times, in the middle of
+  // a piece; nearly all of the longest pieces contain an end.
   const Arguments arguments{"--length", "50", "3000", "--truncate", "20"};
   const auto with = [&](Arguments more) {
     more.insert(more.begin(), arguments.begin(), arguments.end());
@@ -67,7 +67,7 @@ TEST_F(LongTextTest, FlagsThatMeanNothingAreRefused) {
   EXPECT_NE(out.find("T = 300: update 4 of 4"), std::string::npos) << out;
 }
 
-// Before anything is trained: 40 comes first.
+// The error comes before any training, although length 40 would come first.
 TEST_F(LongTextTest, ATextThatIsTooShortForAPieceIsOneLine) {
   const std::string error = "long_text: text has " +
                             std::to_string(fs::file_size(folder_ / "text") / 2) +

@@ -1,12 +1,12 @@
-// What the program pixel_rnn promises, on small pictures that are made here: a few are enough to
-// learn, training goes on as if it had not stopped, and damaged data are refused in one line.
+// The program pixel_rnn on small generated pictures: it learns from a few, resumed training equals
+// uninterrupted training, and damaged data give one line of error.
 #include <zlib.h>
 
 #include "program_test.h"
 
 namespace {
 
-/// Classes 0 to 9, four by four pixels: class k is bright where the bits of k are.
+/// Classes 0 to 9 of four by four pixels: class k is bright at the bits of k.
 constexpr int kSide = 4;
 
 std::string number(int value) {
@@ -47,7 +47,7 @@ class PixelRnnTest : public ProgramTest {
     ::gzclose(file);
   }
   std::string in_folder(const std::string& name) const { return (folder_ / name).string(); }
-  /// Pictures are drawn beside the other files.
+  /// Returns arguments that also draw the plots beside the other files.
   Arguments small(const std::string& name, const Arguments& more) const {
     Arguments all{"--data",           ".",
                   "--batch",          "20",

@@ -1,5 +1,5 @@
-// The beam search of examples/beam_search, against all sequences that there are, and against a
-// search in plain C++.
+// The beam search of examples/beam_search, compared with all possible sequences and with a search
+// in plain C++.
 #include "reel/examples/beam_search/search.h"
 
 #include <algorithm>
@@ -40,14 +40,14 @@ class Trigrams {
   Tensor table(const Dim& batch) const {
     return cast(tensor(table_, {batch, context_, vocabulary_}), f32);
   }
-  /// What beam_search calls; the state is the label before the last.
+  /// Returns the step for beam_search; the state is the label before the last.
   auto step(const Tensor& table) const {
     return [this, table](const Tensor& label, const Tensor& before) {
       return std::pair{gather(table, before * kLabels + label, context_), label};
     };
   }
 
-  /// All sequences of an entry: until the end, or as long as the limit.
+  /// Returns all sequences of an entry, up to the end label or the limit.
   std::vector<Sequence> all(int entry, int limit, double exponent) {
     std::vector<Sequence> result, open{Sequence{}};
     while (!open.empty()) {
@@ -123,7 +123,7 @@ class SearchTest : public InEveryMode {
       return beam_search(model.step(table), start, start, limits, options);
     })(model.table(batch), tensor(limits, {batch}));
   }
-  /// An entry's hypotheses in order, as many as there are.
+  /// Returns all hypotheses of an entry, in order.
   static std::vector<Sequence> sequences_of(const Hypotheses& found, int entry) {
     const std::vector<double> scores = values_of(found.score),
                               log_probs = values_of(found.log_prob),
@@ -148,7 +148,8 @@ class SearchTest : public InEveryMode {
       EXPECT_NEAR(found[k].score, expected[k].score, 1e-5);
     }
   }
-  /// In any order where scores are equal: the same pairs and triples of labels in other places.
+  /// Expects these sequences, in any order among equal scores: the same pairs and triples of labels
+  /// occur in several places.
   static void expect_all(const Hypotheses& found, int entry, std::vector<Sequence> expected) {
     std::vector<Sequence> all = sequences_of(found, entry);
     ASSERT_EQ(all.size(), expected.size());
@@ -199,7 +200,7 @@ TEST_P(SearchTest, AWiderBeamMayFindWhatANarrowOneMisses) {
     for (int next = 0; next < kLabels; ++next)
       model.at(0, before, last, next) = std::log(p[static_cast<std::size_t>(next)]);
   };
-  // 0 is likelier at first, what goes on with 1 is likelier together.
+  // 0 is likelier first, but the sequence that starts with 1 is likelier as a whole.
   set(0, 0, {.55, .45, 0.});
   set(0, 1, {.05, .05, .9});
   const Hypotheses greedy = found(model, {2, 0, 0, 0}, 1, 0),
@@ -209,7 +210,7 @@ TEST_P(SearchTest, AWiderBeamMayFindWhatANarrowOneMisses) {
 }
 
 TEST_P(SearchTest, AnEntryStopsWhenNothingCanGoOn) {
-  // After two labels there is the end alone, and one way there: the beam never fills.
+  // After two labels only the end can follow, on a single path: the beam never fills.
   Trigrams model(1);
   for (int before = 0; before < kLabels; ++before)
     for (int last = 0; last < kLabels; ++last)
@@ -261,7 +262,7 @@ TEST_P(SearchTest, OneTraceServesAllLimits) {
   EXPECT_EQ(search.trace_count(), 1);
 }
 
-/// A recurrent model: scores of hypotheses are those of their texts, read at once.
+/// A recurrent model: the scores of hypotheses equal the scores of their texts, read at once.
 TEST_P(SearchTest, WithTheStateOfANetwork) {
   manual_seed(3);
   const auto random = CharModel<LstmCell>::random(kLabels, 5, 2);
@@ -295,7 +296,7 @@ TEST_P(SearchTest, WithTheStateOfANetwork) {
               .first.item<float>();
       EXPECT_NEAR(one.log_prob, -loss * static_cast<double>(length), 1e-4);
     }
-    EXPECT_NEAR(probability, 1, 1e-4) << entry;  // none is missing, and none there twice
+    EXPECT_NEAR(probability, 1, 1e-4) << entry;  // no sequence is missing or doubled
   }
 }
 

@@ -1,5 +1,5 @@
-// What the programs beam_search and greedy promise: texts of the model that char_rnn has trained,
-// the same eagerly and traced, and one line for every error.
+// The programs beam_search and greedy: texts from the model that char_rnn has trained, the same in
+// eager mode and traced, and one line for every error.
 #include <unistd.h>
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// A program, and a small model that char_rnn has left for it.
+/// A program, and a small model that char_rnn has trained for it.
 class WriterTest : public ProgramTest {
  protected:
   using ProgramTest::ProgramTest;
@@ -20,7 +20,8 @@ class WriterTest : public ProgramTest {
     std::ofstream text(folder_ / "text");
     for (int i = 0; i < 200; ++i) text << "line " << i << " of a text, " << i * i << ".\n";
   }
-  /// A run of another program in the same folder, which must succeed.
+  /// Runs another program in the same folder, and returns its output. Fails the test if the run
+  /// fails.
   std::string output_of(const std::string& name, const std::string& path,
                         const Arguments& arguments) {
     const std::string own_name = std::exchange(name_, name), own = std::exchange(path_, path);
@@ -37,7 +38,7 @@ class WriterTest : public ProgramTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     output_of("char_rnn", REEL_CHAR_RNN, arguments);
   }
-  /// What a run that must succeed prints.
+  /// Returns the output of a run. Fails the test if the run fails.
   std::string output(Arguments arguments) const {
     arguments.insert(arguments.end(), {"--checkpoint", "model"});
     const Outcome outcome = run(arguments);
@@ -48,7 +49,7 @@ class WriterTest : public ProgramTest {
 
 const Arguments kText{"--data", "text"};
 
-/// Prompts and what they go on with; the speeds that follow are left out.
+/// Returns the lines of prompts and continuations, without the speeds behind them.
 std::vector<std::string> continuations(const std::string& output) {
   std::istringstream in(output);
   std::vector<std::string> result;
@@ -73,7 +74,7 @@ TEST_F(BeamSearchTest, EagerAndTracedFindTheSameForEveryCell) {
     eager.insert(eager.end(), {"--mode", "eager"});
     traced.insert(traced.end(), {"--mode", "traced"});
     const auto lines = continuations(output(traced));
-    EXPECT_EQ(lines.size(), 11u);  // to go on by nothing there is one way
+    EXPECT_EQ(lines.size(), 11u);  // there is one way to continue by nothing
     EXPECT_EQ(lines, continuations(output(eager))) << cell;
     EXPECT_EQ(text_of(lines.back()), "");
     const std::string both = output(flags);
@@ -168,7 +169,7 @@ TEST_F(GreedyTest, WritesWhileItGoesOn) {
   };
   siginfo_t ended{};
   while (size() < 100 && ended.si_pid != child) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is nothing to wait on
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is no event to wait on
     if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) break;
   }
   ::kill(child, SIGKILL);

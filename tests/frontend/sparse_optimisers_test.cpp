@@ -311,8 +311,7 @@ TEST(SparseUpdates, LeaveATableThatSomebodyElseHolds) {
   EXPECT_NE(place_of(m.words.dense()), place_of(held));
 }
 
-// ---- Files
-// ---------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 class SparseFilesTest : public InOwnFolder {
  protected:

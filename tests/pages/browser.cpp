@@ -23,12 +23,12 @@ namespace {
 
 using nlohmann::json;
 
-/// A browser that answers no more is given up then; a slow machine takes a few seconds at most.
+/// After this time the browser counts as hung; a slow machine takes a few seconds at most.
 constexpr int kMilliseconds = 240'000;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error("chromium: " + what); }
 
-/// A pipe whose ends are far from 3 and 4, which the browser's will be.
+/// Returns a pipe whose descriptors are far from 3 and 4, which the browser's ends will be.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, high{};
   if (::pipe(low.data()) != 0) fail("no pipe");
@@ -68,7 +68,8 @@ Browser::Browser(const std::string& folder, int width, int height)
   posix_spawn_file_actions_adddup2(&actions, back[1], 4);
   for (const int out : {1, 2})
     posix_spawn_file_actions_addopen(&actions, out, "/dev/null", O_WRONLY, 0);
-  // No sandbox: it needs rights that containers do not give. It opens nothing but our own pages.
+  // No sandbox: it needs rights that containers do not give. The browser opens only the tests' own
+  // pages.
   std::vector<std::string> arguments{
       REEL_CHROMIUM,
       "--headless",
@@ -121,7 +122,7 @@ Browser::~Browser() {
   try {
     session_.clear();
     send("Browser.close");
-  } catch (const std::exception&) {  // it is gone already
+  } catch (const std::exception&) {  // the process has ended already
   }
   ::close(to_);
   ::close(from_);

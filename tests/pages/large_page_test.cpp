@@ -1,5 +1,4 @@
-// Pages of thousands of ops, in loops too: how much they do to open and to move, and that they stay
-// readable.
+// Pages of thousands of ops, also in loops: the work to open and move them, and legibility.
 #include <iostream>
 
 #include "reel/tests/pages/page.h"
@@ -20,14 +19,14 @@ Tensor many_ops(Tensor x, int count) {
   return sum;
 }
 
-/// A value that all ops read.
+/// Returns a chain of ops that all read x.
 Tensor reads_all_along(const Tensor& x, int count) {
   Tensor y = x;
   for (int i = 0; i < count; ++i) y = i % 2 ? tanh(y) : y + x;
   return y;
 }
 
-/// A sum over parameters, and a step of each by it.
+/// Adds the squares of all parameters, and updates each parameter by the sum.
 Tensors step_by_sum(const Tensors& parameters) {
   Tensor sum_of_all = scalar(0.f);
   for (const Tensor& p : parameters) sum_of_all = sum_of_all + sum(p * p);
@@ -40,14 +39,15 @@ class LargePageTest : public PageFixture {
  protected:
   using Work = Browser::Work;
 
-  /// Of an expression, until the second frame behind it: the first is painted then.
+  /// Returns the work of an expression, up to the second frame behind it, when the first one is
+  /// painted.
   Work work_of(const std::string& action) {
     const Work before = browser->work();
     ask("(async () => { await (" + action +
         "); for (let i = 0; i < 2; ++i) await new Promise(requestAnimationFrame); })()");
     return browser->work() - before;
   }
-  /// Of a frame in which the picture is dragged or magnified.
+  /// Returns the work of a frame in which the picture is dragged or magnified.
   Work work_of_moving() {
     constexpr int kFrames = 40;
     const Work all = work_of(
@@ -56,7 +56,7 @@ class LargePageTest : public PageFixture {
         "600, 400); await new Promise(requestAnimationFrame); } })()");
     return {all.blocks / kFrames, all.layouts / kFrames};
   }
-  /// Opens it, moves about, and clicks.
+  /// Opens the page, moves it and clicks, and expects little work for each.
   void expect_fluid(const Graph& graph) {
     ASSERT_GT(graph.records.size(), 1950u);
     graph.write_html(path);
@@ -65,10 +65,10 @@ class LargePageTest : public PageFixture {
     const Work to_open = browser->work() - before;
     EXPECT_EQ(ask("page.drawing.groups.size > 1950"), true);
     const Work to_move = work_of_moving();
-    // A click shows its details at once.
+    // A click shows the details at once.
     const Work to_pick = work_of("page.pick(page.model.nodes[900])");
     EXPECT_EQ(ask(kOverlaps), "");
-    // Twice what it is.
+    // The bounds are twice the measured work.
     expect_less("opened", to_open, {1.0e6, 30});
     expect_less("a frame of moving", to_move, {36e3, 4});
     expect_less("a click", to_pick, {34e3, 8});
@@ -107,7 +107,7 @@ TEST_F(LargePageTest, TheGradientOfALongWay) {
   expect_fluid(f.graph());
 }
 
-/// Loops one behind the other, each with one inside.
+/// Loops in sequence, each with an inner one.
 Tensor many_loops(Tensor x, int loops, int ops) {
   const auto inner = [&](const Tensor& i, const Tensor& y) {
     return many_ops(y + cast(i, f32), ops);
@@ -135,8 +135,8 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   EXPECT_EQ(ask(box + ".isFolded"), true);
   ask("page.toggle(" + box + ")");
   EXPECT_EQ(ask(box + ".isFolded"), false);
-  ask("page.foldAll(false)");  // at a scale at which one reads
-  // Twenty steps, a frame each, where much is in flight.
+  ask("page.foldAll(false)");  // at a readable scale
+  // Twenty steps, with a frame each, while many iterations are in flight.
   const int steps = ask("page.runBar.tokens.activations.length");
   ask("page.runBar.goTo(" + std::to_string(steps / 2) + ")");
   settle();
@@ -149,7 +149,7 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   }
   EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5);  // tokens that could be seen
   std::cout << nodes << " nodes, " << steps << " steps\n";
-  // Twice what it is.
+  // The bounds are twice the measured work.
   expect_less("shown", to_view, {150e3, 16});
   expect_less("unfolded", to_unfold, {64e3, 12});
   expect_less("fitted", to_fit, {100, 5});
@@ -169,7 +169,7 @@ TEST_F(LargePageTest, AValueThatIsReadFarAwayStandsBesideItsReader) {
                 "c.querySelector('text').textContent))]"),
             nlohmann::json({"↑ " + ask("page.model.nodes[0].label").get<std::string>()}));
   EXPECT_EQ(ask("page.model.edges.filter((e) => !page.drawing.lines.has(e)).length"), 0);
-  // A click leads to where the value comes from.
+  // A click leads to the origin of the value.
   ask("page.goTo(page.model.nodes[40])");
   click("[...page.drawing.chips].find(([e]) => e.to.id > 40)[1]");
   EXPECT_EQ(ask("page.picked === page.model.nodes[0]"), true);

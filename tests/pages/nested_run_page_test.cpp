@@ -1,4 +1,4 @@
-// Pages with recorded runs of loops in loops: their tokens, and which iterations are in flight.
+// Pages with recorded runs of nested loops: their tokens, and the iterations in flight.
 #include <algorithm>
 #include <regex>
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 
 using NestedRunPageTest = PageFixture;
 
-/// Loops in loops, three deep, so many iterations each.
+/// Loops nested three deep, with `steps` iterations each.
 Tensor three_deep(const Tensor& x, int steps, int depth = 3) {
   if (!depth) return tanh(x) + 1.f;
   return fori_loop(
@@ -41,7 +41,7 @@ TEST_F(NestedRunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNo
   open(f.graph());
   ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");
   EXPECT_EQ(ask(kReplay), "");
-  // Flights say in which iteration of the loop around them they are.
+  // An inner iteration in flight names the iteration of the loop around it.
   ask("page.runBar.goTo(0)");
   std::string flights;
   const int steps = ask("page.runBar.tokens.activations.length");
@@ -50,7 +50,7 @@ TEST_F(NestedRunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNo
     flights += ask("document.querySelector('#run .frames').textContent").get<std::string>();
   }
   EXPECT_NE(flights.find(" in iteration 2 of "), std::string::npos) << flights.substr(0, 400);
-  // What runs is in sight, or the box that hides it.
+  // The running node is visible, or the box that hides it.
   settle();
   for (const char* follow : {"true", "false"}) {
     ask("page.foldAll(true)");
@@ -60,7 +60,7 @@ TEST_F(NestedRunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNo
     EXPECT_EQ(ask("page.drawing.groups.has(page.runBar.last().node)"),
               std::string(follow) == "true");
     EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
-    EXPECT_EQ(ask("page.model.boxes.some((b) => b.isFolded)"), true);  // no more than it takes
+    EXPECT_EQ(ask("page.model.boxes.some((b) => b.isFolded)"), true);  // no more than necessary
   }
   ask("document.querySelector('#run .follow input').checked = true");
   for (const char* fold : {"false", "true"}) {
@@ -80,7 +80,7 @@ TEST_F(NestedRunPageTest, AReplayOfNestedLoopsHasTokensForAllThatRunsAndLeavesNo
   EXPECT_EQ(ask("document.getElementById('fit').getBoundingClientRect().right <= innerWidth"),
             true);
   EXPECT_EQ(ask("document.getElementById('bar').getBoundingClientRect().height < 60"), true);
-  // After the slider, keys still do what they say.
+  // Keys still work after the slider had the focus.
   ask("document.querySelector('#run .slider').focus()");
   browser->press("/");
   EXPECT_EQ(ask("document.activeElement.id"), "query");
@@ -103,7 +103,8 @@ TEST_F(NestedRunPageTest, ManyExecutionsOfALoopLeaveRoomForThePicture) {
     EXPECT_LE(ask("document.querySelectorAll('#run .frames > span').length").get<int>(), 3);
     texts.insert(ask("document.querySelector('#run .frames').textContent"));
   }
-  // Of each loop it is the execution around what ran last, which says where it is in all of them.
+  // Of each loop, the bar shows the execution around the last step, with its place in all outer
+  // loops.
   const auto holds = [&](const char* text) {
     return std::any_of(texts.begin(), texts.end(),
                        [&](const std::string& t) { return t.find(text) != std::string::npos; });

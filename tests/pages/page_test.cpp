@@ -1,5 +1,5 @@
-// Pages in a real browser: that they open by themselves, that nothing lies over anything else, and
-// that folding, searching and clicking do what they say.
+// Pages in a real browser: they open without other files, nothing overlaps, and folding, searching
+// and clicking work.
 #include "reel/tests/pages/page.h"
 
 namespace reel {
@@ -64,7 +64,7 @@ TEST_F(PageTest, SearchUnfoldsWhatItFinds) {
   settle();
   EXPECT_EQ(ask("page.drawing.groups.has(" + node("tanh") + ")"), true);
   EXPECT_EQ(ask("page.picked.label"), "tanh");
-  // In the middle of what is seen.
+  // In the middle of the visible part.
   const auto at =
       ask("(() => { const r = page.drawing.groups.get(" + node("tanh") +
           ").getBoundingClientRect(), c = page.canvas.getBoundingClientRect(); "
@@ -86,7 +86,7 @@ TEST_F(PageTest, SearchKnowsAttributesAndLinesOfCode) {
   open(nested().graph());
   EXPECT_EQ(ask("page.model.find('ends by the length of what it slices').map((n) => n.label)"),
             nlohmann::json({"fori_loop", "fori_loop"}));
-  // The line of an op, as its details show it.
+  // Searches for the line of an op, as its details show it.
   browser->press("/");
   browser->type(ask(node("tanh") + ".source.split(' ')[0]").get<std::string>());
   settle();
@@ -127,7 +127,7 @@ TEST_F(PageTest, ButtonsDoNoHarmWhileALayoutIsUnderWay) {
   ask("page.coming[2]");
   EXPECT_EQ(ask("page.busy.hidden"), true);
   EXPECT_EQ(ask("page.drawing.groups.has(" + node("tanh") + ")"), true);
-  // The same before there is any picture, and a view that is asked for before the first has come.
+  // The same before there is a picture, with a view requested before the first one is ready.
   ask("(() => { const element = (id) => document.getElementById(id); "
       "element('views').replaceChildren(); element('scene').replaceChildren(); "
       "window.page = new Page(JSON.parse(element('data').textContent)); "
@@ -148,7 +148,7 @@ TEST_F(PageTest, EdgesSayWhatTheyAre) {
             "none");
   EXPECT_NE(ask("getComputedStyle(document.querySelector('#scene .edge.capture')).strokeDasharray"),
             "none");
-  const auto without_type = [&] {  // edges that begin at what says no type
+  const auto without_type = [&] {  // edges whose origin shows no type
     return ask(
         "[...page.drawing.lines.keys()].filter((e) => { const from = e.from.isOnBorder && "
         "e.from.parent !== e.box ? e.from.parent : e.from; return e.kind !== 'order' && "
@@ -160,7 +160,7 @@ TEST_F(PageTest, EdgesSayWhatTheyAre) {
   ask("page.foldAll(true)");
   EXPECT_EQ(without_type(), nlohmann::json::array());
   ask("page.foldAll(false)");
-  // Every value says its type where it begins.
+  // Every value shows its type at its origin.
   EXPECT_EQ(
       ask("[...page.drawing.groups].filter(([n, g]) => n.kind === 'op' && "
           "![...g.querySelectorAll('.type')].some((t) => t.textContent === n.types[0])).length"),
@@ -186,7 +186,7 @@ TEST_F(PageTest, AProfiledPlanShowsTimesAndCounts) {
   open(training_step(true).graph());
   ask("page.showView(page.views[1])");
   const auto loop = ask("page.model.boxes.find((b) => b.role === 'loop').count");
-  EXPECT_EQ(loop["calls"], 2);  // of three runs, the one that made the plan is left out
+  EXPECT_EQ(loop["calls"], 2);  // without the first of three runs, which made the plan
   EXPECT_GT(loop["nanoseconds"], 0);
   ask("page.goTo(page.model.boxes.find((b) => b.role === 'loop'))");
   settle();
@@ -196,7 +196,7 @@ TEST_F(PageTest, AProfiledPlanShowsTimesAndCounts) {
 
 TEST_F(PageTest, GradientsNameTheLineOfWhatTheyAreTheGradientOf) {
   open(training_step().graph());
-  // Of the square in loss(): the product with its cotangent is in no line of the library's.
+  // The cotangent's product with the square in loss() must name the test's line, not the library's.
   EXPECT_EQ(ask("page.model.nodes.filter((n) => n.kind === 'op' && !n.source.includes("
                 "'page_test.cpp:')).map((n) => n.label)"),
             nlohmann::json::array());

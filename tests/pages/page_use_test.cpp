@@ -1,4 +1,4 @@
-// Pages under hands that are quick, that make room, and that search: listeners and what they leave.
+// Pages under fast users, in small windows and in searches: listeners and their leftovers.
 #include "reel/tests/pages/page.h"
 
 namespace reel {
@@ -8,7 +8,7 @@ using PageUseTest = PageFixture;
 
 TEST_F(PageUseTest, WhatComesIntoSightWhenTheDetailsCloseIsShown) {
   open(training_step().graph());
-  // One at the right of where the details stand.
+  // A node to the right, where the details will cover it.
   ask("(() => { page.pick(page.model.nodes[0]); const place = page.drawing.placeOf(" + node("dot") +
       "); page.viewport.x = 1250 - place.x * page.viewport.scale; page.viewport.move(0, 200 - "
       "page.viewport.y - place.y * page.viewport.scale); })()");
@@ -63,7 +63,7 @@ TEST_F(PageUseTest, HitsAreSeenWhileTheFieldHasTheKeysOnly) {
   EXPECT_EQ(ask("page.search.found.length > 0 && page.search.found.every((n) => "
                 "page.model.nodes[n.id] === n)"),
             true);
-  // A hit that is clicked is gone to.
+  // A clicked hit is selected.
   browser->press("/");
   EXPECT_EQ(ask(hidden), false);
   const std::string first = ask("page.search.found[0].label");
@@ -88,7 +88,7 @@ TEST_F(PageUseTest, TheHitThatArrowsGoToIsInSight) {
   settle();
   EXPECT_EQ(ask("page.search.at"), 0);
   EXPECT_EQ(ask(is_in_sight), true);
-  // Before the first comes the last.
+  // The last hit comes before the first.
   browser->press("ArrowUp");
   settle();
   EXPECT_EQ(ask("page.search.at === page.search.found.length - 1"), true);
@@ -105,7 +105,7 @@ TEST_F(PageUseTest, ALayoutThatFailsSaysSoAndChangesNothing) {
   EXPECT_EQ(ask(problem + ".textContent"), "This could not be laid out: out of memory");
   EXPECT_EQ(ask(problem + ".hidden"), false);
   EXPECT_EQ(ask("page.model.boxes.some((b) => b.isFolded)"), false);
-  // A view that cannot be shown leaves the one that is.
+  // A view that cannot be shown leaves the present one.
   ask("page.showView(page.views.at(-1))");
   EXPECT_EQ(ask("page.view === page.views[0] && page.wanted === page.views[0]"), true);
   EXPECT_EQ(ask("document.querySelector('#views [aria-selected=true]').textContent"), "Graph");
@@ -135,7 +135,7 @@ TEST_F(PageUseTest, TheCornerNamesBoxesWhoseTitlesAreOutOfSight) {
   const std::string names =
       "[...document.querySelectorAll('#where a')].map((link) => link.textContent)";
   EXPECT_EQ(ask(names), nlohmann::json::array());
-  // The middle lies on tanh, magnified so that all titles are outside.
+  // tanh is in the middle, magnified so that all titles are outside of the window.
   ask("page.viewport.scale = 4");
   ask("page.viewport.centre(page.drawing.placeOf(" + node("tanh") + "))");
   settle();
@@ -158,7 +158,7 @@ TEST_F(PageUseTest, TheWheelMovesSidewaysWithShiftAndMagnifiesByTwoFingers) {
   EXPECT_EQ(wheel("shiftKey: true, deltaX: 50"), nlohmann::json({-50, 1}));
   EXPECT_EQ(wheel("shiftKey: true, deltaY: 50"), nlohmann::json({-50, 1}));
   EXPECT_LT(wheel("deltaY: 100")[1].get<double>(), 0.9);
-  // Two fingers give steps of a few.
+  // Two fingers give steps of a few pixels.
   EXPECT_GT(wheel("ctrlKey: true, deltaY: -5")[1].get<double>(), 1.04);
 }
 

@@ -1,5 +1,4 @@
-// What a page says of a recorded run: of what is clicked on, of records that are cut, of runs that
-// failed.
+// A page's texts on a recorded run: details of clicked nodes, shortened records, and failed runs.
 #include <regex>
 
 #include "reel/core/str.h"
@@ -26,16 +25,16 @@ TEST_F(RunDetailsTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
     settle();
     EXPECT_NE(details().find("run_details_test.cpp:"), std::string::npos) << details();
   }
-  // And what they do.
+  // The details say what such nodes do.
   ask("page.goTo(" + node("Merge") + ")");
   EXPECT_NE(details().find("hands on the value that comes first"), std::string::npos) << details();
-  // What a box says is what the run was allowed.
+  // The details of a box give the run's bound.
   ask("page.goTo(" + node("while") + ")");
   EXPECT_NE(details().find("3 iterations, at most 2 at once"), std::string::npos) << details();
 }
 
 TEST_F(RunDetailsTest, EveryNodeOfALoopSaysWhatItDoes) {
-  // A ragged scan and its gradient: slices, stacks, sums, entries that end.
+  // A ragged scan and its gradient: slices, stacks, sums, entries that finish.
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const auto loss = [](const Tensor& w, const Tensor& x) {
     return sum(scan(Scan{.spatial_dim = x.dim("time"),
@@ -93,7 +92,7 @@ TEST_F(RunDetailsTest, ACutRunSaysHowLongItWas) {
   EXPECT_EQ(text_of(".what"), str("The page has the first 10000 steps of this run and the last "
                                   "10000: the ",
                                   all - 20'000, " between them are left out."));
-  // What is in flight there is known, and counts are those of the whole run.
+  // The iterations in flight are known after the gap, and counts are of the whole run.
   const auto flights =
       ask("[...document.querySelectorAll('#run .flight')].map((f) => "
           "Number(f.textContent))");
@@ -122,7 +121,7 @@ TEST_F(RunDetailsTest, AFailedRunShowsWhereAndWhy) {
       },
       {.executor = Executor::dataflow, .profile = true});
   f(ones({4}), scalar(2));
-  for (const int size : {3, 5'000}) {  // the page has all steps, and the last ones
+  for (const int size : {3, 5'000}) {  // the page has all steps, and only the last ones
     std::string message;
     try {
       f(ones({size}), scalar(size + 2));
@@ -146,7 +145,7 @@ TEST_F(RunDetailsTest, AFailedRunShowsWhereAndWhy) {
     EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("gather") + ").live"), size);
     ask("page.runBar.goTo(0)");
     EXPECT_EQ(ask("document.querySelectorAll('#scene .failed').length"), 0);
-    // A run without an error says none.
+    // A run without an error shows none.
     f(ones({4}), scalar(2));
     open(f.graph());
     ask("page.showView(page.views.find((v) => v.title === 'Dataflow'))");

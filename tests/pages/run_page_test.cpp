@@ -1,4 +1,4 @@
-// Pages with a recorded run: what the slider steps through.
+// Pages with a recorded run: the steps of the slider.
 #include <algorithm>
 #include <regex>
 
@@ -14,8 +14,8 @@ namespace {
 
 using RunPageTest = PageFixture;
 
-/// The run of a lowered while_loop without loops in it, whose condition holds `steps` times; one
-/// iteration after the other.
+/// Returns a run of a lowered while_loop without inner loops, whose condition holds `steps` times,
+/// with one iteration after the other.
 RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   RecordedRun run;
   run.graph = graph;
@@ -65,7 +65,7 @@ RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
 }
 
 TEST_F(RunPageTest, ARunOfTheExecutorIsSteppedThrough) {
-  // A training step: a loop, its gradient, several iterations in flight.
+  // A training step: a loop and its gradient, with several iterations in flight.
   const Dim time("time", 4), batch("batch", 2), in("in", 3), hidden("hidden", 4), out("out", 2);
   const Model model{LstmCell::init(in, hidden), Linear::init(hidden, out)};
   const auto step = jit(value_and_grad(loss), {.executor = Executor::dataflow, .profile = true});
@@ -109,7 +109,8 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
   browser->press("ArrowLeft");
   EXPECT_EQ(ask("page.runBar.tokens.at"), 0);
 
-  // After the last Merge of iteration 2: one iteration in flight, its token where it was put.
+  // After the last Merge of iteration 2, one iteration is in flight, with its token on the Merge's
+  // edge.
   std::size_t step = 0;
   while (!(lowered->nodes[static_cast<std::size_t>(run.activations[step].node)].kind ==
                LoweredKind::merge &&
@@ -125,7 +126,7 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
       nlohmann::json::parse(R"([["1 2", false]])"));
   EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
 
-  // The condition is false in iteration 5: the body gets dead tokens.
+  // The condition is false in iteration 5, so the body gets dead tokens.
   while (!(lowered->nodes[static_cast<std::size_t>(run.activations[step].node)].kind ==
                LoweredKind::switch_ &&
            run.activations[step].iteration == 5))
@@ -139,7 +140,8 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
   EXPECT_EQ(ask("getComputedStyle(document.querySelector('#scene .token.dead rect')).fill"),
             "rgb(170, 178, 189)");
 
-  // In the end only the results hold tokens, and what the last iteration did not run is grey.
+  // In the end only the results hold tokens, and nodes that the last iteration did not run are
+  // grey.
   ask("page.runBar.goTo(1e9)");
   EXPECT_EQ(ask("[...page.runBar.tokens.onEdge].filter(([e, t]) => t.size).map(([e]) => "
                 "e.to.label).sort()"),
@@ -150,7 +152,7 @@ TEST_F(RunPageTest, ARecordedRunIsSteppedThrough) {
   EXPECT_NE(std::find(dead.begin(), dead.end(), "NextIteration"), dead.end()) << dead;
   EXPECT_EQ(std::find(dead.begin(), dead.end(), "Exit"), dead.end()) << dead;
   EXPECT_EQ(ask(kOverlaps), "");
-  // Counts as the description of this graph has them: five times through the body.
+  // Counts as in the description of this graph: five times through the body.
   EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("NextIteration") + ")"),
             nlohmann::json::parse(R"({"live": 5, "dead": 1})"));
   EXPECT_EQ(ask("page.runBar.tokens.counts.get(" + node("Merge") + ").live"), 6);
@@ -177,7 +179,7 @@ TEST_F(RunPageTest, StepsDoNoHarmWhileALayoutIsUnderWay) {
     settle();
     EXPECT_EQ(ask("document.querySelectorAll('#scene .fired').length"), 1);
   }
-  // Another view is on its way.
+  // Another view is being loaded.
   ask("void (page.coming = page.showView(page.views[0]))");
   ask("page.runBar.step(1)");
   ask("page.coming");
@@ -201,7 +203,7 @@ TEST_F(RunPageTest, DeadNodesOfATimedRunAreGreyAndNodesThatPassTokensYellow) {
                " > .shape')].map((s) => getComputedStyle(s).fill))]");
   };
   const nlohmann::json yellow{"rgb(253, 246, 220)"}, grey{"rgb(228, 231, 235)"};
-  EXPECT_EQ(fills(".control"), yellow);  // Enter, Merge, Switch, ...: whatever they took
+  EXPECT_EQ(fills(".control"), yellow);  // Enter, Merge, Switch, ...: even if costly
   const nlohmann::json hot = fills(".warm");
   EXPECT_GE(hot.size(), 1u);  // a product
   EXPECT_NE(hot[0], "rgb(255, 255, 255)");
@@ -214,7 +216,7 @@ TEST_F(RunPageTest, DeadNodesOfATimedRunAreGreyAndNodesThatPassTokensYellow) {
 }
 
 TEST_F(RunPageTest, TokensDoNotLieOverEachOther) {
-  // A counter that leads: tokens of several iterations wait on an edge.
+  // The counter runs ahead, so that tokens of several iterations wait on an edge.
   const auto f = jit(
       [](const Tensor& x) {
         const auto body = [](const Tensor& i, const Tensor& x) {
@@ -275,7 +277,7 @@ TEST_F(RunPageTest, ALongNameOfALoopLeavesThePictureReadable) {
     EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5) << view;
     click("document.querySelector('#scene .box > .title').parentNode.querySelector('.title')");
     ask("page.pick(page.model.boxes[0])");
-    EXPECT_NE(details().find(name), std::string::npos);  // there it is whole
+    EXPECT_NE(details().find(name), std::string::npos);  // in full there
   }
   ask("page.runBar.goTo(20)");
   EXPECT_LT(ask("document.getElementById('run').getBoundingClientRect().height").get<double>(),
@@ -284,7 +286,7 @@ TEST_F(RunPageTest, ALongNameOfALoopLeavesThePictureReadable) {
 }
 
 TEST_F(RunPageTest, IterationsBesideEachOtherAreAllNamed) {
-  const Threads one(1);  // then the counter leads as far as it may
+  const Threads one(1);  // then the counter leads by as much as allowed
   const auto f = jit(
       [](const Tensor& x) {
         const auto body = [](const Tensor& i, const Tensor& x) {
@@ -327,7 +329,7 @@ TEST_F(RunPageTest, PlayGoesOnByItselfUntilItIsStoppedOrAtTheEnd) {
   click(play);
   EXPECT_EQ(ask(play + ".textContent"), "▶");
   EXPECT_EQ(ask("page.runBar.timer"), nullptr);
-  // At the end it stops by itself, and begins anew.
+  // Playing stops at the end, and starts again from the beginning.
   const int steps = ask("page.runBar.tokens.activations.length");
   ask("page.runBar.goTo(" + std::to_string(steps - 1) + ")");
   click(play);

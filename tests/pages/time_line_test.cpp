@@ -15,13 +15,13 @@ using nlohmann::json;
 
 constexpr const char* kPanel = "devtools://devtools/bundled/devtools_app.html?panel=timeline";
 
-/// What a viewer shows in a row: how deep, and what is written on it.
+/// A bar in a row of the viewer: its depth and its text.
 struct Bar {
   int level;
   std::string title;
   double begin, length;  ///< milliseconds
 };
-/// A row with its name, and the bars in it.
+/// A row with its name and its bars.
 struct Track {
   std::string name;
   std::vector<Bar> bars;
@@ -34,7 +34,7 @@ class TimeLineTest : public InOwnFolder {
     InOwnFolder::SetUp();
     browser = std::make_unique<Browser>(folder_ / "profile");
     browser->open(kPanel, "document.body.innerText.length > 0");
-    // The panel is not made for others to call: a later Chromium may have it elsewhere.
+    // The panel is internal to Chromium: a later version may have it elsewhere.
     const json known = browser->evaluate(R"((async () => {
       let why = '';
       for (let i = 0; i < 4000; ++i, await new Promise((done) => setTimeout(done, 50))) try {
@@ -51,7 +51,7 @@ class TimeLineTest : public InOwnFolder {
     InOwnFolder::TearDown();
   }
 
-  /// The tracks of a run, unfolded, once the panel shows them.
+  /// Returns the tracks of a run, unfolded, once the panel shows them.
   std::vector<Track> shown(const RunProfile& profile) {
     profile.write_chrome_trace(path);
     std::ifstream file(path);
@@ -76,7 +76,7 @@ class TimeLineTest : public InOwnFolder {
                             said.value("type", "") == "error" ||
                             (said.contains("entry") && said["entry"]["level"] == "error");
       EXPECT_FALSE(is_error)
-          << complaint;  // the panel tells its own times, and of the graphics card
+          << complaint;  // others are the panel's own times and graphics warnings
     }
     std::vector<Track> tracks;
     std::vector<int> first_levels;
@@ -104,7 +104,7 @@ const Track* track_with(const std::vector<Track>& tracks, const std::string& tit
   return nullptr;
 }
 
-/// How often each title stands how deep.
+/// Returns the number of bars with each depth and title.
 std::map<std::pair<int, std::string>, int> counts(const Track& track) {
   std::map<std::pair<int, std::string>, int> result;
   for (const Bar& bar : track.bars) ++result[{bar.level, bar.title}];
@@ -160,7 +160,7 @@ TEST_F(TimeLineTest, IterationsByTokensHaveRowsAsManyAsAreInFlight) {
       }
     EXPECT_EQ(outer, 1);
     EXPECT_EQ(inner, 3);
-    EXPECT_EQ(iterations, 4 + 3 * 3);  // the last of each asks only
+    EXPECT_EQ(iterations, 4 + 3 * 3);  // the last of each runs only the condition
     EXPECT_EQ(ops, 6);
     if (at_once > 1) continue;
     auto found = counts(*track);
