@@ -1,4 +1,4 @@
-// What every op owes, from its samples alone: nothing here knows an op by name.
+// Requirements on every op, tested with its samples: no test here knows an op by name.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -16,8 +16,8 @@
 namespace reel {
 namespace {
 
-/// Ops that samples cannot say: lists are values of their own type, loops, conds and custom vjps
-/// hold graphs. Each is tested, in every mode, where this says.
+/// Returns the tests of an op that samples cannot describe, or a null pointer. Lists are values of
+/// their own type; loops, conds and custom vjps hold graphs. The named tests run in every mode.
 const char* tested_elsewhere(const Op& op) {
   if (op.name == "loop" || op.name == "cond")
     return "tests/frontend: while_loop_test, scan_test, cond_test";
@@ -39,8 +39,8 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     return bind_all(op(), inputs, sample.attrs);
   }
 
-  /// The sum of all valid elements of floating outputs, weighted by fixed random numbers: equal
-  /// weights would let errors cancel.
+  /// Returns the sum of all valid elements of floating outputs, weighted by fixed random numbers.
+  /// Equal weights would let errors cancel.
   static Tensor weighted_sum(const Tensors& outputs) {
     Tensor total = scalar(0.0, f64);
     std::uint32_t seed = 23;
@@ -55,7 +55,8 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
     }
     return total;
   }
-  /// Differences of results in f32 say nothing about derivatives: a cast to it.
+  /// True if an output is rounded to f32, as by a cast: its differences are too coarse for
+  /// derivatives.
   bool rounds_to_f32(const OpSample& sample) const {
     for (const Tensor& output : apply(sample, draw(sample, true)))
       if (output.dtype() == f32) return true;
@@ -64,7 +65,7 @@ class EveryOp : public ::testing::TestWithParam<const Op*> {
   static bool is_differentiable(const OpSample& sample, std::size_t i) {
     return sample.inputs[i].differentiable && is_float(sample.inputs[i].type.dtype());
   }
-  /// Elements that count: those within their entry's length.
+  /// Returns 1 for elements within their entry's length, and 0 for padding.
   static std::vector<double> valid_of(const Tensor& x) {
     return values_of(mask_padding(ones_like(cast(x, f64))));
   }
@@ -115,7 +116,7 @@ TEST_P(EveryOp, TracedGivesTheBitsOfEager) {
   for (const OpSample& sample : samples()) {
     const Tensors inputs = draw(sample, false);
     const Tensors eager = apply(sample, inputs);
-    // As tensors from outside: the ops are recorded, and run again by the interpreter.
+    // With tensors of the outside: the ops are recorded, and the interpreter runs them.
     GraphBuilder builder("sample", "sample");
     Tensors outputs;
     Ref<Graph> graph;
@@ -236,8 +237,8 @@ TEST_P(EveryOp, NanInPaddingChangesNoValidResultAndNoGradient) {
       dirty[i] = mask_padding(clean[i], std::numeric_limits<double>::quiet_NaN());
     }
     if (!has_padding) continue;
-    // The ops that reduce see padding after the public functions have selected it away: their
-    // samples have none, or the op itself masks.
+    // Padding reaches a reducing op only after the public function has masked it. Samples of these
+    // ops have no padding, or the op itself masks.
     const auto f = [&](const Tensors& x) { return weighted_sum(apply(sample, x)); };
     const Tensors a = apply(sample, clean), b = apply(sample, dirty);
     for (std::size_t i = 0; i < a.size(); ++i)

@@ -1,6 +1,6 @@
-// No memory is an exception: whichever allocation fails, the call throws MemoryError, arguments and
-// memory() are as they were, and the next call gives the right bits. A program of its own, which
-// makes allocations fail.
+// Running out of memory is an exception: after any failed allocation the call throws MemoryError,
+// arguments and memory() are unchanged, and the next call gives the right bits. A separate program,
+// which makes allocations fail.
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -28,23 +28,23 @@ Values values_of(const Tensors& tensors) {
   return result;
 }
 
-/// One call under test, made anew for every attempt.
+/// The call under test, made anew for every attempt.
 struct Attempt {
   std::function<void()> call;
   std::function<Tensors()> result;
-  /// Arguments, and whatever else must be as it was after a call that failed.
+  /// Returns the arguments, and all else that a failed call must leave unchanged.
   std::function<Tensors()> state;
-  /// C++ code of the call itself allocates: std::bad_alloc may come out of it.
+  /// C++ code of the call itself allocates, so std::bad_alloc may come out of it.
   bool is_plain_code = false;
 };
 
-/// All of the first allocations of a call fail in turn, of those behind them ever fewer.
+/// Tries each of a call's first 150 allocations, and ever fewer of the later ones.
 long next_number(long n) { return n < 150 ? n + 1 : n + n / 8; }
 
-/// Fails one allocation after the other until the call succeeds without.
+/// Makes one allocation after the other fail, until the call succeeds without a failure.
 ///
-/// Every attempt has a thread of its own, whose pools of freed blocks are empty: all blocks come
-/// from the system.
+/// Every attempt runs on its own thread, whose pools of freed blocks are empty, so that all blocks
+/// come from the system.
 void expect_no_harm(const std::string& what, const std::function<Attempt()>& make,
                     Fails fails = Fails::once) {
   SCOPED_TRACE(what);
@@ -80,7 +80,7 @@ void expect_no_harm(const std::string& what, const std::function<Attempt()>& mak
     return has_failed;
   };
   make().call();      // caches of the process are full
-  attempt(LONG_MAX);  // and the values are known
+  attempt(LONG_MAX);  // sets the expected values
   long n = 1;
   while (attempt(n) && !testing::Test::HasFailure()) n = next_number(n);
   EXPECT_GT(n, 1);
@@ -175,7 +175,7 @@ constexpr Named kFunctions[] = {
 Tensor weight() { return reshape(cast(range(64), f32) * 0.004f - 0.1f, {8, 8}); }
 Tensor words() { return reshape(cast(range(192), f32) * 0.002f + 0.1f, {6, 4, 8}); }
 
-/// is_recorded: by a call before, so that only its run is tried.
+/// is_recorded: a call before has recorded the function, so that only its run is tried.
 template <class F>
 Attempt attempt_of(RunMode mode, const F& f, bool is_recorded) {
   const Tensor w = weight(), x = words();
@@ -193,7 +193,7 @@ class FailedAllocationsTest : public testing::TestWithParam<Named> {
  protected:
   void TearDown() override { set_threads(1); }
 
-  /// The value and the gradient of the function.
+  /// Tries the value and the gradient of the function.
   void expect_no_harm_in(RunMode mode, int threads, bool is_recorded, Fails fails = Fails::once) {
     set_threads(threads);
     const Function f = GetParam().f;
@@ -259,8 +259,8 @@ struct Model {
   std::map<std::string, Tensor> named;
 };
 
-/// A step of training whose model and optimiser are moved in: what a call that failed may have
-/// written over.
+/// A training step whose model and optimiser are moved in, so that a failed call could have
+/// overwritten them.
 Attempt step_in_place(RunMode mode, bool is_recorded) {
   struct State {
     Model model{weight(), {full({8}, 0.5)}, {{"scale", scalar(0.9)}, {"bias", full({8}, 0.25)}}};

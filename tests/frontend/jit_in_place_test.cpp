@@ -1,5 +1,5 @@
-// Arguments that are moved into a traced function: their memory becomes that of results, where
-// nobody else needs it.
+// Arguments that are moved into a traced function: results reuse their memory if no other reference
+// holds it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-/// A function in a mode, called with what it is given: InMode copies arguments.
+/// Calls a function in a mode and forwards its arguments, which InMode would copy.
 template <class F, class... Args>
 auto call(RunMode mode, const F& f, Args&&... args) {
   if (mode == RunMode::eager) return f(std::forward<Args>(args)...);
@@ -23,7 +23,7 @@ const void* place_of(const Tensor& x) { return x.data<void>(); }
 
 Tensor numbers(std::int64_t count) { return cast(range(count), f32); }
 
-/// 0, 1, 2, ... through a function of numbers.
+/// Applies a function of numbers to 0, 1, 2, ...
 template <class F>
 std::vector<double> mapped(std::int64_t count, F f) {
   std::vector<double> result;
@@ -31,7 +31,7 @@ std::vector<double> mapped(std::int64_t count, F f) {
   return result;
 }
 
-/// x: [n, 500]; shares storage.
+/// x: [n, 500]. The result shares x's storage.
 Tensor first_row(const Tensor& x) { return reshape(slice(x, 0, 0, 1), {500}); }
 
 struct Model {
@@ -147,7 +147,7 @@ TEST_P(JitInPlaceTest, ACallThatFailsSaysWhereAndLeavesWhatIsHeld) {
 // ---- Calls that fail, by all executors
 // -----------------------------------------------------------
 
-/// What is jitted, in the modes that jit has.
+/// Jits functions in each mode that jit has.
 class FailedCallTest : public testing::TestWithParam<RunMode> {
  protected:
   template <class F>
@@ -169,7 +169,7 @@ struct Everything {
   std::pair<Tensor, int> pair;
   Dim dim{3};
 
-  /// All values, and how many there are in each part.
+  /// Returns all values, and the size of each part.
   std::vector<float> values() const {
     std::vector<float> result{float(list.size()), float(named.size()), float(pair.second)};
     const auto add = [&](const Tensor& x) {
@@ -190,7 +190,7 @@ struct Everything {
             Dim("own", 3)};
   }
 };
-/// Updates all, after an op that fails for some labels.
+/// Updates all members, after an op that fails for some labels.
 Everything updated(Everything all, const Tensor& label) {
   all.weight = all.weight * 2.0 + gather(all.weight, label, 0);
   for (Tensor& x : all.list) x = x + 1.0;
@@ -329,7 +329,7 @@ TEST(JitPlacesTest, BeforeAnOpThatMayFailNothingIsWrittenOver) {
   EXPECT_NE(place_of(f(std::move(x), tensor({5}, {1}, i32)).first), place);
 }
 
-/// A step of training, called as model = step(std::move(model), ...).
+/// Expects that a training step, called as model = step(std::move(model), ...), updates in place.
 template <class Optimiser>
 void expect_updates_in_place(Optimiser optimiser, Model model) {
   const Tensor x = numbers(40) / 40.0;

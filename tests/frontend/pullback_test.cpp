@@ -1,5 +1,5 @@
-// Pullbacks of vjp that are called in bodies, branches and traces inside the one in which they were
-// made: values, first and second derivatives.
+// Pullbacks of vjp, called in bodies, branches and traces inside the trace in which they were made:
+// values, first and second derivatives.
 #include <functional>
 #include <utility>
 #include <vector>
@@ -21,7 +21,7 @@ using Place = std::function<Tensor(const Pullback& pull, const Tensor& cotangent
 Tensor weighted(const Tensor& i, const Tensor& x) { return cast(i + 1, f64) * x; }
 Tensor nothing() { return zeros({3}, f64); }
 
-/// The reference: three calls, in no body.
+/// The reference: three calls outside of any body.
 Tensor in_place(const Pullback& pull, const Tensor& cotangents) {
   Tensor total = nothing();
   for (int i = 0; i < 3; ++i)
@@ -111,7 +111,7 @@ Tensor in_jit(const Pullback& pull, const Tensor& cotangents) {
 Tensor in_a_loop_in_jit(const Pullback& pull, const Tensor& cotangents) {
   return jit([&](const Tensor& c) { return in_fori_loop({})(pull, c); })(cotangents);
 }
-/// A pullback is linear, so that its tangent is itself.
+/// A pullback is linear, so it is its own tangent.
 Tensor in_jvp(const Pullback& pull, const Tensor& cotangents) {
   const auto body = [&](const Tensor& i, const Tensor& total) {
     return total + jvp(pull, nothing(), weighted(i, gather(cotangents, i, 0))).second;
@@ -145,7 +145,8 @@ class PullbackTest : public InEveryMode {
   const Tensor cotangents =
       reshape(tensor({.3, .1, -.2, 1., .5, -.7, .2, .9, .4}, {Dim(9)}, f64), {3, 3});
 
-  /// (x, w, cotangents) -> a scalar: the pullback is made, and called at the place.
+  /// Returns a function (x, w, cotangents) -> a scalar that makes the pullback and calls it at the
+  /// place.
   static auto total(const Function& f, const Place& place) {
     return [f, place](const In& in) {
       const auto of_x = [&](const Tensor& x) { return f(x, in[1]); };
@@ -361,7 +362,7 @@ TEST_P(PullbackTest, OfRandomNumbers) {
   expect_values(rows, {values[0] / at[0], 0, 0, 0, 2 * values[1] / at[1], 0}, 1e-12);
 }
 
-/// One row per element of f(x).
+/// Returns one row per element of f(x).
 template <class F>
 Tensor jacobian(const F& f, const Tensor& x) {
   const auto [y, pull] = vjp(f, x);
@@ -417,7 +418,7 @@ TEST(PullbackGraphTest, ALoopRunsOnceHoweverOftenItsPullbackIsCalled) {
     return std::pair{y, map(pull, cotangents)};
   });
   f(tensor({1., 2.}), ones({4, 2}));
-  // The forward loop, and the map with the loop that goes back.
+  // The forward loop, and the map with the gradient loop in it.
   const std::string graph = str(f.graph());
   EXPECT_EQ(occurrences(" = loop(", graph), 3) << graph;
 }

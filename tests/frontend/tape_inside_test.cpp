@@ -1,5 +1,5 @@
-// Tapes that are opened by hand and used in bodies, branches and traces inside the one in which
-// they were opened, and outside of it.
+// Tapes that users open, used in bodies, branches and traces inside the trace in which they were
+// opened, and outside of it.
 #include <functional>
 
 #include "reel/tests/modes.h"
@@ -71,7 +71,7 @@ TEST_P(TapeInsideTest, WatchesInABodyForWhatIsDoneOutside) {
   expect_values(run(f)(scalar(3.)), {6});
 }
 
-/// x³, and its derivative times each cotangent, taken in a body.
+/// x³, with its derivative multiplied by each cotangent in a body.
 template <class Outer>
 Tensor second_derivative(const Tensor& x, Outer outer) {
   Tape around({.persistent = true}), tape({.persistent = true});
@@ -116,7 +116,7 @@ TEST_P(TapeInsideTest, AnOpenTapePrintsALoopOnce) {
 
 REEL_IN_EVERY_MODE(TapeInsideTest);
 
-/// Eager mode has no bodies, so that the first two work there: a body is C++ code.
+/// In eager mode a body is C++ code, so the first two cases work there.
 TEST(TapeErrorsTest, AValueOfABodyIsNotOnATapeFromOutside) {
   const std::string made_inside =
       " a value of a body or branch that is being recorded, but the tape was opened outside it; "

@@ -1,4 +1,5 @@
-// Which inputs a tile program's outputs are made in place of, and how many are asked for that.
+// The inputs that a tile program's outputs overwrite, and the number of inputs that are queried for
+// that.
 #include <gtest/gtest.h>
 
 #include "reel/core/graph_builder.h"
@@ -8,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Squares of so many inputs, each an output.
+/// Returns a graph whose outputs are the squares of its `count` inputs.
 Ref<Graph> squares(int count) {
   GraphBuilder builder("squares");
   const ModeScope scope(builder.scope());
