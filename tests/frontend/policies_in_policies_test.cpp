@@ -32,8 +32,8 @@ class PoliciesInPoliciesTest : public UnderPolicies {
             {"every 2, recompute", {Checkpoint::every(2).where(recomputes)}},
             {"every 2, recompute, in a file", {Checkpoint::every(2).where(recomputes), true}}};
   }
-  /// Derivatives of f at x: the gradient, in the direction v, the Hessian times v, and both ways to
-  /// derive a jvp once more.
+  /// Returns derivatives of f at x: the gradient, the derivative along v, the Hessian times v, and
+  /// both ways to differentiate a jvp again.
   std::vector<Tensor> derivatives(const Function& f, const Tensor& x, const Tensor& v) const {
     const auto along = [f](const Tensor& x, const Tensor& v) { return jvp(f, x, v).second; };
     const auto twice = [=](const Tensor& x, const Tensor& v) {
