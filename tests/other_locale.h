@@ -14,7 +14,7 @@ class OtherLocale {
   OtherLocale()
       : c_before_(std::setlocale(LC_ALL, nullptr)),
         before_(std::locale::global(std::locale(std::locale::classic(), new Numbers))) {
-    // Setting an unnamed C++ locale leaves the C locale as it was.
+    // Setting an unnamed C++ locale does not change the C locale.
     for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"})
       if (std::setlocale(LC_ALL, name)) break;
   }

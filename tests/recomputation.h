@@ -14,9 +14,9 @@ inline std::int64_t choose(std::int64_t n, std::int64_t k) {
 }
 
 /// Returns the least number of iterations that reversing `leaves` iterations with `slots`
-/// checkpoints runs again; the loop's initial state takes one of the slots. The value is r·l - C(s
-/// + r, r - 1) for the least r with C(s + r, s) >= l. Source: Griewank & Walther (2000), "Algorithm
-/// 799: revolve", eq. 3.
+/// checkpoints runs again; the loop's initial state takes a slot. The value is r·l - C(s + r, r -
+/// 1) for the least r with C(s + r, s) >= l. Source: Griewank & Walther (2000), "Algorithm 799:
+/// revolve", eq. 3.
 inline std::int64_t least_advances(std::int64_t leaves, std::int64_t slots) {
   std::int64_t r = 0;
   while (choose(slots + r, slots) < leaves) ++r;

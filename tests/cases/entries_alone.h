@@ -11,8 +11,8 @@
 
 namespace reel {
 
-/// Cuts one entry out of tensors over some dims. Those dims get size 1, and dims whose lengths
-/// depend on them get the entry's own length.
+/// Cuts one entry out of tensors over some dims. The dims themselves get size 1; dims with lengths
+/// over them get the entry's own length.
 class Entry {
  public:
   Entry(Dims dims, std::vector<std::int64_t> place)

@@ -207,7 +207,7 @@ TEST_P(MoreLoops, D6_UnchangedStateKeepsItsStorage) {
   });
   const Tensor kept = tensor({1., 2., 3.});
   for (const int n : {0, 3}) EXPECT_EQ(f(scalar(n), kept).data<float>(), kept.data<float>());
-  // The same with a gradient, whose cotangent passes through unchanged.
+  // With a gradient as well: its cotangent passes through unchanged.
   const auto g = run(value_and_grad([](const Tensor& kept) {
     const auto last = fori_loop(
         0, 3, [](const Tensor&, const Tensor& s) { return s; }, kept);

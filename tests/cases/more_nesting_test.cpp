@@ -135,7 +135,7 @@ auto program(const std::array<Kind, 3>& kinds, Wrap wrap) {
 
 class MoreNesting : public InEveryMode {
  protected:
-  /// Returns the sine of the gradient's elements, whose gradient needs all second derivatives.
+  /// Returns the sine of the gradient's elements. Its gradient needs all second derivatives.
   template <class F>
   static auto next_order(const F& f) {
     return [f](const In& in) {

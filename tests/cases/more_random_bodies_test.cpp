@@ -1,5 +1,5 @@
-// Scans whose bodies permute and forward carries (J28), and random bodies (J45), compared with the
-// same programs without loops.
+// Scans that permute and forward carries (J28), and random bodies (J45), compared with the same
+// programs without loops.
 #include <random>
 
 #include "reel/tests/modes.h"

@@ -34,7 +34,7 @@ TEST_P(ReturnnDecisions, D11_D12_DimsNeverChangeAndAreEqualToThemselvesOnly) {
   EXPECT_FALSE(three == other);
   EXPECT_FALSE(Dim("time", time.lengths()) == time);  // the same lengths are another dim
   EXPECT_TRUE(time + 1 == time + 1);
-  // Every run makes a new dim for its result; the former one stays as it was.
+  // Every run makes a new dim for its result; the former one does not change.
   const auto f = run([&](const Tensor& targets) {
     return scan(Scan{.cond_dims = {batch},
                      .initial = zeros({batch}, i32),

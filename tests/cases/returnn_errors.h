@@ -36,7 +36,7 @@ class ReturnnErrors : public ReturnnCase {
         },
         scalar(0), start);
   }
-  /// Returns the error of a scan "encode" of x along time from s0 whose body returns this y.
+  /// Returns the error of a scan "encode" of x along time from s0 with a body that returns this y.
   template <class E, class Ys, class Y>
   std::string error_of_y(const Ys& ys, const Y& y) const {
     return error_of<E>(

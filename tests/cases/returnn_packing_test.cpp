@@ -95,7 +95,7 @@ TEST_P(ReturnnPacking, D23_ReductionsOverEmptyEntries) {
              return sum(where(isfinite(y), y, zeros_like(y)));
            }))(x)))
         EXPECT_TRUE(std::isfinite(d));
-      // The same with a cotangent for the infinity.
+      // Again with a cotangent for the infinity.
       const std::vector<double> all =
           values_of(run(grad([=](const Tensor& x) { return sum(g(x)); }))(x));
       EXPECT_EQ(all[2], 0);

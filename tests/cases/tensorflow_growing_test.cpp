@@ -14,7 +14,7 @@ struct Writing {
   TensorArray array;
 };
 
-/// Runs body n times on m, whose number of rows may change. body: (i, m) -> m.
+/// Runs body n times on m and lets the number of rows change. body: (i, m) -> m.
 template <class Body>
 Tensor grow(const Tensor& n, const Tensor& m, Body body) {
   return std::get<1>(while_loop([&](Tensor i, Tensor) { return i < n; },

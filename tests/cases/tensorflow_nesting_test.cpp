@@ -82,7 +82,7 @@ TEST_P(TensorFlowNesting, N08_ConditionAndBodyAreBothConds) {
 }
 
 TEST_P(TensorFlowNesting, N08_ConditionThatRunsALoop) {
-  // The greatest k whose sum 1 + ... + k stays below n: cond itself sums in a loop.
+  // The greatest k for which 1 + ... + k stays below n: cond itself sums in a loop.
   const auto sum_to = [](const Tensor& k) {
     return std::get<1>(while_loop([&](Tensor i, Tensor) { return i <= k; },
                                   [](Tensor i, Tensor total) {

@@ -161,8 +161,8 @@ TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
   expect_values(jit(grad(f))(tensor({{1., 2.}})), {3, 3});
 }
 
-// Of an LSTM's iteration, the four gates and both states are saved. tanh of the new c is
-// element-wise in these and is recomputed.
+// An LSTM's iteration saves the four gates and both states. tanh of the new c is element-wise in
+// these and is recomputed.
 TEST(TensorFlowSaving, R07_WhatIsElementWiseFromWhatIsSavedIsMadeAgain) {
   const Dim in("in", 2), hidden("hidden", 3), time("time", 4), batch("batch", 2);
   const LstmCell cell = LstmCell::init(in, hidden);

@@ -230,7 +230,7 @@ TEST(TracedTensorFlowShapes, P07_TheNumberOfInvariantsIsTheNumberOfTensors) {
   expect_values(std::get<1>(loop({std::nullopt, std::nullopt})(ones({2}))), {1, 1});
 }
 
-// Z06: a loop without iterations, whose body would return a more specific shape.
+// Z06: a loop without iterations, with a body that would return a more specific shape.
 TEST_P(TensorFlowShapes, P10_Z06_StaticResultIsTheInvariant) {
   const auto loop = [&](std::optional<PartialShape> invariant, std::string& seen, bool is_fixed) {
     return run([=, &seen](Tensor r) {

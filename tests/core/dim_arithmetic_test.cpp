@@ -114,7 +114,7 @@ TEST_P(DimArithmeticTest, ArgumentsOfComputedDimsMeetInsideToo) {
   const Tensor y = mask_padding(ones({batch, time + 1}));
   EXPECT_EQ(f(x, y).dim(1), time + 1);
   expect_values(mask_padding(f(x, y)), {0, 1, 2, 3, 0, 0, 0, 0});
-  // Of two dims with the same origin, which is not an argument.
+  // The two dims have the same origin, which is not an argument.
   const auto g =
       run([](const Tensor& a, const Tensor& b) { return pad(a, 0, 0, 1, 0, a.dim(0) + 1) + b; });
   const Tensor a = ones({width + 1}), b = ones({width + 2});

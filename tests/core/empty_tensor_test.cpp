@@ -137,7 +137,7 @@ std::vector<Call> calls_of_several() {
   };
 }
 
-/// Returns the calls whose message does not begin with the function's name.
+/// Returns the calls with a message that does not begin with the function's name.
 std::string wrong_ones(const std::vector<Call>& calls) {
   std::string result;
   for (const Call& at : calls) {

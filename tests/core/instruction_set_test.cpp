@@ -18,8 +18,8 @@
 namespace reel {
 namespace {
 
-/// Runs one of the disabled tests below in another process, with these variables set, and returns
-/// the line that it prints.
+/// Runs a disabled test from below in another process, with these variables set, and returns the
+/// line that it prints.
 std::string line_of(const std::string& variables, const std::string& test) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   const std::string command = "env -u REEL_MAX_ISA -u ONEDNN_MAX_CPU_ISA -u DNNL_MAX_CPU_ISA " +

@@ -25,7 +25,7 @@ double score_of(double log_prob, std::size_t length, double exponent) {
   return log_prob / std::pow(std::max<double>(static_cast<double>(length), 1), exponent);
 }
 
-/// A model whose next label depends on the entry and on the two labels before.
+/// A model in which the next label depends on the entry and on the two labels before.
 class Trigrams {
  public:
   explicit Trigrams(unsigned seed) : table_(kEntries * kLabels * kLabels * kLabels) {
@@ -66,7 +66,7 @@ class Trigrams {
     return result;
   }
 
-  /// The same search with vectors and loops.
+  /// Does the search with vectors and loops.
   std::vector<Sequence> search(int entry, int limit, int beam, double exponent, int& steps) {
     std::vector<Sequence> kept(static_cast<std::size_t>(beam), Sequence{{}, -kInf, -kInf});
     kept[0] = Sequence{};

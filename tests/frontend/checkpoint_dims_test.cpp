@@ -250,8 +250,8 @@ TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
   }
 }
 
-// The inner loop runs over a dim whose lengths lie over the outer loop's batch. Finished entries
-// get a new layout of that dim, also in recomputed iterations.
+// The inner loop runs over a dim with lengths over the outer loop's batch. Finished entries get a
+// new layout of this dim, also in recomputed iterations.
 TEST_P(CheckpointDimsTest, SecondGradientsOfARaggedLoopInARaggedLoop) {
   const Dim batch("batch", 2), in("in", 2), time("time", tensor({2, 1}, {batch})),
       inner("inner", tensor({1, 2}, {batch}));

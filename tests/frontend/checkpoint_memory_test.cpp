@@ -133,7 +133,7 @@ TEST_P(CheckpointMemoryTest, ABudgetBesideAFileWhereOnlyARunTellsHowLong) {
 }
 
 // The residuals of the inner loop of the current iteration exist twice until they are copied behind
-// those of the other iterations.
+// earlier residuals.
 TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), of_step = full({6}, 0.1, f64),
                first = full({4, 32}, 0.5, f64);
@@ -255,7 +255,8 @@ TEST_P(CheckpointMemoryTest, OfStepsThatStackWhatNobodyReads) {
   const SavingRule none = [](const StepValue&) { return Saving::recompute; };
   EXPECT_EQ(peaks(f(200, 4, Checkpoint().where(none), false)).saved.peak,
             200 * kState + on_tapes());
-  // Of 64 MiB in a file, memory holds two blocks, the blocks in transfer, and the tape's arguments.
+  // Beside 64 MiB in a file, memory holds two blocks, the blocks in transfer, and the tape's
+  // arguments.
   EXPECT_LE(peaks(f(256, 1024, {}, Spill{.bytes_in_memory = 1})).saved.peak, 12 << 20);
 }
 

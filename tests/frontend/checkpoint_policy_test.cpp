@@ -309,7 +309,7 @@ TEST_P(CheckpointPolicyTest, AnErrorInAStepIsThatOfTheStep) {
   EXPECT_EQ(f(std::pair{x, tensor({0, 1, 2, 3})}).first.item<double>(), 10);
 }
 
-// A decoder that attends to the frames of an encoder, whose lengths lie over the argument's batch.
+// A decoder that attends to the frames of an encoder, with lengths over the argument's batch.
 TEST_P(CheckpointPolicyTest, ABodyThatReadsACapturedDimOverTheBatch) {
   const Dim batch("batch", 3), time("time", 9), in("in", 4),
       frames("frames", tensor({4, 0, 2}, {batch}));
@@ -393,7 +393,7 @@ TEST_P(CheckpointPolicyTest, ABodyThatTakesAGradientUnderAPolicy) {
 
 REEL_IN_EVERY_MODE(CheckpointPolicyTest);
 
-/// Returns the ops whose results a loop stacks for its gradient under a rule.
+/// Returns the ops of the residuals that a loop stacks under a rule.
 std::vector<std::string> saved_under(const SavingRule& rule) {
   const auto f = jit(grad([&](const Tensor& w) {
                        const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -429,7 +429,7 @@ std::vector<std::string> saved_under(const SavingRule& rule) {
 
 TEST(CheckpointRuleTest, SaysWhatIsStacked) {
   using Names = std::vector<std::string>;
-  // Two ops read the gates; by default the result of one of them is saved instead.
+  // Two ops read the gates; by default a result computed from the gates is saved instead.
   EXPECT_EQ(saved_under([](const StepValue& v) {
               return v.name == "gates" ? Saving::keep : Saving::by_default;
             }),

@@ -90,7 +90,7 @@ TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
   expect_all_close(second(true), second(false), 1e-11);
 }
 
-// In a trace the argument and the capture are one value, whose cotangents must be added in one
+// In a trace the argument and the capture are one value, and its cotangents must be added in one
 // order.
 TEST_P(CheckpointedTest, WhatItIsGivenMayBeWhatItReadsFromOutside) {
   const auto loss = [](const Tensor& x) {

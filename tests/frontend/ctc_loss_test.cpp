@@ -162,7 +162,7 @@ TEST_P(CtcLossTest, SecondDerivatives) {
 }
 
 TEST_P(CtcLossTest, SymbolsOfProbabilityZero) {
-  // Of the alignments of [1] with three frames, only 0 1 1 is possible.
+  // Only the alignment 0 1 1 of [1] with three frames is possible.
   const Dim time("time", 3), spelling("spelling", 1);
   const Tensor x =
       tensor({{0.0, -kInf, 0.0}, {-kInf, 0.0, 0.0}, {-kInf, 0.0, 0.0}}, {time, vocab}, f64);

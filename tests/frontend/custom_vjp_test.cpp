@@ -37,7 +37,7 @@ TEST_P(CustomVjpTest, HigherDerivativesGoThroughBackwardAndResiduals) {
 }
 
 TEST_P(CustomVjpTest, AResidualMayBeComputed) {
-  // tanh, whose rule reads y: the second derivative knows how y depends on x.
+  // tanh with a rule that reads y: the second derivative knows how y depends on x.
   const auto f = custom_vjp(
       [](const Tensor& x) {
         const Tensor y = tanh(x);

@@ -341,7 +341,7 @@ TEST_P(EmbeddingTableTest, AJittedLossUnderATape) {
   ASSERT_TRUE(gradient.words.is_sparse());
   expect_values(gradient.words.slices().indices, {2, 0, 2});
   expect_values(gradient.words.slices().values, {5, -24, 1, -8, 5, -24});
-  // The same graph, with a gradient by the whole table.
+  // This graph with a gradient by the whole table.
   const auto whole = [&](const Tensor& t) {
     return loss(Model{EmbeddingTable(t), model().output}, tensor({2, 0, 2}));
   };
@@ -368,7 +368,7 @@ TEST_P(EmbeddingTableTest, ATapeByHandAndAPullbackGiveRows) {
 }
 
 TEST_P(EmbeddingTableTest, SecondGradients) {
-  // The squared norm of the first gradient, in which each row counts as often as it was read.
+  // The squared norm of the first gradient, in which each row counts once per read.
   const auto norm = [](const Model& m, const Tensor& ids) {
     const Model g = grad(scanned)(m, ids);
     return sum(square(g.words.to_dense())) + sum(square(g.output));

@@ -43,8 +43,8 @@ long next_number(long n) { return n < 150 ? n + 1 : n + n / 8; }
 
 /// Makes one allocation after the other fail, until the call succeeds without a failure.
 ///
-/// Every attempt runs on its own thread, whose pools of freed blocks are empty, so that all blocks
-/// come from the system.
+/// Every attempt runs on its own thread. The thread's pools of freed blocks are empty, so all
+/// blocks come from the system.
 void expect_no_harm(const std::string& what, const std::function<Attempt()>& make,
                     Fails fails = Fails::once) {
   SCOPED_TRACE(what);
@@ -259,7 +259,7 @@ struct Model {
   std::map<std::string, Tensor> named;
 };
 
-/// A training step whose model and optimiser are moved in, so that a failed call could have
+/// A training step with its model and optimiser moved in, so that a failed call could have
 /// overwritten them.
 Attempt step_in_place(RunMode mode, bool is_recorded) {
   struct State {

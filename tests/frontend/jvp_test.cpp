@@ -35,8 +35,8 @@ class JvpTest : public InEveryMode {
   }
 
   /// Expects that the tangent of f agrees with central differences along `v`, and that its scalar
-  /// product with any cotangent equals the product of v and the gradient. The same is checked for
-  /// the tangent of the tangent. f: In -> In, of f64.
+  /// product with any cotangent equals the product of v and the gradient. Checks the tangent of the
+  /// tangent in this way, too. f: In -> In, of f64.
   template <class F>
   void expect_tangents(const F& f, const In& x) {
     const In v = numbers_like(x, 0.3, kNan);
@@ -237,10 +237,11 @@ TEST_P(JvpTest, PrintsOnceAndInOrder) {
   });
   testing::internal::CaptureStdout();
   expect_values(f(scalar(2.0)), {64});
-  EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            // Dataflow drops effects that no result needs: the derivative of `last` reads no value.
-            str("first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\n",
-                is_dataflow() ? "" : "last: f32[] 16.0\n"));
+  EXPECT_EQ(
+      testing::internal::GetCapturedStdout(),
+      // Dataflow modes drop effects that no result needs: the derivative of `last` reads no value.
+      str("first: f32[] 2.0\nx: f32[] 2.0\nx: f32[] 4.0\n",
+          is_dataflow() ? "" : "last: f32[] 16.0\n"));
 }
 
 TEST_P(JvpTest, InsideABody) {

@@ -13,7 +13,7 @@ REEL_IN_EVERY_MODE(LongSumsTest);
 
 constexpr std::int64_t kMany = 3000000;
 
-/// Returns numbers from 0.1 to 1.1 whose sums are not exact.
+/// Returns numbers from 0.1 to 1.1 without exact sums.
 Tensor uneven(std::int64_t count) { return mod(range(count, f32) * 0.618034, 1.) + 0.1; }
 
 TEST_P(LongSumsTest, ManyUpdatesOfOnePlace) {

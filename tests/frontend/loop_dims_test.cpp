@@ -138,7 +138,7 @@ TEST_P(LoopDimsTest, ADimThatNeverChangesStaysWhatItWas) {
   expect_values(s.h, {9, 36, 81, 9, 36, 81});
 }
 
-/// Beams whose number changes, with a history of its own length for each.
+/// A changing number of beams, each with a history of its own length.
 struct Beams {
   Tensor h;
   Dim beam, d;

@@ -282,7 +282,7 @@ TEST_P(LoopGradientsTest, OfWhatALoopInALoopSavesAndNobodyReads) {
 }
 
 TEST_P(LoopGradientsTest, TheLastZeroIterationsOfAListHaveSomeType) {
-  // The gradient of a gradient saves a list whose elements have a dim that each iteration makes.
+  // The gradient of a gradient saves a list of elements with a dim that each iteration makes.
   const Dim batch("batch", 2);
   const auto loss = run([&](const Tensor& x) {
     const auto body = [&](const Tensor& s) {

@@ -1,6 +1,6 @@
-// Memory policies of loops whose bodies contain other loops, branches, lists and draws: gradients
-// have the same bits as with all residuals saved, in every mode. The bodies contain products whose
-// sums over iterations would have other bits in another order.
+// Memory policies of loops around other loops, branches, lists and draws: gradients have the same
+// bits as with all residuals saved, in every mode. The bodies contain products; sums of these over
+// iterations would have other bits in another order.
 #include <gtest/gtest.h>
 
 #include <functional>

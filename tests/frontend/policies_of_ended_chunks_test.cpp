@@ -1,4 +1,4 @@
-// Memory policies of loops whose entries finish one by one, and of plain lengths that no chunk
+// Memory policies of loops with entries that finish one by one, and of plain lengths that no chunk
 // divides: plans run them in chunks, too, and gradients have the same bits as with all residuals
 // saved.
 #include <gtest/gtest.h>

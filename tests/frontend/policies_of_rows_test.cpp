@@ -1,5 +1,5 @@
-// Memory policies of loops with enough rows for row blocks, and of products whose bits depend on
-// the number of rows: a plan's gradients have the same bits as with all residuals saved.
+// Memory policies of loops with enough rows for row blocks, and of products with bits that depend
+// on the number of rows: a plan's gradients have the same bits as with all residuals saved.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Memory policies of loops whose gradients sum terms over iterations that are not products: parts
+// Memory policies of loops with gradients that sum terms other than products over iterations: parts
 // of a capture that differ by entry, and sums in branches. Terms that a rule recomputes are added
 // where they would be added if they had been saved.
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Tensor times(const Tensor& a, const Tensor& weight) {
   const Dim from = weight.dims()[0], to = weight.dims()[1];
   return rename(matmul(a, weight, from), to, from);
 }
-/// The same product with the matrix transposed.
+/// This product with the matrix transposed.
 Tensor times_turned(const Tensor& a, const Tensor& weight) {
   const Dim to = weight.dims()[0], from = weight.dims()[1];
   return matmul(rename(a, to, from), weight, from);

@@ -1,4 +1,4 @@
-// print in the body of a scan whose entries finish one by one: finished entries print nothing.
+// print in the body of a scan with entries that finish one by one: finished entries print nothing.
 #include <algorithm>
 #include <sstream>
 
@@ -88,7 +88,7 @@ TEST_P(PrintedEntriesTest, OfAScanThatAConditionEnds) {
        "iteration 2: f32[batch=3] [4. -  5.]"});
 }
 
-/// Of each word, letters beyond its end and words beyond the sentence's end print nothing.
+/// Letters beyond a word's end and words beyond a sentence's end print nothing.
 TEST_P(PrintedEntriesTest, InALoopInALoop) {
   const Dim batch("batch", 2), words("words", tensor({2, 1}, {batch})),
       letters("letters", tensor({{1, 2}, {2, 0}}, {batch, words}));

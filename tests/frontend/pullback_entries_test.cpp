@@ -1,5 +1,5 @@
-// Pullbacks that are called in scans whose entries finish one by one. The bodies see other dims and
-// values than the code outside.
+// Pullbacks that are called in scans with entries that finish one by one. The bodies see other dims
+// and values than the code outside.
 #include <functional>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// Loops under a policy, and jitted functions, in the body of a scan whose entries finish one by
+// Loops under a policy, and jitted functions, in the body of a scan with entries that finish one by
 // one. Eager mode records them inside the body, where dims differ from the dims outside.
 #include <gtest/gtest.h>
 

@@ -240,7 +240,7 @@ TEST_F(ReversalDimsTest, SavedElementsOfOtherSizesInStepsWithEndedEntries) {
 }
 
 TEST_F(ReversalDimsTest, UnknownSizesInLoopsThatDoNotRun) {
-  // The number of rows is known only at run time, and no loop but the first has an iteration.
+  // The number of rows is known only at run time, and only the first loop has an iteration.
   const auto f = [](const In& in) {
     const auto rows = scan(Scan{.xs = ones({3}),
                                 .body = [&](Tensor) { return in[0]; },

@@ -310,7 +310,7 @@ TEST_P(SameBitsTest, FirstDerivatives) {
 // docs/decisions/0007 says why the last bits of higher derivatives differ.
 class SameDerivativesTest : public ::testing::TestWithParam<Model> {
  protected:
-  /// Returns a function of the gradient whose own gradient needs every element of it.
+  /// Returns a function of the gradient. Its own gradient needs every element.
   static Loss next_order(const Loss& loss) {
     return [loss](const In& p) {
       Tensor total = zeros({}, f64);

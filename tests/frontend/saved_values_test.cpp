@@ -48,8 +48,8 @@ TEST(SavedValuesTest, OfCheckpoints) {
   };
   EXPECT_EQ(states(kept(Checkpoint::every(4))), 3 * kState);
   EXPECT_EQ(states(kept(Checkpoint::every(1))), kSteps * kState);
-  // Slots for four checkpoints, one of them for the gradient. After the third, every second one is
-  // dropped.
+  // Slots for four checkpoints, including one for the gradient. After the third, every second one
+  // is dropped.
   EXPECT_EQ(states(kept(Checkpoint::budget(8 * (kState + 16)))), 3 * kState);
 }
 
@@ -90,7 +90,7 @@ TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
       << every;
 }
 
-// Of arrays as checkpoints, the message can only give the size of the other leaves.
+// If arrays are checkpoints, the message can only give the size of the other leaves.
 TEST(SavedValuesTest, SaysThatElementsOfArraysAreLeftOut) {
   struct State {
     Tensor h;
@@ -183,8 +183,8 @@ TEST(SavedValuesTest, SaysHowManyCheckpointsGoToAFile) {
         ones({4, 4}, f64), ones({300'000, 2, 4}, f64));
   };
   const KeptValues in_file = values(24 << 20);
-  // Of 157,286 slots 117,964 are for the forward loop. They take the first 117,964 iterations and
-  // then every second one. In the end every fourth is left: 75,000, and 5,491 behind them.
+  // The forward loop has 117,964 of 157,286 slots. They take the first 117,964 iterations and then
+  // every second one. In the end every fourth is left: 75,000, and 5,491 behind them.
   EXPECT_GT(in_file.bytes_in_files(), 150'000 * kState) << in_file;
   EXPECT_LT(in_file.bytes_in_memory(), (5 << 20) + 80'000 * 16 + 100) << in_file;
   // Half of the budget is not more than a window.

@@ -138,7 +138,7 @@ struct Beam {
   Dim dim;
 };
 
-/// The state carries Dims from outside; y may have one of them.
+/// The state carries Dims from outside; y may have such a dim.
 TEST_P(ScanDimsTest, YMayHaveADimFromOutsideThatTheStateHandsOn) {
   const Dim batch("batch", 3), time("time", 3), single("beam", 1), three("beam", 3);
   const Tensor x = tensor({1., 2., 3., 4., 5., 6., 7., 8., 9.}, {batch, time});

@@ -32,8 +32,8 @@ const std::vector<Tensor>& batches() {
 using SparseOptimisersTest = InEveryMode;
 REEL_IN_EVERY_MODE(SparseOptimisersTest);
 
-/// Expects that sparse training equals training each row alone, as a plain parameter whose own
-/// optimiser steps only if the row is read. `later` sets the step count of that optimiser.
+/// Expects that sparse training equals training each row alone, as a plain parameter with its own
+/// optimiser, which steps only if the row is read. `later` sets this optimiser's step count.
 template <class MakeTable, class MakeRow>
 void expect_steps_of_rows(RunMode mode, const MakeTable& make, const MakeRow& make_row) {
   Model m = model();

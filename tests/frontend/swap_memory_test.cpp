@@ -109,7 +109,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
     }
 }
 
-// Also in chunks of the plan's own size, of which there are several.
+// Also in several chunks of the plan's own size.
 TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
   const auto f = [](const SavingRule& rule) {
     return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const SwappingProblem& p) {

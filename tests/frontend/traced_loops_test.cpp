@@ -276,7 +276,7 @@ TEST_P(TracedLoopsTest, DimsOfEqualStacksStayTwoWhereATensorHasBoth) {
   expect_all_close(traced_value, value, 1e-12);
   expect_all_close(traced_gradient, gradient, 1e-12);
 
-  // The same in a loop's body, which the gradient recomputes; each of the stacks equals two others.
+  // Now in a loop's body, which the gradient recomputes; each of the stacks equals two others.
   const auto looped = [&](const Tensor& x) {
     const auto body = [&](const Tensor& s) { return s * f(x); };
     return fori_loop(

@@ -28,7 +28,7 @@ constexpr int kMilliseconds = 240'000;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error("chromium: " + what); }
 
-/// Returns a pipe whose descriptors are far from 3 and 4, which the browser's ends will be.
+/// Returns a pipe with descriptors far from 3 and 4, which the browser's ends will be.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> low{}, high{};
   if (::pipe(low.data()) != 0) fail("no pipe");

@@ -31,7 +31,7 @@ class Browser {
   Browser(const Browser&) = delete;
   Browser& operator=(const Browser&) = delete;
 
-  /// Opens one of Reel's pages and waits until it has drawn itself.
+  /// Opens a page of Reel and waits until it has drawn itself.
   void open(const std::string& path);
   /// Opens an address and waits until the expression `is_ready` is true there.
   void open(const std::string& address, const std::string& is_ready);

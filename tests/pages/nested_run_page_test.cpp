@@ -103,8 +103,7 @@ TEST_F(NestedRunPageTest, ManyExecutionsOfALoopLeaveRoomForThePicture) {
     EXPECT_LE(ask("document.querySelectorAll('#run .frames > span').length").get<int>(), 3);
     texts.insert(ask("document.querySelector('#run .frames').textContent"));
   }
-  // Of each loop, the bar shows the execution around the last step, with its place in all outer
-  // loops.
+  // The bar shows each loop's execution around the last step, with its place in all outer loops.
   const auto holds = [&](const char* text) {
     return std::any_of(texts.begin(), texts.end(),
                        [&](const std::string& t) { return t.find(text) != std::string::npos; });

@@ -127,7 +127,7 @@ TEST_F(PageTest, ButtonsDoNoHarmWhileALayoutIsUnderWay) {
   ask("page.coming[2]");
   EXPECT_EQ(ask("page.busy.hidden"), true);
   EXPECT_EQ(ask("page.drawing.groups.has(" + node("tanh") + ")"), true);
-  // The same before there is a picture, with a view requested before the first one is ready.
+  // Again before there is a picture, with a view requested before the first one is ready.
   ask("(() => { const element = (id) => document.getElementById(id); "
       "element('views').replaceChildren(); element('scene').replaceChildren(); "
       "window.page = new Page(JSON.parse(element('data').textContent)); "
@@ -148,7 +148,7 @@ TEST_F(PageTest, EdgesSayWhatTheyAre) {
             "none");
   EXPECT_NE(ask("getComputedStyle(document.querySelector('#scene .edge.capture')).strokeDasharray"),
             "none");
-  const auto without_type = [&] {  // edges whose origin shows no type
+  const auto without_type = [&] {  // edges without a type at their origin
     return ask(
         "[...page.drawing.lines.keys()].filter((e) => { const from = e.from.isOnBorder && "
         "e.from.parent !== e.box ? e.from.parent : e.from; return e.kind !== 'order' && "

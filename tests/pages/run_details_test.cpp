@@ -25,7 +25,7 @@ TEST_F(RunDetailsTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
     settle();
     EXPECT_NE(details().find("run_details_test.cpp:"), std::string::npos) << details();
   }
-  // The details say what such nodes do.
+  // The details explain these nodes.
   ask("page.goTo(" + node("Merge") + ")");
   EXPECT_NE(details().find("hands on the value that comes first"), std::string::npos) << details();
   // The details of a box give the run's bound.

@@ -14,8 +14,8 @@ namespace {
 
 using RunPageTest = PageFixture;
 
-/// Returns a run of a lowered while_loop without inner loops, whose condition holds `steps` times,
-/// with one iteration after the other.
+/// Returns a run of a lowered while_loop without inner loops. The condition holds `steps` times;
+/// iterations run one after the other.
 RecordedRun run_of(std::shared_ptr<const LoweredGraph> graph, int steps) {
   RecordedRun run;
   run.graph = graph;

@@ -13,7 +13,7 @@ namespace {
 
 using Layers = std::vector<Tensor>;  // weights, {5, 5} each
 
-/// A layer whose iterations compute tanh(x·w + h).
+/// A layer with iterations of tanh(x·w + h).
 auto layer(const Tensor& x, const Tensor& w, const Tensor& initial, bool reverse = false) {
   const auto body = [&](const Tensor& x, const Tensor& h) {
     const Tensor next = tanh(matmul(x, w) + h);

@@ -284,7 +284,7 @@ TEST(AllocationsTest, BranchesAndLoopsOfUnknownLengthTakeNothingFromTheSystem) {
   expect_few("its gradient", 150, value_and_grad(while_there_are_steps));
   // A loop inside a body starts in each iteration, and its run has vectors of its own.
   expect_few("while_loop in a scan", 3 * 200, steps_of(until_large));
-  // The interpreter runs its reverse loop, whose length is unknown.
+  // The interpreter runs its reverse loop, because the length is unknown.
   expect_few("its gradient", 40 * 200, value_and_grad(steps_of(until_large)));
 }
 

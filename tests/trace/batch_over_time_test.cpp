@@ -66,7 +66,7 @@ TEST(BatchOverTimeTest, ProjectsInputsBeforeTheLoopAndOutputsAfterIt) {
 TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
   const auto step = grad(plain_rnn);
   const auto [before, after] = graphs(step, plain_problem());
-  // Three products forward, and two backward for each: x and weight. Those of the recurrence stay
+  // Three products forward, and two backward for each: x and weight. The recurrence's products stay
   // in the loops: h·r and its cotangent.
   EXPECT_EQ(count(*before, "dot"), (Count{0, 9}));
   EXPECT_EQ(count(*after, "dot"), (Count{7, 2}));
@@ -75,7 +75,7 @@ TEST(BatchOverTimeTest, MakesOneProductOfAWeightsGradient) {
 
 TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
   // The plan must not make a gradient per step and sum the four afterwards; not for the output's
-  // weights either, whose operands are both made outside the loop.
+  // weights either, which get both operands from outside the loop.
   const auto [before, after] = graphs(grad(plain_rnn), plain_problem());
   for (const TensorType& type : after->types)
     for (const Dims& weights : {Dims{3, 5}, Dims{5, 5}, Dims{5, 2}})
@@ -461,7 +461,7 @@ TEST(BatchOverTimeTest, LeavesReversedScansTheirOrder) {
 }
 
 TEST(BatchOverTimeTest, WhatIsCapturedHasTheDimsOfArguments) {
-  // In the trace the dims of x are symbols and those of w are not; in a branch as well.
+  // In the trace x has symbolic dims and w has not; in a branch as well.
   manual_seed(4);
   const Dim time("time", 4), batch("batch", 2), in("in", 3), unit("unit", 5);
   const Tensor x = random_normal({time, batch, in}, f64), w = random_normal({in, unit}, f64),

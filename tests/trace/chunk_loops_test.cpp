@@ -448,7 +448,7 @@ TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
 }
 
 TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
-  // Compares a loop whose stack is read with the same loop that saves another stack for a gradient.
+  // Compares a loop with a stack that is read, and this loop with another stack for a gradient.
   const auto size = [](bool is_saved) {
     const auto f = [](const Tensor& x) {
       const auto body = [](const Tensor& x, const Tensor& h) {

@@ -1,4 +1,4 @@
-// Stacks whose elements are equal in all iterations: the loop that reads them captures one element.
+// Stacks with equal elements in all iterations: the loop that reads them captures one element.
 #include "reel/trace/passes/constant_slices.h"
 
 #include <gtest/gtest.h>

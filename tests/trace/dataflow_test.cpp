@@ -207,8 +207,8 @@ TEST(DataflowTest, Q02_TheCounterLeadsByOneLessThanParallelIterations) {
   }
 }
 
-/// Returns the largest number of iterations in flight in each loop's frame of a recorded run whose
-/// loops set their own bounds.
+/// Returns the largest number of iterations in flight in each loop's frame of a recorded run in
+/// which loops set their own bounds.
 std::vector<int> most_in_flight_of_loops(const Graph& graph) {
   const auto run = last_recorded_run(graph);
   EXPECT_EQ(run->parallel_iterations, 0);
@@ -418,7 +418,7 @@ TEST(DataflowTest, AnInnerLoopIsAFrameForEachIterationAroundIt) {
     std::vector<std::int64_t> around;
     for (const FrameInstance& instance : loops.last().instances)
       if (instance.frame == 2) around.push_back(instance.parent_iteration);
-    EXPECT_EQ(around, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));  // the last one of a dead token
+    EXPECT_EQ(around, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));  // the last has a dead token
     expect_no_frame_is_left(loops.last());
   }
 }

@@ -1,5 +1,5 @@
-// Loops whose entries finish one by one, run in row blocks of similar lengths, or as one block on
-// one thread.
+// Loops with entries that finish one by one, run in row blocks of similar lengths, or as one block
+// on one thread.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -367,7 +367,7 @@ TEST_F(ExplainTest, LoopsThatWereOneSayWhichPartTheyAre) {
   EXPECT_EQ(beside(of_layers(2, 1, 2, 5)), begins + "1 thread");
   EXPECT_EQ(beside(of_layers(2, 2, 16, 160)),
             "beside loop 1: behind it all the same, as their blocks of rows keep the threads busy");
-  // A loop that is left as it was written gets no remark.
+  // An unchanged loop gets no remark.
   EXPECT_FALSE(has(of_layers(1, 2, 2, 5), "taken apart"));
 }
 
@@ -415,8 +415,8 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
         "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all steps at once\n",
         " fused(2 ops) -> f32[2,3], 1000 x "})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
-  // The inner loop's prediction covers a whole call, as its measured time does, instead of one of
-  // the outer loop's iterations.
+  // The inner loop's prediction covers a whole call, as its measured time does, instead of an outer
+  // iteration.
   const auto predicted = [&](const std::string& from) {
     const std::string line = line_with(text.substr(text.find(from)), "time: predicted");
     std::smatch found;

@@ -13,7 +13,7 @@
 
 namespace reel {
 
-/// Returns the text without the lines whose numbers depend on the machine.
+/// Returns the text without the lines of machine-dependent numbers.
 inline std::string without_times(const std::string& text) {
   std::istringstream in(text);
   std::string result;

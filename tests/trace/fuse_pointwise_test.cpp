@@ -134,7 +134,7 @@ TEST_F(FusePointwiseTest, ReadersOfTheSameElementsAreOne) {
   };
   EXPECT_EQ(fused_ops(f, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "dot fused[mul tanh mul]");
   expect_same(f, random_normal({3, 4}), random_normal({3, 4}), random_normal({4, 4}));
-  // Two readers of x are not fused if one of them waits for a product of the other.
+  // Two readers of x are not fused if a product makes one wait for the other.
   const auto waits = [](Tensor x, Tensor y, Tensor w) { return matmul(x * y, w) + x; };
   EXPECT_EQ(fused_ops(waits, zeros({3, 4}), zeros({3, 4}), zeros({4, 4})), "mul dot add");
   // Nor are two readers of one tensor that compute different elements.

@@ -80,7 +80,7 @@ TEST(LoweredTest, ACondIsSwitchesAndAMerge) {
 )");
 }
 
-// A scan whose entries finish one by one.
+// A scan with entries that finish one by one.
 TEST(LoweredTest, ARaggedScanHasLengthsSlicesAndStacks) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const auto sums = jit([](const Tensor& x, const Tensor& weight) {

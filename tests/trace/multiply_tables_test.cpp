@@ -186,7 +186,7 @@ TEST(MultiplyTablesTest, TwoLoopsOverOneText) {
   const auto both = [&](const std::pair<Model, Model>& m, const Tensor& text) {
     return rnn.loss()(m.first, text) + rnn.loss()(m.second, text);
   };
-  // Both loops may share the table, whose gradient is a sum then.
+  // Both loops may share the table; its gradient is a sum then.
   const auto shared = [&](const std::pair<Model, Tensor>& m, const Tensor& text) {
     Model second = m.first;
     second.input = m.second;

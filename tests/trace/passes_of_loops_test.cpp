@@ -31,7 +31,7 @@ std::ptrdiff_t count_fills(const LoopAttrs& loop, Fill fill) {
   return std::count(loop.fills.begin(), loop.fills.end(), fill);
 }
 
-/// Three entries of up to four steps, two of which finish earlier.
+/// Three entries of up to four steps; two finish earlier.
 class SavedOfEndedTest : public ::testing::Test {
  protected:
   void SetUp() override {

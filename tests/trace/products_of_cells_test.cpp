@@ -1,5 +1,5 @@
-// Products of a cell that stay in its loops: only those of the recurrence and of its gradient. All
-// others, gradients of weights included, are computed over many steps at once.
+// Products of a cell that stay in its loops: only the products of the recurrence and of its
+// gradient. All others, gradients of weights included, are computed over many steps at once.
 #include <gtest/gtest.h>
 
 #include "reel/bench/cells.h"
@@ -62,7 +62,7 @@ class ProductsOfCellsTest : public ::testing::Test {
 TEST_F(ProductsOfCellsTest, Lstm) {
   expect_products(LstmCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
 }
-// U is used in two products, one of which waits for the other; their cotangents as well.
+// U is used in two products, and the second waits for the first; their cotangents as well.
 TEST_F(ProductsOfCellsTest, GruResetBefore) {
   expect_products(GruCell::init(in, hidden, {.reset_after = false}), 9, {5, 4}, {0, 5, 4});
 }

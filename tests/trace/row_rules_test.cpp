@@ -29,7 +29,7 @@ class RowRulesTest : public ::testing::Test {
 
   void SetUp() override { manual_seed(3); }
 
-  /// Returns a scan whose state is computed with next(h + x), with its gradient along x.
+  /// Returns a scan that computes its state with next(h + x), with its gradient along x.
   static auto scanned(const Next& next) {
     return value_and_grad([next](const Tensor& x) {
       const auto body = [&](const Tensor& x, const Tensor& h) {

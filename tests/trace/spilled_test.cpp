@@ -22,7 +22,7 @@ static_assert(!std::is_convertible_v<const char*, SwapMemory>);
 static_assert(!std::is_convertible_v<int, SwapMemory>);
 
 constexpr std::int64_t kStepsOfBlock = 16;
-/// Returns a value of which sixteen make a block.
+/// Returns a value that takes a sixteenth of a block.
 Tensor step(std::int64_t number) {
   return full({(1 << 20) / kStepsOfBlock / 4}, static_cast<float>(number));
 }

@@ -83,7 +83,7 @@ class SplitLoopsTest : public ::testing::Test {
     };
     return {loops(jitted.graph()), loops(*split_loops(jitted.graph()))};
   }
-  /// True if the pass leaves f's loop as it is.
+  /// True if the pass does not change f's loop.
   template <class F, class... Args>
   static bool stay_together(const F& f, const Args&... args) {
     const auto [before, after] = split(f, args...);

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// Returns a graph whose outputs are the squares of its `count` inputs.
+/// Returns a graph that outputs the squares of its `count` inputs.
 Ref<Graph> squares(int count) {
   GraphBuilder builder("squares");
   const ModeScope scope(builder.scope());

@@ -79,8 +79,8 @@ TEST(LiveRowsTest, PaddingMayHoldAnything) {
     ASSERT_TRUE(counts_no_padding(both, x.type(), y.type()));
     expect_all_close(bind(dot_op, {x, y}, dot_attrs(both)),
                      matmul(mask_padding(x), mask_padding(y), {time, batch}), 1e-12);
-    // No padding can be left out if only one of both dims is contracted, with other axes or in
-    // another order, or without lengths.
+    // No padding can be left out if a single dim is contracted, with other axes or in another
+    // order, or without lengths.
     const Tensor whole = random_normal({Dim("steps", 2), batch, in}, f64);
     EXPECT_FALSE(counts_no_padding({{0}, {0}, {}, {}}, x.type(), y.type()));
     EXPECT_FALSE(counts_no_padding({{1, 2}, {1, 2}, {}, {}}, x.type(), x.type()));

@@ -177,7 +177,7 @@ TEST_P(MergeTest, BroadcastToFollowsNumPyOrExpands) {
 }
 
 TEST_P(MergeTest, GradientsOfUnknownSizesAskTheTensor) {
-  // A loop of unknown length gives a plain axis whose size is known only at run time.
+  // A loop of unknown length gives a plain axis of a size that is known only at run time.
   const auto loss = [](const Tensor& x) {
     const auto [ys, s, length] = scan(Scan{
         .initial = x,

@@ -25,7 +25,7 @@ struct Call {
   Tensor (*f)(const Tensor&);
   Dims dims;
 };
-/// Calls of public functions whose results no longer have the lengths of x.
+/// Calls of public functions that return results without the lengths of x.
 const std::vector<Call>& calls() {
   static const Dims x{batch, time_dim, feature}, turned{feature, time_dim, batch},
       nested{batch, words, chars}, lone{one, single};
@@ -187,8 +187,7 @@ std::set<std::string> ops_called() {
   return names;
 }
 
-// An op alone relies on its public function. The inverses of such ops meet padding only in
-// gradients.
+// An op alone relies on its public function. Inverses of these ops meet padding only in gradients.
 TEST(EveryOpTest, WhoseResultShowsPaddingIsCalledByAFunctionThatHidesIt) {
   const std::set<std::string> called = ops_called();
   for (const Op* op : all_ops()) {

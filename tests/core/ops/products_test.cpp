@@ -169,7 +169,7 @@ TEST_P(ProductsTest, BatchAxesAreBroadcast) {
                  b = numbers(Dims(right.begin(), right.end()), 2);
     SCOPED_TRACE(str(a.type(), " ", b.type()));
     const Tensor result = f(a, b);
-    // The same with every batch axis written out.
+    // Every batch axis written out.
     const std::size_t rank = std::max<std::size_t>(std::max(left.size(), right.size()), 2);
     std::vector<std::int64_t> l = left, r = right;
     if (l.size() == 1) l.insert(l.begin(), 1);

@@ -1,4 +1,4 @@
-// Products whose rows have the same bits in a part as among all rows: row blocks may run as one
+// Products with rows that have the same bits in a part as among all rows: row blocks may run as one
 // only then.
 #include <gtest/gtest.h>
 
@@ -63,8 +63,8 @@ TEST(RowsAlikeTest, RowsOfDotsHaveTheSameBits) {
            {2240, 512, 512, 560}, {1000, 500, 2048, 16}, {270, 1000, 500, 1}, {700, 2048, 520, 3}})
     look_at(large, m, k, n, rows, false, product, dot_rows_are_alike);
   EXPECT_TRUE(large.alike == 4 || large.others == 4) << large.alike << ' ' << large.others;
-  // A large result is not computed in slices, nor are its parts. With so few rows that a part is no
-  // longer large, the part is.
+  // A large result is not computed in slices, nor are its parts. A part with few enough rows is no
+  // longer large, and is computed in slices.
   Found unsliced;
   look_at(unsliced, 400, 600, 20000, 200, false, product, dot_rows_are_alike);
   look_at(unsliced, 120, 1000, 20000, 40, false, product, dot_rows_are_alike);
