@@ -28,8 +28,8 @@ class CheckpointDimsTest : public UnderPolicies {
     };
   }
   /// Expects that policies change neither first nor second gradients. is_exact: second gradients
-  /// must have the same bits in modes where that is possible. In eager mode it is not, because a
-  /// recomputed loop is recorded and adds in another order (docs/decisions/0007).
+  /// must have the same bits, except in plans. False for bodies in which eager mode adds in another
+  /// order: it records only loops under a policy (docs/decisions/0007).
   template <class Make>
   void expect_first_and_second(const Make& make, bool is_exact = true) const {
     const Tensor w = scalar(0.9, f64);

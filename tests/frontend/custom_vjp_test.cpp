@@ -200,7 +200,7 @@ TEST_P(CustomVjpTest, ErrorsOfSecondGradientsNameTheirIterations) {
             "in iteration 2 of the gradient of the gradient of scan \"doubling\"");
 }
 
-// Errors in a gradient name the iteration, in nested loops of both loops.
+// Errors in a gradient name the iteration; in nested loops, the iterations of both.
 TEST_P(CustomVjpTest, ErrorsNameTheIterationsOfTheGradient) {
   const auto fails_above_one = custom_vjp(
       [](const Tensor& x) {

@@ -56,7 +56,8 @@ void expect_same_leaves(const T& actual, const T& expected) {
 class UnderPolicies : public InEveryMode {
  protected:
   /// Expects that form(make(policy)) returns the same tensors for every policy. make: policy -> f.
-  /// is_exact: plans must give the same bits, too; otherwise they may differ by `tolerance`.
+  /// is_exact: the bits must be the same, in plans as well; otherwise values may differ by
+  /// `tolerance`.
   template <class Make, class Form, class... Args>
   void expect_same(const Make& make, const Form& form, bool is_exact, double tolerance,
                    const Args&... args) const {
@@ -85,8 +86,8 @@ class UnderPolicies : public InEveryMode {
         make, [](auto f) { return value_and_grad(std::move(f)); }, true, 0, args...);
   }
   /// Expects the same gradient of the sum of squares of f's gradient. f: a tensor -> a scalar. The
-  /// bits may differ: the gradient loop and the recomputed iterations each sum on their own
-  /// (docs/decisions/0007).
+  /// bits may differ: the policy's gradient loop and the recomputed iterations each sum on their
+  /// own (docs/decisions/0007).
   template <class Make>
   void expect_same_second_gradients(const Make& make, const Tensor& at,
                                     bool is_exact = false) const {

@@ -105,7 +105,7 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
       line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
       "in a file: nothing: the checkpoints of this budget take less than a file's window "
       "would");
-  // The budget holds one state and, of the gradient's four chunks, one; earlier chunks run again.
+  // The budget holds one state and one of the gradient's four chunks; earlier chunks run again.
   const auto long_loop = explained(grad([](Tensor w) {
                                      const auto body = [&](Tensor x, Tensor h) {
                                        return std::pair{None{}, tanh(matmul(h, w) + x)};
