@@ -1,4 +1,4 @@
-// What this program calls in place of the libraries that it would be found in.
+// Allocation functions that hide the libraries' own in a test program, so that they can fail.
 #include "reel/tests/failing_memory.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ namespace {
 std::atomic<bool> is_counting{false}, fails_for_good{false};
 std::atomic<long> left{0};
 
-/// Counts an allocation -> whether it finds no memory.
+/// Counts an allocation, and returns true if it must fail.
 bool fails_now() {
   if (!is_counting.load(std::memory_order_relaxed)) return false;
   const long before = left.fetch_sub(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// With REEL_TEST_LOCALE=other, all tests of the program run in another locale.
+// Runs all tests of the program in another locale if REEL_TEST_LOCALE=other.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Threads that still use the library when main() returns do not crash the process. Exits with 0 if
-// none of some processes does.
+// several such processes end without a crash.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kProcesses = 8, kThreads = 3;
 
-std::atomic<int> rounds{0};  // of all threads
+std::atomic<int> rounds{0};  // of all threads together
 
-/// Destroyed at the end of the process, while threads are at work.
+/// Destroyed at the end of the process, while threads still work.
 struct GlobalModel {
   reel::Tensor weight;
   ~GlobalModel() {
@@ -25,7 +25,7 @@ struct GlobalModel {
   }
 } model;
 
-/// Returns from main() while threads are in the middle of something.
+/// Returns from main() while threads are in the middle of their work.
 int run_process(int number) {
   model.weight = reel::ones({4});
   for (int i = 0; i < kThreads; ++i)

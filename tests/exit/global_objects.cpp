@@ -1,5 +1,5 @@
-// The library works in destructors of global and thread_local objects, after what it keeps for the
-// thread is gone. Exits with 0 if values there are those of main().
+// The library works in destructors of global and thread_local objects, after its per-thread state
+// is gone. Exits with 0 if the values there equal the values in main().
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Does its work once more when it is destroyed.
+/// Repeats its work when it is destroyed.
 struct AtTheEnd {
   std::unique_ptr<const reel::Work> work;
   reel::Tensor kept;
@@ -23,7 +23,7 @@ struct AtTheEnd {
   }
 };
 
-AtTheEnd global;                       // destroyed behind all that main() made
+AtTheEnd global;                       // destroyed after everything that main() made
 thread_local AtTheEnd of_each_thread;  // made before the thread's first tensor
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tests/exit/work.h — Work, what users do with the library, to be done at the end of a process.
+// tests/exit/work.h — Work, typical uses of the library, to repeat at the end of a process.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace reel {
 
-/// Functions of every part of the library that keeps something per thread or per process, and their
-/// results. Made and first done while main() runs.
+/// Functions that use all per-thread and per-process state of the library, and their results. The
+/// constructor runs them for the first time, while main() runs.
 class Work {
  public:
   Work() : expected_(all()) {}
 
-  /// Returns true if everything gives the values that it gave at first.
+  /// Runs them again. Returns true if the values are the same.
   bool has_same_values() const {
     const std::vector<std::vector<float>> now = all();
     return now == expected_;
