@@ -36,8 +36,8 @@ class DerivativesInEveryMode : public InEveryMode {
   ///
   /// jit(f) under an eager tape must give the same bits. In f64 the gradient, and the gradient of a
   /// weighted sum of gradients, must agree with central differences. All of it is checked again for
-  /// f in a loop's body (on captures, and on a state), in a branch in a body, in a scan over copies
-  /// of x, and with the gradient taken inside a body.
+  /// f in a loop's body, on captures and on a state; in a branch in a body; in a scan over copies
+  /// of x; and with the gradient taken inside a body.
   void expect_derivatives(const CaseFunction& f, const Tensors& x, double value,
                           const std::vector<std::vector<double>>& gradients,
                           CaseOptions options = {}, const char* file = __builtin_FILE(),

@@ -34,8 +34,8 @@ class JvpTest : public InEveryMode {
     return result;
   }
 
-  /// Expects that the tangent of f agrees with central differences along `v`, and that its scalar
-  /// product with any cotangent equals the product of v and the gradient. Checks the tangent of the
+  /// Expects that the tangent of f agrees with central differences along `v`. Its scalar product
+  /// with any cotangent must equal the product of v and the gradient. Checks the tangent of the
   /// tangent in this way, too. f: In -> In, of f64.
   template <class F>
   void expect_tangents(const F& f, const In& x) {

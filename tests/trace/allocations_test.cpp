@@ -1,8 +1,8 @@
 // Allocations of a traced function's calls, from the second call with the same sizes on.
 //
-// Two things are counted: memory for tensors and for the values of plans that does not come from
-// the pools of freed blocks, and calls of operator new by the rest of the library, for small
-// objects such as vectors of leaves.
+// Two things are counted. Blocks: memory for tensors and for the values of plans that does not come
+// from the pools of freed blocks. Objects: calls of operator new by the rest of the library, for
+// instance for vectors of leaves.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
