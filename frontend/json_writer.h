@@ -11,11 +11,11 @@ namespace reel {
 
 /// Returns the text as JSON writes it, in quotes. Returns nullopt if it is not UTF-8.
 std::optional<std::string> json_string(std::string_view text);
-/// Returns that, with U+FFFD in place of bytes that are not UTF-8.
+/// Returns the text as JSON writes it, with U+FFFD in place of bytes that are not UTF-8.
 std::string lenient_json_string(std::string_view text);
 
-/// A JSON text that grows at its end. A failed allocation leaves nothing behind but a text to
-/// destroy; the destructor of a tree of values would allocate.
+/// A JSON text that grows at its end. Its destructor allocates nothing, so a failed allocation is
+/// an exception; the destructor of nlohmann's tree of values allocates, and ends the process.
 ///
 /// Bytes of strings that are not UTF-8 become U+FFFD. Requires that objects and arrays are closed
 /// in the order in which they were opened, and that members of objects have a key.
@@ -52,7 +52,7 @@ class JsonWriter {
     end_array();
   }
 
-  /// Returns the text, and leaves none behind.
+  /// Returns the text. The writer is empty afterwards.
   std::string take() { return std::exchange(text_, {}); }
 
  private:

@@ -37,10 +37,10 @@ Tensor take_rows(const Tensor& table, const Tensor& numbers);
 /// Returns the table with these rows replaced; of equal numbers the last one is written. Runs in
 /// place if the table is a temporary with a single reference.
 Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values);
-/// Returns true if overwrite_rows may do put_rows: in eager mode, nothing records it, nothing else
-/// holds the table or its memory, and the rows are those of such a table.
+/// Returns true if overwrite_rows may be called: in eager mode, if no tape records the operands,
+/// the handle is the only reference to the table, and the rows have the table's dtype and sizes.
 bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values);
-/// Does put_rows in the table's own memory. It allocates nothing, and does not fail.
+/// Writes the rows into the table's own memory, as put_rows does. Allocates nothing, never fails.
 /// Requires may_overwrite_rows(table, numbers, values).
 void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept;
 /// Returns the table with the rows added to its own. Runs in place as put_rows does.

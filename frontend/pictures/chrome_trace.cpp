@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "reel/core/source_lines.h"
 #include "reel/core/str.h"
+#include "reel/frontend/json_writer.h"
 
 namespace reel {
 namespace {
-
-using nlohmann::json;
 
 /// Rounds to multiples of 2^-20: their sums and differences are exact, so begin plus length is
 /// exactly the end. With rounding errors a viewer could find that one span ends inside the next,
@@ -23,35 +21,48 @@ double microseconds(std::int64_t nanoseconds) {
 }
 
 /// Adds the fields that a viewer shows of a span, its name first.
-void describe(json& event, const Picture& picture, const PictureSpan& span) {
-  if (span.node < 0) {
-    event["name"] = picture.name;
-    event["cat"] = "run";
-    return;
-  }
+void describe(JsonWriter& event, const Picture& picture, const PictureSpan& span) {
+  const auto name = [&](std::string_view text, std::string_view category) {
+    event.member("name", text);
+    event.member("cat", category);
+  };
+  if (span.node < 0) return name(picture.name, "run");
   const PictureNode& node = picture.nodes[static_cast<std::size_t>(span.node)];
-  if (span.iteration) {
-    event["name"] =
-        str("iteration ", span.in_iteration.empty() ? str(*span.iteration) : span.in_iteration);
-    event["cat"] = "iteration";
-    return;
-  }
-  event["name"] = list_name_of(node);
-  event["cat"] = name_of(node.role);
-  json& args = event["args"] = json::object();
-  if (!node.types.empty()) args["gives"] = join(node.types);
-  if (!node.source.empty()) args["source"] = first_line(node.source);
-  if (!node.note.empty()) args["runs"] = node.note;
+  if (span.iteration)
+    return name(
+        str("iteration ", span.in_iteration.empty() ? str(*span.iteration) : span.in_iteration),
+        "iteration");
+  name(list_name_of(node), name_of(node.role));
+  event.key("args");
+  event.begin_object();
+  if (!node.types.empty()) event.member("gives", join(node.types));
+  if (!node.source.empty()) event.member("source", first_line(node.source));
+  if (!node.note.empty()) event.member("runs", node.note);
   if (!span.in_iteration.empty()) {
-    args["iteration"] = span.in_iteration;
-    args["of"] = list_name_of(picture.nodes[static_cast<std::size_t>(node.parent)]);
+    event.member("iteration", span.in_iteration);
+    event.member("of", list_name_of(picture.nodes[static_cast<std::size_t>(node.parent)]));
   }
   if (node.role == PictureNode::Role::group && !node.attributes.empty())
-    args["does"] = node.attributes[0].second;
+    event.member("does", node.attributes[0].second);
+  event.end_object();
 }
 
-json name_of_row(const char* what, int process, unsigned row, const std::string& name) {
-  return {{"ph", "M"}, {"pid", process}, {"tid", row}, {"name", what}, {"args", {{"name", name}}}};
+void add_place(JsonWriter& event, const char* phase, int process, unsigned row) {
+  event.member("ph", phase);
+  event.member("pid", process);
+  event.member("tid", row);
+}
+
+void name_row(JsonWriter& events, const char* what, int process, unsigned row,
+              const std::string& name) {
+  events.begin_object();
+  add_place(events, "M", process, row);
+  events.member("name", what);
+  events.key("args");
+  events.begin_object();
+  events.member("name", name);
+  events.end_object();
+  events.end_object();
 }
 
 }  // namespace
@@ -61,7 +72,10 @@ std::string chrome_trace_of(const std::vector<Picture>& parts) {
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   for (const Picture& part : parts)
     for (const PictureSpan& span : part.spans) start = std::min(start, span.begin);
-  json events = json::array();
+  JsonWriter json;
+  json.begin_object();
+  json.key("traceEvents");
+  json.begin_array();
   std::int64_t left_out = 0;
   std::set<unsigned> threads;
   int process = kThreads;
@@ -79,26 +93,27 @@ std::string chrome_trace_of(const std::vector<Picture>& parts) {
       const bool is_thread = !part.rows.count(span->row);
       if (is_thread) threads.insert(span->row);
       const double begin = microseconds(span->begin - start);
-      json event{{"ph", "X"},
-                 {"pid", is_thread ? kThreads : process},
-                 {"tid", span->row},
-                 {"ts", begin},
-                 {"dur", microseconds(span->end - start) - begin}};
-      describe(event, part, *span);
-      events.push_back(std::move(event));
+      json.begin_object();
+      add_place(json, "X", is_thread ? kThreads : process, span->row);
+      json.member("ts", begin);
+      json.member("dur", microseconds(span->end - start) - begin);
+      describe(json, part, *span);
+      json.end_object();
     }
-    if (!part.rows.empty())
-      events.push_back(name_of_row("process_name", process, 0, "loops of " + part.name));
-    for (const auto& [row, name] : part.rows)
-      events.push_back(name_of_row("thread_name", process, row, name));
+    if (!part.rows.empty()) name_row(json, "process_name", process, 0, "loops of " + part.name);
+    for (const auto& [row, name] : part.rows) name_row(json, "thread_name", process, row, name);
   }
-  events.push_back(name_of_row("process_name", kThreads, 0, "threads"));
+  name_row(json, "process_name", kThreads, 0, "threads");
   for (const unsigned thread : threads)
-    events.push_back(name_of_row("thread_name", kThreads, thread, str("thread ", thread)));
-  const json trace{{"traceEvents", std::move(events)},
-                   {"displayTimeUnit", "ns"},
-                   {"otherData", {{"spans left out", left_out}}}};
-  return trace.dump(-1, ' ', false, json::error_handler_t::replace);
+    name_row(json, "thread_name", kThreads, thread, str("thread ", thread));
+  json.end_array();
+  json.member("displayTimeUnit", "ns");
+  json.key("otherData");
+  json.begin_object();
+  json.member("spans left out", left_out);
+  json.end_object();
+  json.end_object();
+  return json.take();
 }
 
 }  // namespace reel

@@ -424,6 +424,17 @@ TEST_F(FailedAllocationsInFilesTest, SavedFilesAreNewOrOld) {
       "save_npy", [&] { save_npy(path, weight()); }, [&] { save_npy(path, weight() * 2.f); });
 }
 
+TEST_F(FailedAllocationsInFilesTest, PagesOfGraphsAreNewOrOld) {
+  const auto f = jit(branched);
+  f(weight(), words());
+  const auto make = [&] {
+    write(path, "old");
+    const auto state = [this] { return files_here(); };
+    return Attempt{[&] { f.graph().write_html(path); }, state, state, true};
+  };
+  expect_no_harm("write_html", make);
+}
+
 TEST_F(FailedAllocationsInFilesTest, ANewFileIsThereOrNot) {
   const Training after = training(2);
   expect_whole_or_old(
