@@ -13,6 +13,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/instruction_set.h"
 #include "reel/core/ops/isa.h"
+#include "reel/core/ops/quiet_exceptions.h"
 #include "reel/core/ops/strided.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
@@ -112,6 +113,7 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
   const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
   instruction_set();  // limits oneDNN too, before it is called
   const OneThread one_thread;
+  const QuietExceptions quiet;  // it multiplies by zeros in lanes behind the last column
   const dnnl_status_t status =
       dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
                  std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));

@@ -150,8 +150,9 @@ struct Log {
     if constexpr (std::same_as<typename V::value_type, float>) {
       return xsimd::log(x);
     } else {  // xsimd 8.1 takes the exponent of subnormal doubles from before it scales them
-      const auto tiny = x < V(std::numeric_limits<double>::min());
-      const V result = xsimd::log(xsimd::select(tiny, x * V(0x1p54), x));
+      const auto tiny = (x < V(std::numeric_limits<double>::min())) & (x > V(0.0));
+      const V scaled = xsimd::select(tiny, x, V(1.0)) * V(0x1p54);
+      const V result = xsimd::log(xsimd::select(tiny, scaled, x));
       return xsimd::select(tiny, result - V(54 * 0.693147180559945309417), result);
     }
   }
@@ -165,7 +166,14 @@ struct Expm1 {
 struct Log1p {
   template <Batch V>
   static V of(V x) {
-    return xsimd::select(x == V(0.0), x, xsimd::log1p(x));  // xsimd 8.1 loses -0
+    // xsimd 8.1 loses -0, and computes 0 / 0 and infinity - infinity at the ends.
+    const V zero(0.0), one(1.0);
+    const auto is_low = x == V(-1.0),
+               is_high = x == V(std::numeric_limits<typename V::value_type>::infinity());
+    if (!xsimd::any(is_low | is_high)) return xsimd::select(x == zero, x, xsimd::log1p(x));
+    const V inside = xsimd::select(is_low | is_high, zero, x);
+    const V result = xsimd::select(inside == zero, x, xsimd::log1p(inside));
+    return xsimd::select(is_low, V(-1.0) / xsimd::select(is_low, zero, one), result);
   }
 };
 struct Sqrt {
@@ -341,22 +349,41 @@ struct FloorDivide {
     if (b == 0) return a / b;
     const T rest = float_remainder(a, b);
     T quotient = (a - rest) / b;
+    if (__builtin_isinf(quotient)) return quotient;
     if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
     if (quotient == 0) return static_cast<T>(__builtin_copysign(0., static_cast<double>(a / b)));
     const T below = static_cast<T>(__builtin_floor(static_cast<double>(quotient)));
     return quotient - below > T(0.5) ? below + 1 : below;
   }
 };
+/// Returns the lanes, among those asked for, in which x^n might overflow or vanish.
+template <Batch V, class Mask>
+Mask leaves_range(const V& x, const V& n, const Mask& asked) {
+  using T = typename V::value_type;
+  constexpr bool kIsFloat = std::same_as<T, float>;
+  constexpr int kMost = std::numeric_limits<T>::max_exponent - 1;
+  const V most(kIsFloat ? 88.72 : 709.78), one(1.0);
+  // By exponents first: between 2^e and 2^(e + 1).
+  const auto bits = xsimd::bitwise_cast<xsimd::as_integer_t<V>>(x);
+  const V e = xsimd::to_float(bits >> (std::numeric_limits<T>::digits - 1)) - V(kMost);
+  const auto is_far = asked & ((xsimd::abs(e) + one) * n >= V(kMost)) & (x > V(0.0)) &
+                      (x < V(std::numeric_limits<T>::infinity()));
+  if (!xsimd::any(is_far)) return is_far;
+  return is_far & (xsimd::abs(Log::of(xsimd::select(is_far, x, one))) * n > most);
+}
 struct Pow {
   // Small whole exponents use repeated squaring, which is exact if the result is. Others use exp(b
-  // log |a|); its error grows with the argument of exp (about as many ulp). Special cases follow
-  // IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
+  // log |a|); its error grows with the argument of exp (about as many ulp). So do negative exponents
+  // whose 1 / a^|b| would divide by a power that overflows or vanishes. Special cases follow IEEE
+  // 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
   template <Batch V>
   static V of(V a, V b) {
     constexpr int kBits = 6;
     const V n = xsimd::abs(b), one(1.0), zero(0.0);
     const V infinity(std::numeric_limits<typename V::value_type>::infinity());
-    const auto is_small = (n < V(1 << kBits)) & (xsimd::trunc(n) == n);
+    auto is_small = (n < V(1 << kBits)) & (xsimd::trunc(n) == n);
+    const auto is_turned = is_small & (b < zero) & (n > one);
+    if (xsimd::any(is_turned)) is_small = is_small & !leaves_range(xsimd::abs(a), n, is_turned);
     V small = one;
     if (xsimd::any(is_small)) {
       V factor = a, rest = xsimd::select(is_small, n, zero);
@@ -374,8 +401,10 @@ struct Pow {
     // Known results skip the logarithm, which would raise exceptions.
     const auto is_zero = (size == zero) & (b > zero), is_known = is_small | is_zero | (size == one);
     const bool any_known = xsimd::any(is_known);
+    // Larger exponents saturate exp as well, and their product with a logarithm would overflow.
+    const V bounded = within(b, std::same_as<typename V::value_type, float> ? 1e30 : 1e300);
     V other =
-        xsimd::exp(within_exp((any_known ? xsimd::select(is_known, zero, b) : b) *
+        xsimd::exp(within_exp((any_known ? xsimd::select(is_known, zero, bounded) : bounded) *
                               Log::of(any_known ? xsimd::select(is_known, one, size) : size)));
     if (any_known) other = xsimd::select(is_zero, zero, other);
     const V half = b * V(0.5);

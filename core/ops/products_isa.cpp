@@ -30,6 +30,34 @@ Vector<T> multiply_add(const Vector<T>& a, const Vector<T>& b, const Vector<T>& 
 #endif
 }
 
+/// Load the last `part` columns of a tile, and multiply_add them. The remaining lanes are masked, or
+/// repeat the first column: zeros times an infinite element would raise an exception.
+#if defined(__AVX512F__)
+template <class T>
+Vector<T> load_columns(const T* from, std::int64_t part) {
+  return load_part(from, part);
+}
+template <class T>
+Vector<T> multiply_add_columns(const Vector<T>& a, const Vector<T>& b, const Vector<T>& c,
+                               std::int64_t part) {
+  const unsigned lanes = (1u << part) - 1;
+  if constexpr (sizeof(T) == sizeof(float))
+    return _mm512_mask3_fmadd_ps(a, b, c, static_cast<__mmask16>(lanes));
+  else
+    return _mm512_mask3_fmadd_pd(a, b, c, static_cast<__mmask8>(lanes));
+}
+#else
+template <class T>
+Vector<T> load_columns(const T* from, std::int64_t part) {
+  return load_repeated(from, part);
+}
+template <class T>
+Vector<T> multiply_add_columns(const Vector<T>& a, const Vector<T>& b, const Vector<T>& c,
+                               std::int64_t) {
+  return multiply_add(a, b, c);
+}
+#endif
+
 /// The role of c's stored value: ignored, the start of the sum, or added to the sum at the end.
 enum class Chain { from_zero, goes_on, is_added };
 struct ChainSizes : MatrixSizes {
@@ -46,7 +74,7 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
   Vector<T> sum[R][C];
   const auto held = [&](int r, int v) __attribute__((always_inline)) {
     const T* from = c + r * s.c_row + v * kStep;
-    return kPart && v == C - 1 ? load_part(from, part) : load(from);
+    return kPart && v == C - 1 ? load_columns(from, part) : load(from);
   };
   const bool goes_on = s.chain == Chain::goes_on;
 #pragma GCC unroll 8
@@ -57,12 +85,14 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
     Vector<T> row[C];
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v)
-      row[v] = kPart && v == C - 1 ? load_part(b + v * kStep, part) : load(b + v * kStep);
+      row[v] = kPart && v == C - 1 ? load_columns(b + v * kStep, part) : load(b + v * kStep);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vector<T> factor(a[r * s.a_row]);
 #pragma GCC unroll 8
-      for (int v = 0; v < C; ++v) sum[r][v] = multiply_add(factor, row[v], sum[r][v]);
+      for (int v = 0; v < C; ++v)
+        sum[r][v] = kPart && v == C - 1 ? multiply_add_columns(factor, row[v], sum[r][v], part)
+                                        : multiply_add(factor, row[v], sum[r][v]);
     }
   }
   if (s.chain == Chain::is_added) {

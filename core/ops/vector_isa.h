@@ -100,6 +100,40 @@ inline void store_part(T* to, Vector<T> values, std::int64_t count) {
 }
 #endif
 
+/// Loads part of a vector; requires count > 0. The remaining lanes are copies of the first element,
+/// so that they raise no exception of their own: 0 / 0 and log(0) would. The copy is between
+/// registers, because these elements may just have been stored.
+#if defined(__AVX512F__)
+inline Vector<float> load_repeated(const float* from, std::int64_t count) {
+  const __m512 part = load_part(from, count);
+  return _mm512_mask_broadcastss_ps(part, static_cast<__mmask16>(~((1u << count) - 1)),
+                                    _mm512_castps512_ps128(part));
+}
+inline Vector<double> load_repeated(const double* from, std::int64_t count) {
+  const __m512d part = load_part(from, count);
+  return _mm512_mask_broadcastsd_pd(part, static_cast<__mmask8>(~((1u << count) - 1)),
+                                    _mm512_castpd512_pd128(part));
+}
+#elif defined(__AVX2__)
+inline Vector<float> load_repeated(const float* from, std::int64_t count) {
+  const __m256 part = load_part(from, count);
+  return _mm256_blendv_ps(_mm256_broadcastss_ps(_mm256_castps256_ps128(part)), part,
+                          _mm256_castsi256_ps(mask32(count)));
+}
+inline Vector<double> load_repeated(const double* from, std::int64_t count) {
+  const __m256d part = load_part(from, count);
+  return _mm256_blendv_pd(_mm256_broadcastsd_pd(_mm256_castpd256_pd128(part)), part,
+                          _mm256_castsi256_pd(mask64(count)));
+}
+#else
+template <class T>
+inline Vector<T> load_repeated(const T* from, std::int64_t count) {
+  alignas(16) T padded[kLanes<T>];
+  for (std::int64_t i = 0; i < kLanes<T>; ++i) padded[i] = from[i < count ? i : 0];
+  return Vector<T>::load_aligned(padded);
+}
+#endif
+
 /// Writes the sums of the lanes of four vectors. Halves are added first, so each sum is a fixed
 /// tree.
 inline __m128 fold(__m128 x) { return x; }

@@ -129,7 +129,12 @@ TEST_P(ExceptionsTest, PowersAndRemaindersRaiseThoseOfTheStandardLibrary) {
                                                                  {1.f, INFINITY},
                                                                  {2.f, -100.f},
                                                                  {-2.f, 3.f},
-                                                                 {1e-30f, 0.5f}})
+                                                                 {1e-30f, 0.5f},
+                                                                 {10.f, -50.f},
+                                                                 {-10.f, -51.f},
+                                                                 {1e10f, -10.f},
+                                                                 {2.f, -63.f},
+                                                                 {INFINITY, -3.f}})
     EXPECT_EQ(raised(Binary::pow, x, y), "") << x << " to " << y;
   EXPECT_EQ(raised(Binary::pow, 0, -2), "division by zero ");
   EXPECT_EQ(raised(Binary::pow, 1e30f, 2), "overflow ");
@@ -137,6 +142,53 @@ TEST_P(ExceptionsTest, PowersAndRemaindersRaiseThoseOfTheStandardLibrary) {
     EXPECT_EQ(raised(Binary::mod, 2, y), "") << y;
     EXPECT_EQ(raised(Binary::floor_divide, 2, y), "") << y;
   }
+  EXPECT_EQ(raised(Binary::floor_divide, 2, 1e-40f), "overflow ");
+  EXPECT_EQ(raised(Binary::floor_divide, 1e-39f, 1e-40f), "");
+}
+
+TEST_P(ExceptionsTest, LogarithmsRaiseThoseOfTheStandardLibraryAtTheirEnds) {
+  const auto raised = [&](Unary op, double x) {
+    std::string names;
+    const std::vector<float> f32s(kMost, static_cast<float>(x));
+    const std::vector<double> f64s(kMost, x);
+    std::vector<double> out(kMost);
+    names += exceptions_of(
+        [&] { table_->unary[static_cast<int>(op)][0](f32s.data(), out.data(), kMost); });
+    return names + exceptions_of([&] {
+             table_->unary[static_cast<int>(op)][1](f64s.data(), out.data(), kMost);
+           });
+  };
+  for (const double x : {HUGE_VAL, 1e30, 0., -0.5}) EXPECT_EQ(raised(Unary::log1p, x), "") << x;
+  EXPECT_EQ(raised(Unary::log1p, -1), "division by zero division by zero ");
+}
+
+TEST(PowersTest, OfNegativeExponentsAreThoseOfTheStandardLibrary) {
+  for (const float x : {2.f, -2.f, 3.f, 10.f, 1e-3f, 7e5f})
+    for (const float y : {-2.f, -3.f, -7.f, -13.f, -40.f, -60.f, -63.f}) {
+      const float got = pow(scalar(x), scalar(y)).item<float>(), wanted = std::pow(x, y);
+      if (std::isinf(wanted))
+        EXPECT_EQ(got, wanted) << x << " to " << y;
+      else if (std::abs(wanted) > 1e-37f)
+        EXPECT_NEAR(got / wanted, 1, 2e-5) << x << " to " << y;
+      else  // no normal number
+        EXPECT_NEAR(got, wanted, 1.2e-38f) << x << " to " << y;
+    }
+}
+
+/// An infinite element times those that are there is infinite; lanes behind the last column are not
+/// there. Also for programs that trap exceptions.
+TEST(ProductExceptionsTest, InfiniteElementsRaiseNone) {
+  ASSERT_NE(feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), -1);
+  for (const DType dtype : {f32, f64})
+    for (const std::int64_t m : {1, 3, 64})
+      for (const std::int64_t n : {1, 5, 17, 33, 300})
+        for (const std::int64_t k : {1, 17, 300}) {
+          const Tensor a = full({m, k}, INFINITY, dtype), b = ones({k, n}, dtype),
+                       turned = transpose(ones({n, k}, dtype), {1, 0});
+          EXPECT_EQ(exceptions_of([&] { matmul(a, b), matmul(a, turned); }), "")
+              << m << 'x' << k << 'x' << n << ' ' << dtype;
+        }
+  fedisableexcept(FE_ALL_EXCEPT);
 }
 
 class EveryOpExceptionsTest : public ::testing::TestWithParam<const Op*> {};
