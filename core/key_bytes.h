@@ -1,5 +1,4 @@
-// core/key_bytes.h — KeyBytes, keys of what is found again: numbers and texts that no text can
-// forge.
+// core/key_bytes.h — KeyBytes, keys of numbers and texts, which no text can forge.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,8 @@ namespace reel {
 
 /// Numbers, texts and pointers one after another, each of which says where it ends.
 ///
-/// Two keys are equal only if the same things were added in the same order. Requires that what is
-/// added first tells what kind of thing comes next.
+/// Two keys are equal only if the same items were added in the same order. Requires that each item
+/// decides which kind of item follows.
 class KeyBytes {
  public:
   KeyBytes& number(std::uint64_t n) {

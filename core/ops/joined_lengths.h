@@ -18,7 +18,7 @@ namespace reel {
 /// axis counts as full.
 class JoinedLengths {
  public:
-  /// Returns nothing if the tensors have no such dim, or if dims do not fit: concat says which.
+  /// Returns nothing if the tensors have no such dim, or if dims do not fit, which concat refuses.
   static std::optional<JoinedLengths> of(const Tensors& tensors, int axis);
 
   /// The tensors, with dims in the order of the first one, in which those that are joined have one
