@@ -162,10 +162,11 @@ Tensor maximum(const Arg& a, const Arg& b) { return apply(maximum_op, a, b); }
 Tensor minimum(const Arg& a, const Arg& b) { return apply(minimum_op, a, b); }
 Tensor clip(const Arg& x, const Arg& low, const Arg& high) {
   const TensorType& type = tensor_of("clip", x).type();
-  const auto bound = [&](const Arg& bound) {
-    return bound.is_number() ? literal("clip", bound, "x", type) : bound.tensor();
+  const auto bound = [&](const Op& op, const Arg& of, const Arg& bound) {
+    return bound.is_number() ? bind(op, {of.input(), literal("clip", bound, "x", type)})
+                             : apply(op, of, bound);
   };
-  return bind(clip_high_op, {bind(clip_low_op, {x.input(), bound(low)}), bound(high)});
+  return bound(clip_high_op, bound(clip_low_op, x, low), high);
 }
 
 Tensor equal(const Arg& a, const Arg& b) { return apply(equal_op, a, b); }

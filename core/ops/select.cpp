@@ -163,7 +163,13 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
     const DType dtype = a.is_floating() || b.is_floating() ? f32 : i32;
     return bind(where_op, {condition.input(), literal(a, dtype), literal(b, dtype)});
   }
-  check_defined("where", (a.is_number() ? b : a).tensor());
+  const Tensor& given = (a.is_number() ? b : a).tensor();
+  check_defined("where", given);
+  if (has_slices() && condition.tensor().is_defined()) {
+    Tensor which = condition.tensor(), x = given;
+    if (meet_slices(std::array{&which, &x}))
+      return a.is_number() ? where(which, a, x) : where(which, x, b);
+  }
   if (a.is_number())
     return bind(where_op,
                 {condition.input(), literal("where", a, "b", b.tensor().type()), b.input()});

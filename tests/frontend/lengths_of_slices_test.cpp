@@ -67,6 +67,18 @@ TEST_P(LengthsOfSlicesTest, ATensorOfTheWholeDimMeetsEachWord) {
               return where(range(letters) > 0, word, zeros_like(word));
             })),
             (Words{0, 2, 0, 0, 5, 6, 0, 0, 9}));
+  EXPECT_EQ(
+      by_sentence(mapped([&](const Tensor& word) { return where(range(letters) > 0, word, 0.5); })),
+      (Words{0.5, 2, 0.5, 0.5, 5, 6, 0.5, 0.5, 9}));
+  EXPECT_EQ(
+      by_sentence(mapped([&](const Tensor& word) { return where(range(letters) > 0, -1., word); })),
+      (Words{1, -1, 3, 4, -1, -1, 7, 8, -1}));
+  EXPECT_EQ(by_sentence(mapped(
+                [&](const Tensor& word) { return clip(word, cast(range(letters), f64) * 4., 5); })),
+            (Words{1, 4, 3, 4, 5, 5, 5, 5, 5}));
+  EXPECT_EQ(by_sentence(mapped(
+                [&](const Tensor& word) { return clip(word, 2, cast(range(letters) + 4, f64)); })),
+            (Words{2, 2, 3, 4, 5, 6, 4, 4, 5}));
 }
 
 TEST_P(LengthsOfSlicesTest, ScansOfLettersInScansOfWords) {
